@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 from infra.local_cluster import SPARK_JARS
+from leasehold.pipeline.facts import Wanted
 from spark_streaming.comparison import Comparison
 from spark_streaming.fact_files import FACTS
-from spark_streaming.facts import Wanted
 from spark_streaming.session import SparkSettings, start_session
 
 

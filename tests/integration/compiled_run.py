@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import apsw
 
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.compiled import version_line
-from leasehold.adapters.request_bytes import pack_fields
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.codec.request_bytes import pack_fields
+from leasehold.adapters.os.compiled import version_line
+from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.ids import format_request_id, genid, request_id
 from leasehold.model.ports import Now

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from leasehold.adapters.pgwire_settings import PgwireSettings
-from leasehold.client.dev import DevDatabase
-from leasehold.client.sql_listener import SqlListener
+from leasehold.dev.database import DevDatabase
+from leasehold.settings.sql_port import PgwireSettings
+from leasehold.sql_session.listener import SqlListener
 from tests.unit.client.sql_client import SqlClient
 
 

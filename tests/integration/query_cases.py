@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.elements import EXPRESSION
 from leasehold.model.ids import genid
 from leasehold.model.records import ChangeKind, LogPosition, RowChange
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.elements import EXPRESSION
-from leasehold.schema.types import Type, parse_type, to_storage
+from leasehold.values.types import Type, parse_type, to_storage
 
 KINDS: Final = (
     *("integer", "bigint", "smallint", "text", "varchar(6)", "boolean", "double precision"),

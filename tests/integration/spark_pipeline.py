@@ -22,10 +22,10 @@ from infra.local_cluster import (
     LocalCluster,
     spark_java_options,
 )
-from leasehold.adapters.codec import MessagePackCodec, row_key
+from leasehold.adapters.codec.records import MessagePackCodec, row_key
+from leasehold.catalog.job import Job, Phase
 from leasehold.model.records import JobEvent, RowImage
 from leasehold.model.topics import Topics
-from leasehold.schema.job import Job, Phase
 from tests.unit.schema.made_job import index_job
 
 DEADLINE_S = 120.0

@@ -12,13 +12,14 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
-from leasehold.adapters.clock import boottime_ns, unix_us
-from leasehold.adapters.codec import MessagePackCodec, row_key
-from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_leadership import once_led
-from leasehold.adapters.kafka_reader import TopicReader
-from leasehold.adapters.kafka_writer import BY_KEY, TopicWriter
-from leasehold.client.public_schema import encode_event
+from leasehold.adapters.codec.records import MessagePackCodec, row_key
+from leasehold.adapters.kafka.leader_wait import once_led
+from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.adapters.kafka.writer import BY_KEY, TopicWriter
+from leasehold.adapters.os.clock import boottime_ns, unix_us
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.states import State
+from leasehold.events.public_schema import encode_event
 from leasehold.model.records import (
     Ack,
     ChangeRequest,
@@ -30,9 +31,8 @@ from leasehold.model.records import (
     VersionEvent,
 )
 from leasehold.model.topics import Topics
-from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.settings.environment import KafkaSettings
+from leasehold.values.types import Type
 
 CODEC = MessagePackCodec()
 INCARNATION = b"stage-01"

@@ -21,12 +21,12 @@ import pytest
 
 from infra.local_cluster import ROOT, LocalCluster
 from infra.ports import Ports
-from leasehold.adapters.clock import boottime_ns
-from leasehold.adapters.kafka_request_road import KafkaRequestRoad
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_view import ClusterView
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.adapters.kafka.request_transport import KafkaRequestRoad
+from leasehold.adapters.os.clock import boottime_ns
+from leasehold.admin.view import ClusterView
+from leasehold.admin.watch import ClusterWatch
 from leasehold.model.records import Outcome
+from leasehold.settings.client import ClientSettings
 
 SOON_S: Final = 90.0
 """Deadline of what is awaited. Generous: nothing is measured here, and machines are shared."""

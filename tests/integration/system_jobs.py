@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from leasehold import ChangeProducer
-from leasehold.client.cluster_view import ClusterView
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.admin.view import ClusterView
+from leasehold.admin.watch import ClusterWatch
+from leasehold.catalog.job import Job, Phase, Status
 from leasehold.model.records import ChangeRequest, JobControl
-from leasehold.schema.job import Job, Phase, Status
 from tests.integration.system_cluster import seen
 from tests.integration.system_load import settled
 

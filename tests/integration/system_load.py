@@ -10,11 +10,11 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 from leasehold import ChangeProducer, Replica
-from leasehold.adapters.clock import boottime_ns, new_request_id
-from leasehold.client.client_settings import ClientSettings
+from leasehold.adapters.os.clock import boottime_ns, new_request_id
 from leasehold.client.pending import Pending
 from leasehold.model.errors import LeaseholdError, OutcomeUnknown
 from leasehold.model.records import Outcome
+from leasehold.settings.client import ClientSettings
 from tests.integration.system_cluster import SOON_S
 
 IN_FLIGHT_MAX: Final = 8

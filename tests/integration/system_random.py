@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from leasehold import ChangeProducer, Replica
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.admin.watch import ClusterWatch
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.client.pending import Pending
 from leasehold.model.records import Outcome
-from leasehold.schema.descriptor import Descriptor
 from tests.integration.system_load import settled
 from tests.simulation.menu import Menu
 

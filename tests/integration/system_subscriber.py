@@ -14,8 +14,8 @@ from typing import Any
 
 from infra.local_cluster import ROOT, LocalCluster
 from leasehold import Subscriber
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.row_decode import RowEvent
+from leasehold.events.rows import RowEvent
+from leasehold.settings.client import ClientSettings
 
 
 class Following:

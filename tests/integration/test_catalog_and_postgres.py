@@ -11,10 +11,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from leasehold.schema.array_value import stored_form
-from leasehold.sql.catalog_rows import SystemCatalog
-from leasehold.sql.catalog_shape import RELATIONS
-from leasehold.sql.catalog_text import format_type
+from leasehold.sql.system_catalog.definitions import format_type
+from leasehold.sql.system_catalog.relations import RELATIONS
+from leasehold.sql.system_catalog.rows import SystemCatalog
+from leasehold.values.arrays import stored_form
 from tests.integration.postgres_server import postgres_server
 from tests.unit.sql.described_tables import DDL, QUERIES, described, ours
 

@@ -20,14 +20,14 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.codec import MessagePackCodec, restore_row_key, row_key
-from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_admin import TopicAdmin
-from leasehold.adapters.kafka_compacted import read_compacted
-from leasehold.adapters.kafka_reader import Record, TopicReader
-from leasehold.adapters.kafka_transaction import Fenced, TransactionWriter
-from leasehold.adapters.kafka_writer import BY_KEY, log_writer
-from leasehold.adapters.published import restore_image
+from leasehold.adapters.codec.published import restore_image
+from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key, row_key
+from leasehold.adapters.kafka.admin import TopicAdmin
+from leasehold.adapters.kafka.compacted import read_compacted
+from leasehold.adapters.kafka.reader import Record, TopicReader
+from leasehold.adapters.kafka.transaction import Fenced, TransactionWriter
+from leasehold.adapters.kafka.writer import BY_KEY, log_writer
+from leasehold.catalog.job import Phase, Status
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records import (
     ChangefeedReport,
@@ -45,7 +45,7 @@ from leasehold.model.records import (
     VersionEvent,
 )
 from leasehold.model.topics import PUBLISHED_BYTES_MAX, Topics
-from leasehold.schema.job import Phase, Status
+from leasehold.settings.environment import KafkaSettings
 from services.changefeed.changefeed_settings import ChangefeedSettings
 from services.changefeed.publisher import Publisher
 from tests.unit.changefeed.made_log import MadeLog, job

@@ -10,16 +10,15 @@ from dataclasses import replace
 import pytest
 
 from leasehold import Agent, ChangeProducer, ClientSettings, Subscriber
-from leasehold.adapters.clock import unix_us
-from leasehold.adapters.environment import ClusterSettings, KafkaSettings, RedisSettings
-from leasehold.adapters.kafka_cluster_road import ACKS_TAIL_RECORDS
-from leasehold.adapters.redis_ledger import RedisLedger
+from leasehold.adapters.os.clock import unix_us
+from leasehold.adapters.redis.ledger import RedisLedger
+from leasehold.admin.kafka_events import ACKS_TAIL_RECORDS
+from leasehold.admin.report import report
+from leasehold.admin.watch import ClusterWatch
 from leasehold.cli.main import main
-from leasehold.client.cluster_report import report
-from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.client.pending import Standing
-from leasehold.client.row_decode import RowEvent
 from leasehold.client.subscriber import News, VersionNews
+from leasehold.events.rows import RowEvent
 from leasehold.lease.commands import (
     Change,
     MarkReady,
@@ -34,6 +33,7 @@ from leasehold.model.errors import OutcomeUnknown
 from leasehold.model.records import ChangeRequest, Claim, Commit, Outcome
 from leasehold.model.topics import Topics
 from leasehold.replication.coherency import GIVEN_UP
+from leasehold.settings.environment import ClusterSettings, KafkaSettings, RedisSettings
 from tests.integration.stage import (
     GATE,
     PUBLIC_GATE,
@@ -169,7 +169,7 @@ def publish(ledger: RedisLedger, version: int) -> object:
 
 
 def wait_for_lease(agent: Agent, version: int) -> None:
-    from leasehold.adapters.clock import boottime_ns
+    from leasehold.adapters.os.clock import boottime_ns
 
     give_up_ns = deadline_ns(SOON_S)
     while boottime_ns() < give_up_ns:
@@ -180,7 +180,7 @@ def wait_for_lease(agent: Agent, version: int) -> None:
 
 
 def collect(subscriber: Subscriber, count: int) -> list[News]:
-    from leasehold.adapters.clock import boottime_ns
+    from leasehold.adapters.os.clock import boottime_ns
 
     give_up_ns = deadline_ns(SOON_S)
     seen: list[News] = []

@@ -115,7 +115,7 @@ def test_sessions_say_the_same(build: Path) -> None:
     """What a client is told, statement by statement, is in the sessions' own tests."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SESSIONS]
     environ = {**os.environ, "PYTHONPATH": f"{build}:{ROOT}"}
-    where = "import leasehold.client.sql_session as session; print(session.__file__)"
+    where = "import leasehold.sql_session.session as session; print(session.__file__)"
     found = subprocess.check_output([sys.executable, "-c", where], env=environ, text=True)
     assert found.startswith(str(build))
     assert found.endswith(".so\n")

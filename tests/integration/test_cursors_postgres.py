@@ -18,7 +18,7 @@ from typing import Any, Final
 import psycopg
 import pytest
 
-from leasehold.client.dev import DevDatabase
+from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import LeaseholdError
 from leasehold.pgwire.session import Status
 from tests.integration.postgres_server import postgres_server

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from infra.ports import find_free_port
-from leasehold.adapters.clock import boottime_ns
-from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.os.clock import boottime_ns
 from leasehold.model.records import Claim
 from leasehold.model.topics import Topics
+from leasehold.settings.environment import KafkaSettings
 from tests.integration.stage import Stage, ack, deadline_ns, flights
 
 ROOT = Path(__file__).parent.parent.parent

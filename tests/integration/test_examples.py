@@ -18,8 +18,8 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.admin.watch import ClusterWatch
+from leasehold.settings.client import ClientSettings
 from tests.integration.system_cluster import Beside, command, settings_of, until
 from tests.integration.system_followers import EXAMPLES, Follower, following
 from tests.integration.system_jobs import begin, ended

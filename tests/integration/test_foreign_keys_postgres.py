@@ -23,12 +23,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import pytest
 
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.catalog.descriptor import Check, Column, Descriptor, ForeignKey, Index
+from leasehold.catalog.elements import OnChange
 from leasehold.model.errors import Refused
 from leasehold.model.records import Operation
-from leasehold.schema.descriptor import Check, Column, Descriptor, ForeignKey, Index
-from leasehold.schema.elements import OnChange
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 from tests.integration.postgres_server import postgres_server
 from tests.unit.transaction.written_table import WrittenTable, delete, insert, update
 

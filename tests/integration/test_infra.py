@@ -21,8 +21,8 @@ from infra.ports import Ports, can_bind
 from infra.process_table import is_running, wait_until_ended
 from infra.processes import Processes, ProcessFailure
 from infra.topics import ensure_topics
-from leasehold.adapters.environment import KafkaSettings
 from leasehold.model.topics import Topics
+from leasehold.settings.environment import KafkaSettings
 
 DEADLINE_S = 60.0
 

@@ -18,14 +18,14 @@ from infra.kafka.broker import Broker, wait_for_broker
 from infra.local_cluster import KAFKA_JARS
 from infra.ports import LOOPBACK, find_free_port
 from infra.topics import ensure_topics
-from leasehold.adapters.environment import KafkaSettings, to_environment
-from leasehold.adapters.kafka_access import AccessDenied
-from leasehold.adapters.kafka_admin import TopicAdmin
-from leasehold.adapters.kafka_reader import TopicReader
-from leasehold.adapters.kafka_transaction import TransactionWriter
-from leasehold.adapters.kafka_writer import TopicWriter
+from leasehold.adapters.kafka.access import AccessDenied
+from leasehold.adapters.kafka.admin import TopicAdmin
+from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.adapters.kafka.transaction import TransactionWriter
+from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topic
+from leasehold.settings.environment import KafkaSettings, to_environment
 
 DEADLINE_S = 60.0
 TOPIC = "there"

@@ -14,11 +14,11 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica
-from leasehold.client.cluster_view import ClusterView
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.admin.view import ClusterView
+from leasehold.admin.watch import ClusterWatch
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.job import Status
 from leasehold.model.records import Outcome
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.job import Status
 from tests.integration.system_cluster import (
     assert_consistent,
     running,

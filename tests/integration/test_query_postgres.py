@@ -16,13 +16,13 @@ from typing import Any, Final
 
 import pytest
 
-from leasehold.adapters.sqlite_query import run
-from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.adapters.sqlite_write import Writing
-from leasehold.client.queries import as_tuples, python_rows
+from leasehold.adapters.sqlite.query import run
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.adapters.sqlite.write import Writing
+from leasehold.catalog.elements import Moment
 from leasehold.model.errors import Refused
-from leasehold.schema.elements import Moment
-from leasehold.sql.query_plan import prepare
+from leasehold.replica.queries import as_tuples, python_rows
+from leasehold.sql.planning.plan import prepare
 from tests.integration.postgres_server import postgres_server
 from tests.integration.query_cases import Grammar, fill, tables
 

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 import redis
 
-from leasehold.adapters import redis_line
-from leasehold.adapters.environment import RedisSettings
-from leasehold.adapters.master_ear import MasterEar
-from leasehold.adapters.redis_acks import (
+from leasehold.adapters.redis import connection
+from leasehold.adapters.redis.acks import (
     ACK_BYTES_MAX,
     CHANNELS,
     AckSpeaker,
 )
-from leasehold.adapters.redis_replies import REPLY_BYTES_MAX
+from leasehold.adapters.redis.master_subscriber import MasterEar
+from leasehold.adapters.redis.resp import REPLY_BYTES_MAX
+from leasehold.settings.environment import RedisSettings
 from tests.integration.redis_server import RedisServer, listen_by_tls, self_signed
 from tests.integration.redis_talk import DEADLINE_S, Talk
 
@@ -185,7 +185,7 @@ def test_a_connection_that_redis_ends_is_made_anew(both: Both, server: RedisServ
 def test_a_listener_whose_redis_says_nothing_looks_for_it_anew(
     both: Both, server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_line, "SILENCE_NS", 30_000_000)
+    monkeypatch.setattr(connection, "SILENCE_NS", 30_000_000)
     with redis.Redis.from_url(server.url) as client:
         before = client.info("stats")["total_connections_received"]
         begun = time.monotonic()
@@ -193,7 +193,7 @@ def test_a_listener_whose_redis_says_nothing_looks_for_it_anew(
         assert client.info("stats")["total_connections_received"] == before  # PING is answered
     server.pause()
     both.until(lambda: not both.listener.up, "a listener that gives up")
-    monkeypatch.setattr(redis_line, "SILENCE_NS", 1_000_000_000)
+    monkeypatch.setattr(connection, "SILENCE_NS", 1_000_000_000)
     server.resume()
     both.works()
 

@@ -10,10 +10,12 @@ from random import Random
 import pytest
 import redis
 
-from leasehold.adapters.clock import boottime_ns
-from leasehold.adapters.environment import RedisSettings
-from leasehold.adapters.ledger_thread import Completed, LedgerThread
-from leasehold.adapters.redis_ledger import RedisLedger
+from leasehold.adapters.os.clock import boottime_ns
+from leasehold.adapters.redis.ledger import RedisLedger
+from leasehold.adapters.redis.ledger_thread import Completed, LedgerThread
+from leasehold.lease.agent.events import Answered, Event, Idle, Send, VersionKnown, Wake, Want
+from leasehold.lease.agent.held_leases import HeldLease
+from leasehold.lease.agent.holder import Holder
 from leasehold.lease.commands import (
     HOLDERS_MAX,
     LEASES_PER_SESSION_MAX,
@@ -34,10 +36,7 @@ from leasehold.lease.commands import (
     SetMinVersion,
     Snapshot,
 )
-from leasehold.lease.held_leases import HeldLease
-from leasehold.lease.holder import Holder
-from leasehold.lease.holder_events import Answered, Event, Idle, Send, VersionKnown, Wake, Want
-from leasehold.lease.ledger import LedgerState, apply, check
+from leasehold.lease.ledger.ledger import LedgerState, apply, check
 from leasehold.lease.replies import (
     HolderList,
     LedgerRefused,
@@ -46,6 +45,7 @@ from leasehold.lease.replies import (
     RefusalReason,
 )
 from leasehold.model.errors import LedgerUnavailable
+from leasehold.settings.environment import RedisSettings
 from tests.integration.redis_server import RedisServer, redis_in
 from tests.unit.lease.random_commands import CommandMaker
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from leasehold.adapters import redis_channel, redis_line
-from leasehold.adapters.environment import RedisSettings
-from leasehold.adapters.redis_log import CHANNELS, FORM, LogEar, LogSpeaker
-from leasehold.adapters.redis_replies import REPLY_BYTES_MAX
-from leasehold.replication.fast_log import NOBODY, TOLD_BYTES_MAX, Term
+from leasehold.adapters.redis import connection, pubsub
+from leasehold.adapters.redis.log import CHANNELS, FORM, LogEar, LogSpeaker
+from leasehold.adapters.redis.resp import REPLY_BYTES_MAX
+from leasehold.replication.fast_path.log import NOBODY, TOLD_BYTES_MAX, Term
+from leasehold.settings.environment import RedisSettings
 from tests.integration.redis_server import RedisServer
 from tests.integration.redis_talk import Talk
 
@@ -110,8 +110,8 @@ def test_a_redis_that_stands_still_is_given_up(
     both: Both, server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the ear after some silence, by the speaker once it has waited as long."""
-    monkeypatch.setattr(redis_line, "SILENCE_NS", 20_000_000)
-    monkeypatch.setattr(redis_channel, "SILENCE_NS", 20_000_000)
+    monkeypatch.setattr(connection, "SILENCE_NS", 20_000_000)
+    monkeypatch.setattr(pubsub, "SILENCE_NS", 20_000_000)
     server.pause()
     first = both.tell(1)
     both.until(lambda: not both.ear.up, "the ear's end")

@@ -10,12 +10,10 @@ from functools import partial
 import pytest
 import redis
 
-from leasehold.adapters.environment import RedisSettings
-from leasehold.adapters.master_ear import MasterEar
-from leasehold.adapters.redis_acks import ACK_BYTES_MAX, AckSpeaker
-from leasehold.adapters.redis_acks import CHANNELS as ACKS
-from leasehold.adapters.redis_replies import REPLY_BYTES_MAX
-from leasehold.adapters.redis_requests import (
+from leasehold.adapters.redis.acks import ACK_BYTES_MAX, AckSpeaker
+from leasehold.adapters.redis.acks import CHANNELS as ACKS
+from leasehold.adapters.redis.master_subscriber import MasterEar
+from leasehold.adapters.redis.requests import (
     ANSWERS,
     ASKER_BYTES,
     FORM,
@@ -27,8 +25,10 @@ from leasehold.adapters.redis_requests import (
     packed_requests,
     requests_of,
 )
+from leasehold.adapters.redis.resp import REPLY_BYTES_MAX
 from leasehold.model.records import Outcome, Result, ResultBatch
-from leasehold.replication.fast_log import Term
+from leasehold.replication.fast_path.log import Term
+from leasehold.settings.environment import RedisSettings
 from tests.integration.redis_server import RedisServer
 from tests.integration.redis_talk import DEADLINE_S, Talk
 

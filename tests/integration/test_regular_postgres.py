@@ -15,8 +15,8 @@ from typing import Any, Final
 import pytest
 
 from leasehold.model.errors import Refused
-from leasehold.schema.types import Type, from_storage
-from leasehold.sql.catalogue import function_for
+from leasehold.sql.functions.registry import function_for
+from leasehold.values.types import Type, from_storage
 from tests.integration.postgres_server import postgres_server
 from tests.integration.recorded_answers import hold_to
 from tests.unit.query.recorded_cases import REGULAR, REGULAR_REFUSED

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from infra.local_cluster import LocalCluster
+from leasehold.catalog.job import Status
 from leasehold.model.records import Chunk, ChunksEnd, JobProgress
-from leasehold.schema.job import Status
 from tests.integration.spark_pipeline import CODEC, Pipeline, backfill_job, running_pipeline
 
 DATABASE = "spark-backfill"

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from leasehold.pipeline.facts import BROKEN, FINDINGS_MAX, TRUNCATION, Fact, Wanted, suspects
 from spark_streaming.fact_files import FactFile
-from spark_streaming.facts import BROKEN, FINDINGS_MAX, TRUNCATION, Fact, Wanted, suspects
 
 UNIQUE, OTHER_UNIQUE, CHECK, REFERENCE = 9, 12, 10, 11
 WANTED = Wanted((UNIQUE, OTHER_UNIQUE), (REFERENCE,), (CHECK,))

@@ -11,7 +11,7 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from infra.process_table import all_entries, has_in_environment
-from leasehold.adapters.request_encoding import encode_request
+from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.model.ids import request_id
 from leasehold.model.records import (
     ANY_GENID,

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from infra.local_cluster import LocalCluster
-from leasehold.adapters.codec import row_key
-from leasehold.client.public_schema import encode_event
+from leasehold.adapters.codec.records import row_key
+from leasehold.catalog.descriptor import Check, Column, Descriptor, ForeignKey, Index
+from leasehold.catalog.job import Job, Phase, Status, Step
+from leasehold.catalog.states import State
+from leasehold.events.public_schema import encode_event
 from leasehold.model.records import Findings, JobProgress, RowImage, RowsTruncated, VersionEvent
 from leasehold.replication.changefeed import version_key
-from leasehold.schema.descriptor import Check, Column, Descriptor, ForeignKey, Index
-from leasehold.schema.job import Job, Phase, Status, Step
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 from tests.integration.spark_pipeline import CODEC, Pipeline, running_pipeline
 from tests.unit.schema.made_job import index_job
 

@@ -18,13 +18,13 @@ import pytest
 import redis
 
 from leasehold import ChangeProducer, Replica
-from leasehold.adapters.clock import new_request_id, unix_us
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.kafka_reader import TopicReader
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.adapters.os.clock import new_request_id, unix_us
+from leasehold.admin.watch import ClusterWatch
 from leasehold.model.records import Decisions, LogPosition
-from leasehold.replication.log import Verdict, admit
+from leasehold.replication.log.admission import Verdict, admit
+from leasehold.settings.client import ClientSettings
 from tests.integration.system_clock import REDIS, ClockedCluster, clocked
 from tests.integration.system_cluster import assert_consistent, seen, settings_of, until
 from tests.integration.system_jobs import begin, ended

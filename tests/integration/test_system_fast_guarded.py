@@ -21,13 +21,14 @@ from infra.deployment import service_named
 from infra.local_cluster import LocalCluster
 from infra.ports import Ports
 from leasehold import ChangeProducer, Replica
-from leasehold.adapters import redis_acks, redis_log, redis_requests
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.kafka_reader import TopicReader
-from leasehold.adapters.redis_channel import Channels
-from leasehold.client.client_settings import ClientSettings
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.adapters.redis import acks as redis_acks
+from leasehold.adapters.redis import log, requests
+from leasehold.adapters.redis.pubsub import Channels
 from leasehold.model.records import Ack
 from leasehold.model.topics import Topics
+from leasehold.settings.client import ClientSettings
 from tests.integration.redis_server import listen_by_tls, self_signed
 from tests.integration.system_cluster import (
     SOON_S,
@@ -44,9 +45,9 @@ MASTER, GOOD, STRANGER, POOR = "m1", "r1", "r2", "r3"
 NODES = (MASTER, GOOD, STRANGER, POOR)
 KEYS = range(6)
 DATABASE = "guarded"
-ROADS = (redis_acks.CHANNELS, redis_log.CHANNELS)
+ROADS = (redis_acks.CHANNELS, log.CHANNELS)
 LEDGER = (f"~leasehold:{{{DATABASE}}}:*", "+@read", "+@write", "+@scripting", "+info")
-CHANNELS = (*ROADS, redis_requests.REQUESTS, redis_requests.ANSWERS)
+CHANNELS = (*ROADS, requests.REQUESTS, requests.ANSWERS)
 README = ("+publish", "+subscribe", "+ping", *(f"&{kind.pattern(DATABASE)}" for kind in CHANNELS))
 CODEC = MessagePackCodec()
 

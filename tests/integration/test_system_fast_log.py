@@ -21,14 +21,14 @@ import redis
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica, open_replica
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.kafka_reader import TopicReader
-from leasehold.adapters.log_roads import LogRoad
-from leasehold.adapters.redis_log import CHANNELS, FORM
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.adapters.redis.log import CHANNELS, FORM
+from leasehold.admin.watch import ClusterWatch
 from leasehold.model.records import Claim, Decisions
-from leasehold.replication.fast_log import Term
+from leasehold.node.log_source import LogRoad
+from leasehold.replication.fast_path.log import Term
+from leasehold.settings.client import ClientSettings
 from tests.integration.system_cluster import (
     TOLD,
     assert_consistent,

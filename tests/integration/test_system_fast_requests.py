@@ -23,14 +23,14 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica, connect, open_replica
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.kafka_reader import TopicReader
-from leasehold.adapters.kafka_request_road import KafkaRequestRoad
-from leasehold.adapters.request_roads import RequestRoads
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.adapters.kafka.request_transport import KafkaRequestRoad
+from leasehold.admin.watch import ClusterWatch
 from leasehold.client.pending import Pending
+from leasehold.client.request_transport import RequestRoads
 from leasehold.model.records import Decisions
+from leasehold.settings.client import ClientSettings
 from tests.integration.system_cluster import (
     SOON_S,
     assert_consistent,

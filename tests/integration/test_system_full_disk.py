@@ -17,8 +17,8 @@ import pytest
 
 from infra.local_cluster import ROOT, LocalCluster
 from leasehold import ChangeProducer, Replica
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.admin.watch import ClusterWatch
+from leasehold.settings.client import ClientSettings
 from tests.integration.system_cluster import (
     assert_consistent,
     command,

@@ -16,9 +16,9 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica, open_replica
-from leasehold.client.replica import Transacted
-from leasehold.client.write_set import WriteSet
 from leasehold.model.errors import Refused, SnapshotTooOld
+from leasehold.replica.replica import Transacted
+from leasehold.replica.write_set import WriteSet
 from tests.integration.system_cluster import Beside, settings_of
 
 WAIT_S = 60

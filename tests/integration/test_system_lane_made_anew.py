@@ -15,9 +15,9 @@ from confluent_kafka.admin import AdminClient
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer
-from leasehold.adapters.kafka_admin import TopicAdmin
-from leasehold.client.client_settings import ClientSettings
+from leasehold.adapters.kafka.admin import TopicAdmin
 from leasehold.model.errors import BusUnavailable
+from leasehold.settings.client import ClientSettings
 from tests.integration.system_cluster import (
     assert_consistent,
     logged,

@@ -23,16 +23,16 @@ from confluent_kafka.admin import AdminClient
 
 from infra.local_cluster import ROOT, LocalCluster
 from leasehold import ChangeProducer, Replica, open_replica
-from leasehold.adapters import bootstrap as bootstrapping
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.kafka_admin import TopicAdmin
-from leasehold.adapters.kafka_reader import TopicReader
-from leasehold.adapters.kafka_writer import TopicWriter
-from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.write_set import named as named_columns
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.kafka.admin import TopicAdmin
+from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.adapters.kafka.writer import TopicWriter
+from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.errors import BusUnavailable, LeaseholdError, LogStopped
 from leasehold.model.records import Barrier
+from leasehold.node import bootstrap as bootstrapping
+from leasehold.replica.write_set import named as named_columns
+from leasehold.settings.client import ClientSettings
 from tests.integration.system_cluster import (
     assert_consistent,
     command,

@@ -19,13 +19,13 @@ import pytest
 from infra.local_cluster import LocalCluster
 from infra.ports import Ports
 from leasehold import ChangeProducer, Replica
-from leasehold.adapters.clock import unix_us
-from leasehold.adapters.kafka_reader import TopicReader
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_report import report
-from leasehold.client.cluster_view import ClusterView
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.adapters.os.clock import unix_us
+from leasehold.admin.report import report
+from leasehold.admin.view import ClusterView
+from leasehold.admin.watch import ClusterWatch
 from leasehold.model.errors import LeaseholdError, NotCoherent, OutcomeUnknown
+from leasehold.settings.client import ClientSettings
 from tests.integration.system_cluster import (
     assert_consistent,
     command,

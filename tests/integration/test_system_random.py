@@ -16,7 +16,7 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.admin.watch import ClusterWatch
 from tests.integration.system_cluster import Beside, assert_consistent, until
 from tests.integration.system_random import RealMenu
 from tests.simulation.menu import demand_ended_well

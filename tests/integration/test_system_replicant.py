@@ -16,12 +16,12 @@ from confluent_kafka.admin import AdminClient
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, open_replica
-from leasehold.adapters.kafka_reader import TopicReader
-from leasehold.adapters.redis_ledger import RedisLedger
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.adapters.redis.ledger import RedisLedger
+from leasehold.admin.watch import ClusterWatch
 from leasehold.lease.commands import Holders
 from leasehold.lease.replies import HolderList
+from leasehold.settings.client import ClientSettings
 from tests.integration.system_cluster import (
     Beside,
     assert_consistent,

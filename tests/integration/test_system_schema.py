@@ -15,14 +15,14 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica, Subscriber, open_replica
-from leasehold.adapters.clock import boottime_ns
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_watch import ClusterWatch
-from leasehold.client.dead_letters import DeadLetters
-from leasehold.client.row_decode import RowEvent
+from leasehold.adapters.os.clock import boottime_ns
+from leasehold.admin.dead_letters import DeadLetters
+from leasehold.admin.watch import ClusterWatch
+from leasehold.catalog.job import Status
 from leasehold.client.subscriber import News, VersionNews
+from leasehold.events.rows import RowEvent
 from leasehold.model.ids import genid
-from leasehold.schema.job import Status
+from leasehold.settings.client import ClientSettings
 from tests.integration.system_cluster import (
     SOON_S,
     SPARK,

@@ -14,12 +14,12 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica, open_replica
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.kafka_reader import TopicReader
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.admin.watch import ClusterWatch
 from leasehold.model.records import LogPosition
-from leasehold.replication.log import Verdict, admit
+from leasehold.replication.log.admission import Verdict, admit
+from leasehold.settings.client import ClientSettings
 from tests.integration.system_cluster import (
     Beside,
     assert_consistent,

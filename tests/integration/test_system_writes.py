@@ -15,12 +15,12 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica, open_replica
-from leasehold.adapters.clock import new_request_id
-from leasehold.client.dead_letters import DeadLetters
-from leasehold.client.write_set import WriteSet
+from leasehold.adapters.os.clock import new_request_id
+from leasehold.admin.dead_letters import DeadLetters
 from leasehold.model.errors import NotCoherent, OutcomeUnknown
 from leasehold.model.ids import format_request_id, genid, request_id
 from leasehold.model.records import DeadLetter, Outcome
+from leasehold.replica.write_set import WriteSet
 from tests.integration.system_cluster import (
     Asker,
     Beside,

@@ -21,9 +21,9 @@ import psycopg
 import pytest
 from psycopg import pq
 
-from leasehold.adapters.pgwire_settings import PgwireSettings
-from leasehold.client.dev import DevDatabase
-from leasehold.client.sql_listener import SqlListener
+from leasehold.dev.database import DevDatabase
+from leasehold.settings.sql_port import PgwireSettings
+from leasehold.sql_session.listener import SqlListener
 from tests.integration.postgres_server import postgres_server
 from tests.integration.wide_cases import Wide
 from tests.integration.wide_tables import KINDS, VALUES, Schema, Statement, schema

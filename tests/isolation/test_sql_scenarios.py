@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.request_bytes import JSON, MESSAGE_PACK
-from leasehold.client import sql_commit
-from leasehold.client.dev import DevDatabase
-from leasehold.client.sql_session import SqlSession
+from leasehold.adapters.codec.request_bytes import JSON, MESSAGE_PACK
+from leasehold.dev.database import DevDatabase
 from leasehold.pgwire.conversation import Conversation
 from leasehold.pgwire.limits import Limits
-from leasehold.sql.query_plan import Plans
+from leasehold.sql.planning.plan import Plans
+from leasehold.sql_session import commit as sql_commit
+from leasehold.sql_session.session import SqlSession
 from leasehold.transaction.isolation import Level
 from tests.isolation.hermitage import committed
 from tests.isolation.said import added, id_is

@@ -20,9 +20,9 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from leasehold.client.numbers import RULES as EVERY
-from leasehold.client.numbers import NumberRules
 from leasehold.model.errors import Refused
+from leasehold.replica.sequences.node_blocks import RULES as EVERY
+from leasehold.replica.sequences.node_blocks import NumberRules
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.transaction.isolation import ISOLATION, Level
 from leasehold.transaction.verify import VerifyRules

@@ -14,11 +14,11 @@ import pytest
 
 from leasehold.replication.coherency import CoherencyRules
 from leasehold.replication.election import ElectionRules
-from leasehold.replication.log import LogRules
+from leasehold.replication.fast_path.own_appends import OwnAppendsRules
+from leasehold.replication.log.admission import LogRules
 from leasehold.replication.outcomes import OutcomeSettings
-from leasehold.replication.own_appends import OwnAppendsRules
 from leasehold.replication.rules import RULES, ReplicationRules
-from leasehold.schema.job_rules import JobRules
+from leasehold.schema_change.job.rules import JobRules
 from leasehold.transaction.verify import VerifyRules
 from tests.models.summary import AddLine, ModelLine
 from tests.models.switches import switches_off

@@ -14,17 +14,17 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica, Subscriber
-from leasehold.adapters.clock import boottime_ns
-from leasehold.adapters.codec import MessagePackCodec, row_key
-from leasehold.adapters.kafka_compacted import read_compacted
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_watch import ClusterWatch
-from leasehold.client.row_decode import RowEvent, TruncationEvent
+from leasehold.adapters.codec.records import MessagePackCodec, row_key
+from leasehold.adapters.kafka.compacted import read_compacted
+from leasehold.adapters.os.clock import boottime_ns
+from leasehold.admin.watch import ClusterWatch
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.job import Job, Status
 from leasehold.client.subscriber import News
+from leasehold.events.rows import RowEvent, TruncationEvent
 from leasehold.model.errors import UnknownColumn, UnknownTable
 from leasehold.model.records import ChangeRequest, JobControl, Outcome, RowImage
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.job import Job, Status
+from leasehold.settings.client import ClientSettings
 from tests.integration.changes import NODES
 from tests.integration.system_cluster import (
     assert_consistent,

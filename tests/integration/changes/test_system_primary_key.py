@@ -15,14 +15,14 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica, Subscriber
-from leasehold.adapters.clock import unix_us
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_report import report
-from leasehold.client.cluster_watch import ClusterWatch
-from leasehold.client.row_decode import RowEvent
-from leasehold.client.write_set import WriteSet
+from leasehold.adapters.os.clock import unix_us
+from leasehold.admin.report import report
+from leasehold.admin.watch import ClusterWatch
+from leasehold.catalog.job import Status
+from leasehold.events.rows import RowEvent
 from leasehold.model.errors import MalformedRequest
-from leasehold.schema.job import Status
+from leasehold.replica.write_set import WriteSet
+from leasehold.settings.client import ClientSettings
 from tests.integration.changes import NODES
 from tests.integration.system_cluster import assert_consistent, named, until
 from tests.integration.system_followers import EXAMPLES, Follower, following

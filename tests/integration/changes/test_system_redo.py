@@ -12,10 +12,10 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica
-from leasehold.client.cluster_view import ClusterView
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.admin.view import ClusterView
+from leasehold.admin.watch import ClusterWatch
+from leasehold.catalog.job import Phase, Status
 from leasehold.model.records import Outcome
-from leasehold.schema.job import Phase, Status
 from tests.integration.changes import NODES
 from tests.integration.system_cluster import assert_consistent, seen
 from tests.integration.system_jobs import at_full_speed, begin, ended, in_backfill, slowly

@@ -14,8 +14,8 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica
-from leasehold.client.cluster_watch import ClusterWatch
-from leasehold.client.write_set import WriteSet
+from leasehold.admin.watch import ClusterWatch
+from leasehold.replica.write_set import WriteSet
 from tests.integration.changes import NODES
 from tests.integration.system_cluster import assert_consistent, until
 from tests.integration.system_jobs import begin, ended

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_admin import TopicAdmin
-from leasehold.adapters.kafka_reader import TopicReader
-from leasehold.adapters.kafka_writer import TopicWriter
+from leasehold.adapters.kafka.admin import TopicAdmin
+from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.model.topics import MESSAGE_BYTES_MAX, Topic
+from leasehold.settings.environment import KafkaSettings
 
 
 @pytest.fixture

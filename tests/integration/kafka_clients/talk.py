@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from leasehold.adapters.kafka_reader import Record, TopicReader
-from leasehold.adapters.kafka_writer import Delivery, TopicWriter
+from leasehold.adapters.kafka.reader import Record, TopicReader
+from leasehold.adapters.kafka.writer import Delivery, TopicWriter
 
 DEADLINE_S: Final = 30.0
 

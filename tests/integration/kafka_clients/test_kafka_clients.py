@@ -15,23 +15,21 @@ from typing import Any
 import pytest
 
 from infra.ports import Ports
-from leasehold.adapters import (
-    kafka_request_road,
-)
-from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_admin import TopicAdmin, id_in
-from leasehold.adapters.kafka_client import ClientWatch
-from leasehold.adapters.kafka_compacted import read_compacted
-from leasehold.adapters.kafka_reader import Record, TopicReader
-from leasehold.adapters.kafka_request_road import KafkaRequestRoad
-from leasehold.adapters.kafka_transaction import TransactionWriter
-from leasehold.adapters.kafka_writer import BY_KEY, Delivery, TopicWriter, log_writer
-from leasehold.adapters.log_standing import log_offsets
+from leasehold.adapters.kafka import request_transport
+from leasehold.adapters.kafka.admin import TopicAdmin, id_in
+from leasehold.adapters.kafka.client import ClientWatch
+from leasehold.adapters.kafka.compacted import read_compacted
+from leasehold.adapters.kafka.log_identity import log_offsets
+from leasehold.adapters.kafka.reader import Record, TopicReader
+from leasehold.adapters.kafka.request_transport import KafkaRequestRoad
+from leasehold.adapters.kafka.transaction import TransactionWriter
+from leasehold.adapters.kafka.writer import BY_KEY, Delivery, TopicWriter, log_writer
 from leasehold.model.errors import BusUnavailable, ConfigurationError, LogStopped
 from leasehold.model.records import Barrier, LogPosition, LogRecord
 from leasehold.model.topics import MESSAGE_BYTES_MAX, Topic
-from leasehold.replication.log import Verdict, admit
-from leasehold.replication.log_identity import NO_ID
+from leasehold.replication.log.admission import Verdict, admit
+from leasehold.replication.log.identity import NO_ID
+from leasehold.settings.environment import KafkaSettings
 from tests.integration.kafka_clients.talk import DEADLINE_S, read, told
 from tests.unit.replication.made_records import CODEC, M1, M2, claim, decisions, digest
 
@@ -343,7 +341,7 @@ def test_gathered_requests_leave_together(
     try:
         reader.start(requests, 0, 0)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(kafka_request_road, "GATHERED_LINGER_MS", 29_000)
+            patch.setattr(request_transport, "GATHERED_LINGER_MS", 29_000)
             for number in range(16):
                 road.gather(b"%d" % number, "application/json", b"{}")
             road.send(b"alone", "application/json", b"{}")

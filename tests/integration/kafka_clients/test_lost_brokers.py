@@ -12,20 +12,28 @@ from typing import Any
 import pytest
 
 from infra.ports import Ports
-from leasehold.adapters import (
-    kafka_admin,
-    kafka_client,
-    kafka_reader,
-    kafka_transaction,
-    kafka_writer,
+from leasehold.adapters.kafka import (
+    admin as kafka_admin,
 )
-from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_admin import TopicAdmin
-from leasehold.adapters.kafka_reader import TopicReader
-from leasehold.adapters.kafka_transaction import TransactionWriter
-from leasehold.adapters.kafka_writer import Delivery, TopicWriter
+from leasehold.adapters.kafka import (
+    client as kafka_client,
+)
+from leasehold.adapters.kafka import (
+    reader as kafka_reader,
+)
+from leasehold.adapters.kafka import (
+    transaction,
+)
+from leasehold.adapters.kafka import (
+    writer as kafka_writer,
+)
+from leasehold.adapters.kafka.admin import TopicAdmin
+from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.adapters.kafka.transaction import TransactionWriter
+from leasehold.adapters.kafka.writer import Delivery, TopicWriter
 from leasehold.model.errors import BusUnavailable
-from leasehold.replication.log_identity import NO_ID
+from leasehold.replication.log.identity import NO_ID
+from leasehold.settings.environment import KafkaSettings
 from tests.integration.kafka_clients.talk import DEADLINE_S, read, told
 
 
@@ -40,7 +48,7 @@ def first_has_no_brokers(two_topics: tuple[str, str], monkeypatch: pytest.Monkey
     def make(client: Callable[[dict[str, Any]], Any], options: dict[str, Any]) -> Any:
         return client({**options, **next(made, {})})
 
-    for module in (kafka_admin, kafka_reader, kafka_transaction, kafka_writer):
+    for module in (kafka_admin, kafka_reader, transaction, kafka_writer):
         monkeypatch.setattr(module, "made", make)
 
 

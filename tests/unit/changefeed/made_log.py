@@ -6,7 +6,9 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.job import Job
 from leasehold.model.ids import genid, request_id
 from leasehold.model.records import (
     Barrier,
@@ -24,9 +26,7 @@ from leasehold.model.records import (
     Refusal,
     RowChange,
 )
-from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.job import Job
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 from tests.unit.schema.made_job import index_job
 
 CODEC = MessagePackCodec()

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.catalog.job import Phase, Status, job_from_wire
 from leasehold.model.errors import LogStopped
 from leasehold.model.ids import SEQUENCES_FROM, genid
 from leasehold.model.records import (
@@ -41,7 +42,6 @@ from leasehold.replication.changefeed import (
     RowPublication,
     TruncationPublication,
 )
-from leasehold.schema.job import Phase, Status, job_from_wire
 from tests.unit.changefeed.made_log import MadeLog, descriptor_body, job
 
 CODEC = MessagePackCodec()

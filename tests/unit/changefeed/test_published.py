@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.codec import MessagePackCodec, restore_row_key
-from leasehold.adapters.published import feed_message, restore_image, row_message
+from leasehold.adapters.codec.published import feed_message, restore_image, row_message
+from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key
+from leasehold.catalog.job import Job, job_from_wire
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.records import DeadLetter, JobEvent, RowImage, RowLeftOut, RowsTruncated
 from leasehold.model.topics import PUBLISHED_BYTES_MAX
-from leasehold.schema.job import Job, job_from_wire
 from tests.unit.schema.made_job import index_job
 
 CODEC = MessagePackCodec()

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from leasehold.client.dev import DevDatabase
-from leasehold.client.dev_node import DevNode
 from leasehold.client.pending import Pending, standing_of
+from leasehold.dev.database import DevDatabase
+from leasehold.dev.node import DevNode
 from leasehold.model.records import ChangeRequest, Outcome
 
 WAIT_S = 60

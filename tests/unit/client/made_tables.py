@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import Check, Column, Derived, Index, Lock, Missing, Moment
-from leasehold.schema.json_value import text_of
-from leasehold.schema.states import State
-from leasehold.schema.types import INTEGER_BITS, KNOWN, Type, parse_type, to_storage
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column, Derived, Index, Lock, Missing, Moment
+from leasehold.catalog.states import State
+from leasehold.values.jsonb import text_of
+from leasehold.values.types import INTEGER_BITS, KNOWN, Type, parse_type, to_storage
 
 TIMES: Final = ("timestamp", "timestamptz")
 FOLLOWED: Final = (

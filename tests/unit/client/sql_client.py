@@ -9,14 +9,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from leasehold.client.dev import DevDatabase
-from leasehold.client.serving_node import SqlNode
-from leasehold.client.sql_session import SqlSession
+from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import LeaseholdError
 from leasehold.pgwire.session import Report, Status
-from leasehold.pgwire.value_encoding import TEXT
-from leasehold.pgwire.value_forms import result_form
-from leasehold.sql.query_plan import Plans
+from leasehold.pgwire.values.encoding import TEXT
+from leasehold.pgwire.values.formats import result_form
+from leasehold.replica.serving_node import SqlNode
+from leasehold.sql.planning.plan import Plans
+from leasehold.sql_session.session import SqlSession
 
 UTC = ZoneInfo("UTC")
 

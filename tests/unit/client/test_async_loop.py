@@ -18,17 +18,17 @@ from typing import Any, Final
 
 import pytest
 
-from leasehold.client.connection_async import Connecting
-from leasehold.client.dbapi_connection import Connection
-from leasehold.client.dbapi_errors import Error
-from leasehold.client.dev import DevDatabase
-from leasehold.client.sql_session import SqlSession
-from leasehold.sql.query_plan import Plans
+from leasehold.dbapi.async_connection import Connecting
+from leasehold.dbapi.connection import Connection
+from leasehold.dbapi.errors import Error
+from leasehold.dev.database import DevDatabase
+from leasehold.sql.planning.plan import Plans
+from leasehold.sql_session.session import SqlSession
 
 LONG: Final = "select count(*) from generate_series(1, 3000000) a, generate_series(1, 3000000) b"
 ON_THE_LOOP: Final = {
-    *("connection_async.py", "own_thread.py", "dbapi_cursor.py", "dbapi_connection.py"),
-    *("sql_session.py", "sql_running.py", "dev_node.py", "dev.py", "wire_errors.py", "errors.py"),
+    *("async_connection.py", "own_thread.py", "cursor.py", "connection.py"),
+    *("session.py", "running.py", "node.py", "dev.py", "wire_errors.py", "errors.py"),
 }
 """Files of this project whose functions may be called there: cancelling goes down to the node."""
 MAY_LOCK: Final = {

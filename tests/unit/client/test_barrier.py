@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters import kafka_writer
-from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_writer import Delivery
-from leasehold.client.barrier import PLACES_UNKNOWN_MAX, Barriers, append_barrier
-from leasehold.client.client_settings import ClientSettings
+from leasehold.adapters.kafka import writer
+from leasehold.adapters.kafka.writer import Delivery
 from leasehold.model.errors import BusUnavailable
+from leasehold.replica.barrier import PLACES_UNKNOWN_MAX, Barriers, append_barrier
+from leasehold.settings.client import ClientSettings
+from leasehold.settings.environment import KafkaSettings
 
 
 class Writer:
@@ -49,7 +49,7 @@ class Writer:
 
 @pytest.fixture
 def settings(monkeypatch: pytest.MonkeyPatch) -> ClientSettings:
-    monkeypatch.setattr(kafka_writer, "TopicWriter", Writer)
+    monkeypatch.setattr(writer, "TopicWriter", Writer)
     Writer.sent = []
     return ClientSettings(kafka=KafkaSettings(bootstrap="nowhere:1"))
 

@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from leasehold.client.barrier_group import BarrierGroup
 from leasehold.model.errors import BusUnavailable
+from leasehold.replica.barrier_group import BarrierGroup
 
 WAIT_S = 10
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from leasehold.client import sql_commit
-from leasehold.client.dev import DevDatabase
-from leasehold.client.dev_node import DevNode
 from leasehold.client.pending import Pending, Standing
+from leasehold.dev.database import DevDatabase
+from leasehold.dev.node import DevNode
 from leasehold.model.errors import LeaseholdError, QueryCanceled
 from leasehold.model.records import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.wire_errors import Canceled
+from leasehold.sql_session import commit
 from tests.unit.client.sql_client import SqlClient, database_with
 
 USER = "canceling statement due to user request"
@@ -135,7 +135,7 @@ def test_a_replay_is_cancelled(
     client.ask("begin isolation level serializable; insert into t values (9, 9)")
     client.ask("select count(*) from generate_series(1, (select a from t where id = 1))")
     other.ask(f"update t set a = {1_000_000_000 if within else 0} where id = 1")
-    done = sql_commit.done
+    done = commit.done
     ran: list[str] = []
 
     def cancelled(*given: Any) -> Any:
@@ -148,7 +148,7 @@ def test_a_replay_is_cancelled(
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(sql_commit, "done", cancelled)
+        patch.setattr(commit, "done", cancelled)
         with pytest.raises(LeaseholdError, match=USER) as caught:
             client.ask("commit")
     assert caught.value.sqlstate == "57014"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.client.dev import DevDatabase
+from leasehold.dev.database import DevDatabase
 from leasehold.pgwire.session import Status
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 from tests.unit.client.sql_client import SqlClient, database_with
 from tests.unit.sql.described_tables import DDL
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from leasehold.client.dev import DevDatabase
+from leasehold.catalog.job import Job, Phase, Status
+from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import LeaseholdError
-from leasehold.schema.job import Job, Phase, Status
 from tests.unit.client.sql_client import SqlClient, client_of_tables, database_with
 
 

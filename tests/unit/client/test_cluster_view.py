@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.cli.job_watch import rows_words
-from leasehold.cli.status import troubles_of
-from leasehold.client.cluster_report import (
+from leasehold.admin.job_report import SPARK_SILENT_SAID_MS
+from leasehold.admin.report import (
     CHANGEFEED_SILENT_SAID_MS,
     CHECKS_TOLD_MAX,
     report,
 )
-from leasehold.client.cluster_view import (
+from leasehold.admin.view import (
     HELD_BACK_MAX,
     RATE_SECONDS_MAX,
     RECENT_CHECKS_MAX,
@@ -34,7 +33,11 @@ from leasehold.client.cluster_view import (
     Unreachable,
     fold,
 )
-from leasehold.client.job_report import SPARK_SILENT_SAID_MS
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.job import Phase, Status, job_from_wire
+from leasehold.catalog.states import State
+from leasehold.cli.job_watch import rows_words
+from leasehold.cli.status import troubles_of
 from leasehold.lease.replies import Holding, SessionStatus, SnapshotReport, TableStatus
 from leasehold.model.records import (
     FAILING,
@@ -49,10 +52,7 @@ from leasehold.model.records import (
     SparkReport,
     VersionEvent,
 )
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.job import Phase, Status, job_from_wire
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 from tests.unit.schema.made_job import INDEX_ID, index_job, report_of
 
 NOW = 1_000_000_000_000_000

@@ -13,18 +13,18 @@ from typing import Any, cast
 
 import pytest
 
-from leasehold.adapters.clock import unix_us
+from leasehold.adapters.os.clock import unix_us
+from leasehold.admin import shared_watch as looks_module
+from leasehold.admin.shared_watch import ClusterLooks
+from leasehold.admin.view import ClusterView, Event
+from leasehold.admin.watch import ClusterWatch
 from leasehold.cli import looking as looking_module
 from leasehold.cli.looking import looking
 from leasehold.cli.output import Output
-from leasehold.client import cluster_looks as looks_module
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_looks import ClusterLooks
-from leasehold.client.cluster_view import ClusterView, Event
-from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.lease.replies import SnapshotReport
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records import Ack
+from leasehold.settings.client import ClientSettings
 
 SETTINGS = cast(ClientSettings, None)  # not looked at
 SOON_S = 20.0

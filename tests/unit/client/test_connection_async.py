@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.client import dbapi_errors
-from leasehold.client.connection_async import AsyncConnection, Connecting
-from leasehold.client.dbapi_connection import Connection
-from leasehold.client.dev import DevDatabase
-from leasehold.client.own_thread import OwnThread
-from leasehold.client.sql_session import SqlSession
-from leasehold.sql.query_plan import Plans
+from leasehold.dbapi import errors
+from leasehold.dbapi.async_connection import AsyncConnection, Connecting
+from leasehold.dbapi.connection import Connection
+from leasehold.dbapi.own_thread import OwnThread
+from leasehold.dev.database import DevDatabase
+from leasehold.sql.planning.plan import Plans
+from leasehold.sql_session.session import SqlSession
 
 WAIT_S = 60
 LONG = "select count(*) from generate_series(1, 3000000) a, generate_series(1, 3000000) b"
@@ -80,9 +80,9 @@ def test_statements_rows_and_transactions(database: DevDatabase, left: list[str]
             assert [row async for row in cursor] == [(3, "c")]
             assert await cursor.fetchone() is None
         assert left == ["left"]
-        with pytest.raises(dbapi_errors.InterfaceError):
+        with pytest.raises(errors.InterfaceError):
             await connection.execute("select 1")
-        with pytest.raises(dbapi_errors.InterfaceError):
+        with pytest.raises(errors.InterfaceError):
             await cursor.fetchall()
 
     asyncio.run(main())
@@ -113,7 +113,7 @@ def test_the_loop_goes_on_while_a_statement_runs(database: DevDatabase, left: li
             assert not long.done()
             while not (await asyncio.wait({long}, timeout=0.01))[0]:
                 connection.cancel()  # again, as it may not have begun yet
-            with pytest.raises(dbapi_errors.OperationalError) as caught:
+            with pytest.raises(errors.OperationalError) as caught:
                 await long
             assert caught.value.sqlstate == "57014"
 
@@ -248,7 +248,7 @@ def test_closing_ends_what_runs(database: DevDatabase, left: list[str]) -> None:
         running = asyncio.ensure_future(connection.execute(LONG))
         await asyncio.sleep(0)  # it has its turn, and may be anywhere in it
         await connection.close()
-        with pytest.raises(dbapi_errors.OperationalError):
+        with pytest.raises(errors.OperationalError):
             await running
 
     asyncio.run(main())
@@ -292,10 +292,10 @@ def test_an_opening_that_is_given_up_leaves_nothing(database: DevDatabase, left:
 
 def test_an_opening_that_fails_leaves_nothing(left: list[str]) -> None:
     def fails(_: Callable[[], bool]) -> Connection:
-        raise dbapi_errors.OperationalError("no master")
+        raise errors.OperationalError("no master")
 
     async def main() -> None:
-        with pytest.raises(dbapi_errors.OperationalError, match="no master"):
+        with pytest.raises(errors.OperationalError, match="no master"):
             async with Connecting(fails):
                 raise AssertionError("it did not open")
 

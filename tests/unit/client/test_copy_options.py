@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.client.dev import DevDatabase
+from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import LeaseholdError
 from tests.unit.client.sql_client import SqlClient
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.client.dev import DevDatabase
+from leasehold.dev.database import DevDatabase
 from tests.unit.client.sql_client import SqlClient, database_with
 
 

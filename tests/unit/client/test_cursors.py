@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.row_spool import SpoolRoom
-from leasehold.client.dbapi_connection import Connection
-from leasehold.client.dbapi_errors import Error
-from leasehold.client.dev import DevDatabase
-from leasehold.client.sql_cursors import CURSORS_MAX
-from leasehold.client.sql_session import SqlSession
+from leasehold.adapters.os.row_spool import SpoolRoom
+from leasehold.dbapi.connection import Connection
+from leasehold.dbapi.errors import Error
+from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import LeaseholdError, UnknownColumn
 from leasehold.pgwire.session import Column, PortalsClosed
-from leasehold.schema.types import Type
-from leasehold.sql.query_plan import Plans
+from leasehold.sql.planning.plan import Plans
+from leasehold.sql_session.cursors import CURSORS_MAX
+from leasehold.sql_session.session import SqlSession
+from leasehold.values.types import Type
 from tests.unit.client.sql_client import SqlClient, database_with
 
 ROWS = 600  # more than a batch

@@ -14,16 +14,17 @@ from typing import cast
 import pytest
 
 import leasehold
-from leasehold.client import dbapi, dbapi_errors
-from leasehold.client.dbapi import Connection
-from leasehold.client.dev import DevDatabase
-from leasehold.client.placeholders import numbered
-from leasehold.client.serving_node import SqlNode
-from leasehold.client.shared_replica import SharedReplica
-from leasehold.client.sql_session import SqlSession
+from leasehold.dbapi import errors as dbapi_errors
+from leasehold.dbapi import module
+from leasehold.dbapi.module import Connection
+from leasehold.dbapi.placeholders import numbered
+from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import NotCoherent
-from leasehold.schema.types import KNOWN
-from leasehold.sql.query_plan import Plans
+from leasehold.replica.serving_node import SqlNode
+from leasehold.replica.shared import SharedReplica
+from leasehold.sql.planning.plan import Plans
+from leasehold.sql_session.session import SqlSession
+from leasehold.values.types import KNOWN
 
 
 @pytest.fixture
@@ -97,7 +98,7 @@ def test_errors_are_pythons_with_their_sqlstate(
     connection: Connection,
     text: str,
     parameters: tuple[object, ...],
-    kind: type[dbapi.Error],
+    kind: type[module.Error],
     sqlstate: str,
 ) -> None:
     with pytest.raises(kind) as caught:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.client.dev import DevDatabase
+from leasehold.catalog.job import Status
+from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import InvalidText, MalformedRequest, UnknownTable
 from leasehold.model.ids import format_request_id
-from leasehold.schema.job import Status
 
 TABLE = {"sql": "create table t (id bigint primary key, n bigint not null)"}
 

@@ -21,10 +21,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from leasehold.adapters.pgwire_settings import PgwireSettings
-from leasehold.adapters.sqlite_snapshot import Reader, Readers
-from leasehold.client.dev import DevDatabase
-from leasehold.client.sql_listener import SqlListener
+from leasehold.adapters.sqlite.snapshot import Reader, Readers
+from leasehold.dev.database import DevDatabase
+from leasehold.settings.sql_port import PgwireSettings
+from leasehold.sql_session.listener import SqlListener
 from tests.unit.pgwire.wire_words import (
     COPY_DONE,
     FLUSH,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from leasehold.client.dev import DevDatabase
-from leasehold.schema.descriptor import Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.dev.database import DevDatabase
 from tests.unit.client.sql_client import SqlClient
 
 

@@ -17,16 +17,16 @@ from typing import Any
 import psycopg
 import pytest
 
-from leasehold.adapters.pgwire_settings import PgwireSettings
-from leasehold.client.dev import DevDatabase
-from leasehold.client.sql_commit import COMMIT_TIMEOUT_S
-from leasehold.client.sql_listener import SqlListener
-from leasehold.client.sql_running import HURRIED_ROWS_MAX, Running
+from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import OutcomeUnknown, UnknownTable
 from leasehold.pgwire.conversation import Conversation
 from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.session import Status, Waits
 from leasehold.pgwire.wire_errors import CachedResultChanged, Canceled
+from leasehold.settings.sql_port import PgwireSettings
+from leasehold.sql_session.commit import COMMIT_TIMEOUT_S
+from leasehold.sql_session.listener import SqlListener
+from leasehold.sql_session.running import HURRIED_ROWS_MAX, Running
 from tests.unit.client.held_answers import WAIT_S, HeldAnswers
 from tests.unit.client.sql_client import SqlClient, database_with, ends
 from tests.unit.pgwire.wire_words import SYNC, bind, execute, parse, query, said

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_client import MessageTooLarge
-from leasehold.adapters.kafka_sends import RESULTS_BYTES_MAX, Sends
-from leasehold.adapters.kafka_writer import Delivery, TopicWriter
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.kafka.client import MessageTooLarge
+from leasehold.adapters.kafka.sends import RESULTS_BYTES_MAX, Sends
+from leasehold.adapters.kafka.writer import Delivery, TopicWriter
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records import Ack, Conflict, Outcome, Result, ResultBatch
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 from leasehold.replication.effects import Send, Topic
+from leasehold.settings.environment import KafkaSettings
 
 CODEC = MessagePackCodec()
 TOPICS = {word: f"db.{word}" for word in (Topic.RESULTS, Topic.CONFLICTS, Topic.ACKS)}

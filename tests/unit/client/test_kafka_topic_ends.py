@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from leasehold.adapters import kafka_topic_ends
-from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_topic_ends import ASK_EVERY_NS, ROWS_EVERY_NS, TopicEndsReader
+from leasehold.adapters.kafka import topic_ends
+from leasehold.adapters.kafka.topic_ends import ASK_EVERY_NS, ROWS_EVERY_NS, TopicEndsReader
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topics
+from leasehold.settings.environment import KafkaSettings
 
 TOPICS = Topics("demo")
 TABLES = range(1, 2_001)
@@ -52,8 +52,8 @@ class Admin:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     now_ns = [10 * ROWS_EVERY_NS]
-    monkeypatch.setattr(kafka_topic_ends, "boottime_ns", lambda: now_ns[0])
-    monkeypatch.setattr(kafka_topic_ends, "made", lambda client, options: Admin(options))
+    monkeypatch.setattr(topic_ends, "boottime_ns", lambda: now_ns[0])
+    monkeypatch.setattr(topic_ends, "made", lambda client, options: Admin(options))
     return now_ns
 
 

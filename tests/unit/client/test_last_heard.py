@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.client.last_heard import last_heard
+from leasehold.admin.last_seen import last_heard
 
 SIZE = 100
 NODES = ("m1", "r1", "r2")

@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from leasehold.adapters.pgwire_settings import PgwireSettings
-from leasehold.client.dev import DevDatabase
-from leasehold.client.sql_listener import SqlListener
-from leasehold.client.sql_running import Running
+from leasehold.dev.database import DevDatabase
+from leasehold.settings.sql_port import PgwireSettings
+from leasehold.sql_session.listener import SqlListener
+from leasehold.sql_session.running import Running
 from tests.unit.client.sql_client import SqlClient, database_with
 
 THREADS = 12

@@ -15,16 +15,16 @@ from typing import Any
 
 import pytest
 
-from leasehold.client.cluster_looks import ClusterLooks
-from leasehold.client.cluster_view import ClusterView
-from leasehold.client.dbapi_connection import Connection
-from leasehold.client.dev import DevDatabase
-from leasehold.client.dev_node import DevNode
-from leasehold.client.queries import Queries
-from leasehold.client.sql_session import SqlSession
+from leasehold.admin.shared_watch import ClusterLooks
+from leasehold.admin.view import ClusterView
+from leasehold.dbapi.connection import Connection
+from leasehold.dev.database import DevDatabase
+from leasehold.dev.node import DevNode
 from leasehold.model.errors import BusUnavailable, FeatureNotSupported
-from leasehold.sql.node_shape import NODE_RELATIONS
-from leasehold.sql.query_plan import Plans
+from leasehold.replica.queries import Queries
+from leasehold.sql.planning.plan import Plans
+from leasehold.sql.system_catalog.leasehold_schema import NODE_RELATIONS
+from leasehold.sql_session.session import SqlSession
 from tests.unit.client.sql_client import SqlClient
 
 LONG = "select count(*) from generate_series(1, 3000000) a, generate_series(1, 3000000) b"
@@ -242,7 +242,7 @@ def test_a_query_without_a_session_is_refused(database: DevDatabase) -> None:
 
 
 def _limits() -> Any:
-    from leasehold.adapters.sqlite_query import NO_LIMITS
+    from leasehold.adapters.sqlite.query import NO_LIMITS
 
     return NO_LIMITS
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from leasehold.client import numbers
-from leasehold.client.numbers import (
+from leasehold.catalog.sequence import Options, defined
+from leasehold.catalog.sequence_ownership import relation_of
+from leasehold.model.errors import LeaseholdError, NoMaster, OutcomeUnknown, QueryCanceled
+from leasehold.model.records import ChangeRequest, Outcome
+from leasehold.replica.sequences import node_blocks as numbers
+from leasehold.replica.sequences.node_blocks import (
     BLOCK_NUMBERS,
     BLOCK_NUMBERS_MAX,
     Found,
     NodeNumbers,
 )
-from leasehold.model.errors import LeaseholdError, NoMaster, OutcomeUnknown, QueryCanceled
-from leasehold.model.records import ChangeRequest, Outcome
-from leasehold.schema.sequence import Options, defined
-from leasehold.schema.sequences import relation_of
 
 SEQUENCE = relation_of(defined(Options()), 1 << 30 | 1, "s")
 THREADS = 8

@@ -15,20 +15,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.client.public_schema import (
-    EVENT_BYTES_MAX,
-    before_event,
-    decode_event,
-    encode_event,
-    public_event,
-)
-from leasehold.client.public_schema_avro import avro_schema
-from leasehold.client.public_schema_json import json_schema
-from leasehold.model.errors import MalformedRequest
-from leasehold.model.records import Ack, DescriptorWrite, VersionEvent
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import (
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import (
     CHECKS_MAX,
     COLUMNS_MAX,
     INDEXES_MAX,
@@ -36,11 +25,22 @@ from leasehold.schema.descriptor import (
     Descriptor,
     from_wire,
 )
-from leasehold.schema.edits import edited
-from leasehold.schema.elements import Check, Column, Derived, Index, Missing
-from leasehold.schema.plan import JobPlan, plan
-from leasehold.schema.types import Type
-from leasehold.sql.statements import AddColumn, AlterTable, ColumnDefinition, RenameColumn
+from leasehold.catalog.edits import edited
+from leasehold.catalog.elements import Check, Column, Derived, Index, Missing
+from leasehold.events.avro_schema import avro_schema
+from leasehold.events.json_schema import json_schema
+from leasehold.events.public_schema import (
+    EVENT_BYTES_MAX,
+    before_event,
+    decode_event,
+    encode_event,
+    public_event,
+)
+from leasehold.model.errors import MalformedRequest
+from leasehold.model.records import Ack, DescriptorWrite, VersionEvent
+from leasehold.schema_change.plan.plan import JobPlan, plan
+from leasehold.sql.syntax.statements import AddColumn, AlterTable, ColumnDefinition, RenameColumn
+from leasehold.values.types import Type
 from tests.unit.client.made_tables import descriptors
 
 CODEC = MessagePackCodec()

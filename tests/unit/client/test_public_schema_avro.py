@@ -16,7 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leasehold.client.public_schema_avro import (
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.edits import edited
+from leasehold.catalog.elements import Column
+from leasehold.catalog.states import State
+from leasehold.events.avro_schema import (
     avro_name,
     avro_numbers,
     avro_record_name,
@@ -24,16 +29,10 @@ from leasehold.client.public_schema_avro import (
     avro_schema,
     named_in_avro,
 )
-from leasehold.client.row_decode import decode_row
+from leasehold.events.rows import decode_row
 from leasehold.model.records import DescriptorWrite, RowImage
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.edits import edited
-from leasehold.schema.elements import Column
-from leasehold.schema.plan import JobPlan, plan
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
-from leasehold.sql.statements import (
+from leasehold.schema_change.plan.plan import JobPlan, plan
+from leasehold.sql.syntax.statements import (
     AddColumn,
     AlterTable,
     AlterType,
@@ -47,6 +46,7 @@ from leasehold.sql.statements import (
     SetDefault,
     SetNotNull,
 )
+from leasehold.values.types import Type
 from tests.unit.client.made_tables import NAMES, descriptors, rows, storage_values
 
 TABLE = Descriptor(

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 
-from leasehold.client.public_schema_json import json_schema
-from leasehold.client.row_decode import row_json
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import Column
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
+from leasehold.catalog.states import State
+from leasehold.events.json_schema import json_schema
+from leasehold.events.rows import row_json
+from leasehold.values.types import Type
 from tests.unit.client.made_tables import descriptors, rows
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from leasehold.client.dev import DevDatabase
+from leasehold.dev.database import DevDatabase
 from tests.unit.client.sql_client import SqlClient, client_of_tables
 from tests.unit.client.writers import writing
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.client.repairs import proof_of
+from leasehold.admin.repairs import proof_of
 from leasehold.model.records import CheckReport
 
 LACKS, DIFFERS, UNIQUE = (4, 9, (1,), "lacks"), (5, 9, (2,), "differs"), (6, 9, (3,), "twice")

@@ -14,15 +14,12 @@ from typing import cast
 
 import pytest
 
-from leasehold.adapters.clock import boottime_ns
-from leasehold.adapters.kafka_node import KafkaNode
-from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.replica import Replica
-from leasehold.client.replica_reads import Reads, public_index
-from leasehold.client.serving_node import ServingNode
+from leasehold.adapters.os.clock import boottime_ns
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.states import State
+from leasehold.lease.agent.held_leases import FOREVER_NS, HeldLeases
 from leasehold.lease.commands import Lease
-from leasehold.lease.held_leases import FOREVER_NS, HeldLeases
 from leasehold.model.errors import (
     InvalidText,
     MalformedRequest,
@@ -32,10 +29,13 @@ from leasehold.model.errors import (
     UnknownTable,
 )
 from leasehold.model.records import ChangeKind, Grant, LogPosition, RowChange
+from leasehold.node.kafka_node import KafkaNode
+from leasehold.replica.reads import Reads, public_index
+from leasehold.replica.replica import Replica
+from leasehold.replica.serving_node import ServingNode
 from leasehold.replication.coherency import CoherencyLease
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.settings.client import ClientSettings
+from leasehold.values.types import Type
 
 ME = b"incarnation"
 T = Descriptor(

@@ -1,5 +1,6 @@
 """A producer's two roads, with a Kafka, a Redis and a clock that the test moves: what goes where,
-in which order it is asked again, which answers are handed on (L5; `adapters/request_roads.py`)."""
+in which order it is asked again, which answers are handed on (L5;
+`client/request_transport.py`)."""
 
 from __future__ import annotations
 
@@ -8,15 +9,15 @@ from typing import Any, cast
 
 import pytest
 
-from leasehold.adapters import request_roads
-from leasehold.adapters.environment import RedisSettings
-from leasehold.adapters.kafka_request_road import KafkaRequestRoad
-from leasehold.adapters.redis_requests import Request
-from leasehold.adapters.request_roads import LISTEN_SLICE_S, RequestRoads
+from leasehold.adapters.kafka.request_transport import KafkaRequestRoad
+from leasehold.adapters.redis.requests import Request
+from leasehold.client import request_transport
+from leasehold.client.request_transport import LISTEN_SLICE_S, RequestRoads
 from leasehold.model.errors import BusUnavailable, RequestTooLarge
 from leasehold.model.records import Outcome, Result
-from leasehold.replication.fast_log import NOBODY, Term
-from leasehold.replication.fast_requests import FORGOTTEN_NS, FastRequestSettings
+from leasehold.replication.fast_path.log import NOBODY, Term
+from leasehold.replication.fast_path.requests import FORGOTTEN_NS, FastRequestSettings
+from leasehold.settings.environment import RedisSettings
 
 TERM: Term = (3, b"master")
 JSON = "application/json"
@@ -154,9 +155,9 @@ def result(key: bytes, attempt: int = 1, lsn: int = 7) -> Result:
 def slow(monkeypatch: pytest.MonkeyPatch) -> World:
     """Asks again and again, by Kafka: the next one goes both ways."""
     made: list[World] = []
-    monkeypatch.setattr(request_roads, "boottime_ns", lambda: made[0].ns if made else 0)
-    monkeypatch.setattr(request_roads, "RequestSpeaker", lambda *_: None)
-    monkeypatch.setattr(request_roads, "AnswerEar", lambda *_: None)
+    monkeypatch.setattr(request_transport, "boottime_ns", lambda: made[0].ns if made else 0)
+    monkeypatch.setattr(request_transport, "RequestSpeaker", lambda *_: None)
+    monkeypatch.setattr(request_transport, "AnswerEar", lambda *_: None)
     world = World()
     made.append(world)
     roads: Any = world.roads

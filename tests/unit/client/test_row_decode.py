@@ -8,14 +8,14 @@ from uuid import UUID
 
 import pytest
 
-from leasehold.client.public_schema_avro import avro_schema
-from leasehold.client.row_decode import decode_row
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.elements import Missing
+from leasehold.catalog.states import State
+from leasehold.events.avro_schema import avro_schema
+from leasehold.events.rows import decode_row
 from leasehold.model.records import RowImage, RowLeftOut
-from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.elements import Missing
-from leasehold.schema.primary_key import hidden_column
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.schema_change.plan.primary_key import hidden_column
+from leasehold.values.types import Type
 
 DAY = Column(2, "day", Type("date"))
 GATE = Column(3, "gate", Type("text"), state=State.WRITE_ONLY)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from leasehold.client.dev import DevDatabase
+from leasehold.catalog.job import Phase
+from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import OutcomeUnknown, StoreUnwritable
 from leasehold.pgwire.session import Notice
-from leasehold.schema.job import Phase
 from leasehold.sql.ddl import STATEMENTS_MAX
 from tests.unit.client.sql_client import SqlClient, client_of_tables, database_with
 

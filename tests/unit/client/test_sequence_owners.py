@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from leasehold.client.dev import DevDatabase
-from leasehold.schema.sequences import OWNED_MAX
+from leasehold.catalog.sequence_ownership import OWNED_MAX
+from leasehold.dev.database import DevDatabase
 from tests.unit.client.sql_client import SqlClient, client_of_tables
 
 

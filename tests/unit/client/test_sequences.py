@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from leasehold.client import drawn_numbers
-from leasehold.client.dev import DevDatabase
-from leasehold.client.numbers import BLOCK_NUMBERS, TRIES_MAX
+from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import QueryCanceled
 from leasehold.pgwire.wire_errors import Canceled
+from leasehold.replica.sequences import session_values
+from leasehold.replica.sequences.node_blocks import BLOCK_NUMBERS, TRIES_MAX
 from tests.unit.client.sql_client import SqlClient, client_of_tables
 
 
@@ -115,7 +115,7 @@ def test_currval_goes_on_behind_the_commit_that_made_its_sequence(one: SqlClient
 def test_a_transaction_draws_so_many_numbers_and_no_more(
     one: SqlClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drawn_numbers, "DRAWN_MAX", 50)
+    monkeypatch.setattr(session_values, "DRAWN_MAX", 50)
     one.ask("create sequence s")
     assert one.ask("select count(nextval('s')) from generate_series(1, 50)") == [(50,)]
     assert one.code("select count(nextval('s')) from generate_series(1, 51)") == "54000"

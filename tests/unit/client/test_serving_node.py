@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.serving_node import ServingNode
 from leasehold.model.errors import NotCoherent, StoreUnwritable
+from leasehold.replica.serving_node import ServingNode
+from leasehold.settings.client import ClientSettings
 
 
 class Node(SimpleNamespace):

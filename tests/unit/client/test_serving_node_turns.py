@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from leasehold.client.serving_node import ServingNode
+from leasehold.replica.serving_node import ServingNode
 
 SOON_S = 20
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.client.dev import DevDatabase
+from leasehold.dev.database import DevDatabase
 from leasehold.pgwire.session import SettingChanged
-from leasehold.pgwire.value_encoding import text_of
-from leasehold.schema.types import Type
+from leasehold.pgwire.values.encoding import text_of
+from leasehold.values.types import Type
 from tests.unit.client.sql_client import SqlClient
 
 HOUR = 3_600_000_000

@@ -14,9 +14,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.client.dev import DevDatabase
-from leasehold.client.serving_node import SqlNode
-from leasehold.client.sql_commit import COMMIT_TIMEOUT_S
+from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import (
     GaveUp,
     LeaseholdError,
@@ -25,6 +23,8 @@ from leasehold.model.errors import (
 )
 from leasehold.model.records import ANY_GENID, ChangeRequest, Expression, OnConflict, Outcome
 from leasehold.pgwire.session import Status, Waits
+from leasehold.replica.serving_node import SqlNode
+from leasehold.sql_session.commit import COMMIT_TIMEOUT_S
 from leasehold.transaction.block import ReadOnlyTransaction
 from tests.unit.client.held_answers import HeldAnswers
 from tests.unit.client.sql_client import SqlClient, ends

@@ -15,18 +15,19 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters import pgwire_client, reader_pace
-from leasehold.adapters.pgwire_settings import PgwireSettings
-from leasehold.adapters.row_spool import SPOOL_BATCH_BYTES, RowSpool
-from leasehold.client.dev import DevDatabase
-from leasehold.client.sql_listener import SqlListener
-from leasehold.client.sql_portals import QueryPortal
-from leasehold.client.sql_session import SqlSession
+from leasehold.adapters.os.row_spool import SPOOL_BATCH_BYTES, RowSpool
+from leasehold.adapters.postgres import connection as pgwire_client
+from leasehold.adapters.postgres import reader_pace
+from leasehold.dev.database import DevDatabase
 from leasehold.pgwire.conversation import Conversation
 from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.phases import Behind
 from leasehold.pgwire.wire_errors import Canceled
-from leasehold.sql.query_plan import Plans
+from leasehold.settings.sql_port import PgwireSettings
+from leasehold.sql.planning.plan import Plans
+from leasehold.sql_session.listener import SqlListener
+from leasehold.sql_session.portals import QueryPortal
+from leasehold.sql_session.session import SqlSession
 from tests.unit.pgwire.wire_words import (
     FLUSH,
     SYNC,

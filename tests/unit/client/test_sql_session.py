@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.client.dev import DevDatabase
-from leasehold.client.dev_node import DevNode
+from leasehold.dev.database import DevDatabase
+from leasehold.dev.node import DevNode
 from leasehold.model.errors import LeaseholdError, Refused
 from leasehold.pgwire.session import (
     Column,
@@ -20,8 +20,8 @@ from leasehold.pgwire.session import (
     Status,
 )
 from leasehold.pgwire.wire_errors import CachedResultChanged, Canceled, InFailedTransaction
-from leasehold.schema.types import Type
-from leasehold.sql.catalog_oids import table_oid
+from leasehold.sql.system_catalog.oids import table_oid
+from leasehold.values.types import Type
 from tests.unit.client.sql_client import SqlClient
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters import sqlite_write
-from leasehold.adapters.clock import new_request_id
-from leasehold.client import sql_transaction
-from leasehold.client.dev import DevDatabase
-from leasehold.client.write_set import WriteSet
+from leasehold.adapters.os.clock import new_request_id
+from leasehold.adapters.sqlite import write
+from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import Refused
 from leasehold.model.records import OnConflict
+from leasehold.replica.write_set import WriteSet
+from leasehold.sql_session import transaction
 from tests.unit.client.sql_client import SqlClient
 
 
@@ -186,8 +186,8 @@ def test_a_replay_keeps_the_time(one: SqlClient, other: SqlClient) -> None:
 
 
 def test_a_transaction_has_a_size(one: SqlClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_transaction, "OPERATIONS_MAX", OPERATIONS_MAX)
-    monkeypatch.setattr(sqlite_write, "WRITES_MAX", OPERATIONS_MAX)
+    monkeypatch.setattr(transaction, "OPERATIONS_MAX", OPERATIONS_MAX)
+    monkeypatch.setattr(write, "WRITES_MAX", OPERATIONS_MAX)
     too_many = f"insert into t select g, g from generate_series(10, {OPERATIONS_MAX + 11}) g"
     assert one.code(too_many) == "54000"
     half = "insert into t select g, g from generate_series({}, {}) g"
@@ -230,9 +230,9 @@ def test_own_rows_are_made_for_who_looks_at_them_alone(
 
     def own_rows(connection: Any, tables: Any, emptied: Any = ()) -> Any:
         seen.append(sum(len(rows) for _, rows in tables.values()))
-        return sqlite_write.own_rows(connection, tables, emptied)
+        return write.own_rows(connection, tables, emptied)
 
-    monkeypatch.setattr(sql_transaction, "own_rows", own_rows)
+    monkeypatch.setattr(transaction, "own_rows", own_rows)
     one.ask("begin; insert into t (id, a) values (7, 1), (8, 2)")
     seen.clear()
     assert one.ask("insert into t (id, a) values (9, 3) returning id, a + 1") == [(9, 4)]

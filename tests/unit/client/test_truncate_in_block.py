@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from leasehold.client.dev import DevDatabase
+from leasehold.dev.database import DevDatabase
 from tests.unit.client.sql_client import SqlClient, client_of_tables
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leasehold.client.version_diff import column_words, diff, foreign_key_words, index_words
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.elements import Derived, ForeignKey, Lock, OnChange
-from leasehold.schema.sequence import Numbering, Sequence
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.elements import Derived, ForeignKey, Lock, OnChange
+from leasehold.catalog.sequence import Numbering, Sequence
+from leasehold.catalog.states import State
+from leasehold.events.version_diff import column_words, diff, foreign_key_words, index_words
+from leasehold.values.types import Type
 
 ID = Column(1, "id", Type("integer"), nullable=False)
 DEST = Column(2, "dest", Type("varchar", 3))

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from leasehold.client.version_history import event_at, history_of
+from leasehold.admin.version_history import event_at, history_of
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
+from leasehold.catalog.states import State
 from leasehold.model.errors import SnapshotTooOld, StaleVersion, UnknownTable, UnknownVersion
 from leasehold.model.records import VersionEvent
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import Column
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 
 ID = Column(1, "id", Type("bigint"), nullable=False)
 GATE = Column(2, "gate", Type("text"))

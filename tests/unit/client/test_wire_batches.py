@@ -20,10 +20,10 @@ import asyncpg
 import psycopg
 import pytest
 
-from leasehold.adapters.pgwire_settings import PgwireSettings
-from leasehold.client.dev import DevDatabase
-from leasehold.client.sql_listener import SqlListener
+from leasehold.dev.database import DevDatabase
 from leasehold.pgwire.conversation import HURRIED_MESSAGES_MAX
+from leasehold.settings.sql_port import PgwireSettings
+from leasehold.sql_session.listener import SqlListener
 from tests.unit.pgwire.wire_words import SYNC, bind, describe, execute, messages, parse, startup
 
 WAIT_S = 30

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from leasehold.client.dev import DevDatabase
-from leasehold.client.sql_session import SqlSession
+from leasehold.dev.database import DevDatabase
 from leasehold.pgwire.conversation import Conversation
 from leasehold.pgwire.limits import Limits
-from leasehold.sql.query_plan import Plans
+from leasehold.sql.planning.plan import Plans
+from leasehold.sql_session.session import SqlSession
 from tests.unit.pgwire.transcripts import TRANSCRIPTS, Transcript
 from tests.unit.pgwire.wire_words import SYNC, bind, describe, error_of, execute, parse, query, said
 

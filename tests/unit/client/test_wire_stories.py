@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from leasehold.client.dev import DevDatabase
+from leasehold.dev.database import DevDatabase
 from tests.unit.client.test_wire_cursors import Talk
 from tests.unit.client.wire_stories import MADE, STORIES, Story
 from tests.unit.pgwire.wire_words import query, said

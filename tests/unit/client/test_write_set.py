@@ -11,12 +11,12 @@ from typing import Any, cast
 
 import pytest
 
-from leasehold.client.replica_reads import Reads
-from leasehold.client.write_set import WriteSet
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import DivisionByZero, FeatureNotSupported, GeneratedAlways
 from leasehold.model.ports import Row
 from leasehold.model.records import Key
-from leasehold.schema.descriptor import Descriptor
+from leasehold.replica.reads import Reads
+from leasehold.replica.write_set import WriteSet
 from leasehold.transaction.binding import binding
 from tests.schema_change.changes import standing
 

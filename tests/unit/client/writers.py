@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from leasehold.client.dev import DevDatabase
+from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import LeaseholdError
 from tests.unit.client.sql_client import SqlClient
 

@@ -9,7 +9,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-from leasehold.adapters.record_shape import CLASS_BY_TAG
+from leasehold.adapters.codec.record_shape import CLASS_BY_TAG
 from leasehold.model.keys import IntKeys
 
 INTEGER = st.integers(-(2**63), 2**63 - 1)

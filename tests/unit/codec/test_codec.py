@@ -17,9 +17,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leasehold.adapters.codec import FORMAT, MessagePackCodec, restore_row_key, row_key
-from leasehold.adapters.log_header import read_header
-from leasehold.adapters.record_shape import CLASS_BY_TAG, TAG_BY_CLASS
+from leasehold.adapters.codec.log_header import read_header
+from leasehold.adapters.codec.record_shape import CLASS_BY_TAG, TAG_BY_CLASS
+from leasehold.adapters.codec.records import FORMAT, MessagePackCodec, restore_row_key, row_key
 from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.keys import IntKeys
 from leasehold.model.records import (

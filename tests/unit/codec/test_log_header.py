@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgpack
 import pytest
 
-from leasehold.adapters.codec import ZIPPED_ABOVE_BYTES, MessagePackCodec
-from leasehold.adapters.log_header import LogHeader, read_header
+from leasehold.adapters.codec.log_header import LogHeader, read_header
+from leasehold.adapters.codec.records import ZIPPED_ABOVE_BYTES, MessagePackCodec
 from leasehold.model.errors import LogStopped
 from leasehold.model.records import (
     Attempt,

@@ -7,9 +7,9 @@ from typing import Any
 import msgpack
 import pytest
 
-from leasehold.adapters.request_bytes import MESSAGE_PACK
-from leasehold.adapters.request_decoding import decode_request
-from leasehold.adapters.request_encoding import encode_request
+from leasehold.adapters.codec.request_bytes import MESSAGE_PACK
+from leasehold.adapters.codec.request_decoding import decode_request
+from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.ids import request_id
 from leasehold.model.records import (

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leasehold.adapters.redis_replies import REPLY_BYTES_MAX
-from leasehold.adapters.redis_requests import (
+from leasehold.adapters.redis.requests import (
     ANSWER_BYTES_MAX,
     ASKER_BYTES,
     CODEC,
@@ -21,9 +20,10 @@ from leasehold.adapters.redis_requests import (
     packed_requests,
     requests_of,
 )
+from leasehold.adapters.redis.resp import REPLY_BYTES_MAX
 from leasehold.model.records import Outcome, Result, ResultBatch
 from leasehold.replication.effects import RequestsHeard
-from leasehold.replication.fast_requests import FastRequestSettings
+from leasehold.replication.fast_path.requests import FastRequestSettings
 
 ASKER = bytes(range(ASKER_BYTES))
 NUMBERS = st.integers(0, 2**64 - 1)

@@ -20,15 +20,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.adapters.request_bytes import (
+from leasehold.adapters.codec.request_bytes import (
     JSON,
     MESSAGE_PACK,
     MESSAGE_PACK_ZLIB,
     OPERATIONS_MAX,
     REQUEST_BYTES_MAX,
 )
-from leasehold.adapters.request_decoding import SQL_BYTES_MAX, decode_request
-from leasehold.adapters.request_encoding import ROWS_TOGETHER_MAX, encode_request
+from leasehold.adapters.codec.request_decoding import SQL_BYTES_MAX, decode_request
+from leasehold.adapters.codec.request_encoding import ROWS_TOGETHER_MAX, encode_request
 from leasehold.model.errors import MalformedRequest, RequestTooLarge
 from leasehold.model.ids import format_request_id, request_id
 from leasehold.model.records import (

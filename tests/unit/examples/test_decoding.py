@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.adapters.codec import MessagePackCodec, row_key
-from leasehold.client.public_schema import encode_event
-from leasehold.client.row_decode import row_json
+from leasehold.adapters.codec.records import MessagePackCodec, row_key
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
+from leasehold.catalog.states import State
+from leasehold.events.public_schema import encode_event
+from leasehold.events.rows import row_json
 from leasehold.model.records import RowImage, RowLeftOut, RowsTruncated, VersionEvent
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import Column
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 from services import examples
 from services.examples.decoding import RowRecord, VersionBook, WaitingRows
 from tests.unit.client.made_tables import descriptors, rows

@@ -7,7 +7,7 @@ from decimal import Decimal
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leasehold.schema.numeric import rounded, stored_form, text_of
+from leasehold.values.numeric import rounded, stored_form, text_of
 from services.examples.decoding import numeric_text
 
 NUMBERS = st.builds(

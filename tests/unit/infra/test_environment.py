@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.adapters.environment import (
+from leasehold.model.errors import ConfigurationError
+from leasehold.settings.environment import (
     ClusterSettings,
     KafkaSettings,
     RedisSettings,
@@ -14,7 +15,6 @@ from leasehold.adapters.environment import (
     from_environment,
     to_environment,
 )
-from leasehold.model.errors import ConfigurationError
 
 SASL = {
     "LEASEHOLD_KAFKA_SECURITY": "SASL_SSL",

@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from leasehold.adapters.http_hosts import is_own_host, is_own_origin
-from leasehold.adapters.setting import from_environment
+from leasehold.adapters.http.hosts import is_own_host, is_own_origin
 from leasehold.model.errors import ConfigurationError
+from leasehold.settings.setting import from_environment
 from services.dashboard.dashboard_app import answer_own_names
 from services.dashboard.dashboard_settings import DashboardSettings
 

@@ -18,12 +18,12 @@ from typing import cast
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from leasehold.adapters import kafka_client
-from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_access import AccessDenied, denial
-from leasehold.adapters.kafka_client import ClientWatch, flush
-from leasehold.adapters.kafka_reader import TopicReader
+from leasehold.adapters.kafka import client as kafka_client
+from leasehold.adapters.kafka.access import AccessDenied, denial
+from leasehold.adapters.kafka.client import ClientWatch, flush
+from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.model.errors import BusUnavailable
+from leasehold.settings.environment import KafkaSettings
 
 ADA = KafkaSettings(
     bootstrap="b:1", security="SASL_PLAINTEXT", username="ada", password="never to be shown"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters import kafka_writer
-from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_writer import TopicWriter
+from leasehold.adapters.kafka import writer as kafka_writer
+from leasehold.adapters.kafka.writer import TopicWriter
+from leasehold.settings.environment import KafkaSettings
 
 
 class Message:

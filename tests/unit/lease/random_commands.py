@@ -28,7 +28,7 @@ from leasehold.lease.commands import (
     SetMinVersion,
     Snapshot,
 )
-from leasehold.lease.ledger import LedgerState
+from leasehold.lease.ledger.ledger import LedgerState
 
 AGENTS = ("a", "b c", "d")
 SESSIONS = (1, 2, 3, 2**53 - 1)

@@ -8,20 +8,8 @@ from __future__ import annotations
 
 from itertools import count
 
-from leasehold.adapters.memory_ledger import MemoryLedger
-from leasehold.lease.agent_session import HolderLimits
-from leasehold.lease.commands import (
-    Change,
-    Command,
-    Holders,
-    Liveness,
-    Publish,
-    Seed,
-    SetMinVersion,
-)
-from leasehold.lease.held_leases import HeldLease, Standing
-from leasehold.lease.holder import Holder
-from leasehold.lease.holder_events import (
+from leasehold.in_process.ledger import MemoryLedger
+from leasehold.lease.agent.events import (
     Acknowledge,
     Answered,
     Event,
@@ -33,10 +21,22 @@ from leasehold.lease.holder_events import (
     Wake,
     Want,
 )
-from leasehold.lease.ledger_watch import (
+from leasehold.lease.agent.held_leases import HeldLease, Standing
+from leasehold.lease.agent.holder import Holder
+from leasehold.lease.agent.session import HolderLimits
+from leasehold.lease.commands import (
+    Change,
+    Command,
+    Holders,
+    Liveness,
+    Publish,
+    Seed,
+    SetMinVersion,
+)
+from leasehold.lease.master.ledger_watch import (
     Answered as MasterAnswered,
 )
-from leasehold.lease.ledger_watch import (
+from leasehold.lease.master.ledger_watch import (
     Effect,
     EpochLost,
     LedgerWatch,
@@ -45,18 +45,18 @@ from leasehold.lease.ledger_watch import (
     SeedFromLog,
     seed_parts,
 )
-from leasehold.lease.ledger_watch import (
+from leasehold.lease.master.ledger_watch import (
     Event as MasterEvent,
 )
-from leasehold.lease.ledger_watch import (
+from leasehold.lease.master.ledger_watch import (
     LedgerAway as MasterLedgerAway,
 )
-from leasehold.lease.ledger_watch import (
+from leasehold.lease.master.ledger_watch import (
     TimePassed as MasterTimePassed,
 )
+from leasehold.lease.master.session_watch import SessionWatch
 from leasehold.lease.replies import HolderList, LivenessReport, Reply
 from leasehold.lease.rules import EVERY_RULE, Rules
-from leasehold.lease.session_watch import SessionWatch
 from leasehold.model.errors import LedgerUnavailable
 
 SECOND = 1_000_000_000

@@ -13,9 +13,9 @@ from contextlib import suppress
 
 import pytest
 
-from leasehold.adapters import redis_line
-from leasehold.adapters.environment import RedisSettings
-from leasehold.adapters.redis_line import Advice, RedisLine
+from leasehold.adapters.redis import connection
+from leasehold.adapters.redis.connection import Advice, RedisLine
+from leasehold.settings.environment import RedisSettings
 
 DEADLINE_S = 20.0
 MORE_THAN_A_POOL_MAKES = 130
@@ -24,8 +24,8 @@ MORE_THAN_A_POOL_MAKES = 130
 @pytest.fixture
 def door(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
     """Bound, and not listening: who connects is refused, and nobody else gets the port."""
-    monkeypatch.setattr(redis_line, "PAUSE_NS", 1)
-    monkeypatch.setattr(redis_line, "PAUSE_NS_MAX", 1)
+    monkeypatch.setattr(connection, "PAUSE_NS", 1)
+    monkeypatch.setattr(connection, "PAUSE_NS_MAX", 1)
     with socket.socket() as made:
         made.bind(("127.0.0.1", 0))
         yield made

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.redis_replies import (
+from leasehold.adapters.redis.resp import (
     REPLY_BYTES_MAX,
     Failure,
     Malformed,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from leasehold.pgwire.copy_format import CopyFormat
+from leasehold.pgwire.copy.format import CopyFormat
 
 
 class CopyCase(NamedTuple):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from leasehold.pgwire.copy_format import CopyFormat
-from leasehold.pgwire.copy_out import copy_out_form
+from leasehold.pgwire.copy.format import CopyFormat
+from leasehold.pgwire.copy.output import copy_out_form
 from leasehold.pgwire.session import Column, CopySource
-from leasehold.schema.types import Type
-from leasehold.sql.text_form import from_text
-from leasehold.sql.time_zone import zone_of
+from leasehold.values.text_io import from_text
+from leasehold.values.time_zone import zone_of
+from leasehold.values.types import Type
 
 ZONE: Final = "Europe/Berlin"
 COLUMNS: Final = (("a b", "text"), ("n", "integer"), ("at", "timestamptz"), ("d", "bytea"))

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from leasehold.adapters.pgwire_client import Admission
-from leasehold.adapters.pgwire_server import PgwireServer
-from leasehold.adapters.pgwire_settings import PgwireSettings
+from leasehold.adapters.postgres.connection import Admission
+from leasehold.adapters.postgres.server import PgwireServer
 from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.session import Session
 from leasehold.pgwire.wire_errors import UnknownDatabase
+from leasehold.settings.sql_port import PgwireSettings
 from tests.unit.pgwire.small_session import Shared, SmallSession
 
 

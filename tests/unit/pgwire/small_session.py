@@ -23,7 +23,7 @@ from leasehold.model.errors import (
     SyntaxInvalid,
     UnknownTable,
 )
-from leasehold.pgwire.copy_format import CopyFormat
+from leasehold.pgwire.copy.format import CopyFormat
 from leasehold.pgwire.session import (
     Column,
     CopySource,
@@ -41,11 +41,11 @@ from leasehold.pgwire.session import (
     TimeLimits,
     Waits,
 )
-from leasehold.pgwire.value_decoding import input_of
+from leasehold.pgwire.values.decoding import input_of
 from leasehold.pgwire.wire_errors import CachedResultChanged, InFailedTransaction
-from leasehold.pgwire.wire_types import NUMBERS, WireType
-from leasehold.schema.types import SYNONYMS, Type, array_of, type_with
-from leasehold.sql.time_zone import zone_of
+from leasehold.values.oids import NUMBERS, WireType
+from leasehold.values.time_zone import zone_of
+from leasehold.values.types import SYNONYMS, Type, array_of, type_with
 
 SETTINGS = {
     "server_version": "15.0",

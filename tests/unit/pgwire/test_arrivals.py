@@ -13,9 +13,9 @@ from ipaddress import ip_address
 import psycopg
 import pytest
 
-from leasehold.adapters.pgwire_arrivals import ARRIVING_MIN, Arrivals, origin_of
-from leasehold.adapters.pgwire_server import PgwireServer
-from leasehold.adapters.pgwire_settings import PgwireSettings
+from leasehold.adapters.postgres.arrivals import ARRIVING_MIN, Arrivals, origin_of
+from leasehold.adapters.postgres.server import PgwireServer
+from leasehold.settings.sql_port import PgwireSettings
 from tests.unit.pgwire.listening import listening
 from tests.unit.pgwire.small_session import Shared
 from tests.unit.pgwire.test_server import (

@@ -20,7 +20,7 @@ import asyncpg
 import psycopg
 import pytest
 
-from leasehold.adapters.pgwire_server import PgwireServer
+from leasehold.adapters.postgres.server import PgwireServer
 from tests.unit.pgwire.listening import listening
 from tests.unit.pgwire.small_session import Shared
 

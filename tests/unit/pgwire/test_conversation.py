@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from leasehold.pgwire.frontend import READERS
 from leasehold.pgwire.limits import Limits
+from leasehold.pgwire.messages.frontend import READERS
 from leasehold.pgwire.phases import TABLE, Phase
 from leasehold.pgwire.session import Status
 from leasehold.pgwire.wire_errors import AdminShutdown, Canceled

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from leasehold.model.errors import LeaseholdError
-from leasehold.pgwire.copy_binary import HEADER, TRAILER
-from leasehold.pgwire.copy_format import CopyFormat
-from leasehold.pgwire.copy_rows import CopyRows
+from leasehold.pgwire.copy.binary import HEADER, TRAILER
+from leasehold.pgwire.copy.format import CopyFormat
+from leasehold.pgwire.copy.input import CopyRows
 from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.session import Column
-from leasehold.schema.types import Type
-from leasehold.sql.text_form import from_text
-from leasehold.sql.time_zone import zone_of
+from leasehold.values.text_io import from_text
+from leasehold.values.time_zone import zone_of
+from leasehold.values.types import Type
 from tests.unit.pgwire.copy_out_cases import COLUMNS, OPTIONS, ROWS, ZONE, ours
 
 RECORDED = json.loads((Path(__file__).parent / "copy_out_recorded.json").read_text())

@@ -10,7 +10,7 @@ import random
 
 import pytest
 
-from leasehold.adapters.reader_pace import (
+from leasehold.adapters.postgres.reader_pace import (
     ASIDE_BYTES_PER_S,
     ASIDE_LAG_S,
     HELD_BYTES_PER_S,

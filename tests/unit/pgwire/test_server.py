@@ -21,14 +21,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leasehold.adapters.pgwire_client import KEEP_ALIVE
-from leasehold.adapters.pgwire_server import PgwireServer
-from leasehold.adapters.pgwire_settings import PgwireSettings
+from leasehold.adapters.postgres.connection import KEEP_ALIVE
+from leasehold.adapters.postgres.server import PgwireServer
 from leasehold.model.errors import ConfigurationError
+from leasehold.pgwire.auth.scram_server import verifier_of_password
 from leasehold.pgwire.limits import Limits
-from leasehold.pgwire.scram import verifier_of_password
 from leasehold.pgwire.session import TimeLimits
 from leasehold.pgwire.wire_errors import Canceled
+from leasehold.settings.sql_port import PgwireSettings
 from tests.unit.pgwire.listening import listening
 from tests.unit.pgwire.small_session import Shared
 from tests.unit.pgwire.wire_words import (

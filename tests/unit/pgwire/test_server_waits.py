@@ -16,9 +16,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from leasehold.adapters.pgwire_server import PgwireServer
-from leasehold.adapters.pgwire_settings import PgwireSettings
+from leasehold.adapters.postgres.server import PgwireServer
 from leasehold.pgwire.session import Waits
+from leasehold.settings.sql_port import PgwireSettings
 from tests.unit.pgwire.small_session import Shared, SmallSession
 from tests.unit.pgwire.test_server import WAIT_S, connect, in_thread, until_true
 

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from leasehold.adapters.sqlite_query import NO_LIMITS, Limits, run
-from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.client.queries import as_tuples
+from leasehold.adapters.sqlite.query import NO_LIMITS, Limits, run
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.elements import EXPRESSION, Moment
+from leasehold.catalog.states import State
 from leasehold.model.records import ChangeKind, LogPosition, RowChange
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.elements import EXPRESSION, Moment
-from leasehold.schema.states import State
-from leasehold.schema.types import Type, to_storage
-from leasehold.sql.functions_session import with_system
-from leasehold.sql.query_plan import Prepared, prepare
+from leasehold.replica.queries import as_tuples
+from leasehold.sql.functions.session import with_system
+from leasehold.sql.planning.plan import Prepared, prepare
+from leasehold.values.types import Type, to_storage
 
 FLIGHTS: Final = Descriptor(
     1,

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.adapters.sqlite_query import run
-from leasehold.adapters.sqlite_write import own_rows
+from leasehold.adapters.sqlite.query import run
+from leasehold.adapters.sqlite.write import own_rows
+from leasehold.catalog.elements import Moment
 from leasehold.model.errors import Refused
-from leasehold.schema.array_value import elements_of, ordered_form, stored_form
-from leasehold.schema.elements import Moment
-from leasehold.sql.query_plan import prepare
+from leasehold.sql.planning.plan import prepare
+from leasehold.values.arrays import elements_of, ordered_form, stored_form
 from tests.unit.query.asked import FLIGHTS, Asked
 from tests.unit.query.recorded_cases import CASES, ONLY_HERE_REFUSED, REFUSED
 

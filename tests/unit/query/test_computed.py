@@ -15,15 +15,15 @@ from typing import Any, Final
 
 import pytest
 
-from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.adapters.sqlite_write import Writing
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.adapters.sqlite.write import Writing
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.elements import Moment
 from leasehold.model.errors import Refused
 from leasehold.model.records import ChangeKind, Image, LogPosition, RowChange
-from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.elements import Moment
-from leasehold.schema.types import Type, parse_type, to_storage
-from leasehold.sql.query_plan import Prepared, prepare
+from leasehold.sql.planning.plan import Prepared, prepare
 from leasehold.transaction.binding import binding
+from leasehold.values.types import Type, parse_type, to_storage
 
 SEED: Final = int(os.environ.get("LEASEHOLD_SEED", "1"))
 CASES: Final = 800

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from leasehold.adapters.sqlite_query import run
-from leasehold.client.queries import as_tuples
-from leasehold.schema.elements import Moment
-from leasehold.sql.query_plan import prepare
-from leasehold.sql.query_reads import Read
+from leasehold.adapters.sqlite.query import run
+from leasehold.catalog.elements import Moment
+from leasehold.replica.queries import as_tuples
+from leasehold.sql.planning.plan import prepare
+from leasehold.sql.planning.read_set import Read
 from tests.unit.query.asked import Asked
 
 SERVED = [

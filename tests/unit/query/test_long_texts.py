@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from leasehold.model.errors import RequestTooLarge, TooLong
-from leasehold.schema.types import TEXT_BYTES_MAX, Type
-from leasehold.sql.catalogue import function_for, operator_for
-from leasehold.sql.functions_text import MADE_CHARACTERS_MAX
+from leasehold.sql.functions.registry import function_for, operator_for
+from leasehold.sql.functions.text import MADE_CHARACTERS_MAX
+from leasehold.values.types import TEXT_BYTES_MAX, Type
 from tests.unit.query.asked import Asked
 
 TEXT, INTEGER = Type("text"), Type("integer")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leasehold.model.errors import TooComplex
-from leasehold.sql import query_bind
+from leasehold.sql.binding import expressions
 from tests.unit.query.asked import Asked
 
 MANY = 33_000
@@ -56,7 +56,7 @@ def test_an_array_answers_as_a_list_does(
     """Goal: the two forms of IN agree on every type."""
     text = f"SELECT id, {condition} FROM flights WHERE ({condition}) IS NOT FALSE ORDER BY id"
     as_list = asked.rows(text)
-    monkeypatch.setattr(query_bind, "LISTED_CONSTANTS_MAX", 0)
+    monkeypatch.setattr(expressions, "LISTED_CONSTANTS_MAX", 0)
     assert asked.rows(f"{text}, 1") == as_list
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from leasehold.adapters.sqlite_query import run
-from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.adapters.sqlite_write import own_rows
+from leasehold.adapters.sqlite.query import run
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.adapters.sqlite.write import own_rows
+from leasehold.catalog.elements import Moment
 from leasehold.model.errors import Refused
 from leasehold.model.records import Image, Key
-from leasehold.schema.elements import Moment
-from leasehold.sql.query_plan import prepare
+from leasehold.sql.planning.plan import prepare
 from tests.integration.query_cases import Grammar, Made, fill, python_value, tables
 
 SEEDS = range(1, 9)

@@ -10,14 +10,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from leasehold.adapters.sqlite_past import SqlitePast
-from leasehold.adapters.sqlite_query import run
-from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.adapters.sqlite_write import own_rows
+from leasehold.adapters.sqlite.as_of import SqlitePast
+from leasehold.adapters.sqlite.query import run
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.adapters.sqlite.write import own_rows
+from leasehold.catalog.elements import Moment
 from leasehold.model.errors import Refused
 from leasehold.model.records import ChangeKind, Image, Key, LogPosition, RowChange
-from leasehold.schema.elements import Moment
-from leasehold.sql.query_plan import Plans
+from leasehold.sql.planning.plan import Plans
 from tests.integration.query_cases import Grammar, Made, fill, tables
 from tests.unit.query.test_own_rows import images
 

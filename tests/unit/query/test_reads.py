@@ -17,17 +17,17 @@ from typing import Any, Final
 
 import pytest
 
-from leasehold.adapters.sqlite_query import NO_LIMITS, run
-from leasehold.adapters.sqlite_reads import places_read
-from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.client.sql_reads import gather
+from leasehold.adapters.sqlite.query import NO_LIMITS, run
+from leasehold.adapters.sqlite.reads import places_read
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.elements import Moment
 from leasehold.model.errors import VerifyError
 from leasehold.model.records import Operation, OperationKind, ReadSet
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.elements import Moment
-from leasehold.schema.types import Type, to_storage
-from leasehold.sql.query_plan import Prepared, prepare
+from leasehold.replica.sql_reads import gather
+from leasehold.sql.planning.plan import Prepared, prepare
 from leasehold.transaction.read_set import ReadRules, ReadsSoFar, check_reads
+from leasehold.values.types import Type, to_storage
 from tests.models.summary import Tell
 from tests.unit.transaction.written_table import WrittenTable
 

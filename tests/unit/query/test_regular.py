@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from leasehold.model.errors import Refused
-from leasehold.sql.regular import regular
+from leasehold.sql.functions.regexp_translation import regular
 from tests.unit.query.asked import Asked
 from tests.unit.query.recorded_cases import REGULAR, REGULAR_ONLY_HERE_REFUSED, REGULAR_REFUSED
 

@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
-from leasehold.adapters.sqlite_query import Limits, run
+from leasehold.adapters.sqlite.query import Limits, run
+from leasehold.catalog.elements import Moment
 from leasehold.model.errors import QueryCanceled, Refused, RequestTooLarge
-from leasehold.schema.elements import Moment
-from leasehold.schema.types import Type
-from leasehold.sql.catalogue import cast_for
-from leasehold.sql.query_emitted import called_as
-from leasehold.sql.query_plan import Plans
+from leasehold.sql.functions.registry import cast_for
+from leasehold.sql.planning.emitted import called_as
+from leasehold.sql.planning.plan import Plans
+from leasehold.values.types import Type
 from tests.unit.query.asked import FLIGHTS, Asked
 from tests.unit.query.test_language import REFUSALS, ROWS
 

@@ -13,8 +13,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from leasehold.model.errors import Refused
-from leasehold.sql.query_plan import Plans, prepare
-from leasehold.sql.time_zone import UTC, zone_of, zone_set
+from leasehold.sql.planning.plan import Plans, prepare
+from leasehold.values.time_zone import UTC, zone_of, zone_set
 from tests.unit.query.zone_expressions import no_table, ours
 
 LINES = (Path(__file__).parent / "zone_cases.jsonl").read_text().splitlines()

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.client.replica_reads import Reads
-from leasehold.client.write_set import WriteSet
+from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.errors import Refused
 from leasehold.model.ids import genid
 from leasehold.model.records import ChangeKind, LogPosition, OperationKind, RowChange
+from leasehold.replica.reads import Reads
+from leasehold.replica.write_set import WriteSet
 from tests.unit.query.asked import FLIGHTS, Asked, filled
 
 

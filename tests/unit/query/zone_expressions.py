@@ -7,12 +7,12 @@ from typing import Final
 
 import apsw
 
-from leasehold.adapters.sqlite_query import run
+from leasehold.adapters.sqlite.query import run
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import LeaseholdError, UnknownTable
-from leasehold.schema.descriptor import Descriptor
-from leasehold.sql.functions_session import NOBODY, CallersMoment
-from leasehold.sql.query_plan import prepare
-from leasehold.sql.time_zone import zone_set
+from leasehold.sql.functions.session import NOBODY, CallersMoment
+from leasehold.sql.planning.plan import prepare
+from leasehold.values.time_zone import zone_set
 from tests.unit.sql.value_expressions import NAMES, WORDS
 
 ZONES: Final = (

@@ -11,8 +11,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.memory_store import MemoryStore
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.memory.store import MemoryStore
 from leasehold.model.ids import format_request_id, request_id
 from leasehold.model.ports import Now
 from leasehold.model.records import Commit, Decisions, Lane, LogPosition, Outcome, Refusal
@@ -29,8 +29,8 @@ from leasehold.replication.effects import (
     ReadLane,
     Tick,
 )
-from leasehold.replication.lane_topics import Found
-from leasehold.replication.master import MasterSettings
+from leasehold.replication.master.master import MasterSettings
+from leasehold.replication.master.queue_topics import Found
 from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.outcomes import OutcomeSettings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.records import Claim, Commit, Decisions, Grant, LogPosition, LogRecord
 
 CODEC = MessagePackCodec()

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.elements import Missing
+from leasehold.catalog.job import Job, Phase, Step
+from leasehold.catalog.states import State
 from leasehold.model.keys import IntKeys
 from leasehold.model.records import Ack, Chunk, ChunkDecided, ChunksEnd, Decisions, Lane
 from leasehold.replication.effects import AckRead, LaneRead, Wake
-from leasehold.replication.fill import IMAGE_COST
-from leasehold.replication.fill_pace import FillSettings
-from leasehold.replication.master import MasterSettings
-from leasehold.schema.elements import Missing
-from leasehold.schema.job import Job, Phase, Step
-from leasehold.schema.states import State
+from leasehold.replication.master.backfill import IMAGE_COST
+from leasehold.replication.master.backfill_pacing import FillSettings
+from leasehold.replication.master.master import MasterSettings
 from tests.unit.replication.test_node import CODEC, World, insert, update
 
 ROWS = 20

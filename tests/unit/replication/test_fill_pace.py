@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.replication.fill_pace import FillPace, FillSettings
+from leasehold.replication.master.backfill_pacing import FillPace, FillSettings
 
 SETTINGS = FillSettings(
     rows_max=10_000,

@@ -16,15 +16,15 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from leasehold.adapters.memory_store import MemoryStore
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.memory.store import MemoryStore
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.catalog.elements import Lock
+from leasehold.catalog.states import WRITTEN
 from leasehold.model.errors import StoreCorrupted
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records import ChangeKind, Key, LogPosition, Outcome, RowChange
-from leasehold.replication.late_writes import LateWrites
-from leasehold.schema.elements import Lock
-from leasehold.schema.key_values import compose
-from leasehold.schema.states import WRITTEN
+from leasehold.replication.master.write_behind import LateWrites
+from leasehold.rows.key_values import compose
 from tests.unit.store.flights_table import BY_GATE, GATE, NUMBER, PRICE, SEATS, TABLE, history
 
 HISTORY = history(wide_key=False)

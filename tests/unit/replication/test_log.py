@@ -10,7 +10,7 @@ import pytest
 
 from leasehold.model.errors import LogStopped
 from leasehold.model.records import Attempt, Barrier, Grant, LogPosition, LogRecord
-from leasehold.replication.log import LogRules, Verdict, admit
+from leasehold.replication.log.admission import LogRules, Verdict, admit
 from tests.unit.replication.made_records import M1, M2, claim, decisions, digest
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.job import Phase, Status, job_from_wire
 from leasehold.model.errors import NotNullViolation
 from leasehold.model.ports import Now
 from leasehold.model.records import ChangeRequest, JobWrite
-from leasehold.replication.schema_changes import SchemaChanges, SchemaSettings
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.job import Phase, Status, job_from_wire
+from leasehold.replication.master.schema_changes import SchemaChanges, SchemaSettings
 from tests.unit.schema.made_statements import (
     catalog_with,
     column,

@@ -18,9 +18,6 @@ from leasehold.model.records import (
     Outcome,
     Refusal,
 )
-from leasehold.replication import master
-from leasehold.replication.answers import PendingAnswers, answers_of
-from leasehold.replication.batch import BatchSettings, Repeat
 from leasehold.replication.effects import (
     NOWHERE,
     AppendFailed,
@@ -29,6 +26,9 @@ from leasehold.replication.effects import (
     TellAnswers,
     Topic,
 )
+from leasehold.replication.master import master
+from leasehold.replication.master.answers import PendingAnswers, answers_of
+from leasehold.replication.master.batch import BatchSettings, Repeat
 from tests.unit.replication.test_answers import record
 from tests.unit.replication.test_backfill_lane import ack, make_coherent
 from tests.unit.replication.test_node import TABLE, World, insert, update

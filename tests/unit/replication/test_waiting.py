@@ -9,13 +9,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.errors import MalformedRequest, Refused
 from leasehold.model.ids import format_request_id, request_id
 from leasehold.model.records import ChangeRequest, Lane
-from leasehold.replication.batch import BatchSettings
 from leasehold.replication.effects import LaneRead
-from leasehold.replication.waiting import READ_AHEAD_BYTES_MAX, WaitingRequests
+from leasehold.replication.master.batch import BatchSettings
+from leasehold.replication.master.request_queue import READ_AHEAD_BYTES_MAX, WaitingRequests
 from tests.unit.replication.test_node import TABLE, WALL_MS, World, insert
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.job import Job, Phase
 from leasehold.lease.commands import Command, Publish
-from leasehold.lease.ledger_state import LedgerState
+from leasehold.lease.ledger.state import LedgerState
 from leasehold.model.records import CatalogWrite, DescriptorWrite, MinVersion
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.job import Job, Phase
 
 
 class Harm(AssertionError):

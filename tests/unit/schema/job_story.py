@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from leasehold.lease import ledger
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.edits import edited
+from leasehold.catalog.job import Job, Phase
 from leasehold.lease.commands import NEVER_LATE, Acquire, OpenSession
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.edits import edited
-from leasehold.schema.job import Job, Phase
-from leasehold.schema.job_rules import JobRules
-from leasehold.sql.statements import (
+from leasehold.lease.ledger import ledger
+from leasehold.schema_change.job.rules import JobRules
+from leasehold.sql.syntax.statements import (
     Change,
     DropColumn,
     DropTable,

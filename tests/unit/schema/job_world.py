@@ -9,13 +9,17 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from leasehold.lease import ledger
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Moment
+from leasehold.catalog.job import Job, Phase, Status, job_from_wire
 from leasehold.lease.commands import (
     Command,
     Liveness,
     Publish,
 )
-from leasehold.lease.ledger_state import LedgerState
+from leasehold.lease.ledger import ledger
+from leasehold.lease.ledger.state import LedgerState
 from leasehold.model.errors import LedgerUnavailable
 from leasehold.model.ports import Now
 from leasehold.model.records import (
@@ -30,10 +34,8 @@ from leasehold.model.records import (
     JobControl,
     JobWrite,
 )
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.chunk_gate import accept_chunk, accept_end, accept_findings
-from leasehold.schema.coordinator import Coordinator, CoordinatorSettings
-from leasehold.schema.coordinator_effects import (
+from leasehold.schema_change.coordinator.coordinator import Coordinator, CoordinatorSettings
+from leasehold.schema_change.coordinator.effects import (
     Call,
     CatalogChanged,
     CoherentNodes,
@@ -46,14 +48,12 @@ from leasehold.schema.coordinator_effects import (
     Wake,
     Write,
 )
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import Moment
-from leasehold.schema.job import Job, Phase, Status, job_from_wire
-from leasehold.schema.job_rules import RULES, JobRules
-from leasehold.schema.ledger_side import LedgerSideSettings
-from leasehold.schema.plan import CreateTablePlan, JobPlan, plan
-from leasehold.schema.verification_walk import WalkSettings
-from leasehold.sql.statements import Change as Statement
+from leasehold.schema_change.coordinator.ledger import LedgerSideSettings
+from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
+from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_end, accept_findings
+from leasehold.schema_change.job.rules import RULES, JobRules
+from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, plan
+from leasehold.sql.syntax.statements import Change as Statement
 from tests.unit.schema.job_harm import Harm, judge_call, judge_write
 from tests.unit.schema.made_job import report_of
 from tests.unit.schema.world_agents import AgentInWorld

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from leasehold.catalog.elements import Index
+from leasehold.catalog.job import Job
 from leasehold.model.records import CheckReport
-from leasehold.schema.elements import Index
-from leasehold.schema.job import Job
-from leasehold.schema.steps import steps_of
-from leasehold.schema.tracks import add_index
-from leasehold.schema.verification import subject_of
+from leasehold.schema_change.coordinator.verification import subject_of
+from leasehold.schema_change.steps.element_paths import add_index
+from leasehold.schema_change.steps.steps import steps_of
 
 INDEX_ID = 9
 

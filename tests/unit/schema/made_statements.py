@@ -6,15 +6,14 @@ from typing import Any
 
 import msgpack
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Moment
+from leasehold.catalog.job import Job, Phase
 from leasehold.model.records import DescriptorWrite, JobWrite, MinVersion
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import Moment
-from leasehold.schema.job import Job, Phase
-from leasehold.schema.job_moves import fenced, filled, published, validated, verified
-from leasehold.schema.plan import CreateTablePlan, JobPlan, next_descriptor, plan
-from leasehold.schema.types import parse_type
-from leasehold.sql.statements import (
+from leasehold.schema_change.job.transitions import fenced, filled, published, validated, verified
+from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, next_descriptor, plan
+from leasehold.sql.syntax.statements import (
     Action,
     AddCheck,
     AddColumn,
@@ -27,6 +26,7 @@ from leasehold.sql.statements import (
     CreateTable,
     UniqueDefinition,
 )
+from leasehold.values.types import parse_type
 
 
 def column(name: str, kind: str = "integer", **more: Any) -> ColumnDefinition:

@@ -12,10 +12,14 @@ from dataclasses import replace
 
 import pytest
 
-from leasehold.client.public_schema import decode_event, encode_event
-from leasehold.client.public_schema_avro import avro_schema
-from leasehold.client.public_schema_json import json_schema
-from leasehold.client.version_diff import diff
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.job import Job, Phase, Status
+from leasehold.catalog.states import State
+from leasehold.events.avro_schema import avro_schema
+from leasehold.events.json_schema import json_schema
+from leasehold.events.public_schema import decode_event, encode_event
+from leasehold.events.version_diff import diff
 from leasehold.model.errors import Refused
 from leasehold.model.records import (
     CatalogWrite,
@@ -24,15 +28,11 @@ from leasehold.model.records import (
     MinVersion,
     VersionEvent,
 )
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor, from_wire
-from leasehold.schema.explain import explain
-from leasehold.schema.job import Job, Phase, Status
-from leasehold.schema.job_moves import turned_back
-from leasehold.schema.plan import CreateTablePlan, JobPlan, Plan, next_descriptors, plan
-from leasehold.schema.states import State
+from leasehold.schema_change.job.transitions import turned_back
+from leasehold.schema_change.plan.explain import explain
+from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, Plan, next_descriptors, plan
 from leasehold.sql.ddl import parse_ddl
-from leasehold.sql.statements import Explain
+from leasehold.sql.syntax.statements import Explain
 
 SERIAL = "alter table t add c serial"
 UNIQUE = "alter table t add c bigint generated always as identity unique check (c > 0)"

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.job import Job, Status
+from leasehold.catalog.states import State
 from leasehold.model.errors import (
     DuplicateObject,
     Refused,
     UnknownObject,
 )
 from leasehold.model.records import DescriptorWrite
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor, from_wire
-from leasehold.schema.job import Job, Status
-from leasehold.schema.plan import JobPlan, NothingToDo, next_descriptor, plan
-from leasehold.schema.states import State
-from leasehold.sql.statements import (
+from leasehold.schema_change.plan.plan import JobPlan, NothingToDo, next_descriptor, plan
+from leasehold.sql.syntax.statements import (
     Action,
     AddColumn,
     AddLock,

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import CHECKS_MAX, INDEXES_MAX, Column, Descriptor
+from leasehold.catalog.job import Job, Status
 from leasehold.model.errors import Refused
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import CHECKS_MAX, INDEXES_MAX, Column, Descriptor
-from leasehold.schema.job import Job, Status
-from leasehold.schema.types import Type
-from leasehold.sql.statements import (
+from leasehold.sql.syntax.statements import (
     Action,
     AlterType,
     DropColumn,
@@ -22,6 +21,7 @@ from leasehold.sql.statements import (
     SetNotNull,
     ValidateConstraint,
 )
+from leasehold.values.types import Type
 from tests.unit.schema.made_statements import (
     add_check,
     add_column,

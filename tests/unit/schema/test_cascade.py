@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.job import Job, job_from_wire
 from leasehold.model.errors import DependentObjects, FeatureNotSupported, TableBusy
 from leasehold.model.records import DescriptorWrite, JobWrite, MinVersion
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.dependents import HINT
-from leasehold.schema.job import Job, job_from_wire
-from leasehold.schema.plan import JobPlan, TruncatePlan, next_descriptors
+from leasehold.schema_change.plan.dependents import HINT
+from leasehold.schema_change.plan.plan import JobPlan, TruncatePlan, next_descriptors
 from tests.unit.schema.test_foreign_keys import planned, run
 
 TABLES = (

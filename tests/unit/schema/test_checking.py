@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.descriptor import Check, Column, Descriptor
+from leasehold.catalog.states import State
 from leasehold.model.errors import DivisionByZero, UnknownColumn, WrongType
-from leasehold.schema.checking import breaks, condition_of
-from leasehold.schema.descriptor import Check, Column, Descriptor
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.rows.check_constraints import breaks, condition_of
+from leasehold.values.types import Type
 
 ID, A, B, OPEN = 1, 2, 3, 4
 TABLE = Descriptor(

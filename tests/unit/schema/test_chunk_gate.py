@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.job import Phase, Status
 from leasehold.model.records import Chunk, ChunksEnd, Findings, JobControl, JobWrite
-from leasehold.schema.chunk_gate import accept_chunk, accept_end, accept_findings
-from leasehold.schema.job import Phase, Status
-from leasehold.schema.job_control import control
-from leasehold.schema.job_rules import JobRules
+from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_end, accept_findings
+from leasehold.schema_change.job.control import control
+from leasehold.schema_change.job.rules import JobRules
 from tests.unit.schema.job_world import World
 from tests.unit.schema.made_statements import add_check, alter, column, create_index, create_table
 

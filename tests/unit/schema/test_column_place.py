@@ -4,18 +4,18 @@ whoever is told of it. Method: the versions that a job publishes, and what reade
 
 from __future__ import annotations
 
-from leasehold.client.public_schema import decode_event, encode_event
-from leasehold.client.public_schema_avro import avro_schema
-from leasehold.client.version_diff import diff
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.edits import edited
+from leasehold.catalog.elements import column_from_wire, column_to_wire
+from leasehold.events.avro_schema import avro_schema
+from leasehold.events.public_schema import decode_event, encode_event
+from leasehold.events.version_diff import diff
 from leasehold.model.records import Commit, DescriptorWrite, VersionEvent
 from leasehold.replication.changefeed import version_event
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor, from_wire
-from leasehold.schema.edits import edited
-from leasehold.schema.elements import column_from_wire, column_to_wire
-from leasehold.schema.plan import JobPlan, plan
+from leasehold.schema_change.plan.plan import JobPlan, plan
 from leasehold.sql.ddl import parse_ddl
-from leasehold.sql.statements import Explain
+from leasehold.sql.syntax.statements import Explain
 from tests.schema_change.changes import catalog_of, standing
 
 TABLE = "CREATE TABLE t (a varchar(9), b integer, id integer PRIMARY KEY, c integer)"

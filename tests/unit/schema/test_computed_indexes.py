@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor, Index, index_from_wire, index_to_wire
+from leasehold.catalog.elements import EXPRESSION
+from leasehold.catalog.job import Status
 from leasehold.model.errors import Refused
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor, Index, index_from_wire, index_to_wire
-from leasehold.schema.elements import EXPRESSION
-from leasehold.schema.entries import entry_of, exact_entry, key_types
-from leasehold.schema.explain import changes_of
-from leasehold.schema.job import Status
-from leasehold.schema.plan import plan
-from leasehold.schema.types import Type
+from leasehold.rows.index_entries import entry_of, exact_entry, key_types
+from leasehold.schema_change.plan.explain import changes_of
+from leasehold.schema_change.plan.plan import plan
 from leasehold.sql.ddl import parse_ddl
-from leasehold.sql.statements import Change, CreateTable, Explain
+from leasehold.sql.syntax.statements import Change, CreateTable, Explain
+from leasehold.values.types import Type
 from tests.unit.schema.made_statements import catalog_with, run_to_end
 
 ID, A, B, C, RAW = 1, 2, 3, 4, 5

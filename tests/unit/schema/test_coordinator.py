@@ -11,22 +11,22 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.job import Phase, Status
 from leasehold.lease.commands import (
     Lease,
     Publish,
 )
-from leasehold.lease.ledger import apply
-from leasehold.lease.ledger_state import SessionRow
+from leasehold.lease.ledger.ledger import apply
+from leasehold.lease.ledger.state import SessionRow
 from leasehold.model.errors import (
     TableBusy,
     WrongJobState,
 )
 from leasehold.model.records import JobWrite, MinVersion
-from leasehold.schema.chunk_gate import accept_chunk
-from leasehold.schema.job import Phase, Status
-from leasehold.schema.job_rules import JobRules
+from leasehold.schema_change.job.chunk_acceptance import accept_chunk
+from leasehold.schema_change.job.rules import JobRules
 from leasehold.sql.ddl import parse_ddl
-from leasehold.sql.statements import Change, Explain
+from leasehold.sql.syntax.statements import Change, Explain
 from tests.models.summary import AddLine, ModelLine
 from tests.unit.schema.job_harm import Harm
 from tests.unit.schema.job_story import (

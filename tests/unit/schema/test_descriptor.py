@@ -6,6 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Column, Descriptor, Index, from_wire
+from leasehold.catalog.job import Phase, Status, job_from_wire
+from leasehold.catalog.states import State
 from leasehold.model.errors import (
     StaleVersion,
     StoreCorrupted,
@@ -14,11 +18,7 @@ from leasehold.model.errors import (
     UnknownVersion,
 )
 from leasehold.model.records import ChunkDecided, DescriptorWrite, JobWrite, LedgerRun, MinVersion
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Column, Descriptor, Index, from_wire
-from leasehold.schema.job import Phase, Status, job_from_wire
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 from tests.unit.schema.made_job import INDEX_ID, index_job
 
 TABLE = Descriptor(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leasehold.lease import ledger
+from leasehold.catalog.job import Phase, Status
 from leasehold.lease.commands import (
     NEVER_LATE,
     ExpireAgent,
@@ -13,12 +13,12 @@ from leasehold.lease.commands import (
     Release,
     SetMinVersion,
 )
-from leasehold.lease.ledger_state import LedgerState, SessionRow
+from leasehold.lease.ledger import ledger
+from leasehold.lease.ledger.state import LedgerState, SessionRow
 from leasehold.model.records import LedgerRun
-from leasehold.schema.coordinator_effects import (
+from leasehold.schema_change.coordinator.effects import (
     LeaseAcked,
 )
-from leasehold.schema.job import Phase, Status
 from tests.unit.schema.job_story import (
     INDEX,
     OPTIONAL,

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.schema.estimate import (
+from leasehold.catalog.job import Job, Phase, Status, Step
+from leasehold.schema_change.job.estimate import (
     NOT_KNOWN,
     RECENT_JOBS_MAX,
     ROWS_BEYOND,
@@ -17,7 +18,6 @@ from leasehold.schema.estimate import (
     seconds_left,
     total,
 )
-from leasehold.schema.job import Job, Phase, Status, Step
 from tests.unit.schema.made_job import index_job
 
 US = 1_000_000

@@ -6,11 +6,10 @@ import json
 
 import pytest
 
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.explain import ExplainRow, explain
-from leasehold.schema.plan import NothingToDo, plan
-from leasehold.schema.types import Type
-from leasehold.sql.statements import (
+from leasehold.catalog.catalog import Catalog
+from leasehold.schema_change.plan.explain import ExplainRow, explain
+from leasehold.schema_change.plan.plan import NothingToDo, plan
+from leasehold.sql.syntax.statements import (
     AddLock,
     AlterType,
     Change,
@@ -23,6 +22,7 @@ from leasehold.sql.statements import (
     SetNotNull,
     ValidateConstraint,
 )
+from leasehold.values.types import Type
 from tests.unit.schema.made_statements import (
     add_check,
     add_column,

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.job import Phase
+from leasehold.catalog.states import State
 from leasehold.model.records import ChangeKind
-from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.job import Phase
-from leasehold.schema.key_values import compose
-from leasehold.schema.plan import next_descriptor
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
-from leasehold.sql.statements import Change, DropColumn
+from leasehold.rows.key_values import compose
+from leasehold.schema_change.plan.plan import next_descriptor
+from leasehold.sql.syntax.statements import Change, DropColumn
+from leasehold.values.types import Type
 from tests.unit.schema.made_statements import (
     add_column,
     advance,

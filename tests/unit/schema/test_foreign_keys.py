@@ -7,6 +7,11 @@ from typing import Any
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import from_wire
+from leasehold.catalog.elements import OnChange, foreign_key_to_wire
+from leasehold.catalog.job import Status
+from leasehold.catalog.states import State
 from leasehold.model.errors import (
     DependentObjects,
     FeatureNotSupported,
@@ -15,15 +20,17 @@ from leasehold.model.errors import (
     TableBusy,
 )
 from leasehold.model.records import DescriptorWrite, JobWrite, MinVersion
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import from_wire
-from leasehold.schema.elements import OnChange, foreign_key_to_wire
-from leasehold.schema.job import Status
-from leasehold.schema.plan import CreateTablePlan, JobPlan, NothingToDo, Plan, next_descriptor, plan
-from leasehold.schema.states import State
-from leasehold.sql.catalog_text import foreign_key_text
+from leasehold.schema_change.plan.plan import (
+    CreateTablePlan,
+    JobPlan,
+    NothingToDo,
+    Plan,
+    next_descriptor,
+    plan,
+)
 from leasehold.sql.ddl import parse_ddl
-from leasehold.sql.statements import Explain
+from leasehold.sql.syntax.statements import Explain
+from leasehold.sql.system_catalog.definitions import foreign_key_text
 
 TABLES = (
     "CREATE TABLE p (id int PRIMARY KEY, u int UNIQUE, v int, w text)",

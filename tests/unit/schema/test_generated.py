@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Column, Descriptor, from_wire
+from leasehold.catalog.edits import edited
+from leasehold.catalog.elements import Derived, Moment, column_from_wire, column_to_wire
 from leasehold.model.errors import DivisionByZero, LeaseholdError, Refused
 from leasehold.model.records import ChangeKind
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.defaults import default_of_old_rows
-from leasehold.schema.descriptor import Column, Descriptor, from_wire
-from leasehold.schema.edits import edited
-from leasehold.schema.elements import Derived, Moment, column_from_wire, column_to_wire
-from leasehold.schema.explain import explain
-from leasehold.schema.key_values import compose
-from leasehold.schema.plan import JobPlan, NothingToDo, plan
+from leasehold.rows.defaults import default_of_old_rows
+from leasehold.rows.key_values import compose
+from leasehold.schema_change.plan.explain import explain
+from leasehold.schema_change.plan.plan import JobPlan, NothingToDo, plan
 from leasehold.sql.ddl import parse_ddl
-from leasehold.sql.statements import Explain
+from leasehold.sql.syntax.statements import Explain
 from tests.schema_change.changes import catalog_of, standing
 
 TABLE = "CREATE TABLE t (id integer PRIMARY KEY, a integer, b text, c integer NOT NULL)"

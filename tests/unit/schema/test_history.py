@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Column, Descriptor, from_wire
+from leasehold.catalog.history import Ended, History, ended_before
+from leasehold.catalog.states import State
 from leasehold.model.errors import NotCoherent, SnapshotTooOld, UnknownTable
 from leasehold.model.records import DescriptorWrite, MinVersion
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Column, Descriptor, from_wire
-from leasehold.schema.history import Ended, History, ended_before
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 
 V1 = Descriptor(1, "t", 1, (Column(1, "id", Type("bigint"), nullable=False),), (1,))
 V2 = replace(V1, version=2, name="u", alias="t")

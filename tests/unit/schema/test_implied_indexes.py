@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.elements import Element, index_from_wire, index_to_wire
 from leasehold.model.errors import DuplicateObject, UnknownObject, UnknownTable
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.elements import Element, index_from_wire, index_to_wire
-from leasehold.schema.explain import changes_of
-from leasehold.schema.plan import JobPlan
-from leasehold.schema.taking_away import taken_away
+from leasehold.schema_change.plan.drops import taken_away
+from leasehold.schema_change.plan.explain import changes_of
+from leasehold.schema_change.plan.plan import JobPlan
 from tests.unit.schema.test_foreign_keys import planned, run
 
 PARENT = "CREATE TABLE p (id int PRIMARY KEY)"

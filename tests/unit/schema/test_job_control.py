@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.job import Job, Phase, Status, job_from_wire
 from leasehold.lease.commands import (
     Publish,
 )
@@ -17,11 +19,9 @@ from leasehold.model.errors import (
     WrongJobState,
 )
 from leasehold.model.records import DescriptorWrite, JobControl, JobWrite
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.job import Job, Phase, Status, job_from_wire
-from leasehold.schema.job_control import DISMISSED, control
-from leasehold.schema.plan import SETTINGS
-from leasehold.sql.statements import Change
+from leasehold.schema_change.job.control import DISMISSED, control
+from leasehold.schema_change.plan.plan import SETTINGS
+from leasehold.sql.syntax.statements import Change
 from tests.unit.schema.job_story import (
     INDEX,
     OPTIONAL,

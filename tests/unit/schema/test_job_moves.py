@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from leasehold.schema.job import Job, Phase, Status
-from leasehold.schema.job_moves import (
+from leasehold.catalog.job import Job, Phase, Status
+from leasehold.schema_change.job.transitions import (
     FENCE_HERE,
     FINDINGS_MAX,
     can_turn_back,

@@ -7,9 +7,9 @@ from dataclasses import replace
 import msgpack
 import pytest
 
+from leasehold.catalog.job import Job, Phase, Status, job_from_wire
 from leasehold.model.records import FindingsDecided
-from leasehold.schema.job import Job, Phase, Status, job_from_wire
-from leasehold.sql.statements import Change, SetNotNull
+from leasehold.sql.syntax.statements import Change, SetNotNull
 from tests.unit.schema.job_world import World
 from tests.unit.schema.made_job import index_job
 from tests.unit.schema.made_statements import (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from leasehold.schema.coordinator_effects import (
+from leasehold.catalog.job import Phase, Status
+from leasehold.schema_change.coordinator.effects import (
     CoherentNodes,
     Reported,
 )
-from leasehold.schema.job import Phase, Status
 from tests.unit.schema.job_story import (
     INDEX,
     reach,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from leasehold.catalog.job import Job, Phase, Status
+from leasehold.catalog.states import State
 from leasehold.model.records import Chunk, ChunksEnd
-from leasehold.schema.chunk_gate import accept_chunk, accept_end
-from leasehold.schema.coordinator_effects import Reported
-from leasehold.schema.job import Job, Phase, Status
-from leasehold.schema.states import State
-from leasehold.schema.verification import subject_of
-from leasehold.sql.statements import Change, SetNotNull, ValidateConstraint
+from leasehold.schema_change.coordinator.effects import Reported
+from leasehold.schema_change.coordinator.verification import subject_of
+from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_end
+from leasehold.sql.syntax.statements import Change, SetNotNull, ValidateConstraint
 from tests.unit.schema.job_story import UNIQUE, reach, ready_world, same_but_for_numbers
 from tests.unit.schema.job_world import World
 from tests.unit.schema.made_statements import add_check, add_column, add_unique, alter

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.model.errors import InvalidText, OutOfRange, UntranslatableCharacter
-from leasehold.schema.json_value import (
+from leasehold.values.jsonb import (
     NESTING_MAX,
     is_stored_form,
     ordered_form,
@@ -19,7 +19,7 @@ from leasehold.schema.json_value import (
     text_of,
     value_of,
 )
-from leasehold.schema.types import Type, to_storage
+from leasehold.values.types import Type, to_storage
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 JSON = st.recursive(

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.states import State
 from leasehold.model.records import ChangeKind
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.key_values import EntryChange, compose, entries, key_values
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.rows.key_values import EntryChange, compose, entries, key_values
+from leasehold.values.types import Type
 
 KEY = Column(1, "id", Type("bigint"), nullable=False)
 A = Column(2, "a", Type("integer"))

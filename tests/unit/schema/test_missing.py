@@ -7,19 +7,19 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Column, Descriptor, from_wire
+from leasehold.catalog.edits import edited
+from leasehold.catalog.elements import MISSING_BYTES_MAX, Missing, column_from_wire, column_to_wire
+from leasehold.catalog.job import Step
+from leasehold.catalog.states import State
 from leasehold.model.records import ChangeKind, DescriptorWrite
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Column, Descriptor, from_wire
-from leasehold.schema.edits import edited
-from leasehold.schema.elements import MISSING_BYTES_MAX, Missing, column_from_wire, column_to_wire
-from leasehold.schema.job import Step
-from leasehold.schema.key_values import compose
-from leasehold.schema.missing import completed, filled
-from leasehold.schema.plan import JobPlan, plan
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.rows.filled_by_key import completed, filled
+from leasehold.rows.key_values import compose
+from leasehold.schema_change.plan.plan import JobPlan, plan
 from leasehold.sql.ddl import parse_ddl
-from leasehold.sql.statements import AlterTable
+from leasehold.sql.syntax.statements import AlterTable
+from leasehold.values.types import Type
 
 TABLE = Descriptor(1, "t", 5, (Column(1, "id", Type("integer"), False),), (1,), next_element_id=2)
 

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.model.errors import DuplicateObject, Refused, StaleVersion, UnknownTable
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.job import Job, Phase
-from leasehold.schema.names import constraint_names, relation_names
-from leasehold.schema.object_names import (
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.job import Job, Phase
+from leasehold.catalog.names import constraint_names, relation_names
+from leasehold.catalog.object_names import (
     NAME_BYTES_MAX,
     free_object_name,
     joined_names,
     object_name,
 )
-from leasehold.schema.plan import CreateTablePlan, NothingToDo, plan
-from leasehold.sql.statements import Change, DropIndex, DropTable, RenameIndex, RenameTable
+from leasehold.model.errors import DuplicateObject, Refused, StaleVersion, UnknownTable
+from leasehold.schema_change.plan.plan import CreateTablePlan, NothingToDo, plan
+from leasehold.sql.syntax.statements import Change, DropIndex, DropTable, RenameIndex, RenameTable
 from tests.unit.schema.made_statements import (
     add_check,
     add_unique,

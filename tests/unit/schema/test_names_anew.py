@@ -7,6 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import from_wire
+from leasehold.catalog.elements import Moment
+from leasehold.catalog.job import NO_WAY_BACK, Status, job_from_wire
+from leasehold.catalog.states import State
 from leasehold.model.errors import FeatureNotSupported, UnknownTable, WrongJobState
 from leasehold.model.records import (
     CatalogWrite,
@@ -18,16 +23,11 @@ from leasehold.model.records import (
     OperationKind,
 )
 from leasehold.replication.changefeed import _is_new
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import from_wire
-from leasehold.schema.elements import Moment
-from leasehold.schema.job import NO_WAY_BACK, Status, job_from_wire
-from leasehold.schema.job_control import control
-from leasehold.schema.plan import next_descriptor
-from leasehold.schema.script import Script
-from leasehold.schema.states import State
+from leasehold.schema_change.job.control import control
+from leasehold.schema_change.plan.plan import next_descriptor
+from leasehold.schema_change.plan.script import Script
 from leasehold.sql.ddl import parse_statements
-from leasehold.sql.statements import Explain
+from leasehold.sql.syntax.statements import Explain
 from tests.unit.schema.job_world import World
 
 OLD = (

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.elements import Check, Column, Index
 from leasehold.model.errors import LogStopped
 from leasehold.model.records import DescriptorWrite, JobWrite
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor, from_wire
-from leasehold.schema.elements import Check, Column, Index
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 from tests.unit.schema.made_job import index_job
 
 INTEGER = Type("integer")

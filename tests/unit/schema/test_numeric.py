@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.model.errors import InvalidText, OutOfRange, Refused
-from leasehold.schema.numeric import (
+from leasehold.values.numeric import (
     SCALE_MAX,
     decimal_of,
     decimal_of_text,
@@ -27,7 +27,7 @@ from leasehold.schema.numeric import (
     text_of,
     words_of,
 )
-from leasehold.schema.types import Type, parse_type, to_storage
+from leasehold.values.types import Type, parse_type, to_storage
 
 DIGITS = st.integers(-(10**25), 10**25)
 NUMBERS = st.builds(

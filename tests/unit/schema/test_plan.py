@@ -6,6 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import INDEXES_MAX, Descriptor, Index
+from leasehold.catalog.job import Phase, Status, job_from_wire
+from leasehold.catalog.states import State
 from leasehold.model.errors import (
     DependentObjects,
     DuplicateColumn,
@@ -19,12 +23,8 @@ from leasehold.model.errors import (
     UnknownTable,
 )
 from leasehold.model.records import DescriptorWrite, JobWrite
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import INDEXES_MAX, Descriptor, Index
-from leasehold.schema.job import Phase, Status, job_from_wire
-from leasehold.schema.plan import CreateTablePlan, NothingToDo, next_descriptor, plan
-from leasehold.schema.states import State
-from leasehold.sql.statements import (
+from leasehold.schema_change.plan.plan import CreateTablePlan, NothingToDo, next_descriptor, plan
+from leasehold.sql.syntax.statements import (
     AddColumn,
     AlterTable,
     Change,

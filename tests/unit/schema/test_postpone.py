@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from leasehold.catalog.job import Job, Phase, Status
 from leasehold.lease.commands import Publish
 from leasehold.model.errors import OutOfRange, WrongJobState
-from leasehold.schema.job import Job, Phase, Status
-from leasehold.schema.plan import SETTINGS
-from leasehold.sql.statements import Change, DropColumn, DropTable
+from leasehold.schema_change.plan.plan import SETTINGS
+from leasehold.sql.syntax.statements import Change, DropColumn, DropTable
 from tests.unit.schema.job_story import INDEX, UNIQUE, reach, ready_world, same_but_for_numbers
 from tests.unit.schema.job_world import World
 from tests.unit.schema.made_statements import alter

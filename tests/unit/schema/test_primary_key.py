@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import ALL_ROWS, Moment
+from leasehold.catalog.job import Job, Phase, Status, job_from_wire
+from leasehold.catalog.states import State
 from leasehold.model.errors import (
     DependentObjects,
     DuplicateObject,
@@ -16,14 +21,10 @@ from leasehold.model.errors import (
     UnknownObject,
 )
 from leasehold.model.records import DescriptorWrite, JobWrite, MinVersion
-from leasehold.schema import job_moves as go
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import ALL_ROWS, Moment
-from leasehold.schema.explain import explain
-from leasehold.schema.job import Job, Phase, Status, job_from_wire
-from leasehold.schema.job_moves import turned_back
-from leasehold.schema.plan import (
+from leasehold.schema_change.job import transitions as go
+from leasehold.schema_change.job.transitions import turned_back
+from leasehold.schema_change.plan.explain import explain
+from leasehold.schema_change.plan.plan import (
     CreateTablePlan,
     JobPlan,
     NothingToDo,
@@ -33,12 +34,11 @@ from leasehold.schema.plan import (
     next_descriptors,
     plan,
 )
-from leasehold.schema.primary_key import hidden_column
-from leasehold.schema.script import Script
-from leasehold.schema.states import State
-from leasehold.schema.truncation import refuse_referred
+from leasehold.schema_change.plan.primary_key import hidden_column
+from leasehold.schema_change.plan.script import Script
+from leasehold.schema_change.plan.truncate import refuse_referred
 from leasehold.sql.ddl import parse_ddl
-from leasehold.sql.statements import Explain
+from leasehold.sql.syntax.statements import Explain
 
 PARENT = "CREATE TABLE p (id integer PRIMARY KEY)"
 TABLE = (

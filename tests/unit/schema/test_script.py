@@ -6,6 +6,11 @@ from typing import Any
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.elements import Moment
+from leasehold.catalog.sequence_ownership import owned_by
+from leasehold.catalog.states import State
 from leasehold.model.errors import (
     DuplicateObject,
     FeatureNotSupported,
@@ -15,14 +20,9 @@ from leasehold.model.errors import (
 )
 from leasehold.model.records import DescriptorWrite, JobWrite, Operation, OperationKind
 from leasehold.model.records import TableTruncated as Truncated
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor, from_wire
-from leasehold.schema.elements import Moment
-from leasehold.schema.script import Script, answer_of
-from leasehold.schema.sequences import owned_by
-from leasehold.schema.states import State
+from leasehold.schema_change.plan.script import Script, answer_of
 from leasehold.sql.ddl import parse_statements
-from leasehold.sql.statements import Explain
+from leasehold.sql.syntax.statements import Explain
 from tests.unit.schema.test_foreign_keys import TABLES, run
 
 NEW = "CREATE TABLE n (id int PRIMARY KEY, a int, b text)"

@@ -9,14 +9,10 @@ import random
 
 import pytest
 
-from leasehold.model.errors import InvalidArgument, OutOfRange, Refused, SequenceExhausted
-from leasehold.model.records import Operation
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import from_wire
-from leasehold.schema.edits import Kind
-from leasehold.schema.plan import NO_MOMENT
-from leasehold.schema.script import Script
-from leasehold.schema.sequence import (
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import from_wire
+from leasehold.catalog.edits import Kind
+from leasehold.catalog.sequence import (
     Options,
     Sequence,
     Standing,
@@ -31,7 +27,11 @@ from leasehold.schema.sequence import (
     standing_of,
     taken,
 )
-from leasehold.schema.sequences import derived_name
+from leasehold.catalog.sequence_ownership import derived_name
+from leasehold.model.errors import InvalidArgument, OutOfRange, Refused, SequenceExhausted
+from leasehold.model.records import Operation
+from leasehold.schema_change.plan.plan import NO_MOMENT
+from leasehold.schema_change.plan.script import Script
 from leasehold.sql.ddl import parse_statements
 
 RUNS = 300

@@ -17,16 +17,16 @@ from typing import Any, Final, cast
 
 import pytest
 
-from leasehold.client.cluster_report import report
-from leasehold.client.cluster_view import ClusterView, LogSeen, fold
+from leasehold.admin.report import report
+from leasehold.admin.view import ClusterView, LogSeen, fold
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.job import NO_WAY_BACK, Job, Phase, Status
 from leasehold.model.errors import Refused, TableBusy
 from leasehold.model.records import JobControl, JobEvent, JobProgress
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.job import NO_WAY_BACK, Job, Phase, Status
-from leasehold.schema.job_control import control
-from leasehold.schema.job_moves import marked
-from leasehold.schema.planned import free_table
+from leasehold.schema_change.job.control import control
+from leasehold.schema_change.job.transitions import marked
+from leasehold.schema_change.plan.results import free_table
 from tests.unit.schema.job_story import EVERY_CHANGE, OPTIONAL, ready_world
 from tests.unit.schema.job_world import World
 

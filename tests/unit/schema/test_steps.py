@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from leasehold.schema import tracks as way
-from leasehold.schema.descriptor import Check, Index
-from leasehold.schema.edits import FENCE_BEFORE
-from leasehold.schema.job import Step
-from leasehold.schema.steps import steps_of
+from leasehold.catalog.descriptor import Check, Index
+from leasehold.catalog.edits import FENCE_BEFORE
+from leasehold.catalog.job import Step
+from leasehold.schema_change.steps import element_paths as way
+from leasehold.schema_change.steps.steps import steps_of
 from tests.unit.schema.test_tracks import (
     CHECK,
     INDEX,

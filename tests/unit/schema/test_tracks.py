@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from leasehold.schema import tracks as way
-from leasehold.schema.descriptor import Check, Column, Descriptor, Index, Lock
-from leasehold.schema.edits import Edit, Kind, body_of
-from leasehold.schema.elements import THIS_VERSION, Derived
-from leasehold.schema.job import Step
-from leasehold.schema.states import State
-from leasehold.schema.steps import steps_of
-from leasehold.schema.tracks import Track
-from leasehold.schema.types import Type
-from leasehold.sql.conversion import Kept
+from leasehold.catalog.descriptor import Check, Column, Descriptor, Index, Lock
+from leasehold.catalog.edits import Edit, Kind, body_of
+from leasehold.catalog.elements import THIS_VERSION, Derived
+from leasehold.catalog.job import Step
+from leasehold.catalog.states import State
+from leasehold.schema_change.steps import element_paths as way
+from leasehold.schema_change.steps.element_paths import Track
+from leasehold.schema_change.steps.steps import steps_of
+from leasehold.sql.expressions.conversion import Kept
+from leasehold.values.types import Type
 
 INT = Type("integer")
 OPTIONAL = Column(5, "c", INT)

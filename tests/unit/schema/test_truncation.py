@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
 from leasehold.model.errors import FeatureNotSupported, Refused, TableBusy, UnknownTable
 from leasehold.model.records import DescriptorWrite, JobWrite
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.explain import explain
-from leasehold.schema.plan import JobPlan, TruncatePlan, next_descriptor
+from leasehold.schema_change.plan.explain import explain
+from leasehold.schema_change.plan.plan import JobPlan, TruncatePlan, next_descriptor
 from tests.unit.schema.test_foreign_keys import TABLES, planned, run
 
 REFERS = "ALTER TABLE c ADD CONSTRAINT k FOREIGN KEY (a) REFERENCES p"

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from leasehold.model.errors import InvalidArgument
-from leasehold.model.records import ChangeKind
-from leasehold.schema.descriptor import Descriptor, from_wire
-from leasehold.schema.edits import edited
-from leasehold.schema.elements import (
+from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.edits import edited
+from leasehold.catalog.elements import (
     Check,
     Derived,
     check_from_wire,
@@ -22,11 +20,13 @@ from leasehold.schema.elements import (
     column_to_wire,
     derived_from_wire,
 )
-from leasehold.schema.key_values import compose
-from leasehold.schema.plan import JobPlan, plan
-from leasehold.schema.states import State
+from leasehold.catalog.states import State
+from leasehold.model.errors import InvalidArgument
+from leasehold.model.records import ChangeKind
+from leasehold.rows.key_values import compose
+from leasehold.schema_change.plan.plan import JobPlan, plan
 from leasehold.sql.ddl import parse_statements
-from leasehold.sql.statements import CreateTable, Explain
+from leasehold.sql.syntax.statements import CreateTable, Explain
 from tests.schema_change.changes import catalog_of, standing
 
 TABLE = "CREATE TABLE t (id integer PRIMARY KEY, a integer, b integer, at timestamp)"

@@ -21,7 +21,7 @@ from leasehold.model.errors import (
     TooLong,
     WrongType,
 )
-from leasehold.schema.types import (
+from leasehold.values.types import (
     KNOWN,
     TEXT_BYTES_MAX,
     Type,

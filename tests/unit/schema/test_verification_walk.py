@@ -11,12 +11,12 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.job import Phase, Status
 from leasehold.model.records import CheckSlice
-from leasehold.schema.coordinator_effects import CoherentNodes
-from leasehold.schema.job import Phase, Status
-from leasehold.schema.job_rules import JobRules
-from leasehold.schema.verification import SLICE_ROWS_MIN, slice_rows
-from leasehold.schema.verification_walk import WalkSettings
+from leasehold.schema_change.coordinator.effects import CoherentNodes
+from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
+from leasehold.schema_change.coordinator.verification import SLICE_ROWS_MIN, slice_rows
+from leasehold.schema_change.job.rules import JobRules
 from tests.models.summary import AddLine, ModelLine
 from tests.unit.schema.job_harm import Harm
 from tests.unit.schema.job_story import TABLE, UNIQUE, reach

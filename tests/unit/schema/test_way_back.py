@@ -12,13 +12,12 @@ from dataclasses import replace
 
 import pytest
 
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.job import Job, Status
-from leasehold.schema.job_moves import can_turn_back, turned_back
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
-from leasehold.sql.statements import (
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.job import Job, Status
+from leasehold.catalog.states import State
+from leasehold.schema_change.job.transitions import can_turn_back, turned_back
+from leasehold.sql.syntax.statements import (
     AddLock,
     AlterType,
     Change,
@@ -36,6 +35,7 @@ from leasehold.sql.statements import (
     SetNotNull,
     ValidateConstraint,
 )
+from leasehold.values.types import Type
 from tests.unit.schema.made_statements import (
     add_check,
     add_column,

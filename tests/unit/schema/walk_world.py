@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from leasehold.catalog.elements import Index
+from leasehold.catalog.job import Job, Phase, Status
+from leasehold.catalog.states import DELETED, WRITTEN, State
 from leasehold.model.records import CatalogWrite, CheckReport, CheckSlice, DescriptorWrite
-from leasehold.schema.coordinator_effects import CoherentNodes
-from leasehold.schema.elements import Index
-from leasehold.schema.job import Job, Phase, Status
-from leasehold.schema.job_rules import RULES, JobRules
-from leasehold.schema.states import DELETED, WRITTEN, State
-from leasehold.schema.verification import as_if_public
-from leasehold.schema.verification_walk import WalkSettings
+from leasehold.schema_change.coordinator.effects import CoherentNodes
+from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
+from leasehold.schema_change.coordinator.verification import as_if_public
+from leasehold.schema_change.job.rules import RULES, JobRules
 from tests.unit.schema.job_harm import Harm
 from tests.unit.schema.job_story import TABLE, UNIQUE
 from tests.unit.schema.job_world import World

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from leasehold.lease import ledger
 from leasehold.lease.commands import NEVER_LATE, Acquire, OpenSession, Release
-from leasehold.lease.ledger_state import LedgerState
+from leasehold.lease.ledger import ledger
+from leasehold.lease.ledger.state import LedgerState
 from leasehold.model.records import CatalogWrite, DescriptorWrite
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.adapters.codec import MessagePackCodec, row_key
+from leasehold.adapters.codec.records import MessagePackCodec, row_key
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.keys import IntKeys
 from leasehold.model.records import Barrier, Chunk, RowImage, RowLeftOut, RowsTruncated
-from spark_streaming.chunks import (
+from leasehold.pipeline.chunks import (
     CHUNK_ROWS_DEFAULT,
     CHUNK_ROWS_MAX,
     Chunker,

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from leasehold.model.errors import BusUnavailable
+from leasehold.pipeline.facts import Fact
 from spark_streaming.fact_files import COLUMNS, FactFile, fact_count, facts_of
-from spark_streaming.facts import Fact
 
 FIRST = [Fact(9, False, 0, b"a", 1, b"x"), Fact(9, True, 1, b"b", 2, None)]
 SECOND = [Fact(9, False, 0, b"c", 3, b"x"), Fact(10, False, 0, b"c", 3, None)]

@@ -12,15 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.adapters.codec import MessagePackCodec, row_key
+from leasehold.adapters.codec.records import MessagePackCodec, row_key
+from leasehold.catalog.descriptor import Check, Column, Descriptor, ForeignKey, Index
+from leasehold.catalog.elements import Missing
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.records import RowImage, RowLeftOut, RowsTruncated
-from leasehold.schema.consistency import KeyValueData, violations
-from leasehold.schema.descriptor import Check, Column, Descriptor, ForeignKey, Index
-from leasehold.schema.elements import Missing
-from leasehold.schema.types import Type
-from leasehold.schema.verification import as_if_public
-from spark_streaming.facts import (
+from leasehold.pipeline.facts import (
     BROKEN,
     FINDINGS_MAX,
     TRUNCATION,
@@ -35,6 +32,9 @@ from spark_streaming.facts import (
     told_of,
     wanted_of,
 )
+from leasehold.rows.consistency import KeyValueData, violations
+from leasehold.schema_change.coordinator.verification import as_if_public
+from leasehold.values.types import Type
 from tests.unit.schema.made_job import index_job
 
 CODEC = MessagePackCodec()

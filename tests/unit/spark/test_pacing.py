@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leasehold.pipeline.pacing import BURST_MS, Bucket, filled, taken, wait_ns
+from leasehold.pipeline.rate_window import RateWindow
 from spark_streaming.gate import Gate, RunStopped
-from spark_streaming.pacing import BURST_MS, Bucket, filled, taken, wait_ns
-from spark_streaming.rate_window import RateWindow
 
 SECOND_NS = 1_000_000_000
 DEADLINE_S = 30.0

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from leasehold.pipeline.schedule import RunId
 from spark_streaming.progress import QueryListener, RunsAlone, query_name
-from spark_streaming.schedule import RunId
 
 RUN: Final = RunId(7, 2)
 OF_SPARK: Final = "0d9e0b8e-6a0f-4b43-8b0c-0f2f1f0f9c11"

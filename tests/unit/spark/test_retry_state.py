@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.request_encoding import encode_request
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.ids import request_id
 from leasehold.model.records import (
@@ -21,9 +21,9 @@ from leasehold.model.records import (
     OperationKind,
     RowImage,
 )
-from leasehold.transaction.replay import BACKOFF_MAX_MS
-from spark_streaming import retry_state
-from spark_streaming.retry_state import Arrived, Waiting, jitter, pack, step, unpack
+from leasehold.pipeline import retry_state
+from leasehold.pipeline.retry_state import Arrived, Waiting, jitter, pack, step, unpack
+from leasehold.transaction.retry import BACKOFF_MAX_MS
 from spark_streaming.verify_retry import next_attempt
 
 CODEC = MessagePackCodec()

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from leasehold.schema.job import Job, Phase, Status, Step
+from leasehold.catalog.job import Job, Phase, Status, Step
+from leasehold.pipeline.schedule import Decision, RunId, decide, wanted_run
 from spark_streaming.run_folder import RunFolder, Totals, forget_job
-from spark_streaming.schedule import Decision, RunId, decide, wanted_run
 from tests.unit.schema.made_job import index_job
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.elements import Moment
-from leasehold.schema.script import Script
-from leasehold.sql.catalog_oids import PUBLIC_NAMESPACE
-from leasehold.sql.catalog_rows import SystemCatalog
-from leasehold.sql.catalog_shape import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.elements import Moment
+from leasehold.schema_change.plan.script import Script
 from leasehold.sql.ddl import parse_statements
-from leasehold.sql.statements import Explain
+from leasehold.sql.syntax.statements import Explain
+from leasehold.sql.system_catalog.oids import PUBLIC_NAMESPACE
+from leasehold.sql.system_catalog.relations import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS
+from leasehold.sql.system_catalog.rows import SystemCatalog
 
 DDL: Final = """
 CREATE TABLE flights (

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
-from leasehold.sql.catalog_names import SYSTEM_RELATIONS
-from leasehold.sql.catalog_oids import ELEMENTS, TABLES, element_oid, table_oid
-from leasehold.sql.catalog_rows import SystemCatalog
-from leasehold.sql.catalog_shape import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS
-from leasehold.sql.catalog_text import literal
-from leasehold.sql.catalogue import FUNCTION_NAMES
+from leasehold.catalog.states import State
+from leasehold.sql.functions.registry import FUNCTION_NAMES
+from leasehold.sql.system_catalog.definitions import literal
+from leasehold.sql.system_catalog.names import SYSTEM_RELATIONS
+from leasehold.sql.system_catalog.oids import ELEMENTS, TABLES, element_oid, table_oid
+from leasehold.sql.system_catalog.relations import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS
+from leasehold.sql.system_catalog.rows import SystemCatalog
+from leasehold.values.types import Type
 from tests.unit.sql.described_tables import described
 
 

@@ -6,7 +6,13 @@ from __future__ import annotations
 import pytest
 
 from leasehold.model.errors import DivisionByZero
-from leasehold.sql.cursor_walk import ALL, CursorSensitivity, CursorWalk, Direction, Movement
+from leasehold.sql.syntax.cursor_movement import (
+    ALL,
+    CursorSensitivity,
+    CursorWalk,
+    Direction,
+    Movement,
+)
 
 FORWARD, BACKWARD = Direction.FORWARD, Direction.BACKWARD
 ABSOLUTE, RELATIVE = Direction.ABSOLUTE, Direction.RELATIVE

@@ -15,10 +15,9 @@ from leasehold.model.errors import (
     Refused,
     SyntaxInvalid,
 )
-from leasehold.schema.types import Type
 from leasehold.sql.ddl import STATEMENTS_MAX, parse_ddl, parse_statements
 from leasehold.sql.parse import STATEMENT_BYTES_MAX
-from leasehold.sql.statements import (
+from leasehold.sql.syntax.statements import (
     AlterTable,
     ColumnDefinition,
     CreateTable,
@@ -30,6 +29,7 @@ from leasehold.sql.statements import (
     Truncate,
 )
 from leasehold.sql.words import RESERVED
+from leasehold.values.types import Type
 from tests.unit.sql.refusal import Refusal, check_refusal
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from leasehold.catalog.sequence import Options
 from leasehold.model.errors import (
     DuplicateColumn,
     FeatureNotSupported,
@@ -13,10 +14,8 @@ from leasehold.model.errors import (
     UnknownTable,
     WrongType,
 )
-from leasehold.schema.sequence import Options
-from leasehold.schema.types import Type
 from leasehold.sql.ddl import parse_ddl
-from leasehold.sql.statements import (
+from leasehold.sql.syntax.statements import (
     Action,
     AddCheck,
     AddColumn,
@@ -49,6 +48,7 @@ from leasehold.sql.statements import (
     UniqueDefinition,
     ValidateConstraint,
 )
+from leasehold.values.types import Type
 from tests.unit.sql.refusal import Refusal, check_refusal
 
 INTEGER = Type("integer")

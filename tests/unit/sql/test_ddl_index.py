@@ -13,8 +13,8 @@ from leasehold.model.errors import (
     UnknownTable,
 )
 from leasehold.sql.ddl import derived_name, parse_ddl
-from leasehold.sql.statements import CreateIndex, DropIndex, RenameIndex, Statement
-from leasehold.sql.statements import IndexExpression as Expr
+from leasehold.sql.syntax.statements import CreateIndex, DropIndex, RenameIndex, Statement
+from leasehold.sql.syntax.statements import IndexExpression as Expr
 from tests.unit.sql.refusal import Refusal, check_refusal
 
 

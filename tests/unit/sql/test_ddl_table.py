@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from leasehold.catalog.elements import OnChange
 from leasehold.model.errors import (
     DivisionByZero,
     DuplicateColumn,
@@ -20,10 +21,8 @@ from leasehold.model.errors import (
     UnknownTable,
     WrongType,
 )
-from leasehold.schema.elements import OnChange
-from leasehold.schema.types import Type, parse_type
 from leasehold.sql.ddl import STATEMENTS_MAX, parse_ddl, parse_statements
-from leasehold.sql.statements import (
+from leasehold.sql.syntax.statements import (
     CheckDefinition,
     ColumnDefinition,
     CreateTable,
@@ -31,6 +30,7 @@ from leasehold.sql.statements import (
     ForeignKeyDefinition,
     UniqueDefinition,
 )
+from leasehold.values.types import Type, parse_type
 from tests.unit.sql.refusal import Refusal, check_refusal
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from leasehold.catalog.elements import Moment
 from leasehold.model.errors import (
     DivisionByZero,
     FeatureNotSupported,
@@ -18,11 +19,10 @@ from leasehold.model.errors import (
     UnknownFunction,
     WrongType,
 )
-from leasehold.schema.elements import Moment
-from leasehold.schema.types import parse_type
 from leasehold.sql.ddl import parse_ddl
-from leasehold.sql.default import Default, compile_default, default_of_text, is_random
-from leasehold.sql.statements import AlterTable, CreateTable, SetDefault
+from leasehold.sql.expressions.default import Default, compile_default, default_of_text, is_random
+from leasehold.sql.syntax.statements import AlterTable, CreateTable, SetDefault
+from leasehold.values.types import parse_type
 
 DEFAULTS: list[tuple[str, str, Any]] = [
     ("int", "3", 3),

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.states import State
 from leasehold.model.errors import (
     CannotCast,
     DivisionByZero,
@@ -24,10 +26,8 @@ from leasehold.model.errors import (
     UnknownFunction,
     WrongType,
 )
-from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.states import State
-from leasehold.schema.types import parse_type, to_storage
-from leasehold.sql.expression import EXPRESSION_BYTES_MAX, compile_expression
+from leasehold.sql.expressions.expression import EXPRESSION_BYTES_MAX, compile_expression
+from leasehold.values.types import parse_type, to_storage
 
 COLUMNS = {
     "id": "bigint",

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.states import State
 from leasehold.model.errors import (
     DivisionByZero,
     FeatureNotSupported,
@@ -20,11 +22,8 @@ from leasehold.model.errors import (
     UnknownTable,
     WrongType,
 )
-from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.states import State
-from leasehold.schema.types import parse_type
 from leasehold.sql.ddl import parse_ddl
-from leasehold.sql.expression import (
+from leasehold.sql.expressions.expression import (
     EXPRESSION_BYTES_MAX,
     columns_of_expression,
     compile_condition,
@@ -33,8 +32,9 @@ from leasehold.sql.expression import (
     without_table,
     written_name,
 )
-from leasehold.sql.statements import AddCheck, AlterTable
+from leasehold.sql.syntax.statements import AddCheck, AlterTable
 from leasehold.sql.words import RESERVED
+from leasehold.values.types import parse_type
 
 KINDS = {"a": "integer", "b": "integer", "name": "text", "active": "boolean", "A b": "integer"}
 TABLE = Descriptor(

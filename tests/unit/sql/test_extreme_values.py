@@ -17,10 +17,12 @@ from typing import Any, Final
 import pytest
 
 from leasehold.model.errors import Refused
-from leasehold.schema.array_value import stored_form as array_form
-from leasehold.schema.types import KNOWN, Type, array_of, element_of, to_storage
-from leasehold.sql import functions_set
-from leasehold.sql.catalogue import (
+from leasehold.sql.functions import set_returning
+from leasehold.sql.functions.array import FAMILIES as ARRAY_FAMILIES
+from leasehold.sql.functions.array import OPERATOR_FAMILIES
+from leasehold.sql.functions.function import Function, in_utc
+from leasehold.sql.functions.polymorphic import FAMILIES
+from leasehold.sql.functions.registry import (
     ALL_FUNCTIONS,
     ALL_OPERATORS,
     FUNCTION_NAMES,
@@ -28,10 +30,8 @@ from leasehold.sql.catalogue import (
     function_for,
     operator_for,
 )
-from leasehold.sql.function import Function, in_utc
-from leasehold.sql.functions_any import FAMILIES
-from leasehold.sql.functions_array import FAMILIES as ARRAY_FAMILIES
-from leasehold.sql.functions_array import OPERATOR_FAMILIES
+from leasehold.values.arrays import stored_form as array_form
+from leasehold.values.types import KNOWN, Type, array_of, element_of, to_storage
 
 SEED: Final = int(os.environ.get("SEED", "1"))
 CALLS: Final = int(os.environ.get("CALLS", "16"))
@@ -200,7 +200,7 @@ def _made(tries: Sequence[Callable[[], Function]]) -> list[Function]:
         ("operators", immutable(ALL_OPERATORS), 4),
         ("families", immutable(families()), 1),
         ("casts", immutable(casts()), 2),
-        ("sets", immutable(functions_set.FUNCTIONS), 1),
+        ("sets", immutable(set_returning.FUNCTIONS), 1),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -7,12 +7,12 @@ import json
 import pytest
 
 from leasehold.model.errors import TooComplex
-from leasehold.schema.json_value import value_of
-from leasehold.schema.types import Type, array_of
-from leasehold.sql import json_containment
-from leasehold.sql.catalogue import operator_for
-from leasehold.sql.functions_text import FUNCTIONS
-from leasehold.sql.json_containment import holds
+from leasehold.sql.functions.registry import operator_for
+from leasehold.sql.functions.text import FUNCTIONS
+from leasehold.values import jsonb_containment
+from leasehold.values.jsonb import value_of
+from leasehold.values.jsonb_containment import holds
+from leasehold.values.types import Type, array_of
 
 JSONB = Type("jsonb")
 LONG = 80_000
@@ -68,7 +68,7 @@ def test_nested_arrays_that_must_be_compared_are_limited(monkeypatch: pytest.Mon
     wanted = value_of(json.dumps([[n] for n in range(1_999, 0, -1)]))
     with pytest.raises(TooComplex):
         holds(value, wanted)
-    monkeypatch.setattr(json_containment, "STEPS_MAX", 100_000_000)
+    monkeypatch.setattr(jsonb_containment, "STEPS_MAX", 100_000_000)
     assert holds(value[:200], wanted[-100:])
 
 

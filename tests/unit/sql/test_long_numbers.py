@@ -10,9 +10,9 @@ from random import Random
 import pytest
 
 from leasehold.model.errors import Refused, TooComplex
-from leasehold.schema.numeric import EXACT, decimal_of, stored_form, text_of
-from leasehold.schema.types import Type
-from leasehold.sql.catalogue import function_for, operator_for
+from leasehold.sql.functions.registry import function_for, operator_for
+from leasehold.values.numeric import EXACT, decimal_of, stored_form, text_of
+from leasehold.values.types import Type
 
 NUMERIC = Type("numeric")
 SEED = 20_261_128

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from leasehold.model.errors import Refused
-from leasehold.sql.cursor_walk import Direction, Movement
 from leasehold.sql.session_grammar import read_text
 from leasehold.sql.session_statements import (
     Begin,
@@ -31,6 +30,7 @@ from leasehold.sql.session_statements import (
     SetModes,
     Show,
 )
+from leasehold.sql.syntax.cursor_movement import Direction, Movement
 
 FORWARD, BACKWARD = Direction.FORWARD, Direction.BACKWARD
 

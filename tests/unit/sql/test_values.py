@@ -21,11 +21,11 @@ from leasehold.model.errors import (
     TooLong,
     UnknownFunction,
 )
-from leasehold.schema.types import Type
-from leasehold.sql.arithmetic import quotient
-from leasehold.sql.catalogue import aggregate_for, cast_for, function_for, operator_for
-from leasehold.sql.function import unchanged
-from leasehold.sql.resolution import common_type
+from leasehold.sql.functions.arithmetic import quotient
+from leasehold.sql.functions.function import unchanged
+from leasehold.sql.functions.registry import aggregate_for, cast_for, function_for, operator_for
+from leasehold.sql.functions.resolution import common_type
+from leasehold.values.types import Type
 from tests.unit.sql.value_expressions import Argument, Case, case_of, ours
 
 LINES = (Path(__file__).parent / "value_cases.jsonl").read_text().splitlines()

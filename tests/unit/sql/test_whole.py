@@ -7,7 +7,7 @@ import pytest
 from leasehold.model.errors import Refused
 from leasehold.sql.ddl import parse_ddl
 from leasehold.sql.session_grammar import read_text
-from leasehold.sql.whole import whole
+from leasehold.values.integers import whole
 
 MANY = "9" * 5_000
 

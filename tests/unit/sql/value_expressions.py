@@ -7,11 +7,11 @@ from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import CannotCast, LeaseholdError
-from leasehold.schema.types import Type, parse_type
-from leasehold.sql import catalogue
-from leasehold.sql.function import Function
-from leasehold.sql.text_form import from_text, to_text
-from leasehold.sql.time_zone import UTC, InZone
+from leasehold.sql.functions import registry
+from leasehold.sql.functions.function import Function
+from leasehold.values.text_io import from_text, to_text
+from leasehold.values.time_zone import UTC, InZone
+from leasehold.values.types import Type, parse_type
 
 POOLS: Final[dict[str, tuple[str, ...]]] = {
     "smallint": ("0", "1", "-1", "2", "7", "-7", "100", "32767", "-32768"),
@@ -258,7 +258,7 @@ def evaluated(case: Case, zone: ZoneInfo) -> tuple[Any, Type]:
         return _aggregated(case, zone)
     if case.target is not None:
         (argument,) = case.arguments
-        cast = catalogue.cast_for(argument.kind, case.target, "explicit")
+        cast = registry.cast_for(argument.kind, case.target, "explicit")
         if cast is None:
             raise CannotCast(f"cannot cast type {argument.kind} to {case.target}")
         if argument.text is None:
@@ -268,12 +268,12 @@ def evaluated(case: Case, zone: ZoneInfo) -> tuple[Any, Type]:
         return _called(cast, zone, value), case.target
     kinds = [argument.kind for argument in case.arguments]
     if case.is_operator and len(kinds) == 2:
-        function = catalogue.operator_for(case.name, *kinds)
+        function = registry.operator_for(case.name, *kinds)
     else:
-        function = catalogue.function_for(case.name, kinds)
+        function = registry.function_for(case.name, kinds)
     values: list[Any] = []
     for argument, wanted in zip(case.arguments, function.arguments, strict=True):
-        cast = catalogue.cast_for(argument.kind, wanted, "implicit")
+        cast = registry.cast_for(argument.kind, wanted, "implicit")
         assert cast is not None, (case, function)
         if argument.text is None:
             values.append(None)
@@ -287,14 +287,14 @@ def evaluated(case: Case, zone: ZoneInfo) -> tuple[Any, Type]:
 
 
 def _aggregated(case: Case, zone: ZoneInfo) -> tuple[Any, Type]:
-    found = catalogue.aggregate_for(case.name, tuple(a.kind for a in case.rows[0]))
+    found = registry.aggregate_for(case.name, tuple(a.kind for a in case.rows[0]))
     state = found.start()
     for row in case.rows:
         values = [
             None if a.text is None or a.kind is None else from_text(a.kind, a.text) for a in row
         ]
         casts = [
-            catalogue.cast_for(a.kind, kind, "implicit")
+            registry.cast_for(a.kind, kind, "implicit")
             for a, kind in zip(row, found.arguments, strict=True)
         ]
         given = [
@@ -361,7 +361,7 @@ def random_aggregate(random: Random) -> Case:
 
 def functions() -> list[tuple[Function, bool]]:
     """Every function and operator that gives the same each time, and whether it is an operator."""
-    tables = ((catalogue.ALL_FUNCTIONS, False), (catalogue.ALL_OPERATORS, True))
+    tables = ((registry.ALL_FUNCTIONS, False), (registry.ALL_OPERATORS, True))
     return [
         (function, is_operator)
         for table, is_operator in tables

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.elements import EXPRESSION, Missing
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.elements import EXPRESSION, Missing
+from leasehold.catalog.states import State
+from leasehold.values.types import Type
 
 TABLE = 7
 CARRIER, NUMBER, SEATS, PRICE, GATE = 1, 2, 3, 4, 5

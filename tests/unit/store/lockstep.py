@@ -9,10 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from leasehold.adapters.dead_elements import brief_of, dead_elements
-from leasehold.adapters.memory_store import MemoryStore
-from leasehold.adapters.sqlite_layout import entries_name, entries_tables
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.memory.store import MemoryStore
+from leasehold.adapters.sqlite.dead_elements import brief_of, dead_elements
+from leasehold.adapters.sqlite.layout import entries_name, entries_tables
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.catalog.descriptor import Column, Descriptor, Index, from_wire
+from leasehold.catalog.states import DELETED, READABLE, State
 from leasehold.model.ids import first_id
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records import (
@@ -25,9 +27,7 @@ from leasehold.model.records import (
     ReadRange,
     RowChange,
 )
-from leasehold.schema.descriptor import Column, Descriptor, Index, from_wire
-from leasehold.schema.key_values import compose
-from leasehold.schema.states import DELETED, READABLE, State
+from leasehold.rows.key_values import compose
 from tests.unit.store.flights_table import TABLE, history
 from tests.unit.store.past_states import PastStates
 

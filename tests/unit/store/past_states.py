@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.memory_store import MemoryStore
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.memory.store import MemoryStore
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.states import READABLE
 from leasehold.model.errors import SnapshotTooOld, UnknownTable
 from leasehold.model.ports import Row
 from leasehold.model.records import Key
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.entries import entry_of
-from leasehold.schema.states import READABLE
+from leasehold.rows.index_entries import entry_of
 from tests.unit.store.flights_table import TABLE
 
 Rows = dict[Key, Row]

@@ -7,13 +7,13 @@ from typing import cast
 
 import pytest
 
-from leasehold.adapters import bootstrap
-from leasehold.adapters.bootstrap import is_far_behind, serving_nodes
-from leasehold.adapters.clock import unix_us
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.kafka_reader import Record, TopicReader
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.kafka.reader import Record, TopicReader
+from leasehold.adapters.os.clock import unix_us
 from leasehold.model.records import Ack, LogPosition
 from leasehold.model.topics import Topics
+from leasehold.node import bootstrap
+from leasehold.node.bootstrap import is_far_behind, serving_nodes
 
 TOPICS = Topics("db")
 CODEC = MessagePackCodec()

@@ -17,14 +17,16 @@ from typing import Any
 import apsw
 import pytest
 
-from leasehold.adapters import sqlite_check, sqlite_checker, sqlite_checksum
-from leasehold.adapters.giving_way import GivesWay
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.sqlite import check as sqlite_check
+from leasehold.adapters.sqlite import checker
+from leasehold.adapters.sqlite import checksum as sqlite_checksum
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.adapters.sqlite.yielding import GivesWay
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.states import State
 from leasehold.model.records import ChangeKind, CheckReport, Key, LogPosition, RowChange
-from leasehold.schema.consistency import KeyValueData, violations
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.rows.consistency import KeyValueData, violations
+from leasehold.values.types import Type
 from tests.unit.store.lockstep import reports_of
 
 TABLE, PLACE, NUMBER, NAME, SIZE, MAYBE = 4, 1, 2, 3, 4, 5
@@ -381,8 +383,8 @@ def test_a_check_gives_way_and_its_snapshot_goes_back_to_readers_without_that(
             looks.append(self._beside.is_set())
             return super().__call__()
 
-    monkeypatch.setattr(sqlite_checker, "GivesWay", Looks)
-    monkeypatch.setattr(sqlite_checker, "STEPS_BETWEEN_LOOKS", 10)
+    monkeypatch.setattr(checker, "GivesWay", Looks)
+    monkeypatch.setattr(checker, "STEPS_BETWEEN_LOOKS", 10)
     store.give_way(beside_users=True)
     store.check(b"x", (TABLE,), ())
     assert [report.error for report in wait(store)] == [""]
@@ -403,7 +405,7 @@ def test_a_check_gives_way_and_its_snapshot_goes_back_to_readers_without_that(
 def test_too_many_waiting_checks_are_refused_with_words(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_checker, "CHECKS_PENDING_MAX", 0)
+    monkeypatch.setattr(checker, "CHECKS_PENDING_MAX", 0)
     store.check(b"x", (TABLE,), ())
     (report,) = store.checked()
     assert "ask again later" in report.error

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.catalog.descriptor import Check, Column, Descriptor, Element, Index
+from leasehold.catalog.states import State
 from leasehold.model.records import CheckReport, Fill, Key
-from leasehold.schema.descriptor import Check, Column, Descriptor, Element, Index
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 from tests.unit.store.lockstep import reports_of
 from tests.unit.transaction.written_table import STORES, WrittenTable, insert, opened
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.client.sliced_check import SlicedCheck
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.admin.sliced_check import SlicedCheck
+from leasehold.catalog.descriptor import Check, Column, Descriptor, Index
+from leasehold.catalog.elements import Derived, ForeignKey
+from leasehold.catalog.states import State
 from leasehold.model.records import ChangeKind, CheckReport, CheckSlice, LogPosition, RowChange
-from leasehold.schema.descriptor import Check, Column, Descriptor, Index
-from leasehold.schema.elements import Derived, ForeignKey
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
-from leasehold.schema.verification import next_slice
+from leasehold.schema_change.coordinator.verification import next_slice
+from leasehold.values.types import Type
 from tests.unit.store.lockstep import reports_of
 
 PLACE, NUMBER, A, B, CODE, BY_A, BY_NEW, ABOVE, PARENT, SUM, NEW = range(1, 12)

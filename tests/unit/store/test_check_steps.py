@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.adapters.sqlite_check import TableCheck, TableFindings
-from leasehold.adapters.sqlite_slice import SliceCheck
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.sqlite.check import TableCheck, TableFindings
+from leasehold.adapters.sqlite.slice import SliceCheck
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.model.records import ChangeKind, CheckSlice, LogPosition, RowChange
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 
 NUMBER, SAME, BY_SAME = 1, 2, 3
 TABLE = Descriptor(

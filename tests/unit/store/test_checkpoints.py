@@ -19,8 +19,8 @@ from typing import Any
 import apsw
 import pytest
 
-from leasehold.adapters import sqlite_checkpoints
-from leasehold.adapters.sqlite_checkpoints import (
+from leasehold.adapters.sqlite import checkpoints as sqlite_checkpoints
+from leasehold.adapters.sqlite.checkpoints import (
     PASSES_MAX,
     WAL_PAGES_ANEW,
     WAL_PAGES_COPIED,
@@ -28,8 +28,8 @@ from leasehold.adapters.sqlite_checkpoints import (
     WAL_PAGES_UNRESERVED,
     Checkpoints,
 )
-from leasehold.adapters.sqlite_layout import WAL_BYTES_KEPT_MAX, connect, make_writer
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.sqlite.layout import WAL_BYTES_KEPT_MAX, connect, make_writer
+from leasehold.adapters.sqlite.store import SqliteStore
 
 PAGES, LEFT, MOST = 60, 12, 200
 FRAME_BYTES = 4_096 + 24

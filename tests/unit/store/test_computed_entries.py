@@ -14,13 +14,13 @@ from typing import Any, Final
 
 import pytest
 
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.elements import EXPRESSION
+from leasehold.catalog.states import State
 from leasehold.model.errors import DivisionByZero, DuplicateKey
 from leasehold.model.records import Fill, Key, Operation
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.elements import EXPRESSION
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 from tests.unit.store.lockstep import reports_of
 from tests.unit.store.test_check_slices import findings, sliced
 from tests.unit.transaction.written_table import (

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.catalog.descriptor import Check, Column, Descriptor, Index
+from leasehold.catalog.job import Phase, Step
+from leasehold.catalog.states import State
 from leasehold.model.records import ChangeKind, Findings, FindingsDecided, JobWrite, RowChange
-from leasehold.replication.findings import confirm
-from leasehold.schema.descriptor import Check, Column, Descriptor, Index
-from leasehold.schema.job import Phase, Step
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.replication.master.findings import confirm
+from leasehold.values.types import Type
 from tests.unit.schema.made_job import index_job
 from tests.unit.transaction.written_table import STORES, WrittenTable, insert, opened, update
 

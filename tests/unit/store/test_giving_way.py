@@ -7,8 +7,8 @@ from threading import Event
 
 import pytest
 
-from leasehold.adapters import giving_way
-from leasehold.adapters.giving_way import (
+from leasehold.adapters.sqlite import yielding
+from leasehold.adapters.sqlite.yielding import (
     LOAD,
     PAUSED_IN_ALL_MAX_NS,
     PAUSES_MAX,
@@ -41,9 +41,9 @@ class Thread:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.worked_ns = self.clock_ns = self.wanted = 0
-        monkeypatch.setattr(giving_way, "processors_wanted", lambda: self.wanted)
-        monkeypatch.setattr(giving_way, "thread_time_ns", lambda: self.worked_ns)
-        monkeypatch.setattr(giving_way, "monotonic_ns", lambda: self.clock_ns)
+        monkeypatch.setattr(yielding, "processors_wanted", lambda: self.wanted)
+        monkeypatch.setattr(yielding, "thread_time_ns", lambda: self.worked_ns)
+        monkeypatch.setattr(yielding, "monotonic_ns", lambda: self.clock_ns)
         self.beside, self.closing = Event(), Closing()
         self.gives_way = GivesWay(self.beside, self.closing)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.states import State
 from leasehold.model.records import ChangeKind, Image, Key, LogPosition, RowChange
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 from tests.unit.transaction.written_table import STORES, Store, opened
 
 TEXT = Type("text")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.adapters import sqlite_outcomes
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.sqlite import outcomes
+from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.ids import request_id
 from leasehold.model.records import LogPosition, Outcome
 
@@ -21,7 +21,7 @@ from leasehold.model.records import LogPosition, Outcome
 def test_the_newest_ids_in_memory_say_what_the_file_says(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_outcomes, "NEWEST_KEPT", 5)
+    monkeypatch.setattr(outcomes, "NEWEST_KEPT", 5)
     rng = random.Random(seed)
     store = SqliteStore(tmp_path / "node.db", cache_mb=1)
     known: dict[bytes, Outcome] = {}

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.adapters.private_files import make_private_folder
-from leasehold.adapters.snapshot_fetch import fetch_snapshot
-from leasehold.adapters.snapshot_http import SnapshotServer
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.http.snapshot_fetch import fetch_snapshot
+from leasehold.adapters.http.snapshot_server import SnapshotServer
+from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.errors import ConfigurationError
+from leasehold.settings.private_files import make_private_folder
 from tests.unit.store.test_snapshot import fill
 
 TOKEN = "known-to-all-nodes"

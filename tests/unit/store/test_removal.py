@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.sqlite_layout import entries_tables, physical_columns, tables_aside
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.sqlite.layout import entries_tables, physical_columns, tables_aside
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.catalog.descriptor import Column, Descriptor, Index, from_wire
+from leasehold.catalog.edits import Edit, Kind, body_of, edited
+from leasehold.catalog.states import State
 from leasehold.model.errors import SnapshotTooOld
 from leasehold.model.records import ChangeKind, LogPosition, RowChange
-from leasehold.schema.descriptor import Column, Descriptor, Index, from_wire
-from leasehold.schema.edits import Edit, Kind, body_of, edited
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 
 ROWS = 25
 KEY, A, B, BY_A = 1, 2, 3, 4
@@ -253,7 +253,7 @@ def test_each_version_is_read_out_once(filled: Filled, monkeypatch: pytest.Monke
         read.append(body["version"])
         return from_wire(body)
 
-    monkeypatch.setattr("leasehold.adapters.sqlite_catalog.from_wire", counted)
+    monkeypatch.setattr("leasehold.adapters.sqlite.catalog.from_wire", counted)
     for number in range(20):
         filled.put(
             replace(

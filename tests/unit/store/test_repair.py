@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.adapters.memory_store import MemoryStore
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.memory.store import MemoryStore
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.states import State
 from leasehold.model.records import ChangeKind, CheckReport, LogPosition, RowChange
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 from tests.unit.store.lockstep import reports_of
 
 Store = SqliteStore | MemoryStore

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.records import ChangeKind, LogPosition, RowChange
 from tests.unit.store.test_removal import ROWS, Filled
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters import row_spool
-from leasehold.adapters.row_spool import RowSpool, SpoolFull, SpoolRoom
+from leasehold.adapters.os import row_spool
+from leasehold.adapters.os.row_spool import RowSpool, SpoolFull, SpoolRoom
 
 VALUES: tuple[Any, ...] = (None, -1, 1 << 62, 1.5, "ö" * 40, b"\0\xff", "")
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from leasehold.adapters.short_turns import SHORT_NS, take_short_turns
+from leasehold.adapters.os.scheduling import SHORT_NS, take_short_turns
 
 GETATTR: Final = {"x86_64": 315, "aarch64": 275}
 ATTR: Final = struct.Struct("=IIQiIQQQ")

@@ -14,15 +14,15 @@ from typing import Any
 import apsw
 import pytest
 
-from leasehold.adapters.memory_store import MemoryStore
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.memory.store import MemoryStore
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.states import State
 from leasehold.model.errors import OutOfRange, UnknownTable
 from leasehold.model.ids import genid
 from leasehold.model.ports import StoreSnapshot
 from leasehold.model.records import ChangeKind, LogPosition, RowChange
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 
 PLACE, NUMBER, COLOUR, SIZE, BY_COLOUR = 1, 2, 3, 4, 5
 CARS = Descriptor(

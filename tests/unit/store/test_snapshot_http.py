@@ -15,19 +15,19 @@ from typing import NamedTuple
 
 import pytest
 
-from leasehold.adapters import snapshot_http
-from leasehold.adapters.environment import from_environment
-from leasehold.adapters.snapshot_fetch import fetch_snapshot
-from leasehold.adapters.snapshot_http import CopiesUnderWay, SnapshotServer
-from leasehold.adapters.snapshot_settings import (
+from leasehold.adapters.http import snapshot_server
+from leasehold.adapters.http.snapshot_fetch import fetch_snapshot
+from leasehold.adapters.http.snapshot_server import CopiesUnderWay, SnapshotServer
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.model.errors import ConfigurationError, SnapshotUnavailable
+from leasehold.model.records import ChangeKind, LogPosition
+from leasehold.settings.environment import from_environment
+from leasehold.settings.snapshot import (
     TOKEN_FILE,
     SnapshotSettings,
     token_kept_here,
     token_made_here,
 )
-from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.model.errors import ConfigurationError, SnapshotUnavailable
-from leasehold.model.records import ChangeKind, LogPosition
 from tests.unit.store.lockstep import reports_of
 from tests.unit.store.test_snapshot import CARS, fill, put
 
@@ -172,13 +172,13 @@ def test_a_copy_under_way_is_known_by_its_position(
     """From before its snapshot is opened until the caller has all of it: the log is kept for it."""
     copies = CopiesUnderWay()
     seen: list[int | None] = []
-    real = snapshot_http.copy_store
+    real = snapshot_server.copy_store
 
-    def watched(source: Path, target: Path) -> snapshot_http.StoreCopy:
+    def watched(source: Path, target: Path) -> snapshot_server.StoreCopy:
         seen.append(copies.oldest())
         return real(source, target)
 
-    monkeypatch.setattr(snapshot_http, "copy_store", watched)
+    monkeypatch.setattr(snapshot_server, "copy_store", watched)
     server = SnapshotServer(store.path, token=TOKEN, copies=copies)
     try:
         taken = fetch_snapshot(server.url, tmp_path / "mine.db", token=TOKEN)
@@ -196,15 +196,15 @@ def test_a_caller_who_takes_nothing_is_cut_off(
     """The whole answer has a bound, beside that of each of its parts: no place and no record of the
     log is kept for ever."""
     cut_off = Event()
-    real = snapshot_http.LOG.warning
+    real = snapshot_server.LOG.warning
 
     def said(*words: object) -> None:
         real(*words)
         cut_off.set()
 
-    monkeypatch.setattr(snapshot_http, "ANSWER_S_LEAST", 0.0)
-    monkeypatch.setattr(snapshot_http, "ANSWER_BYTES_PER_S_LEAST", 1 << 60)
-    monkeypatch.setattr(snapshot_http.LOG, "warning", said)
+    monkeypatch.setattr(snapshot_server, "ANSWER_S_LEAST", 0.0)
+    monkeypatch.setattr(snapshot_server, "ANSWER_BYTES_PER_S_LEAST", 1 << 60)
+    monkeypatch.setattr(snapshot_server.LOG, "warning", said)
     copies = CopiesUnderWay()
     server = SnapshotServer(store.path, token=TOKEN, copies=copies)
     host, port = server.address.split(":")
@@ -334,14 +334,14 @@ def test_more_callers_than_copies_are_told_to_come_again(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copying, go_on = Event(), Event()
-    real = snapshot_http.copy_store
+    real = snapshot_server.copy_store
 
-    def slow(source: Path, target: Path) -> snapshot_http.StoreCopy:
+    def slow(source: Path, target: Path) -> snapshot_server.StoreCopy:
         copying.set()
         assert go_on.wait(DEADLINE_S)
         return real(source, target)
 
-    monkeypatch.setattr(snapshot_http, "copy_store", slow)
+    monkeypatch.setattr(snapshot_server, "copy_store", slow)
     server = SnapshotServer(store.path, token=TOKEN, copies_max=1)
     first = Thread(
         target=fetch_snapshot, args=(server.url, tmp_path / "first.db"), kwargs={"token": TOKEN}

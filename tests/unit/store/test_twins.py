@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
+from leasehold.catalog.descriptor import Column, Descriptor, Index, Lock
+from leasehold.catalog.elements import ALL_ROWS, ForeignKey
+from leasehold.catalog.states import State
 from leasehold.model.errors import ForeignKeyViolation, Refused, StaleVersion
 from leasehold.model.records import Chunk, Key, Operation, OperationKind
-from leasehold.replication.fill import slice_chunk
-from leasehold.schema.descriptor import Column, Descriptor, Index, Lock
-from leasehold.schema.elements import ALL_ROWS, ForeignKey
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
-from leasehold.transaction.twins import genids_of, key_in
+from leasehold.replication.master.backfill import slice_chunk
+from leasehold.transaction.mirror_table import genids_of, key_in
+from leasehold.values.types import Type
 from tests.unit.store.lockstep import reports_of
 from tests.unit.transaction.written_table import STORES, WrittenTable, opened
 

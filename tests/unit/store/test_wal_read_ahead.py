@@ -20,10 +20,10 @@ from time import monotonic
 import apsw
 import pytest
 
-from leasehold.adapters import sqlite_checkpoints, wal_read_ahead
-from leasehold.adapters.sqlite_checkpoints import Checkpoints
-from leasehold.adapters.sqlite_layout import connect, make_writer
-from leasehold.adapters.wal_read_ahead import (
+from leasehold.adapters.sqlite import checkpoints, wal_read_ahead
+from leasehold.adapters.sqlite.checkpoints import Checkpoints
+from leasehold.adapters.sqlite.layout import connect, make_writer
+from leasehold.adapters.sqlite.wal_read_ahead import (
     AHEAD_BYTES,
     CALL_BYTES,
     RANGES_MAX,
@@ -156,7 +156,7 @@ def test_no_commit_writes_over_what_was_not_asked_for(
                         "INSERT OR REPLACE INTO pages VALUES (?, randomblob(3000))",
                         (rng.randrange(500),),
                     )
-            begun, end = end, made._there * sqlite_checkpoints._FRAME_BYTES
+            begun, end = end, made._there * checkpoints._FRAME_BYTES
             if end < begun:
                 turns += 1
                 begun, asked, anew = 0, anew, set()

@@ -14,22 +14,22 @@ from pathlib import Path
 import apsw
 import pytest
 
-from leasehold.adapters.bootstrap import stored_position
-from leasehold.adapters.sqlite_layout import (
+from leasehold.adapters.sqlite.layout import (
     LAYOUT_VERSION,
     TIMES,
     history_name,
     sqlite_errors,
 )
-from leasehold.adapters.sqlite_store import CACHE_MB, SqliteStore
+from leasehold.adapters.sqlite.store import CACHE_MB, SqliteStore
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.elements import Missing
+from leasehold.catalog.states import State
 from leasehold.model.errors import ConfigurationError, StoreCorrupted, StoreUnwritable
 from leasehold.model.ids import genid, request_id
 from leasehold.model.ports import Row
 from leasehold.model.records import Attempt, ChangeKind, Fill, Key, LogPosition, Outcome, RowChange
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.elements import Missing
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.node.bootstrap import stored_position
+from leasehold.values.types import Type
 from tests.unit.store.flights_table import (
     CARRIER,
     GATE,
@@ -62,8 +62,8 @@ def store(tmp_path: Path) -> SqliteStore:
 
 CHILD = """
 import os, sys
-from leasehold.adapters.sqlite_layout import sqlite_errors
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.sqlite.layout import sqlite_errors
+from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.records import *
 from tests.unit.store.test_writer import FLIGHTS, insert
 store = SqliteStore(sys.argv[1], synchronous="full", cache_mb=1)

@@ -42,9 +42,14 @@ WORLD = frozenset(
 
 MAY_USE_DATES = frozenset(
     {
-        *("schema/types.py", "schema/moments.py", "sql/moment_text.py", "sql/moment_template.py"),
-        *("sql/time_zone.py",),
-        *("sql/functions_moment.py", "sql/as_of.py"),
+        *(
+            "values/types.py",
+            "values/dates.py",
+            "values/date_text.py",
+            "sql/functions/date_templates.py",
+        ),
+        *("values/time_zone.py",),
+        *("sql/functions/dates.py", "sql/as_of.py"),
     }
 )
 """Values of date types are datetime objects; the module's clock must still not be asked."""
@@ -53,7 +58,7 @@ ALLOWED = {
     # sqlglot logs what it can't parse before it raises; only its logger is quietened.
     "sql/parse.py": {"logging"},
     # The stand-in for Spark in one process runs the pure parts of the real queries.
-    "adapters/memory_pipeline.py": {"spark_streaming"},
+    "in_process/pipeline.py": {"spark_streaming"},
 }
 LAYERS = (
     "model",

@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from leasehold.catalog.descriptor import Check, Column, Descriptor, ForeignKey, Index
+from leasehold.catalog.elements import OnChange
+from leasehold.catalog.states import State
 from leasehold.model.errors import (
     CheckViolation,
     DuplicateKey,
@@ -22,11 +25,8 @@ from leasehold.model.errors import (
     RequestTooLarge,
 )
 from leasehold.model.records import ChangeKind, Operation
-from leasehold.schema.descriptor import Check, Column, Descriptor, ForeignKey, Index
-from leasehold.schema.elements import OnChange
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
-from leasehold.transaction import actions
+from leasehold.transaction import referential_actions
+from leasehold.values.types import Type
 from tests.unit.transaction.written_table import (
     WrittenTable,
     delete,
@@ -321,7 +321,7 @@ def test_rows_whose_key_refers_move(store: Any) -> None:
 
 def test_it_is_bounded(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     written = made(store, child())
-    monkeypatch.setattr(actions, "ROWS_MAX", 2)
+    monkeypatch.setattr(referential_actions, "ROWS_MAX", 2)
     written.send(delete("p", 1))
     written.send(insert("p", 1), *(insert("c", n, a=1) for n in range(4, 7)))
     with pytest.raises(RequestTooLarge, match="c_a_fkey") as refused:
@@ -333,7 +333,7 @@ def test_own_operations_on_children_are_not_counted(
     store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = made(store, child())
-    monkeypatch.setattr(actions, "ROWS_MAX", 2)
+    monkeypatch.setattr(referential_actions, "ROWS_MAX", 2)
     own = [insert("c", n, a=1) for n in range(4, 9)]
     written.send(*own, delete("p", 1))
     assert rows(written, 2, *range(1, 9)) == {3: (None, 20)}

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.catalog.descriptor import Check, Column, Descriptor
 from leasehold.model.errors import OutOfRange, Refused, UndefinedParameter, VerifyError
 from leasehold.model.records import ANY_GENID, ChangeRequest, Expression, OnConflict, Operation
-from leasehold.schema.descriptor import Check, Column, Descriptor
-from leasehold.schema.types import Type
-from leasehold.transaction.at_commit import AtCommit
+from leasehold.transaction.commit_time_updates import AtCommit
 from leasehold.transaction.isolation import ISOLATION, Level
 from leasehold.transaction.verify import verify
+from leasehold.values.types import Type
 from tests.unit.transaction.written_table import STORES, WrittenTable, insert, opened, update
 
 INT = Type("integer")

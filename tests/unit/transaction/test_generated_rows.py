@@ -11,6 +11,8 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Derived, Lock, Moment
 from leasehold.model.errors import (
     DivisionByZero,
     DuplicateKey,
@@ -19,8 +21,6 @@ from leasehold.model.errors import (
     Refused,
 )
 from leasehold.model.records import ChangeRequest, Operation
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import Derived, Lock, Moment
 from leasehold.transaction.locks import covering
 from leasehold.transaction.verify import verify
 from tests.schema_change.changes import standing

@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor, Index
+from leasehold.catalog.states import State
 from leasehold.model.errors import Refused
 from leasehold.model.ports import Row
 from leasehold.model.records import (
@@ -24,12 +27,9 @@ from leasehold.model.records import (
     Operation,
     OperationKind,
 )
-from leasehold.replication.fill import FillSlice, slice_chunk
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor, Index
-from leasehold.schema.plan import NO_MOMENT
-from leasehold.schema.script import Script
-from leasehold.schema.states import State
+from leasehold.replication.master.backfill import FillSlice, slice_chunk
+from leasehold.schema_change.plan.plan import NO_MOMENT
+from leasehold.schema_change.plan.script import Script
 from leasehold.sql.ddl import parse_statements
 from leasehold.transaction.verify import Decided, verify
 

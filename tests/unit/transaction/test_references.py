@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.catalog.descriptor import Column, Descriptor, ForeignKey, Index
+from leasehold.catalog.states import State
 from leasehold.model.errors import ForeignKeyViolation
 from leasehold.model.records import Operation
-from leasehold.schema.descriptor import Column, Descriptor, ForeignKey, Index
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 from tests.unit.transaction.written_table import (
     STORES,
     WrittenTable,

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.model.records import (
     ANY_GENID,
     ChangeRequest,
@@ -17,9 +18,7 @@ from leasehold.model.records import (
     OperationKind,
     RowImage,
 )
-from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.types import Type
-from leasehold.transaction.replay import (
+from leasehold.transaction.retry import (
     ATTEMPTS_MAX,
     BACKOFF_BASE_MS,
     BACKOFF_MAX_MS,
@@ -27,6 +26,7 @@ from leasehold.transaction.replay import (
     is_recomputed,
     recompute,
 )
+from leasehold.values.types import Type
 
 
 def update(key: Any, expect: int | None, **more: Any) -> Operation:

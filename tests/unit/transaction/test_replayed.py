@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leasehold.transaction.isolation import ISOLATION, Level
-from leasehold.transaction.replayed import Answer, Told, contradiction
+from leasehold.transaction.replay_comparison import Answer, Told, contradiction
 
 ROWS = [(1, 10), (2, 20)]
 OTHER = [(1, 10), (2, 21)]

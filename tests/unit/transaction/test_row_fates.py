@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.transaction.row_fates import RowFates
+from leasehold.transaction.moved_rows import RowFates
 
 STEPS = 60
 

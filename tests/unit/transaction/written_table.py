@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from leasehold.adapters.memory_store import MemoryStore
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.memory.store import MemoryStore
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.records import (
     ChangeRequest,
     DescriptorWrite,
@@ -16,8 +18,6 @@ from leasehold.model.records import (
     Operation,
     OperationKind,
 )
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor
 from leasehold.transaction.rules import RULES, VerifyRules
 from leasehold.transaction.verify import Decided, verify
 
