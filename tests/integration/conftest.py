@@ -21,11 +21,11 @@ from leasehold.adapters.redis import connection
 from leasehold.admin.watch import ClusterWatch
 from leasehold.model.topics import Topics
 from leasehold.settings.client import ClientSettings
-from tests.integration.redis_server import RedisServer, redis_in
-from tests.integration.system_cluster import Beside, a_database, named, settings_of
-from tests.integration.system_load import STEADY_S, Load
+from tests.support.cluster.redis_server import RedisServer, redis_in
+from tests.support.cluster.system_cluster import Beside, a_database, named, settings_of
+from tests.support.cluster.system_load import STEADY_S, Load
 
-PACKAGES: Final = {made.parent.name for made in Path(__file__).parent.glob("*/__init__.py")}
+PACKAGES: Final = {made.parent.name for made in Path(__file__).parent.rglob("__init__.py")}
 LONGEST: Final = (
     "changes",
     "test_system_schema",

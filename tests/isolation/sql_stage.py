@@ -30,7 +30,7 @@ from leasehold.values.dates import AsOf
 from tests.isolation.sql_told import Answered, SqlTold
 from tests.simulation.simulation import MS
 from tests.simulation.stage import ASKER, Stage
-from tests.unit.client.sql_client import SqlClient
+from tests.support.sql_session.sql_client import SqlClient
 
 SQL_NODES = ("r1", "r2")
 

@@ -24,7 +24,7 @@ from leasehold.pgwire.limits import Limits
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql_session.session import SqlSession
 from tests.isolation.sql_stage import SqlStage, StageNode
-from tests.unit.pgwire.wire_words import FLUSH, SYNC, bind, execute, parse, query, said
+from tests.support.pgwire.wire_words import FLUSH, SYNC, bind, execute, parse, query, said
 
 SEED: Final = int(os.environ.get("LEASEHOLD_SEED", "1"))
 MAKE: Final = (

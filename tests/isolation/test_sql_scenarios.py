@@ -1,6 +1,6 @@
 """Scenarios 23 to 29 in SQL sessions: what becomes of a COMMIT whose request is repeated, whose
 master changes, or beside which there is rubbish on the topic. Each by its name; on real processes:
-`tests/integration/test_system_writes.py`, `test_system_takeover.py`."""
+`tests/integration/cluster/test_system_writes.py`, `test_system_takeover.py`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.isolation.sql_stage import SqlScene
 from tests.isolation.test_sql_comdb2 import LEVELS, Make, scene
 from tests.models.summary import Tell
 from tests.simulation.simulation import MS
-from tests.unit.pgwire.wire_words import error_of, query, said
+from tests.support.pgwire.wire_words import error_of, query, said
 
 __all__ = ["scene"]
 

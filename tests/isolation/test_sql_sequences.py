@@ -37,7 +37,7 @@ from tests.isolation.sql_told import BEGIN
 from tests.models.summary import AddLine, Tell
 from tests.models.switches import switches_off
 from tests.simulation.harm import demand
-from tests.unit.client.sql_client import SqlClient
+from tests.support.sql_session.sql_client import SqlClient
 
 SEED: Final = int(os.environ.get("LEASEHOLD_SEED", "1"))
 HISTORIES: Final = 6

@@ -3,7 +3,7 @@ and does it with the rule off.
 
 Two rules that stand in for each other are turned off together, and each alone does no harm. The
 lease's rules have their stories in `tests/unit/lease/test_rules.py`, a job's in
-`tests/unit/schema/test_coordinator.py`, the log's also in `tests/models`.
+`tests/unit/schema_change/test_coordinator.py`, the log's also in `tests/models`.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from leasehold.replica.replica import Replica
 from leasehold.schema_change.plan.explain import explain
 from leasehold.sql.ddl import parse_ddl
 from leasehold.sql.syntax.statements import AlterTable, CreateIndex, CreateTable
-from tests.unit.schema.made_statements import catalog_with, job_plan, run_to_end
+from tests.support.schema_change.made_statements import catalog_with, job_plan, run_to_end
 
 PLANES = [
     {"tailnum": PLANE, "seats": 149, "engines": 2},

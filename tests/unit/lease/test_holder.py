@@ -24,7 +24,7 @@ from leasehold.lease.commands import (
     Renew,
 )
 from leasehold.lease.replies import LedgerRefused, Published, RefusalReason
-from tests.unit.lease.story import LIMITS, SECOND, TTL, Actor, Master, World
+from tests.support.lease.story import LIMITS, SECOND, TTL, Actor, Master, World
 
 BOTH_KINDS = pytest.mark.parametrize("has_store", [True, False])
 

@@ -54,7 +54,7 @@ from leasehold.lease.replies import (
     SnapshotReport,
     TableStatus,
 )
-from tests.unit.lease.random_commands import CommandMaker
+from tests.support.lease.random_commands import CommandMaker
 
 RUN = "run-1"
 

@@ -12,7 +12,7 @@ from leasehold.lease.agent.old_version_report import (
 )
 from leasehold.lease.commands import Lease
 from leasehold.model.ports import Now
-from tests.unit.lease.story import SECOND, TTL, Actor, Master, World
+from tests.support.lease.story import SECOND, TTL, Actor, Master, World
 
 MS = SECOND // 1_000
 

@@ -15,7 +15,7 @@ from leasehold.lease.agent.held_leases import HeldLease
 from leasehold.lease.commands import Change, Command, KillSession, Publish, SetMinVersion, Snapshot
 from leasehold.lease.replies import Published, SnapshotReport
 from leasehold.lease.rules import EVERY_RULE, Rules
-from tests.unit.lease.story import SECOND, TTL, Actor, World
+from tests.support.lease.story import SECOND, TTL, Actor, World
 
 STEPS = 2_500
 

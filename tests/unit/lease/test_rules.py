@@ -24,7 +24,7 @@ from leasehold.lease.commands import (
 from leasehold.lease.replies import Granted, Killed, LedgerRefused, LivenessReport, Published
 from leasehold.lease.rules import EVERY_RULE, Rules
 from tests.models.summary import AddLine, ModelLine
-from tests.unit.lease.story import LIMITS, SECOND, TTL, Master, World
+from tests.support.lease.story import LIMITS, SECOND, TTL, Master, World
 
 Story = Callable[[Rules], str]
 """→ the harm seen, "" for none."""

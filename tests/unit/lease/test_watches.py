@@ -32,7 +32,7 @@ from leasehold.lease.replies import (
     Seeded,
     SessionStatus,
 )
-from tests.unit.lease.story import SECOND, TTL, World
+from tests.support.lease.story import SECOND, TTL, World
 
 
 def report(*counters: int, run_id: str = "run", seeded: bool = True) -> LivenessReport:

@@ -23,7 +23,7 @@ from leasehold.pgwire.session import Column
 from leasehold.pgwire.wire_errors import InvalidCopyText
 from leasehold.values.time_zone import zone_of
 from leasehold.values.types import Type
-from tests.unit.pgwire.copy_cases import CASES, REFUSED, CopyCase
+from tests.support.pgwire.copy_cases import CASES, REFUSED, CopyCase
 
 LINE_MAX = 1_000
 UTC = zone_of("UTC")

@@ -32,7 +32,7 @@ from leasehold.pgwire.auth.startup import (
     Welcome,
 )
 from leasehold.pgwire.limits import Limits
-from tests.unit.pgwire.wire_words import error_of, message, said, short, startup, text
+from tests.support.pgwire.wire_words import error_of, message, said, short, startup, text
 
 SSL, GSS, CANCEL = 80877103, 80877104, 80877102
 SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")  # of RFC 7677's example

@@ -22,11 +22,11 @@ from leasehold.values.jsonb import text_of
 from leasehold.values.oids import NUMBERS, modifier_of
 from leasehold.values.time_zone import offset_text, zone_of
 from leasehold.values.types import Type, array_of, to_storage
-from tests.unit.pgwire.small_session import type_named
-from tests.unit.pgwire.talk import Talk
-from tests.unit.pgwire.value_cases import INPUTS, REFUSED
-from tests.unit.pgwire.value_forms_recorded import FORMS
-from tests.unit.pgwire.wire_words import (
+from tests.support.pgwire.small_session import type_named
+from tests.support.pgwire.talk import Talk
+from tests.support.pgwire.value_cases import INPUTS, REFUSED
+from tests.support.pgwire.value_forms_recorded import FORMS
+from tests.support.pgwire.wire_words import (
     SYNC,
     bind,
     columns,

@@ -15,7 +15,7 @@ from leasehold.model.records import Commit, Refusal
 from leasehold.replication import outcomes
 from leasehold.replication.log import clock
 from leasehold.replication.master import batch
-from tests.unit.replication.clock_world import DAY_MS, HOUR_MS, MINUTE_MS, Hosts, taken
+from tests.support.replication.clock_world import DAY_MS, HOUR_MS, MINUTE_MS, Hosts, taken
 
 TABLE = {"sql": "create table t (id bigint primary key, a bigint, made timestamptz default now())"}
 ADD: dict[str, Any] = {

@@ -17,7 +17,7 @@ from leasehold.rows.index_entries import entry_of
 from leasehold.schema_change.job.rules import JobRules
 from leasehold.schema_change.job.transitions import FINDINGS_MAX
 from leasehold.values.types import Type
-from tests.unit.schema.made_job import index_job
+from tests.support.schema_change.made_job import index_job
 
 UNIQUE, CHECK, REFERENCE, BY_INDEX, REQUIRED = 9, 10, 11, 12, 3
 ELEMENTS = (UNIQUE, CHECK, REFERENCE, BY_INDEX, REQUIRED)

@@ -12,7 +12,7 @@ from leasehold.model.errors import NotNullViolation
 from leasehold.model.ports import Now
 from leasehold.model.records import ChangeRequest, JobWrite
 from leasehold.replication.master.schema_changes import SchemaChanges, SchemaSettings
-from tests.unit.schema.made_statements import (
+from tests.support.schema_change.made_statements import (
     catalog_with,
     column,
     create_index,

@@ -13,7 +13,7 @@ from leasehold.model.errors import CheckViolation, NotNullViolation, UnknownColu
 from leasehold.model.records import Image
 from leasehold.transaction.binding import Binding
 from leasehold.values.types import Type
-from tests.unit.transaction.written_table import (
+from tests.support.transaction.written_table import (
     STORES,
     WrittenTable,
     insert,

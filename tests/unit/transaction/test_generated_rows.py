@@ -24,8 +24,8 @@ from leasehold.model.records import ChangeRequest, Operation
 from leasehold.transaction.locks import covering
 from leasehold.transaction.verify import verify
 from tests.schema_change.changes import standing
-from tests.unit.store.lockstep import reports_of
-from tests.unit.transaction.written_table import (
+from tests.support.sqlite.lockstep import reports_of
+from tests.support.transaction.written_table import (
     Store,
     WrittenTable,
     delete,

@@ -28,7 +28,7 @@ from leasehold.transaction.row_conflict import RowRefused
 from leasehold.transaction.rules import RULES
 from leasehold.values.types import Type
 from tests.models.summary import AddLine, ModelLine
-from tests.unit.transaction.written_table import (
+from tests.support.transaction.written_table import (
     WrittenTable,
     delete,
     insert,

@@ -20,7 +20,7 @@ from leasehold.model.ports import Row
 from leasehold.model.records import Key, Operation
 from leasehold.transaction.uniqueness import FinalRow, check_unique
 from leasehold.values.types import Type
-from tests.unit.transaction.written_table import (
+from tests.support.transaction.written_table import (
     STORES,
     WrittenTable,
     delete,
