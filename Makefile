@@ -57,10 +57,11 @@ test: tools ## everything: lint, types, unit, simulation, isolation, models, mat
 	@$(MAKE) matrix
 	@$(MAKE) integration
 
-check: tools ## lint, format and strict types
-	@echo "== lint, format, types"
+check: tools ## lint, format, the order of packages, and strict types
+	@echo "== lint, format, order of packages, types"
 	@$(PYTHON) -m ruff check $(CODE)
 	@$(PYTHON) -m ruff format --check $(CODE)
+	@PYTHONPATH=libs:. .venv/bin/lint-imports --no-cache
 	@$(PYTHON) -m mypy
 
 format: tools ## let the formatter and the linter's safe fixes change the code

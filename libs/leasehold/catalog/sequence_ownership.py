@@ -7,13 +7,13 @@ from typing import Final, NamedTuple
 
 from leasehold.catalog import sequence as numbers
 from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import NEXTVAL, Column
 from leasehold.catalog.object_names import free_object_name
-from leasehold.catalog.sequence import BIGINT, ROW_KEY, Numbering, Owner, Sequence
+from leasehold.catalog.sequence import BIGINT, ROW_KEY, Owner, Sequence
 from leasehold.model.errors import (
     DependentObjects,
-    DuplicateObject,
     FeatureNotSupported,
     OutOfRange,
     UnknownColumn,
@@ -21,8 +21,6 @@ from leasehold.model.errors import (
     WrongObject,
 )
 from leasehold.model.records import Operation, OperationKind
-from leasehold.sql.syntax.statements import ColumnDefinition
-from leasehold.sql.system_catalog.definitions import quoted
 from leasehold.values.types import Type
 
 LABEL: Final = "seq"
@@ -143,33 +141,6 @@ def _taking(catalog: Catalog, column: Column, sequence: Descriptor, position: in
             position=position,
         )
     return column.with_numbers(column.draws_from, (*own, sequence.table_id), column.identity)
-
-
-class Drawn(NamedTuple):
-    """What a column's definition says of its numbers: `text` is its default's; `made`: a sequence
-    of its own."""
-
-    numbering: Numbering
-    text: str
-    made: Descriptor | None = None
-
-
-def drawn_by(
-    table: str, definition: ColumnDefinition, catalog: Catalog, taken: set[str], before: int
-) -> Drawn:
-    """`before`: sequences that the statement has made already. Raises UnknownTable, WrongObject,
-    DuplicateObject, InvalidArgument."""
-    said = definition.numbering
-    assert said is not None, "it draws"
-    if said.named:
-        found = sequence_named(catalog, said.named, said.position)
-        return Drawn(Numbering(found.table_id), nextval_text(found.name))
-    name = said.options.name or derived_name(table, definition.name, taken)
-    if name in taken:
-        raise DuplicateObject(f"{name!r} exists already", table=name, position=said.position)
-    sequence = numbers.defined(said.options, definition.type.name)
-    made = relation_of(sequence, catalog.next_sequence_id() + before, name)
-    return Drawn(Numbering(made.table_id, True, said.identity), nextval_text(name), made)
 
 
 def owned_by(table: Descriptor) -> Iterator[int]:

@@ -11,8 +11,8 @@ from leasehold.adapters.sqlite.query import BATCH_ROWS, Limits, Rows, run
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import DuplicateColumn, FeatureNotSupported, MalformedRequest
-from leasehold.sql.functions.session import with_system
 from leasehold.sql.planning.plan import Plans, Prepared
+from leasehold.sql.system_catalog.system_relations import with_system
 from leasehold.values.types import STORED_AS_THEY_ARE, from_storage, to_storage
 
 ROWS_MAX: Final = 100_000

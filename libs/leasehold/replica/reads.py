@@ -14,7 +14,7 @@ from leasehold.lease.agent.held_leases import HeldLease, HeldLeases, Use
 from leasehold.model.errors import MalformedRequest, NotCoherent, UnknownColumn, UnknownTable
 from leasehold.model.ports import Row, Snapshots, StoreSnapshot
 from leasehold.model.records import Key
-from leasehold.rows.index_entries import key_types
+from leasehold.sql.expressions.key_types import key_types
 from leasehold.transaction.binding import binding
 from leasehold.transaction.pinned_version import check_pinned
 from leasehold.values.types import Type, sort_key_of, to_storage

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import FeatureNotSupported, RequestTooLarge
@@ -21,7 +22,6 @@ from leasehold.schema_change.plan.script import Script, notices_in
 from leasehold.sql.ddl import STATEMENTS_MAX, parse_statements
 from leasehold.sql.parse import STATEMENT_BYTES_MAX
 from leasehold.sql.syntax.statements import DropTable, Explain
-from leasehold.sql.system_catalog.definitions import quoted
 from leasehold.values.time_zone import UTC, zone_at
 
 HINT: Final = "Drivers have a mode for it: autocommit, isolation level AUTOCOMMIT."

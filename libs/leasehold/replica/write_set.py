@@ -9,6 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from leasehold.adapters.os.clock import new_request_id
+from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.model.errors import (
     FeatureNotSupported,
@@ -32,7 +33,6 @@ from leasehold.replica.schema_in_transaction import BlockSchema
 from leasehold.replica.sequences.session_values import DrawnNumbers, LocalSequence
 from leasehold.rows.generated import derive
 from leasehold.rows.index_entries import entry_of
-from leasehold.sql.system_catalog.definitions import quoted
 from leasehold.transaction.binding import binding
 from leasehold.transaction.duplicate_key import primary_key_exists
 from leasehold.transaction.isolation import ISOLATION, Isolation, Level

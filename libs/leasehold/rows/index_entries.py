@@ -23,6 +23,7 @@ from leasehold.sql.expressions.expression import (
     total,
     type_of_expression,
 )
+from leasehold.sql.expressions.key_types import key_types
 from leasehold.values.types import Type, sort_key_of, words_of
 
 Entry: TypeAlias = Key
@@ -119,18 +120,6 @@ def entries_kept(descriptor: Descriptor) -> tuple[tuple[Index, EntryOf], ...]:
 def key_of(index: Index, entry: Entry | None) -> Key | None:
     """The part of an entry that is ordered, looked up and unique."""
     return None if entry is None else entry[: len(index.columns)]
-
-
-def key_types(descriptor: Descriptor, index: Index) -> tuple[Type, ...]:
-    """What each part of the key is compared as."""
-    seen = descriptor.showing(index.mentioned)
-    texts = iter(index.expressions)
-    return tuple(
-        type_of_expression(next(texts), seen)
-        if column == EXPRESSION
-        else descriptor.by_id[column].type
-        for column in index.columns
-    )
 
 
 def key_shown(descriptor: Descriptor, index: Index, key: Key) -> str:

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from leasehold.adapters.os.clock import unix_us
 from leasehold.adapters.os.row_spool import SpoolRoom
 from leasehold.adapters.sqlite.query import Limits
+from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import (
     CanceledUnderWay,
@@ -62,7 +63,6 @@ from leasehold.sql.session_statements import (
 )
 from leasehold.sql.syntax.cursor_movement import ALL, Direction, Movement
 from leasehold.sql.syntax.statements import Explain, Truncate
-from leasehold.sql.system_catalog.definitions import quoted
 from leasehold.sql_session.block import MS, SessionBlock, modes_of
 from leasehold.sql_session.cursors import SqlCursors
 from leasehold.sql_session.fast_read import SingleReads

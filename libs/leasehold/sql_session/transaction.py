@@ -36,9 +36,9 @@ from leasehold.sql.functions.session import (
     CallersMoment,
     drawing,
     reseeded,
-    with_system,
 )
 from leasehold.sql.planning.plan import Prepared
+from leasehold.sql.system_catalog.system_relations import with_system
 from leasehold.transaction.commit_time_updates import AtCommit
 from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.moved_rows import RowFates

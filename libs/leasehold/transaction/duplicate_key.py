@@ -10,7 +10,8 @@ from typing import Any, Final
 from leasehold.catalog.descriptor import Descriptor, Index
 from leasehold.model.errors import DuplicateKey
 from leasehold.model.records import Key
-from leasehold.rows.index_entries import key_types, key_words
+from leasehold.rows.index_entries import key_words
+from leasehold.sql.expressions.key_types import key_types
 from leasehold.values.text_io import to_text
 from leasehold.values.types import Type, sort_key_of, words_of
 

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from leasehold.sql.system_catalog.definitions import format_type
+from leasehold.catalog.definitions import format_type
 from leasehold.sql.system_catalog.relations import RELATIONS
 from leasehold.sql.system_catalog.rows import SystemCatalog
 from leasehold.values.arrays import stored_form

@@ -13,8 +13,8 @@ from leasehold.catalog.elements import EXPRESSION, Moment
 from leasehold.catalog.states import State
 from leasehold.model.records import ChangeKind, LogPosition, RowChange
 from leasehold.replica.queries import as_tuples
-from leasehold.sql.functions.session import with_system
 from leasehold.sql.planning.plan import Prepared, prepare
+from leasehold.sql.system_catalog.system_relations import with_system
 from leasehold.values.types import Type, to_storage
 
 FLIGHTS: Final = Descriptor(

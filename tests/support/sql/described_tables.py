@@ -1,7 +1,7 @@
 """A small database and what PostgreSQL 15 says of it, in each relation of its catalog.
 
 `tests/integration/postgres_compat/test_catalog_and_postgres.py` holds PostgreSQL itself to
-EXPECTED. """
+EXPECTED."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from leasehold.sql_session.session import SqlSession
 LONG: Final = "select count(*) from generate_series(1, 3000000) a, generate_series(1, 3000000) b"
 ON_THE_LOOP: Final = {
     *("async_connection.py", "own_thread.py", "cursor.py", "connection.py"),
-    *("session.py", "running.py", "node.py", "dev.py", "wire_errors.py", "errors.py"),
+    *("session.py", "running.py", "node.py", "database.py", "wire_errors.py", "errors.py"),
 }
 """Files of this project whose functions may be called there: cancelling goes down to the node."""
 MAY_LOCK: Final = {

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.definitions import foreign_key_text
 from leasehold.catalog.descriptor import from_wire
 from leasehold.catalog.elements import OnChange, foreign_key_to_wire
 from leasehold.catalog.job import Status
@@ -30,7 +31,6 @@ from leasehold.schema_change.plan.plan import (
 )
 from leasehold.sql.ddl import parse_ddl
 from leasehold.sql.syntax.statements import Explain
-from leasehold.sql.system_catalog.definitions import foreign_key_text
 
 TABLES = (
     "CREATE TABLE p (id int PRIMARY KEY, u int UNIQUE, v int, w text)",

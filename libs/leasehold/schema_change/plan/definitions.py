@@ -17,7 +17,6 @@ from leasehold.catalog.elements import (
     Derived,
     Index,
 )
-from leasehold.catalog.sequence_ownership import Drawn
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidObject,
@@ -26,6 +25,7 @@ from leasehold.model.errors import (
     UnknownColumn,
 )
 from leasehold.rows.generated import value_of
+from leasehold.schema_change.plan.column_sequences import Drawn
 from leasehold.sql.expressions.expression import (
     EXPRESSION_BYTES_MAX,
     column_places,

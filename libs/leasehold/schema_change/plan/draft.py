@@ -18,12 +18,12 @@ from leasehold.catalog.elements import (
 )
 from leasehold.catalog.names import constraint_names
 from leasehold.catalog.sequence import Options
-from leasehold.catalog.sequence_ownership import Drawn
 from leasehold.catalog.states import State
 from leasehold.model.errors import (
     FeatureNotSupported,
     UnknownColumn,
 )
+from leasehold.schema_change.plan.column_sequences import Drawn
 from leasehold.schema_change.plan.dependents import Doomed, cascades_to, constraint_words
 from leasehold.schema_change.plan.foreign_keys import (
     References,

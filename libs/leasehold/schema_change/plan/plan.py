@@ -19,7 +19,6 @@ from leasehold.catalog.job import Job, Phase, Status
 from leasehold.catalog.names import references_of, relation_names
 from leasehold.catalog.object_names import PRIMARY_KEY_LABEL, free_object_name, joined_names
 from leasehold.catalog.sequence_ownership import (
-    drawn_by,
     left_by,
     owned_by,
     refuse_sequence,
@@ -34,6 +33,7 @@ from leasehold.model.errors import (
     UnknownTable,
 )
 from leasehold.schema_change.plan.alter_table import Alteration
+from leasehold.schema_change.plan.column_sequences import drawn_by
 from leasehold.schema_change.plan.definitions import (
     column_of,
     defined_index,

@@ -3,21 +3,20 @@ knows the session; without one they tell of nobody's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
-from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import FeatureNotSupported, NullNotAllowed, UnknownObject
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, TEXT, Function
-from leasehold.sql.system_catalog.relations import PG_CATALOG
-from leasehold.sql.system_catalog.sequences import LastValue
-from leasehold.sql.system_catalog.system_relations import NodeSide, System
 from leasehold.values.arrays import stored_form
 from leasehold.values.time_zone import UTC
 from leasehold.values.types import Type, array_of
+
+if TYPE_CHECKING:  # the system catalog lists these functions
+    from leasehold.sql.system_catalog.system_relations import NodeSide, System
 
 VERSION: Final = "PostgreSQL 15.0 (Leasehold)"
 SCHEMA: Final = "public"
@@ -78,22 +77,10 @@ def reseeded(moment: Moment, seed: bytes) -> Moment:
     return Moment(moment.now_us, seed)
 
 
-def with_system(
-    moment: Moment,
-    tables: Callable[[], Iterable[Descriptor]],
-    last_value: LastValue = lambda _: None,
-) -> Moment:
-    """The same moment for one statement on a snapshot that has these tables, and sequences that
-    have given these values last."""
-    caller = _caller(moment)
-    system = System(tables, caller.database, caller.user, caller.settings, caller.node, last_value)
-    return CallersMoment.of(moment.now_us, moment.seed, caller, system, numbers_of(moment))
-
-
 def drawing(moment: Moment, numbers: Any) -> Moment:
     """The same moment for a statement that draws numbers of sequences there."""
     system: System | None = getattr(moment, "system", None)
-    return CallersMoment.of(moment.now_us, moment.seed, _caller(moment), system, numbers)
+    return CallersMoment.of(moment.now_us, moment.seed, caller_of(moment), system, numbers)
 
 
 def numbers_of(moment: Moment) -> Any:
@@ -109,29 +96,30 @@ def system_of(moment: Moment) -> System:
     return found
 
 
-def _caller(moment: Moment) -> Caller:
+def caller_of(moment: Moment) -> Caller:
+    """The session whose statement it is; nobody's without one."""
     return getattr(moment, "caller", NOBODY)
 
 
 def _told(name: str, kind: Type, tell: Callable[[Caller], Any]) -> Function:
-    return Function(name, (), kind, lambda moment: tell(_caller(moment)), volatility="stable")
+    return Function(name, (), kind, lambda moment: tell(caller_of(moment)), volatility="stable")
 
 
 def _setting(moment: Moment, name: str) -> str:
-    found = _caller(moment).settings.get(name.lower())
+    found = caller_of(moment).settings.get(name.lower())
     if found is None:
         raise UnknownObject(f'unrecognized configuration parameter "{name:.80}"')
     return found
 
 
 def _setting_or_null(moment: Moment, name: str, missing: int) -> str | None:
-    return _caller(moment).settings.get(name.lower()) if missing else _setting(moment, name)
+    return caller_of(moment).settings.get(name.lower()) if missing else _setting(moment, name)
 
 
 def _change(moment: Moment, name: str | None, value: str | None, local: int | None) -> str:
     if name is None:
         raise NullNotAllowed("SET requires parameter name")
-    return _caller(moment).change(name, value, bool(local))
+    return caller_of(moment).change(name, value, bool(local))
 
 
 _USERS: Final = ("current_user", "session_user", "user", "current_role")
@@ -147,7 +135,7 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
         "current_schemas",
         (BOOLEAN,),
         array_of(Type("name")),
-        lambda _, implicit: stored_form([PG_CATALOG, SCHEMA] if implicit else [SCHEMA]),
+        lambda _, implicit: stored_form(["pg_catalog", SCHEMA] if implicit else [SCHEMA]),
         volatility="stable",
     ),
     _told("version", TEXT, lambda _: VERSION),

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from leasehold.catalog import definitions
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import InvalidArgument
 from leasehold.sql.functions.function import (
@@ -22,11 +23,12 @@ from leasehold.sql.functions.function import (
     Function,
 )
 from leasehold.sql.functions.session import system_of
-from leasehold.sql.system_catalog import definitions
-from leasehold.sql.system_catalog.rows import SystemCatalog
 from leasehold.values.catalog_types import NAME, OID, REGCLASS
 from leasehold.values.numeric import EXACT, decimal_of, text_of
 from leasehold.values.types import Type
+
+if TYPE_CHECKING:  # it lists these functions
+    from leasehold.sql.system_catalog.rows import SystemCatalog
 
 _UTF8: Final = 6
 _PRIVILEGES: Final = frozenset(
@@ -83,7 +85,7 @@ _DEFINITIONS: Final = (
         lambda _, oid, modifier: definitions.format_type(oid, modifier),
         strict=False,
     ),
-    _told("pg_get_indexdef", (OID,), TEXT, SystemCatalog.index_text),
+    _told("pg_get_indexdef", (OID,), TEXT, lambda catalog, oid: catalog.index_text(oid)),
     _told("pg_get_indexdef", (OID, INTEGER, BOOLEAN), TEXT, _index_column),
     _told("pg_get_constraintdef", (OID,), TEXT, _definition),
     _told("pg_get_constraintdef", (OID, BOOLEAN), TEXT, _definition),
@@ -134,7 +136,7 @@ _NAMES: Final = (
             *("statistics_obj", "ts_config", "ts_dict", "ts_parser", "ts_template"),
         )
     ),
-    _told("pg_get_userbyid", (OID,), NAME, SystemCatalog.user_name),
+    _told("pg_get_userbyid", (OID,), NAME, lambda catalog, oid: catalog.user_name(oid)),
     *(
         _told(f"to_{kind}", (TEXT,), Type(kind), _registered(kind))
         for kind in ("regclass", "regtype", "regnamespace", "regrole")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from leasehold.sql.system_catalog import definitions as text
+from leasehold.catalog import definitions as text
 from leasehold.sql.system_catalog.names import NAMESPACES
 from leasehold.sql.system_catalog.sequences import identity_of, information_sequences
 from leasehold.values.types import INTEGER_BITS, Type

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from leasehold.catalog import definitions as text
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidText,
@@ -15,7 +16,7 @@ from leasehold.model.errors import (
     UnknownTable,
 )
 from leasehold.sql.functions import not_supported
-from leasehold.sql.system_catalog import definitions as text
+from leasehold.sql.functions.registry import FUNCTION_NAMES
 from leasehold.sql.system_catalog import oids as oids
 from leasehold.sql.system_catalog.leasehold_schema import LEASEHOLD, NODE_RELATIONS
 from leasehold.sql.system_catalog.relations import (
@@ -117,7 +118,6 @@ class CatalogNames:
 
 def _is_function(name: str) -> bool:
     """`lower`, `pg_catalog.lower`, `lower(text)`."""
-    from leasehold.sql.functions.registry import FUNCTION_NAMES  # it stands on this module
 
     bare = name.partition("(")[0].strip().lower().rpartition(".")[2].strip('"')
     return bare in FUNCTION_NAMES or bare in not_supported.FUNCTIONS

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
+from leasehold.catalog import definitions as text
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ForeignKey, Index, OnChange
 from leasehold.catalog.states import READABLE
+from leasehold.sql.expressions.key_types import key_types
 from leasehold.sql.session_settings import SETTINGS
-from leasehold.sql.system_catalog import definitions as text
 from leasehold.sql.system_catalog import oids as oids
 from leasehold.sql.system_catalog.information_schema import information_rows
 from leasehold.sql.system_catalog.names import NAMESPACES, SYSTEM_NAMES, SYSTEM_OIDS, CatalogNames
@@ -511,9 +512,6 @@ def _index_columns(table: Descriptor, index: Index | None) -> tuple[int, ...]:
 
 
 def _index_types(table: Descriptor, index: Index | None) -> list[Type]:
-    # The compiler of expressions stands on the catalogue, whose functions tell of this module.
-    from leasehold.rows.index_entries import key_types
-
     keys = () if index is None else key_types(table, index)
     rest = _index_columns(table, index)[len(keys) :]
     return [*keys, *(table.by_id[element].type for element in rest)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from leasehold.catalog import definitions as text
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
-from leasehold.sql.system_catalog import definitions as text
 from leasehold.sql.system_catalog import oids as oids
 from leasehold.values.oids import oid_of
 from leasehold.values.types import INTEGER_BITS, Type

@@ -13,11 +13,13 @@ from functools import cached_property
 from typing import Any, Final, NoReturn, Protocol
 
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Moment
 from leasehold.model.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
     UnknownTable,
 )
+from leasehold.sql.functions.session import CallersMoment, caller_of, numbers_of
 from leasehold.sql.system_catalog.leasehold_schema import NODE_RELATIONS
 from leasehold.sql.system_catalog.relations import (
     INFORMATION_SCHEMA,
@@ -128,3 +130,15 @@ class System:
                 "what a node tells of itself is for SQL sessions: leasehold.connect(), or its port"
             )
         return self._node
+
+
+def with_system(
+    moment: Moment,
+    tables: Callable[[], Iterable[Descriptor]],
+    last_value: LastValue = lambda _: None,
+) -> Moment:
+    """The same moment for one statement on a snapshot that has these tables, and sequences that
+    have given these values last."""
+    caller = caller_of(moment)
+    system = System(tables, caller.database, caller.user, caller.settings, caller.node, last_value)
+    return CallersMoment.of(moment.now_us, moment.seed, caller, system, numbers_of(moment))

@@ -2,7 +2,7 @@
 
 Method: tables of expressions with their text and of refusals with their SQLSTATE, as a PostgreSQL
 15 gives them (`tests/integration/postgres_compat/test_arrays_postgres.py` holds them against one);
-plans. """
+plans."""
 
 from __future__ import annotations
 

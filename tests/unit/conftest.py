@@ -1,4 +1,4 @@
-"""What most files of this folder have: one database for all of a file's tests, and who talks to it.
+"""For tests of SQL sessions: one database for all of a file's tests, and who talks to it.
 
 A file whose tests share tables too has its own `database`, which makes them (`database_with`).
 """
