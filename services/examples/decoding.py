@@ -54,6 +54,7 @@ _FROM_STORAGE: Final[Mapping[str, Callable[[Any], Any]]] = {
     "date": lambda days: (date(1970, 1, 1) + timedelta(days=days)).isoformat(),
     "timestamp": lambda us: (_EPOCH + timedelta(microseconds=us)).replace(tzinfo=None).isoformat(),
     "timestamptz": lambda us: (_EPOCH + timedelta(microseconds=us)).isoformat(),
+    "double precision": float,  # NaN is the text NaN on the wire
     "numeric": numeric_text,
 }
 """Of every other type the value on the wire is the value."""
