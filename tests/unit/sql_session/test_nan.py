@@ -21,6 +21,7 @@ from leasehold.dbapi.module import Connection
 from leasehold.dev.database import DevDatabase
 from leasehold.events.rows import decode_row, row_json
 from leasehold.model.records import RowImage
+from leasehold.replica.sql_reads import behind
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql_session.session import SqlSession
 from leasehold.values.types import Type
@@ -114,23 +115,17 @@ TABLE: Final = Descriptor(
 
 
 def test_events_give_it_as_floats_and_as_text_in_json() -> None:
-    image = RowImage(7, ("NaN",), {0: 9}, 40, 1, 123, {1: "NaN", 2: "NaN"})
+    image = RowImage(7, ("NaN",), {0: 9}, 40, 1, 123, {1: "NaN", 2: math.inf})
     event = decode_row(TABLE, image.key, image)
-    assert repr((event.key, event.values)) == "({'at': nan}, {'at': nan, 'heat': nan})"
+    assert repr((event.key, event.values)) == "({'at': nan}, {'at': nan, 'heat': inf})"
     told = row_json(TABLE, image.key, image.values)
-    assert json.loads(json_text(event.values)) == told == {"at": "NaN", "heat": "NaN"}
-    version = {
-        "primary_key": [1],
-        "elements": [
-            {
-                "id": c.element_id,
-                "kind": "column",
-                "state": "public",
-                "name": c.name,
-                "type": "double precision",
-            }
-            for c in TABLE.columns
-        ],
-    }
-    stranger = decoded_by_stranger(version, ["NaN"], image.values)
-    assert repr(stranger) == repr(event.values)
+    assert json.loads(json_text(event.values)) == told == {"at": "NaN", "heat": "Infinity"}
+    kind = {"kind": "column", "state": "public", "type": "double precision"}
+    elements = [{"id": c.element_id, "name": c.name, **kind} for c in TABLE.columns]
+    version = {"primary_key": [1], "elements": elements}
+    assert decoded_by_stranger(version, ["NaN"], image.values) == told
+
+
+def test_t1_what_was_read_up_to_infinity_ends_before_nan() -> None:
+    assert behind(math.inf) == "NaN" < behind("NaN")
+    assert behind(1.5) == math.nextafter(1.5, math.inf)
