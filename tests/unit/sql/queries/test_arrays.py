@@ -28,7 +28,9 @@ def test_what_an_expression_gives(asked: Asked, expression: str, text: str | Non
     assert asked.rows(f"SELECT ({expression})::text") == [(text,)]
 
 
-@pytest.mark.parametrize(("statement", "code"), {**REFUSED, **NAN_REFUSED, **ONLY_HERE_REFUSED}.items())
+@pytest.mark.parametrize(
+    ("statement", "code"), {**REFUSED, **NAN_REFUSED, **ONLY_HERE_REFUSED}.items()
+)
 def test_what_is_refused(asked: Asked, statement: str, code: str) -> None:
     with pytest.raises(Refused) as caught:
         asked.rows(statement)
