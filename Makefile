@@ -20,7 +20,7 @@ SIMULATION := $(wildcard tests/simulation)
 MODELS := $(wildcard tests/models tests/schema_change)
 MATRIX := $(wildcard tests/matrix)
 ISOLATION := $(wildcard tests/isolation)
-NO_SUITES := tests/bench tests/chaos tests/__pycache__
+NO_SUITES := tests/bench tests/chaos tests/support tests/__pycache__
 FOLDERS := $(patsubst %/,%,$(wildcard tests/*/))
 UNIT := $(filter-out $(INTEGRATION) $(SIMULATION) $(MODELS) $(MATRIX) $(ISOLATION) $(NO_SUITES),$(FOLDERS))
 PYTEST := $(PYTHON) -m pytest
@@ -57,10 +57,11 @@ test: tools ## everything: lint, types, unit, simulation, isolation, models, mat
 	@$(MAKE) matrix
 	@$(MAKE) integration
 
-check: tools ## lint, format and strict types
-	@echo "== lint, format, types"
+check: tools ## lint, format, the order of packages, and strict types
+	@echo "== lint, format, order of packages, types"
 	@$(PYTHON) -m ruff check $(CODE)
 	@$(PYTHON) -m ruff format --check $(CODE)
+	@PYTHONPATH=libs:. .venv/bin/lint-imports --no-cache
 	@$(PYTHON) -m mypy
 
 format: tools ## let the formatter and the linter's safe fixes change the code

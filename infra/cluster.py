@@ -13,15 +13,15 @@ import sys
 from infra.local_cluster import LocalCluster
 from infra.ports import LOOPBACK, SQL_PORTS, Ports
 from infra.processes import ProcessFailure
-from leasehold.adapters.environment import (
+from leasehold.model.errors import ConfigurationError, LeaseholdError
+from leasehold.settings.environment import (
     ClusterSettings,
     KafkaSettings,
     RedisSettings,
     from_environment,
 )
-from leasehold.adapters.pgwire_settings import PgwireSettings
-from leasehold.adapters.setting import PORT
-from leasehold.model.errors import ConfigurationError, LeaseholdError
+from leasehold.settings.setting import PORT
+from leasehold.settings.sql_port import PgwireSettings
 
 CONTROLLER_VARIABLE = "LEASEHOLD_KAFKA_CONTROLLER_PORT"
 

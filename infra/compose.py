@@ -18,7 +18,7 @@ from infra.deployment import KAFKA, REDIS, SERVICES, TOPICS, Service
 from infra.kafka.settings import as_container_environment, broker_settings, jvm_options
 from infra.ports import SQL_PORTS
 from infra.redis.server import server_settings
-from leasehold.adapters.environment import ClusterSettings
+from leasehold.settings.environment import ClusterSettings
 
 FILE = Path(__file__).resolve().parent.parent / "docker-compose.yml"
 KAFKA_IMAGE = "apache/kafka:4.2.0"

@@ -29,14 +29,14 @@ from infra.ports import LOOPBACK, Ports
 from infra.processes import STOP_DEADLINE_S, Processes, ProcessFailure
 from infra.redis.server import server_command, wait_for_redis
 from infra.topics import TopicReport, ensure_topics
-from leasehold.adapters.environment import (
+from leasehold.model.topics import Topics
+from leasehold.settings.environment import (
     ClusterSettings,
     KafkaSettings,
     RedisSettings,
     from_environment,
 )
-from leasehold.adapters.private_files import make_private_folder
-from leasehold.model.topics import Topics
+from leasehold.settings.private_files import make_private_folder
 
 ROOT = Path(__file__).resolve().parent.parent
 KAFKA_JARS = ROOT / ".leasehold" / "jars" / "kafka"

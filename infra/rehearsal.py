@@ -14,8 +14,8 @@ from infra.local_cluster import SPARK_JAVA_OPTIONS, LocalCluster
 from infra.ports import Ports
 from infra.processes import ProcessFailure
 from leasehold import connect
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.dbapi_errors import Error
+from leasehold.dbapi.errors import Error
+from leasehold.settings.client import ClientSettings
 
 NODES: Final = ("m1", "changefeed")
 STATEMENTS: Final = (

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from leasehold.adapters.environment import ClusterSettings, KafkaSettings, from_environment
-from leasehold.adapters.kafka_client import ClientWatch, client_options, made
+from leasehold.adapters.kafka.client import ClientWatch, client_options, made
 from leasehold.model.errors import BusUnavailable, LeaseholdError
 from leasehold.model.topics import Topic, Topics
+from leasehold.settings.environment import ClusterSettings, KafkaSettings, from_environment
 
 DEADLINE_S = 30.0
 

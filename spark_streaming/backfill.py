@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.catalog.job import Job
 from leasehold.model.records import Chunk, ChunksEnd
 from leasehold.model.topics import Topics
-from leasehold.schema.job import Job
-from spark_streaming.chunks import Chunker, sorted_columns
+from leasehold.pipeline.chunks import Chunker, sorted_columns
+from leasehold.settings.environment import KafkaSettings
 from spark_streaming.few_images import FewImages
 from spark_streaming.gate import RunStopped
 from spark_streaming.lane import Lane

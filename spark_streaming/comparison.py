@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from leasehold.pipeline.facts import TRUNCATION, Wanted
 from spark_streaming.fact_files import COLUMNS
-from spark_streaming.facts import TRUNCATION, Wanted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -18,26 +18,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from leasehold.adapters.environment import (
+from leasehold.adapters.kafka.access import AccessDenied
+from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.adapters.os.readiness import announce_ready
+from leasehold.adapters.os.scheduling import take_short_turns
+from leasehold.catalog.job import Job, Phase
+from leasehold.model.errors import BusUnavailable, ConfigurationError
+from leasehold.model.topics import Topics
+from leasehold.pipeline.schedule import RunId, decide
+from leasehold.settings.environment import (
     ClusterSettings,
     KafkaSettings,
     describe,
     from_environment,
 )
-from leasehold.adapters.kafka_access import AccessDenied
-from leasehold.adapters.kafka_reader import TopicReader
-from leasehold.adapters.private_files import make_private_folder
-from leasehold.adapters.readiness import announce_ready
-from leasehold.adapters.short_turns import take_short_turns
-from leasehold.model.errors import BusUnavailable, ConfigurationError
-from leasehold.model.topics import Topics
-from leasehold.schema.job import Job, Phase
+from leasehold.settings.private_files import make_private_folder
 from spark_streaming.backfill import Backfill
 from spark_streaming.jobs_reader import JobsReader
 from spark_streaming.progress import ProgressBoard, QueryListener
 from spark_streaming.run_folder import forget_job
 from spark_streaming.run_thread import RunThread
-from spark_streaming.schedule import RunId, decide
 from spark_streaming.session import SparkSettings, start_session, warm_up
 from spark_streaming.validation import Validation
 from spark_streaming.verify_retry import RetryStream

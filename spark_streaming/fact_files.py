@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from spark_streaming.facts import Fact
+from leasehold.pipeline.facts import Fact
 
 FACTS: Final = "element int, parent boolean, partition int, row binary, place long, value binary"
 COLUMNS: Final = ("element", "parent", "partition", "row", "place", "value")

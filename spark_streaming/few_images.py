@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
-from leasehold.adapters.environment import KafkaSettings
+from leasehold.settings.environment import KafkaSettings
 from spark_streaming.range_reader import Range, Records, images_reader, read_range
 
 

@@ -8,8 +8,8 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from spark_streaming.chunks import CHUNK_ROWS_DEFAULT, rows_per_chunk
-from spark_streaming.pacing import Bucket, filled, taken, wait_ns
+from leasehold.pipeline.chunks import CHUNK_ROWS_DEFAULT, rows_per_chunk
+from leasehold.pipeline.pacing import Bucket, filled, taken, wait_ns
 
 NEWS_S: Final = 10.0
 """Longest without a word of rows that were decided: a changefeed that is away holds nothing up."""

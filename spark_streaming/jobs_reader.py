@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_access import AccessDenied
-from leasehold.adapters.kafka_leadership import once_led
-from leasehold.adapters.kafka_reader import Record, TopicReader
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.kafka.access import AccessDenied
+from leasehold.adapters.kafka.leader_wait import once_led
+from leasehold.adapters.kafka.reader import Record, TopicReader
+from leasehold.catalog.job import Job, job_from_wire
 from leasehold.model.errors import BusUnavailable, LogStopped
 from leasehold.model.records import JobEvent
 from leasehold.model.topics import Topics
-from leasehold.schema.job import Job, job_from_wire
+from leasehold.settings.environment import KafkaSettings
 from spark_streaming.log_users import LogUsers
 
 log: Final = logging.getLogger(__name__)

@@ -6,9 +6,9 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_client import RECONNECT_BACKOFF_MS, error_of, flush, hasten
+from leasehold.adapters.kafka.client import RECONNECT_BACKOFF_MS, error_of, flush, hasten
 from leasehold.model.errors import BusUnavailable
+from leasehold.settings.environment import KafkaSettings
 
 FLUSH_MS: Final = 60_000
 QUEUED_KBYTES_MAX: Final = 64 * 1024

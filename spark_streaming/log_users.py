@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from leasehold.replication.fill_pace import USERS_RECENT_MS
+from leasehold.replication.master.backfill_pacing import USERS_RECENT_MS
 
 RECENT_US: Final = USERS_RECENT_MS * 1_000
 """By the commit times of the log (L9)."""

@@ -24,16 +24,16 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records import JobProgress, SparkReport
 from leasehold.model.topics import Topics
+from leasehold.pipeline.rate_window import RateWindow
+from leasehold.pipeline.schedule import RunId
 from leasehold.replication.changefeed import progress_key
+from leasehold.settings.environment import KafkaSettings
 from spark_streaming.lane import Lane
-from spark_streaming.rate_window import RateWindow
 from spark_streaming.run_folder import Totals
-from spark_streaming.schedule import RunId
 
 REPORT_MS: Final = 500
 ALIVE_MS: Final = 5_000

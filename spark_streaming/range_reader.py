@@ -14,9 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_reader import RECORDS_MAX, TO_THE_END_MS, TopicReader
+from leasehold.adapters.kafka.reader import RECORDS_MAX, TO_THE_END_MS, TopicReader
 from leasehold.model.errors import BusUnavailable
+from leasehold.settings.environment import KafkaSettings
 
 QUEUED_KBYTES_MAX: Final = 2 * 1024
 """What is read ahead is read beyond the range, too."""

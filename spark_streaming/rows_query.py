@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import StreamingQueryException
 
-from leasehold.adapters.environment import KafkaSettings
+from leasehold.settings.environment import KafkaSettings
 from spark_streaming.gate import Gate, RunStopped
 
 if TYPE_CHECKING:

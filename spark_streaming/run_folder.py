@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spark_streaming.schedule import RunId
+from leasehold.pipeline.schedule import RunId
 
 
 class Totals(NamedTuple):

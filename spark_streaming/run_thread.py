@@ -16,19 +16,19 @@ from confluent_kafka.admin import AdminClient
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.environment import KafkaSettings
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.catalog.job import Job
 from leasehold.model.errors import BusUnavailable, LeaseholdError
 from leasehold.model.records import FAILING
 from leasehold.model.topics import Topics
-from leasehold.schema.job import Job
-from spark_streaming.chunks import WINDOW_ROWS_MAX
+from leasehold.pipeline.chunks import WINDOW_ROWS_MAX
+from leasehold.pipeline.schedule import RunId
+from leasehold.settings.environment import KafkaSettings
 from spark_streaming.failure_words import words_of
 from spark_streaming.gate import Gate, RunStopped
 from spark_streaming.progress import ProgressBoard
 from spark_streaming.range_reader import Range, ranges_of, windows_of
 from spark_streaming.run_folder import RunFolder
-from spark_streaming.schedule import RunId
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

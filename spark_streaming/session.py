@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import leasehold
-from leasehold.adapters.environment import KafkaSettings, integer, setting
 from leasehold.model.errors import ConfigurationError
-from leasehold.transaction.replay import ATTEMPTS_MAX
+from leasehold.settings.environment import KafkaSettings, integer, setting
+from leasehold.transaction.retry import ATTEMPTS_MAX
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

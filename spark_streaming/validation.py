@@ -14,15 +14,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from typing import Final, TypeAlias
 
-from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_compacted import read_compacted
+from leasehold.adapters.kafka.compacted import read_compacted
+from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records import VersionEvent
-from leasehold.replication.changefeed import version_key
-from leasehold.schema.descriptor import Descriptor, from_wire
-from spark_streaming.comparison import Comparison
-from spark_streaming.fact_files import FACTS, FactFile, fact_count, facts_of
-from spark_streaming.facts import (
+from leasehold.pipeline.facts import (
     FINDINGS_MAX,
     Fact,
     Side,
@@ -35,6 +31,10 @@ from spark_streaming.facts import (
     told_of,
     wanted_of,
 )
+from leasehold.replication.changefeed import version_key
+from leasehold.settings.environment import KafkaSettings
+from spark_streaming.comparison import Comparison
+from spark_streaming.fact_files import FACTS, FactFile, fact_count, facts_of
 from spark_streaming.few_images import FewImages
 from spark_streaming.gate import RunStopped
 from spark_streaming.lane import Lane

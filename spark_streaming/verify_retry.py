@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any, Final
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from leasehold.adapters.codec import UNREADABLE, MessagePackCodec
-from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_reader import STEADY_WAIT_MS, TopicReader
-from leasehold.adapters.request_encoding import encode_request
+from leasehold.adapters.codec.records import UNREADABLE, MessagePackCodec
+from leasehold.adapters.codec.request_encoding import encode_request
+from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, TopicReader
 from leasehold.model.errors import BusUnavailable, LogStopped, Refused
 from leasehold.model.records import ChangeRequest, Conflict
 from leasehold.model.topics import Topics
-from leasehold.transaction.replay import recompute
+from leasehold.pipeline.retry_state import BUCKETS, Arrived, Waiting, pack, step, unpack
+from leasehold.settings.environment import KafkaSettings
+from leasehold.transaction.retry import recompute
 from spark_streaming.failure_words import words_of
-from spark_streaming.retry_state import BUCKETS, Arrived, Waiting, pack, step, unpack
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

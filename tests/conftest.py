@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from leasehold.adapters.garbage import collect_seldom
+from leasehold.adapters.os.garbage import collect_seldom
 from tests.models.summary import AddLine, ModelLine, Tell, table
 
 # How long an example takes says what else the machine does.

@@ -11,15 +11,15 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from leasehold.adapters.clock import boottime_ns, unix_us
+from leasehold.adapters.os.clock import boottime_ns, unix_us
+from leasehold.admin.report import report
+from leasehold.admin.watch import ClusterWatch
+from leasehold.catalog.job import Job, Phase, Status
 from leasehold.cli.job_watch import progress_words
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_report import report
-from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.client.subscriber import Subscriber, VersionNews
 from leasehold.model.errors import OutcomeUnknown
-from leasehold.schema.job import Job, Phase, Status
+from leasehold.settings.client import ClientSettings
 
 STILL_S: Final = 120.0
 """Longest without anything new of a job. How long a whole one takes is the machine's affair: with

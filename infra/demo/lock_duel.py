@@ -10,9 +10,9 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from leasehold.adapters.clock import boottime_ns
-from leasehold.client.replica import Replica
-from leasehold.client.write_set import WriteSet
+from leasehold.adapters.os.clock import boottime_ns
+from leasehold.replica.replica import Replica
+from leasehold.replica.write_set import WriteSet
 
 
 class Duel(NamedTuple):

@@ -13,12 +13,12 @@ from rich.table import Table
 
 from infra.demo.changes import Change, follow
 from infra.demo.lock_duel import Duel, fight
+from leasehold.admin.watch import ClusterWatch
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.job import Status
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.client.cluster_watch import ClusterWatch
-from leasehold.client.replica import Replica
 from leasehold.model.records import Outcome
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.job import Status
+from leasehold.replica.replica import Replica
 
 UNIQUE: Final = "CREATE UNIQUE INDEX airports_name ON airports (name)"
 REFER: Final = (

@@ -16,11 +16,11 @@ from infra.demo.crew import Crew
 from infra.demo.menu import Menu, Shown
 from infra.demo.verdict import Verdict, accounted, check_menu, check_nodes, check_sums, summary
 from infra.local_cluster import LocalCluster
-from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.os.clock import boottime_ns
+from leasehold.admin.watch import ClusterWatch
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_watch import ClusterWatch
-from leasehold.client.replica import Replica, open_replica
+from leasehold.replica.replica import Replica, open_replica
+from leasehold.settings.client import ClientSettings
 
 NODES: Final = ("m1", "m2", "r1", "r2", "r3")
 BEFORE_S: Final = 8.0

@@ -14,15 +14,15 @@ from infra.demo.changes import Change
 from infra.demo.crew import Crew, latency
 from infra.demo.flights import Rows
 from infra.demo.menu import DUEL_COLUMNS, PLANE, SEATS, Shown
-from leasehold.client.barrier import append_barrier
+from leasehold.admin.watch import ClusterWatch
+from leasehold.catalog.job import Status
 from leasehold.client.change_producer import Statistics
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_watch import ClusterWatch
-from leasehold.client.replica import Replica
 from leasehold.model.errors import ForeignKeyViolation, NotCoherent, OutOfRange
-from leasehold.schema.explain import changes_of
-from leasehold.schema.job import Status
-from leasehold.schema.job_moves import FINDINGS_MAX
+from leasehold.replica.barrier import append_barrier
+from leasehold.replica.replica import Replica
+from leasehold.schema_change.job.transitions import FINDINGS_MAX
+from leasehold.schema_change.plan.explain import changes_of
+from leasehold.settings.client import ClientSettings
 
 CHECK_TIMEOUT_S: Final = 60.0
 READS_MAX: Final = 10

@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import leasehold
-from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.os.clock import boottime_ns
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.client.client_settings import ClientSettings
 from leasehold.client.pending import Pending
 from leasehold.model.errors import LeaseholdError, OutcomeUnknown
 from leasehold.model.ids import genid
 from leasehold.model.records import Outcome
+from leasehold.settings.client import ClientSettings
 
 WRITERS: Final = 4
 OUTCOME_TIMEOUT_S: Final = 90.0

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from infra.java import java
 from infra.kafka.settings import SMALL_HEAP_MB, as_properties, jvm_options, local_settings
 from infra.processes import ProcessFailure
-from leasehold.adapters.environment import KafkaSettings
+from leasehold.settings.environment import KafkaSettings
 
 FORMAT_DEADLINE_S = 60
 ATTEMPT_S = 5.0

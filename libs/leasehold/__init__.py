@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from leasehold.client.agent import Agent
     from leasehold.client.change_producer import ChangeProducer
-    from leasehold.client.client_settings import ClientSettings
-    from leasehold.client.connection_async import AsyncConnection, connect_async
-    from leasehold.client.dbapi import (
+    from leasehold.client.subscriber import Subscriber
+    from leasehold.dbapi.async_connection import AsyncConnection, connect_async
+    from leasehold.dbapi.module import (
         BINARY,
         DATETIME,
         NUMBER,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
         paramstyle,
         threadsafety,
     )
-    from leasehold.client.replica import Replica, open_replica
-    from leasehold.client.subscriber import Subscriber
+    from leasehold.replica.replica import Replica, open_replica
+    from leasehold.settings.client import ClientSettings
 
 __all__ = [
     "BINARY",
@@ -85,15 +85,15 @@ __version__: Final = "0.1.0"
 
 _HOMES: Final = {
     "Agent": "leasehold.client.agent",
-    "AsyncConnection": "leasehold.client.connection_async",
+    "AsyncConnection": "leasehold.dbapi.async_connection",
     "ChangeProducer": "leasehold.client.change_producer",
-    "ClientSettings": "leasehold.client.client_settings",
-    "Replica": "leasehold.client.replica",
+    "ClientSettings": "leasehold.settings.client",
+    "Replica": "leasehold.replica.replica",
     "Subscriber": "leasehold.client.subscriber",
-    "connect_async": "leasehold.client.connection_async",
-    "open_replica": "leasehold.client.replica",
+    "connect_async": "leasehold.dbapi.async_connection",
+    "open_replica": "leasehold.replica.replica",
 }
-_DBAPI: Final = "leasehold.client.dbapi"
+_DBAPI: Final = "leasehold.dbapi.module"
 """Everything else of `__all__`: this package is a module as PEP 249 wants it."""
 
 

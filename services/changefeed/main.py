@@ -11,18 +11,18 @@ import threading
 from types import FrameType
 from typing import Final
 
-from leasehold.adapters.compiled import version_line
-from leasehold.adapters.environment import (
+from leasehold.adapters.kafka.access import AccessDenied
+from leasehold.adapters.kafka.transaction import Fenced
+from leasehold.adapters.os.compiled import version_line
+from leasehold.adapters.os.readiness import announce_ready
+from leasehold.model.errors import BusUnavailable, LeaseholdError
+from leasehold.model.topics import Topics
+from leasehold.settings.environment import (
     ClusterSettings,
     KafkaSettings,
     describe,
     from_environment,
 )
-from leasehold.adapters.kafka_access import AccessDenied
-from leasehold.adapters.kafka_transaction import Fenced
-from leasehold.adapters.readiness import announce_ready
-from leasehold.model.errors import BusUnavailable, LeaseholdError
-from leasehold.model.topics import Topics
 from services.changefeed.changefeed_settings import ChangefeedSettings
 from services.changefeed.publisher import Publisher
 

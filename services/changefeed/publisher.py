@@ -14,17 +14,16 @@ from queue import SimpleQueue
 from threading import Event
 from typing import Final, NamedTuple
 
-from leasehold.adapters.clock import boottime_ns, unix_us
-from leasehold.adapters.codec import MessagePackCodec, row_key
-from leasehold.adapters.environment import KafkaSettings
-from leasehold.adapters.kafka_admin import TopicAdmin
-from leasehold.adapters.kafka_compacted import read_compacted
-from leasehold.adapters.kafka_reader import STEADY_WAIT_MS, TopicReader
-from leasehold.adapters.kafka_transaction import TransactionAborted, TransactionWriter
-from leasehold.adapters.kafka_writer import BY_KEY, Headers, TopicWriter
-from leasehold.adapters.log_standing import TopicLook, explained, log_offsets
-from leasehold.adapters.published import feed_message, row_message
-from leasehold.client.public_schema import CONTENT_TYPE
+from leasehold.adapters.codec.published import feed_message, row_message
+from leasehold.adapters.codec.records import MessagePackCodec, row_key
+from leasehold.adapters.kafka.admin import TopicAdmin
+from leasehold.adapters.kafka.compacted import read_compacted
+from leasehold.adapters.kafka.log_identity import TopicLook, explained, log_offsets
+from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, TopicReader
+from leasehold.adapters.kafka.transaction import TransactionAborted, TransactionWriter
+from leasehold.adapters.kafka.writer import BY_KEY, Headers, TopicWriter
+from leasehold.adapters.os.clock import boottime_ns, unix_us
+from leasehold.events.public_schema import CONTENT_TYPE
 from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LogStopped
 from leasehold.model.records import (
@@ -48,8 +47,9 @@ from leasehold.replication.changefeed import (
     TruncationPublication,
     version_key,
 )
-from leasehold.replication.log_identity import LogIdentity
-from leasehold.replication.truncation import CHANGEFEED_ROLE
+from leasehold.replication.log.identity import LogIdentity
+from leasehold.replication.log.truncation import CHANGEFEED_ROLE
+from leasehold.settings.environment import KafkaSettings
 from services.changefeed.changefeed_settings import ChangefeedSettings
 from services.changefeed.gone_topics import GoneTopics
 

@@ -13,13 +13,13 @@ from aiohttp import web
 from faust.app.base import BootStrategy
 from faust.web.base import BlueprintManager
 
-from leasehold.adapters.clock import unix_us
-from leasehold.adapters.http_hosts import is_own_host, is_own_origin
-from leasehold.adapters.private_files import make_private_folder
-from leasehold.adapters.readiness import announce_ready
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_report import report
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.adapters.http.hosts import is_own_host, is_own_origin
+from leasehold.adapters.os.clock import unix_us
+from leasehold.adapters.os.readiness import announce_ready
+from leasehold.admin.report import report
+from leasehold.admin.watch import ClusterWatch
+from leasehold.settings.client import ClientSettings
+from leasehold.settings.private_files import make_private_folder
 
 PAGE: Final = Path(__file__).parent / "page"
 FILES: Final[Mapping[str, str]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from leasehold.adapters.setting import setting
+from leasehold.settings.setting import setting
 
 
 def host_names(text: str) -> str:

@@ -8,10 +8,10 @@ import sys
 
 from faust import Worker
 
-from leasehold.adapters.setting import describe, from_environment
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.admin.watch import ClusterWatch
 from leasehold.model.errors import LeaseholdError
+from leasehold.settings.client import ClientSettings
+from leasehold.settings.setting import describe, from_environment
 from services.dashboard.dashboard_app import dashboard_app
 from services.dashboard.dashboard_settings import DashboardSettings
 

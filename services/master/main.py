@@ -2,7 +2,7 @@
 
 import sys
 
-from leasehold.adapters.node_process import run_node
+from leasehold.node.process import run_node
 from leasehold.replication.node import NodeSettings
 
 if __name__ == "__main__":

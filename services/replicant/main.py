@@ -2,9 +2,9 @@
 
 import sys
 
-from leasehold.adapters.node_process import run_node
-from leasehold.client.sql_listener import sql_of_environment
+from leasehold.node.process import run_node
 from leasehold.replication.node import NodeSettings
+from leasehold.sql_session.listener import sql_of_environment
 
 if __name__ == "__main__":
     sys.exit(run_node(NodeSettings("", candidate=False, serving=True), sql_of_environment))

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 
 from infra.processes import ProcessFailure
-from leasehold.adapters.setting import from_environment
 from leasehold.model.errors import ConfigurationError, LeaseholdError
+from leasehold.settings.setting import from_environment
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.child import ChildFailure
 from tests.bench.figure import Figure, table

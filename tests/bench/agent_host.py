@@ -15,10 +15,10 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Final
 
-from leasehold.adapters.kafka_version_road import KafkaVersionRoad
+from leasehold.adapters.kafka.version_stream import KafkaVersionRoad
 from leasehold.client.agent import Agent
-from leasehold.client.client_settings import ClientSettings
 from leasehold.model.records import HoldingReport, LeaseAck, VersionEvent
+from leasehold.settings.client import ClientSettings
 
 READ_S: Final = 0.2
 LEASE_TIMEOUT_S: Final = 60.0

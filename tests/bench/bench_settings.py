@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from leasehold.adapters.setting import integer, setting
+from leasehold.settings.setting import integer, setting
 
 
 @dataclass(frozen=True, slots=True)

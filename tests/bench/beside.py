@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.os.clock import boottime_ns
 from tests.bench.child import Child, Starter
 from tests.bench.figure import Figure, in_words, latencies, percentile
 from tests.bench.machine_stalls import longest_ms, shared_ms

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.client.client_settings import ClientSettings
+from leasehold.settings.client import ClientSettings
 
 TABLE: Final = "rows"
 CREATE: Final = (

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from infra.demo.changes import rows_per_second
-from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.os.clock import boottime_ns
 from tests.bench import bulk_loader
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.beside import WRITES_PER_S, Done, writes_beside

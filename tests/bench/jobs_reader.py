@@ -6,12 +6,12 @@ import time
 from functools import partial
 from typing import Final, NamedTuple
 
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.kafka_leadership import once_led
-from leasehold.adapters.kafka_reader import TopicReader
-from leasehold.client.client_settings import ClientSettings
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.kafka.leader_wait import once_led
+from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.catalog.job import Job, job_from_wire
 from leasehold.model.records import JobEvent
-from leasehold.schema.job import Job, job_from_wire
+from leasehold.settings.client import ClientSettings
 
 READ_S: Final = 0.2
 EVENTS_MAX: Final = 1_000

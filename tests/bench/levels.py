@@ -15,14 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.client.replica import Replica, open_replica
-from leasehold.client.write_set import WriteSet
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.model.ids import genid
 from leasehold.model.records import ChangeKind, LogPosition, RowChange
-from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.types import Type
+from leasehold.replica.replica import Replica, open_replica
+from leasehold.replica.write_set import WriteSet
 from leasehold.transaction.isolation import Level
+from leasehold.values.types import Type
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.figure import Figure, percentile
 from tests.bench.postgres import connected

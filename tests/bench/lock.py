@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from infra.demo.lock_duel import fight
-from leasehold.client.replica import open_replica
+from leasehold.replica.replica import open_replica
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.figure import Figure
 from tests.bench.stand import replicants, say, stand

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable
 from typing import Final
 
-from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.os.clock import boottime_ns
 from leasehold.model.time_units import NS_PER_S
 from tests.bench.pacing import Span
 

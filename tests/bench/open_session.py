@@ -10,8 +10,8 @@ import sys
 import time
 from typing import Any
 
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.replica import open_replica
+from leasehold.replica.replica import open_replica
+from leasehold.settings.client import ClientSettings
 
 
 def main(table: str, seconds: float) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import psycopg
 
 from tests.bench.stand import say
-from tests.integration.postgres_server import installed, running
+from tests.support.postgres.postgres_server import installed, running
 
 
 @contextmanager

@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import Any
 
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.client.client_settings import ClientSettings
 from leasehold.client.pending import Pending
 from leasehold.model.ids import genid
 from leasehold.model.records import Outcome
+from leasehold.settings.client import ClientSettings
 
 TIMEOUT_S = 60.0
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 import leasehold
-from leasehold.client.replica import open_replica
+from leasehold.replica.replica import open_replica
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.figure import Figure, percentile
 from tests.bench.stand import Stand, say, stand

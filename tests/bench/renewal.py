@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from leasehold.adapters.redis_ledger import RedisLedger
+from leasehold.adapters.redis.ledger import RedisLedger
 from leasehold.client.agent import Agent
 from leasehold.lease.commands import Command, Renew
 from leasehold.lease.replies import Reply

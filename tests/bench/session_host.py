@@ -11,9 +11,9 @@ import sys
 import threading
 from typing import Any, Final
 
-from leasehold.adapters.clock import boottime_ns
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.replica import Replica, open_replica
+from leasehold.adapters.os.clock import boottime_ns
+from leasehold.replica.replica import Replica, open_replica
+from leasehold.settings.client import ClientSettings
 from tests.bench.pacing import Schedule
 
 PER_SECOND: Final = 5

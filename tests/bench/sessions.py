@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from leasehold.adapters.clock import boottime_ns, unix_us
-from leasehold.client.cluster_report import report
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.adapters.os.clock import boottime_ns, unix_us
+from leasehold.admin.report import report
+from leasehold.admin.watch import ClusterWatch
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.child import Child
 from tests.bench.figure import Figure, latencies

@@ -15,8 +15,8 @@ from infra.local_cluster import LocalCluster
 from infra.ports import Ports
 from leasehold.client.agent import Agent
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.client.client_settings import ClientSettings
 from leasehold.model.records import Outcome
+from leasehold.settings.client import ClientSettings
 from tests.bench.child import Child, start
 from tests.bench.cpu import compiler_seconds
 from tests.bench.jobs_reader import Ended, JobsReader

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from itertools import count
 
-from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.os.clock import boottime_ns
 from tests.bench.pacing import Schedule
 
 

@@ -16,7 +16,7 @@ from typing import Final
 
 import psycopg
 
-from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.os.clock import boottime_ns
 from tests.bench.postgres import connected
 from tests.bench.steady import steadily
 from tests.bench.steady_writer import STRIDE

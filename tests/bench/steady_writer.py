@@ -12,10 +12,10 @@ import threading
 from queue import SimpleQueue
 from typing import Final
 
-from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.os.clock import boottime_ns
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.client.client_settings import ClientSettings
 from leasehold.client.pending import Pending
+from leasehold.settings.client import ClientSettings
 from tests.bench.steady import steadily
 
 TIMEOUT_S: Final = 120.0

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Final
 
 from infra.demo.changes import steps_of
-from leasehold.adapters.redis_ledger import RedisLedger
+from leasehold.adapters.redis.ledger import RedisLedger
 from leasehold.lease.commands import Snapshot
 from leasehold.lease.replies import SnapshotReport
 from tests.bench.bench_settings import BenchSettings

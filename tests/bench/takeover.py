@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.admin.watch import ClusterWatch
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.figure import Figure, percentile
 from tests.bench.stand import BenchFailure, Stand, say, stand

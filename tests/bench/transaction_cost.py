@@ -18,10 +18,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from leasehold.adapters.clock import new_incarnation, new_request_id, now
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.garbage import collect_seldom
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.os.clock import new_incarnation, new_request_id, now
+from leasehold.adapters.os.garbage import collect_seldom
+from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.client.request_form import form
 from leasehold.model.ids import genid
 from leasehold.model.records import Lane

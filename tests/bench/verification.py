@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.model.ids import genid
 from leasehold.model.records import ChangeKind, CheckReport, CheckSlice, LogPosition, RowChange
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.types import Type
-from leasehold.schema.verification import next_slice, slice_rows
-from leasehold.schema.verification_walk import WalkSettings
+from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
+from leasehold.schema_change.coordinator.verification import next_slice, slice_rows
+from leasehold.values.types import Type
 
 ROWS: Final = 1_000_000
 COLUMNS: Final = 8

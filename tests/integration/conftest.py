@@ -17,15 +17,15 @@ from xdist.scheduler import LoadFileScheduling
 from infra.local_cluster import LocalCluster
 from infra.ports import Ports
 from leasehold import ChangeProducer, Replica, open_replica
-from leasehold.adapters import redis_line
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_watch import ClusterWatch
+from leasehold.adapters.redis import connection
+from leasehold.admin.watch import ClusterWatch
 from leasehold.model.topics import Topics
-from tests.integration.redis_server import RedisServer, redis_in
-from tests.integration.system_cluster import Beside, a_database, named, settings_of
-from tests.integration.system_load import STEADY_S, Load
+from leasehold.settings.client import ClientSettings
+from tests.support.cluster.redis_server import RedisServer, redis_in
+from tests.support.cluster.system_cluster import Beside, a_database, named, settings_of
+from tests.support.cluster.system_load import STEADY_S, Load
 
-PACKAGES: Final = {made.parent.name for made in Path(__file__).parent.glob("*/__init__.py")}
+PACKAGES: Final = {made.parent.name for made in Path(__file__).parent.rglob("__init__.py")}
 LONGEST: Final = (
     "changes",
     "test_system_schema",
@@ -108,8 +108,8 @@ def redis_url(servers: LocalCluster) -> str:
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisServer]:
     """A Redis of the test's own, to be disturbed; lines to it are made anew without long pauses."""
-    monkeypatch.setattr(redis_line, "PAUSE_NS", 1_000_000)
-    monkeypatch.setattr(redis_line, "PAUSE_NS_MAX", 10_000_000)
+    monkeypatch.setattr(connection, "PAUSE_NS", 1_000_000)
+    monkeypatch.setattr(connection, "PAUSE_NS_MAX", 10_000_000)
     with redis_in(tmp_path) as made:
         yield made
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leasehold.replication.rules import ReplicationRules
-from leasehold.transaction.replayed import Answer, ReplayRules, Told
+from leasehold.transaction.replay_comparison import Answer, ReplayRules, Told
 from tests.isolation.hermitage import Scene, committed, g2_item
 from tests.isolation.session import Session
 from tests.simulation.harm import demand

@@ -20,7 +20,7 @@ from leasehold.transaction.isolation import ISOLATION, Isolation, Level
 from tests.isolation.sql_stage import SQL_NODES, SqlStage
 from tests.isolation.sql_told import BEGIN, Answered
 from tests.simulation.simulation import MS
-from tests.unit.client.sql_client import SqlClient
+from tests.support.sql_session.sql_client import SqlClient
 
 CLIENTS: Final = 5
 TRANSACTIONS: Final = 30

@@ -11,8 +11,8 @@ from typing import Any, Final, Protocol
 
 from leasehold.model.errors import Refused
 from leasehold.replication.rules import RULES, ReplicationRules
-from leasehold.transaction.replayed import RULES as REPLAY_RULES
-from leasehold.transaction.replayed import ReplayRules
+from leasehold.transaction.replay_comparison import RULES as REPLAY_RULES
+from leasehold.transaction.replay_comparison import ReplayRules
 from tests.isolation.said import EVERY, Said, added, divides, id_is, is_, to
 from tests.isolation.session import Session
 from tests.simulation.stage import Stage

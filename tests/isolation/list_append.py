@@ -7,12 +7,12 @@ import random
 from dataclasses import dataclass
 from typing import Any, Final
 
-from leasehold.adapters.request_encoding import encode_request
-from leasehold.client.moment import moment_of
-from leasehold.client.replica_reads import Reads
-from leasehold.client.write_set import WriteSet
+from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.model.errors import DuplicateKey, NotCoherent, SnapshotTooOld, StaleVersion
 from leasehold.model.records import OnConflict, Outcome
+from leasehold.replica.as_of import moment_of
+from leasehold.replica.reads import Reads
+from leasehold.replica.write_set import WriteSet
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.transaction.isolation import Isolation, isolation_of
 from tests.isolation.cycles import Transaction, anomalies

@@ -5,7 +5,7 @@ from __future__ import annotations
 from leasehold.model.errors import LeaseholdError
 from tests.isolation.sql_stage import SqlScene, SqlStage
 from tests.simulation.harm import demand
-from tests.unit.client.sql_client import SqlClient
+from tests.support.sql_session.sql_client import SqlClient
 
 TABLE = "create table numbered (id serial primary key, v text)"
 INSERT = "insert into numbered (v) values ('{}') returning id"

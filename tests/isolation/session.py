@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from leasehold.adapters.request_encoding import encode_request
-from leasehold.client.moment import moment_of
-from leasehold.client.replica_reads import Reads
-from leasehold.client.write_set import WriteSet
+from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.model.errors import Refused, SnapshotTooOld, StaleVersion, VerifyError, refused
 from leasehold.model.records import OnConflict, Outcome
-from leasehold.schema.moments import AsOf
+from leasehold.replica.as_of import moment_of
+from leasehold.replica.reads import Reads
+from leasehold.replica.write_set import WriteSet
 from leasehold.transaction.isolation import Isolation, chosen
-from leasehold.transaction.replayed import RULES, Answer, ReplayRules, Told, contradiction
+from leasehold.transaction.replay_comparison import RULES, Answer, ReplayRules, Told, contradiction
+from leasehold.values.dates import AsOf
 from tests.simulation.stage import ASKER, Stage
 
 REPLAYS_MAX: Final = 10

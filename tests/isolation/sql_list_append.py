@@ -13,7 +13,7 @@ from tests.isolation.sql_stage import SQL_NODES, SqlStage
 from tests.isolation.sql_told import BEGIN
 from tests.simulation.simulation import MS
 from tests.simulation.stage import Stage
-from tests.unit.client.sql_client import SqlClient
+from tests.support.sql_session.sql_client import SqlClient
 
 READS: Final = (
     "select items from lists where id = {0}",

@@ -8,29 +8,29 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from leasehold.adapters.memory_cluster import MemoryStores
-from leasehold.adapters.memory_node import MemoryNode
-from leasehold.adapters.request_encoding import encode_request
-from leasehold.adapters.sqlite_store import SqliteStore
-from leasehold.client.cluster_view import ClusterView
-from leasehold.client.moment import moment_of
-from leasehold.client.numbers import RULES as NUMBER_RULES
-from leasehold.client.numbers import NodeNumbers
+from leasehold.adapters.codec.request_encoding import encode_request
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.admin.view import ClusterView
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.job import Job
 from leasehold.client.pending import Pending
-from leasehold.client.replica_reads import Reads
-from leasehold.client.sql_sessions import Sessions
-from leasehold.lease.held_leases import Use
+from leasehold.in_process.cluster import MemoryStores
+from leasehold.in_process.node import MemoryNode
+from leasehold.lease.agent.held_leases import Use
 from leasehold.model.records import ChangeRequest, DeadLetter, Outcome
+from leasehold.replica.as_of import moment_of
+from leasehold.replica.reads import Reads
+from leasehold.replica.sequences.node_blocks import RULES as NUMBER_RULES
+from leasehold.replica.sequences.node_blocks import NodeNumbers
+from leasehold.replica.sessions import Sessions
 from leasehold.replication.node import Node
 from leasehold.replication.rules import RULES, ReplicationRules
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.job import Job
-from leasehold.schema.moments import AsOf
 from leasehold.transaction.isolation import Isolation
+from leasehold.values.dates import AsOf
 from tests.isolation.sql_told import Answered, SqlTold
 from tests.simulation.simulation import MS
 from tests.simulation.stage import ASKER, Stage
-from tests.unit.client.sql_client import SqlClient
+from tests.support.sql_session.sql_client import SqlClient
 
 SQL_NODES = ("r1", "r2")
 

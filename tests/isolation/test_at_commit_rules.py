@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from leasehold.client import sql_transaction
 from leasehold.replication.rules import RULES, ReplicationRules
-from leasehold.transaction.at_commit import RULES as EVERY
-from leasehold.transaction.at_commit import AtCommit, AtCommitRules
+from leasehold.sql_session import transaction as sql_transaction
+from leasehold.transaction.commit_time_updates import RULES as EVERY
+from leasehold.transaction.commit_time_updates import AtCommit, AtCommitRules
 from leasehold.transaction.isolation import Level
 from leasehold.transaction.verify import VerifyRules
 from tests.isolation.at_commit_stories import (

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from leasehold.adapters.memory import EPOCH_WALL_US
+from leasehold.in_process.bus import EPOCH_WALL_US
 from leasehold.model.errors import (
     DuplicateKey,
     FeatureNotSupported,
@@ -18,10 +18,10 @@ from leasehold.model.errors import (
     Uncommittable,
 )
 from leasehold.model.records import OnConflict
-from leasehold.replication.history import HistorySettings
-from leasehold.replication.master import MasterSettings
+from leasehold.replication.log.retention import HistorySettings
+from leasehold.replication.master.master import MasterSettings
 from leasehold.transaction.isolation import ISOLATION, Level
-from leasehold.transaction.replayed import Answer, Told
+from leasehold.transaction.replay_comparison import Answer, Told
 from tests.isolation.hermitage import Scene, committed
 from tests.isolation.session import Session
 from tests.simulation.simulation import MS

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.schema.job import Status
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
-from leasehold.sql.catalogue import function_for
+from leasehold.catalog.job import Status
+from leasehold.catalog.states import State
+from leasehold.sql.functions.registry import function_for
+from leasehold.values.types import Type
 from tests.isolation.sql_stage import SqlStage
 
 BAD = "bad"

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.catalog.job import Job, Phase, Status
 from leasehold.model.records import Chunk, DeadLetter, Findings
-from leasehold.replication.batch import BatchSettings
-from leasehold.replication.master import MasterSettings
-from leasehold.schema.job import Job, Phase, Status
+from leasehold.replication.master.batch import BatchSettings
+from leasehold.replication.master.master import MasterSettings
 from tests.isolation.sql_stage import SqlStage
 
 CODEC = MessagePackCodec()

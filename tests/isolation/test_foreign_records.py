@@ -16,9 +16,9 @@ from typing import Any
 import msgpack
 import pytest
 
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.record_shape import CLASS_BY_TAG
-from leasehold.adapters.redis_requests import packed_requests, requests_of
+from leasehold.adapters.codec.record_shape import CLASS_BY_TAG
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.redis.requests import packed_requests, requests_of
 from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.records import (
     Ack,

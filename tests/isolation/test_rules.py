@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from leasehold.replication.rules import RULES, ReplicationRules
-from leasehold.transaction.replayed import RULES as REPLAY_RULES
-from leasehold.transaction.replayed import ReplayRules
+from leasehold.transaction.replay_comparison import RULES as REPLAY_RULES
+from leasehold.transaction.replay_comparison import ReplayRules
 from leasehold.transaction.verify import VerifyRules
 from tests.isolation.broken_rules import (
     a_row_goes_after_it_was_counted,

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.memory_node import MemoryNode
+from leasehold.in_process.node import MemoryNode
 from leasehold.model.errors import LeaseholdError
-from leasehold.replication.batch import BatchSettings
-from leasehold.replication.master import MasterSettings
+from leasehold.replication.master.batch import BatchSettings
+from leasehold.replication.master.master import MasterSettings
 from tests.isolation.sql_stage import SQL_NODES, SqlStage
-from tests.unit.client.sql_client import SqlClient
+from tests.support.sql_session.sql_client import SqlClient
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY_US = 86_400_000_000

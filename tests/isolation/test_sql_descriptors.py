@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from leasehold.catalog.job import Job, Phase
 from leasehold.model.errors import Refused
-from leasehold.schema.job import Job, Phase
 from leasehold.transaction.isolation import ISOLATION, Level
 from tests.isolation.said import added, within
 from tests.isolation.sql_stage import SQL_NODES, SqlScene

@@ -17,14 +17,14 @@ from typing import Final
 
 import pytest
 
-from leasehold.client.dbapi_connection import Connection
-from leasehold.client.sql_session import SqlSession
+from leasehold.dbapi.connection import Connection
 from leasehold.model.records import ChangeRequest, Outcome
 from leasehold.pgwire.conversation import Conversation
 from leasehold.pgwire.limits import Limits
-from leasehold.sql.query_plan import Plans
+from leasehold.sql.planning.plan import Plans
+from leasehold.sql_session.session import SqlSession
 from tests.isolation.sql_stage import SqlStage, StageNode
-from tests.unit.pgwire.wire_words import FLUSH, SYNC, bind, execute, parse, query, said
+from tests.support.pgwire.wire_words import FLUSH, SYNC, bind, execute, parse, query, said
 
 SEED: Final = int(os.environ.get("LEASEHOLD_SEED", "1"))
 MAKE: Final = (

@@ -1,6 +1,6 @@
 """Scenarios 23 to 29 in SQL sessions: what becomes of a COMMIT whose request is repeated, whose
 master changes, or beside which there is rubbish on the topic. Each by its name; on real processes:
-`tests/integration/test_system_writes.py`, `test_system_takeover.py`."""
+`tests/integration/cluster/test_system_writes.py`, `test_system_takeover.py`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.request_bytes import JSON, MESSAGE_PACK
-from leasehold.client import sql_commit
-from leasehold.client.dev import DevDatabase
-from leasehold.client.sql_session import SqlSession
+from leasehold.adapters.codec.request_bytes import JSON, MESSAGE_PACK
+from leasehold.dev.database import DevDatabase
 from leasehold.pgwire.conversation import Conversation
 from leasehold.pgwire.limits import Limits
-from leasehold.sql.query_plan import Plans
+from leasehold.sql.planning.plan import Plans
+from leasehold.sql_session import commit as sql_commit
+from leasehold.sql_session.session import SqlSession
 from leasehold.transaction.isolation import Level
 from tests.isolation.hermitage import committed
 from tests.isolation.said import added, id_is
@@ -25,7 +25,7 @@ from tests.isolation.sql_stage import SqlScene
 from tests.isolation.test_sql_comdb2 import LEVELS, Make, scene
 from tests.models.summary import Tell
 from tests.simulation.simulation import MS
-from tests.unit.pgwire.wire_words import error_of, query, said
+from tests.support.pgwire.wire_words import error_of, query, said
 
 __all__ = ["scene"]
 

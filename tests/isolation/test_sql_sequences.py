@@ -20,9 +20,9 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from leasehold.client.numbers import RULES as EVERY
-from leasehold.client.numbers import NumberRules
 from leasehold.model.errors import Refused
+from leasehold.replica.sequences.node_blocks import RULES as EVERY
+from leasehold.replica.sequences.node_blocks import NumberRules
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.transaction.isolation import ISOLATION, Level
 from leasehold.transaction.verify import VerifyRules
@@ -37,7 +37,7 @@ from tests.isolation.sql_told import BEGIN
 from tests.models.summary import AddLine, Tell
 from tests.models.switches import switches_off
 from tests.simulation.harm import demand
-from tests.unit.client.sql_client import SqlClient
+from tests.support.sql_session.sql_client import SqlClient
 
 SEED: Final = int(os.environ.get("LEASEHOLD_SEED", "1"))
 HISTORIES: Final = 6

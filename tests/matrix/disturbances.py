@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from leasehold.schema.job import Phase, Step
+from leasehold.catalog.job import Phase, Step
 from tests.matrix import faults
 from tests.matrix.definition import SHIFTS, Write
 from tests.matrix.world import OK, Place, World

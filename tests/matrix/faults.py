@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from leasehold.schema.elements import ALL_ROWS
-from leasehold.schema.job import Phase, Step
+from leasehold.catalog.elements import ALL_ROWS
+from leasehold.catalog.job import Phase, Step
 from tests.matrix.world import Place, World
 from tests.simulation.simulation import MS
 

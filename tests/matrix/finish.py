@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from leasehold.adapters.memory_check import check_contents
-from leasehold.schema.job import Status
+from leasehold.adapters.memory.check import check_contents
+from leasehold.catalog.job import Status
 from tests.matrix.rows import demand_rows
 from tests.matrix.shape import shape_of
 from tests.matrix.world import OK, World

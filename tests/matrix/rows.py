@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
+from leasehold.catalog.elements import Column
+from leasehold.catalog.job import Status
 from leasehold.model.records import CatalogWrite, DescriptorWrite, MinVersion
-from leasehold.schema.elements import Column
-from leasehold.schema.job import Status
-from leasehold.schema.numeric import decimal_of
+from leasehold.values.numeric import decimal_of
 from tests.matrix.definition import Cascades, Definition, Write
 from tests.matrix.world import World
 from tests.simulation.harm import demand

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.entries import key_words
-from leasehold.schema.names import named_indexes
-from leasehold.schema.states import State
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.names import named_indexes
+from leasehold.catalog.states import State
+from leasehold.rows.index_entries import key_words
 
 
 def shape_of(table: Descriptor) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from leasehold.schema.job import Status
+from leasehold.catalog.job import Status
 from tests.matrix.definition import TABLE, read
 from tests.matrix.finish import _demand_answers, _demand_nodes
 from tests.matrix.rows import _shown

@@ -8,10 +8,10 @@ from itertools import pairwise
 import fastavro
 from jsonschema import Draft202012Validator
 
-from leasehold.client.public_schema_avro import avro_schema
-from leasehold.client.public_schema_json import json_schema
-from leasehold.client.version_diff import diff
-from leasehold.schema.descriptor import Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.events.avro_schema import avro_schema
+from leasehold.events.json_schema import json_schema
+from leasehold.events.version_diff import diff
 from tests.matrix.world import World
 from tests.simulation.harm import demand
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from leasehold.schema.job import Phase
+from leasehold.catalog.job import Phase
 from tests.matrix.definition import Definition, names
 from tests.matrix.disturbances import Disturbance, can_turn_back, chosen, disturbances
 from tests.matrix.finish import finish

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from leasehold.adapters.memory import Message
-from leasehold.adapters.memory_pipeline import PipelineHops
-from leasehold.lease.agent_session import HolderLimits
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.job import Job, Phase, Status
+from leasehold.catalog.states import State
+from leasehold.in_process.bus import Message
+from leasehold.in_process.pipeline import PipelineHops
+from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.errors import FeatureNotSupported, MalformedRequest
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.job import Job, Phase, Status
-from leasehold.schema.ledger_side import LedgerSideSettings
-from leasehold.schema.states import State
+from leasehold.schema_change.coordinator.ledger import LedgerSideSettings
 from tests.matrix.definition import Definition, Write
 from tests.matrix.shape import columns_of, content_of, others_of, shape_of
 from tests.simulation.harm import Harm, demand

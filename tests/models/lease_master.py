@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from leasehold.lease.agent.events import Event, Send, Wake
+from leasehold.lease.agent.holder import Holder
 from leasehold.lease.commands import (
     Change,
     Command,
@@ -14,18 +16,16 @@ from leasehold.lease.commands import (
     Seed,
     SetMinVersion,
 )
-from leasehold.lease.holder import Holder
-from leasehold.lease.holder_events import Event, Send, Wake
-from leasehold.lease.ledger_watch import Answered as MasterAnswered
-from leasehold.lease.ledger_watch import (
+from leasehold.lease.master.ledger_watch import Answered as MasterAnswered
+from leasehold.lease.master.ledger_watch import (
     EpochLost,
     RecordRun,
     RunRecorded,
     SeedFromLog,
     seed_parts,
 )
-from leasehold.lease.ledger_watch import Event as MasterEvent
-from leasehold.lease.ledger_watch import TimePassed as MasterTimePassed
+from leasehold.lease.master.ledger_watch import Event as MasterEvent
+from leasehold.lease.master.ledger_watch import TimePassed as MasterTimePassed
 from leasehold.lease.replies import HolderList, Killed, LivenessReport, Published, Reply
 from tests.models.lease_objects import Objects, named
 from tests.models.lease_world import TABLE, VERSIONS_MAX, Bounds, World, run_id

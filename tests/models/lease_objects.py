@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from leasehold.lease import ledger
+from leasehold.lease.agent.events import Answered, Effect, Event
+from leasehold.lease.agent.holder import Holder
 from leasehold.lease.commands import Command
-from leasehold.lease.holder import Holder
-from leasehold.lease.holder_events import Answered, Effect, Event
-from leasehold.lease.ledger_state import LedgerState
-from leasehold.lease.ledger_watch import LedgerWatch
+from leasehold.lease.ledger import ledger
+from leasehold.lease.ledger.state import LedgerState
+from leasehold.lease.master.ledger_watch import LedgerWatch
+from leasehold.lease.master.session_watch import SessionWatch
 from leasehold.lease.replies import Reply
 from leasehold.lease.rules import Rules
-from leasehold.lease.session_watch import SessionWatch
 
 Named: TypeAlias = tuple[str, Any]
 

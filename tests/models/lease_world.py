@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Final, NamedTuple
 
-from leasehold.lease.agent_session import HolderLimits
+from leasehold.lease.agent.session import HolderLimits
 from leasehold.lease.commands import KillSession
 from tests.models.lease_objects import Named
 

@@ -17,7 +17,7 @@ from leasehold.model.records import (
     MinVersion,
 )
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.replication.log import LogRules, Verdict, admit
+from leasehold.replication.log.admission import LogRules, Verdict, admit
 
 
 class Known(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.coherency import CoherencyRules
-from leasehold.replication.fast_log import FastLogRules
-from leasehold.replication.log import LogRules
+from leasehold.replication.fast_path.log import FastLogRules
+from leasehold.replication.log.admission import LogRules
 from tests.models.coherency_part import Seen, Sent
 
 UPTIME: Final = 50  # ticks of the replicant's clock when the model begins

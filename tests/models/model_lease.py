@@ -15,9 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from leasehold.lease.commands import Change, Lease, Publish, RegisterEpoch
-from leasehold.lease.holder import Holder
-from leasehold.lease.holder_events import (
+from leasehold.lease.agent.events import (
     Answered,
     Idle,
     LedgerAway,
@@ -25,12 +23,14 @@ from leasehold.lease.holder_events import (
     VersionKnown,
     Want,
 )
-from leasehold.lease.ledger_state import LedgerState
-from leasehold.lease.ledger_watch import LedgerWatch
-from leasehold.lease.ledger_watch import TimePassed as MasterTimePassed
+from leasehold.lease.agent.holder import Holder
+from leasehold.lease.commands import Change, Lease, Publish, RegisterEpoch
+from leasehold.lease.ledger.state import LedgerState
+from leasehold.lease.master.ledger_watch import LedgerWatch
+from leasehold.lease.master.ledger_watch import TimePassed as MasterTimePassed
+from leasehold.lease.master.session_watch import SessionWatch
 from leasehold.lease.replies import Published
 from leasehold.lease.rules import Rules
-from leasehold.lease.session_watch import SessionWatch
 from tests.models.lease_master import MasterSteps, Parties
 from tests.models.lease_objects import Ids, Objects, named
 from tests.models.lease_world import LIMITS, TABLE, TTL, Bounds, Log, World

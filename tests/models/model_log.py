@@ -26,8 +26,8 @@ from leasehold.model.errors import LogStopped
 from leasehold.model.records import Claim, Commit, Decisions, LogPosition
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.coherency import CoherencyLease
-from leasehold.replication.fast_log import FastLogSettings, LogWays
-from leasehold.replication.log import Verdict, admit
+from leasehold.replication.fast_path.log import FastLogSettings, LogWays
+from leasehold.replication.log.admission import Verdict, admit
 from tests.models.coherency_part import CoherencyPart, Sent
 from tests.models.log_candidate import CandidateSteps
 from tests.models.log_records import Records

@@ -21,8 +21,9 @@ from typing import Any, Final, NamedTuple
 
 from leasehold.model.records import Outcome
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.replication.fast_log import Term
-from leasehold.replication.fast_requests import (
+from leasehold.replication.fast_path.backoff import FaultPause
+from leasehold.replication.fast_path.log import Term
+from leasehold.replication.fast_path.requests import (
     NOT_TOLD,
     Asking,
     FastRequestRules,
@@ -30,7 +31,6 @@ from leasehold.replication.fast_requests import (
     HeardRequests,
     RequestWays,
 )
-from leasehold.replication.fault_pause import FaultPause
 
 HOLD_MS: Final = 1
 SETTINGS: Final = FastRequestSettings(

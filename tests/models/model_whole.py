@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from leasehold.lease.agent.holder import Holder
 from leasehold.lease.commands import Lease, MarkReady, RegisterEpoch, Seed, SeedTables
-from leasehold.lease.holder import Holder
-from leasehold.lease.ledger_state import LedgerState
+from leasehold.lease.ledger.state import LedgerState
 from leasehold.model.errors import StaleVersion
 from leasehold.model.records import Claim
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.transaction.pinned import check_pinned
+from leasehold.transaction.pinned_version import check_pinned
 from tests.models.coherency_part import SETTINGS, CoherencyPart, Seen
 from tests.models.lease_objects import Ids, Objects
 from tests.models.log_records import Records

@@ -26,7 +26,7 @@ from tests.schema_change import (
 from tests.schema_change import test_rules as schema_change
 from tests.simulation import test_rules as simulation
 from tests.unit.lease import test_rules as stories
-from tests.unit.schema import test_coordinator, test_verification_walk
+from tests.unit.schema_change import test_coordinator, test_sliced_verification
 from tests.unit.transaction import test_moves
 
 SET_BY_MODEL: Final = {"acts_early": Switch("transaction", "actions_when_enforced")}
@@ -88,7 +88,7 @@ def found() -> Iterator[Mutation]:
         yield Mutation(frozenset({Switch("lease", story.__name__)}), "stories of the leases")
     for test in (
         test_coordinator.test_rule_turned_off_does_harm,
-        test_verification_walk.test_rule_turned_off_does_harm,
+        test_sliced_verification.test_rule_turned_off_does_harm,
     ):
         (mark,) = test.pytestmark  # type: ignore[attr-defined]
         for name, _ in mark.args[1]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 from leasehold.replication.coherency import CoherencyRules
-from leasehold.replication.fast_log import FastLogRules
-from leasehold.replication.log import LogRules
+from leasehold.replication.fast_path.log import FastLogRules
+from leasehold.replication.log.admission import LogRules
 from tests.models.explorer import Report, explore
 from tests.models.log_world import Bounds, Rules, World
 from tests.models.model_log import Model

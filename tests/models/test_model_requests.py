@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.replication.fast_requests import FastRequestRules
+from leasehold.replication.fast_path.requests import FastRequestRules
 from tests.models.explorer import Report, explore
 from tests.models.model_requests import Bounds, Model, World
 from tests.models.summary import AddLine, ModelLine

@@ -12,7 +12,7 @@ import pytest
 from leasehold.lease.rules import Rules as LeaseRules
 from leasehold.replication.coherency import CoherencyRules
 from leasehold.replication.rules import RULES
-from leasehold.schema.job_rules import JobRules
+from leasehold.schema_change.job.rules import JobRules
 from leasehold.transaction.verify import VerifyRules
 from tests.models.explorer import Report, explore
 from tests.models.model_whole import Model

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leasehold.lease.commands import Lease
-from leasehold.lease.holder_events import (
+from leasehold.lease.agent.events import (
     Answered,
     Event,
     Idle,
@@ -15,8 +14,9 @@ from leasehold.lease.holder_events import (
     Wake,
     Want,
 )
+from leasehold.lease.commands import Lease
 from leasehold.model.records import Decisions
-from leasehold.replication.log import Verdict
+from leasehold.replication.log.admission import Verdict
 from tests.models.coherency_part import CoherencyPart, Sent
 from tests.models.lease_objects import Objects
 from tests.models.log_records import Records

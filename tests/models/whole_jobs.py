@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from leasehold.catalog.catalog import Catalog
 from leasehold.lease.commands import Command
-from leasehold.lease.ledger_watch import LedgerWatch, Phase
+from leasehold.lease.master.ledger_watch import LedgerWatch, Phase
 from leasehold.model.ports import Now
 from leasehold.model.records import CatalogWrite
 from leasehold.replication.effects import CallLedger
 from leasehold.replication.effects import Effect as NodeEffect
-from leasehold.replication.schema_changes import SchemaChanges, SchemaSettings
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.coordinator import CoordinatorSettings
-from leasehold.schema.ledger_side import LedgerSideSettings
+from leasehold.replication.master.schema_changes import SchemaChanges, SchemaSettings
+from leasehold.schema_change.coordinator.coordinator import CoordinatorSettings
+from leasehold.schema_change.coordinator.ledger import LedgerSideSettings
 from tests.models.lease_objects import Objects
 from tests.models.whole_world import TTL, Rules, run_id
 

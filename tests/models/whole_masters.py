@@ -19,7 +19,7 @@ from leasehold.model.records import (
     Operation,
     OperationKind,
 )
-from leasehold.replication.log import Verdict
+from leasehold.replication.log.admission import Verdict
 from leasehold.transaction.verify import verify
 from tests.models.coherency_part import CoherencyPart, Sent
 from tests.models.lease_objects import Objects

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.job import Phase
 from leasehold.model.errors import StoreCorrupted
 from leasehold.model.records import Commit, Decisions, DescriptorWrite, JobWrite
-from leasehold.replication.log import Verdict
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.job import Phase
-from leasehold.schema.plan import CreateTablePlan, JobPlan, Plan, plan
+from leasehold.replication.log.admission import Verdict
+from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, Plan, plan
 from leasehold.sql.ddl import parse_ddl
-from leasehold.sql.statements import Explain
+from leasehold.sql.syntax.statements import Explain
 from tests.models.log_records import Records
 from tests.models.whole_world import TABLE, run_id
 

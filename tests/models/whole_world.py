@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Final, NamedTuple
 
-from leasehold.lease.agent_session import HolderLimits
-from leasehold.lease.ledger_state import TableRow
+from leasehold.lease.agent.session import HolderLimits
+from leasehold.lease.ledger.state import TableRow
 from leasehold.lease.rules import Rules as LeaseRules
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.rules import ReplicationRules

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from leasehold.catalog.states import READABLE
 from leasehold.model.errors import Refused
 from leasehold.model.records import OperationKind
-from leasehold.schema.states import READABLE
 from tests.schema_change.chunks import accepts, after_fill, fill
 from tests.schema_change.rules import Rules
 from tests.schema_change.timeline import Timeline

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.job import Job
 from leasehold.model.records import DescriptorWrite, MinVersion
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.job import Job
-from leasehold.schema.plan import CreateTablePlan, JobPlan, Plan, next_descriptor, plan
-from leasehold.schema.steps import steps_of
-from leasehold.schema.tracks import Track
+from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, Plan, next_descriptor, plan
+from leasehold.schema_change.steps.element_paths import Track
+from leasehold.schema_change.steps.steps import steps_of
 from leasehold.sql.ddl import parse_ddl
-from leasehold.sql.statements import Explain, Statement
+from leasehold.sql.syntax.statements import Explain, Statement
 
 A, B, C = 2, 3, 4  # element ids of the columns a, b and c of TABLE and of those who add c
 TABLE: Final = "CREATE TABLE t (id integer PRIMARY KEY, a integer, b integer)"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from leasehold.catalog.descriptor import Column, Index
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records import ChangeKind, Chunk
-from leasehold.replication.fill import slice_chunk
-from leasehold.schema.chunk_gate import accept_chunk
-from leasehold.schema.descriptor import Column, Index
-from leasehold.schema.entries import entry_of
-from leasehold.schema.key_values import entries
-from leasehold.schema.missing import filled
+from leasehold.replication.master.backfill import slice_chunk
+from leasehold.rows.filled_by_key import filled
+from leasehold.rows.index_entries import entry_of
+from leasehold.rows.key_values import entries
+from leasehold.schema_change.job.chunk_acceptance import accept_chunk
 from tests.schema_change.timeline import JOB, Position, Run
 from tests.schema_change.versions import Version
 from tests.schema_change.world import ID, Cell, OneRow, Row, make_row

@@ -10,9 +10,9 @@ from typing import Any
 
 from leasehold.model.ports import Row as StoredRow
 from leasehold.model.records import Findings
-from leasehold.replication.findings import confirm
-from leasehold.schema.chunk_gate import accept_findings
-from leasehold.schema.job_rules import JobRules
+from leasehold.replication.master.findings import confirm
+from leasehold.schema_change.job.chunk_acceptance import accept_findings
+from leasehold.schema_change.job.rules import JobRules
 from tests.schema_change.rules import Rules
 from tests.schema_change.timeline import JOB, Position, Run
 from tests.schema_change.world import Row

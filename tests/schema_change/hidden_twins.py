@@ -14,8 +14,8 @@ from itertools import product
 from typing import Any, Final
 from uuid import UUID
 
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.records import ChangeRequest, Operation, OperationKind
-from leasehold.schema.descriptor import Descriptor
 from tests.schema_change.twins import Rows, Twins, World, _pairs
 
 KEY, V, HIDDEN, INDEX = 1, 2, 3, 4

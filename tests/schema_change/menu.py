@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from leasehold.schema.types import Type
-from leasehold.sql.statements import AlterTable, AlterType
+from leasehold.sql.syntax.statements import AlterTable, AlterType
+from leasehold.values.types import Type
 from tests.schema_change.changes import TABLE, Change, Domain, changed
 
 A2: Final[Domain] = {"a": (0, 1)}

@@ -22,8 +22,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from leasehold.schema.job import Phase, Status
-from leasehold.schema.states import READABLE, State
+from leasehold.catalog.job import Phase, Status
+from leasehold.catalog.states import READABLE, State
 from tests.schema_change.cells import Cells
 from tests.schema_change.changes import Change
 from tests.schema_change.findings import accepts, verdict

@@ -18,9 +18,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from leasehold.adapters.memory_store import MemoryStore
-from leasehold.client import numbers as blocks
-from leasehold.client.numbers import NodeNumbers
+from leasehold.adapters.memory.store import MemoryStore
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.job import Job, Phase
+from leasehold.catalog.sequence import EPOCH
+from leasehold.catalog.sequence_ownership import setting
+from leasehold.catalog.states import WRITTEN, State
 from leasehold.model.errors import (
     DuplicateObject,
     MalformedRequest,
@@ -43,20 +47,16 @@ from leasehold.model.records import (
     Outcome,
     RowChange,
 )
-from leasehold.replication.fill import slice_chunk
-from leasehold.schema import job_moves as go
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.chunk_gate import accept_chunk
-from leasehold.schema.consistency import violations
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.job import Job, Phase
-from leasehold.schema.plan import moves, moving, next_descriptors
-from leasehold.schema.script import Script
-from leasehold.schema.sequence import EPOCH
-from leasehold.schema.sequences import setting
-from leasehold.schema.states import WRITTEN, State
-from leasehold.schema.verification import as_if_public
-from leasehold.transaction.numbers import rows_with_versions
+from leasehold.replica.sequences import node_blocks as blocks
+from leasehold.replica.sequences.node_blocks import NodeNumbers
+from leasehold.replication.master.backfill import slice_chunk
+from leasehold.rows.consistency import violations
+from leasehold.schema_change.coordinator.verification import as_if_public
+from leasehold.schema_change.job import transitions as go
+from leasehold.schema_change.job.chunk_acceptance import accept_chunk
+from leasehold.schema_change.plan.plan import moves, moving, next_descriptors
+from leasehold.schema_change.plan.script import Script
+from leasehold.transaction.sequence_operations import rows_with_versions
 from leasehold.transaction.verify import Decided, verify
 from tests.schema_change.numbered_world import (
     ALTERED,

@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from leasehold.client import numbers as blocks
-from leasehold.client.numbers import NodeNumbers, NumberRules
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Moment
+from leasehold.catalog.job import Job
+from leasehold.catalog.sequence import CALLED, EPOCH, LAST
+from leasehold.catalog.sequence_ownership import nextval_text
+from leasehold.catalog.states import State
 from leasehold.model.records import (
     CatalogWrite,
     Operation,
     OperationKind,
 )
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import Column, Moment
-from leasehold.schema.job import Job
-from leasehold.schema.script import Script
-from leasehold.schema.sequence import CALLED, EPOCH, LAST
-from leasehold.schema.sequences import nextval_text
-from leasehold.schema.states import State
+from leasehold.replica.sequences import node_blocks as blocks
+from leasehold.replica.sequences.node_blocks import NodeNumbers, NumberRules
+from leasehold.schema_change.plan.script import Script
 from leasehold.sql.ddl import parse_statements
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from leasehold.transaction.verify import VerifyRules

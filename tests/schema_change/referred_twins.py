@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.states import State
 from leasehold.model.errors import ForeignKeyViolation, Refused
 from leasehold.model.records import ChangeRequest, Operation, OperationKind
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.consistency import KeyValueData, violations
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.states import State
+from leasehold.rows.consistency import KeyValueData, violations
 from leasehold.transaction.verify import verify
 from tests.schema_change.hidden_twins import REQUEST, HiddenTwins
 from tests.schema_change.twins import LSN, MOMENT, Rows, Seen, Twins, World, Write, _data, _store

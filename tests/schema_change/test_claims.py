@@ -13,8 +13,8 @@ from functools import cache
 
 import pytest
 
-from leasehold.schema.consistency import INTEGRITY_CONDITIONS, ORPHAN_CONDITIONS, violations
-from leasehold.schema.states import State
+from leasehold.catalog.states import State
+from leasehold.rows.consistency import INTEGRITY_CONDITIONS, ORPHAN_CONDITIONS, violations
 from tests.models.explorer import Report, explore
 from tests.models.summary import AddLine, ModelLine
 from tests.schema_change.elements import (

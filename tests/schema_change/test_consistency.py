@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from leasehold.schema.consistency import KeyValueData, violations
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.states import State
+from leasehold.rows.consistency import KeyValueData, violations
+from leasehold.values.types import Type
 
 ID, A, C, X, U = 1, 2, 3, 4, 5
 TABLE = Descriptor(

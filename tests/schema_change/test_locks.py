@@ -16,6 +16,8 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.job import Job, Step
 from leasehold.model.errors import Refused
 from leasehold.model.ids import genid
 from leasehold.model.ports import Row
@@ -26,11 +28,8 @@ from leasehold.model.records import (
     Operation,
     OperationKind,
 )
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.job import Job, Step
-from leasehold.schema.plan import CreateTablePlan, JobPlan, next_descriptor, plan
-from leasehold.schema.types import Type
-from leasehold.sql.statements import (
+from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, next_descriptor, plan
+from leasehold.sql.syntax.statements import (
     AddLock,
     AlterTable,
     Change,
@@ -40,6 +39,7 @@ from leasehold.sql.statements import (
 )
 from leasehold.transaction.locks import covering, expected_of
 from leasehold.transaction.verify import verify
+from leasehold.values.types import Type
 from tests.models.explorer import Report, explore
 from tests.models.summary import AddLine, ModelLine
 

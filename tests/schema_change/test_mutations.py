@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from leasehold.schema import tracks as way
-from leasehold.schema.elements import Check, Column, Index
-from leasehold.schema.states import State
-from leasehold.schema.tracks import GONE, NEVER, Stage, Track
+from leasehold.catalog.elements import Check, Column, Index
+from leasehold.catalog.states import State
+from leasehold.schema_change.steps import element_paths as way
+from leasehold.schema_change.steps.element_paths import GONE, NEVER, Stage, Track
 from tests.models.explorer import explore
 from tests.models.summary import AddLine, ModelLine
 from tests.schema_change.changes import TABLE, A, Change, changed, standing

@@ -8,17 +8,16 @@ from typing import Final
 
 import pytest
 
-from leasehold.client import numbers
-from leasehold.client.numbers import NumberRules
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor, from_wire
-from leasehold.schema.edits import Kind
-from leasehold.schema.elements import Column, column_from_wire
-from leasehold.schema.job import Job, Phase
-from leasehold.schema.sequence import Numbering
-from leasehold.schema.states import State
-from leasehold.schema.steps import steps_of
-from leasehold.schema.tracks import (
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.edits import Kind
+from leasehold.catalog.elements import Column, column_from_wire
+from leasehold.catalog.job import Job, Phase
+from leasehold.catalog.sequence import Numbering
+from leasehold.catalog.states import State
+from leasehold.replica.sequences import node_blocks
+from leasehold.replica.sequences.node_blocks import NumberRules
+from leasehold.schema_change.steps.element_paths import (
     UNCHANGED,
     Stage,
     Track,
@@ -29,6 +28,7 @@ from leasehold.schema.tracks import (
     drop_sequence,
     set_numbering,
 )
+from leasehold.schema_change.steps.steps import steps_of
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from tests.models.explorer import Report, explore
 from tests.models.summary import AddLine, ModelLine
@@ -53,7 +53,7 @@ TWO: Final = f"create sequence r start 2 maxvalue 2; {DRAWN}"
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numbers, "BLOCK_NUMBERS", BLOCK)
+    monkeypatch.setattr(node_blocks, "BLOCK_NUMBERS", BLOCK)
 
 
 def explored(model: Numbered) -> Report[World]:

@@ -8,12 +8,12 @@ from typing import Final
 
 import pytest
 
-from leasehold.schema.elements import Index
-from leasehold.schema.job import Job, Phase
-from leasehold.schema.primary_key import key_tracks
-from leasehold.schema.states import State
-from leasehold.schema.steps import steps_of
-from leasehold.schema.tracks import UNCHANGED, Stage, Track
+from leasehold.catalog.elements import Index
+from leasehold.catalog.job import Job, Phase
+from leasehold.catalog.states import State
+from leasehold.schema_change.plan.primary_key import key_tracks
+from leasehold.schema_change.steps.element_paths import UNCHANGED, Stage, Track
+from leasehold.schema_change.steps.steps import steps_of
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from tests.models.explorer import Report, explore
 from tests.models.summary import AddLine, ModelLine

@@ -9,12 +9,12 @@ from typing import Final
 
 import pytest
 
-from leasehold.schema.elements import ForeignKey
-from leasehold.schema.names import references_of
-from leasehold.schema.primary_key import KeyChange, key_tracks, referring_tracks
-from leasehold.schema.states import State
-from leasehold.schema.steps import steps_of
-from leasehold.schema.tracks import GONE, UNCHANGED, Stage, Track
+from leasehold.catalog.elements import ForeignKey
+from leasehold.catalog.names import references_of
+from leasehold.catalog.states import State
+from leasehold.schema_change.plan.primary_key import KeyChange, key_tracks, referring_tracks
+from leasehold.schema_change.steps.element_paths import GONE, UNCHANGED, Stage, Track
+from leasehold.schema_change.steps.steps import steps_of
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from tests.models.explorer import Report, explore
 from tests.models.summary import AddLine, ModelLine

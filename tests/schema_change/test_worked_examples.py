@@ -7,7 +7,9 @@ from typing import cast
 
 import pytest
 
-from leasehold.adapters.memory_store import MemoryStore
+from leasehold.adapters.memory.store import MemoryStore
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.job import Phase
 from leasehold.model.errors import Refused, UnknownColumn
 from leasehold.model.ids import genid
 from leasehold.model.ports import Row as StoredRow
@@ -20,9 +22,7 @@ from leasehold.model.records import (
     OperationKind,
     RowChange,
 )
-from leasehold.replication.fill import slice_chunk
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.job import Phase
+from leasehold.replication.master.backfill import slice_chunk
 from leasehold.transaction.verify import Decided, RowRefused, verify
 from tests.schema_change.changes import A, B, C, Change, changed
 from tests.schema_change.chunks import fill

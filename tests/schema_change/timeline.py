@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Check, Column, Descriptor, Index
+from leasehold.catalog.elements import ForeignKey
+from leasehold.catalog.job import Job, Phase, Status
+from leasehold.catalog.states import State
 from leasehold.model.records import DescriptorWrite, JobWrite, MinVersion
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Check, Column, Descriptor, Index
-from leasehold.schema.elements import ForeignKey
-from leasehold.schema.job import Job, Phase, Status
-from leasehold.schema.job_moves import (
+from leasehold.schema_change.job.transitions import (
     can_turn_back,
     fenced,
     filled,
@@ -21,8 +22,7 @@ from leasehold.schema.job_moves import (
     validated,
     verified,
 )
-from leasehold.schema.plan import next_descriptor
-from leasehold.schema.states import State
+from leasehold.schema_change.plan.plan import next_descriptor
 from tests.schema_change.changes import Change
 from tests.schema_change.versions import Version, version_of
 from tests.schema_change.world import Row

@@ -16,8 +16,13 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Final, NamedTuple
 
-from leasehold.adapters.memory_contents import Contents
-from leasehold.adapters.memory_store import MemoryStore
+from leasehold.adapters.memory.contents import Contents
+from leasehold.adapters.memory.store import MemoryStore
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import ALL_ROWS, Moment
+from leasehold.catalog.job import Job, Phase
+from leasehold.catalog.states import State
 from leasehold.model.errors import Refused, StaleVersion, UnknownVersion
 from leasehold.model.records import (
     ChangeRequest,
@@ -29,20 +34,21 @@ from leasehold.model.records import (
     OperationKind,
     RowChange,
 )
-from leasehold.replication.fill import slice_chunk
-from leasehold.schema import job_moves as go
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.chunk_gate import accept_chunk
-from leasehold.schema.consistency import KeyValueData, violations
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import ALL_ROWS, Moment
-from leasehold.schema.job import Job, Phase
-from leasehold.schema.job_rules import RULES as JOB_RULES
-from leasehold.schema.job_rules import JobRules
-from leasehold.schema.plan import CreateTablePlan, JobPlan, moves, moving, next_descriptors
-from leasehold.schema.states import State
-from leasehold.schema.verification import as_if_public
-from leasehold.transaction.twins import key_in
+from leasehold.replication.master.backfill import slice_chunk
+from leasehold.rows.consistency import KeyValueData, violations
+from leasehold.schema_change.coordinator.verification import as_if_public
+from leasehold.schema_change.job import transitions as go
+from leasehold.schema_change.job.chunk_acceptance import accept_chunk
+from leasehold.schema_change.job.rules import RULES as JOB_RULES
+from leasehold.schema_change.job.rules import JobRules
+from leasehold.schema_change.plan.plan import (
+    CreateTablePlan,
+    JobPlan,
+    moves,
+    moving,
+    next_descriptors,
+)
+from leasehold.transaction.mirror_table import key_in
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from leasehold.transaction.verify import VerifyRules, verify
 from tests.schema_change.changes import planned

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Check, Column, Descriptor, Index
+from leasehold.catalog.elements import Derived, ForeignKey
+from leasehold.catalog.states import READABLE, State
 from leasehold.model.errors import Refused
 from leasehold.model.records import Key
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.consistency import KeyValueData, Violation, violations
-from leasehold.schema.descriptor import Check, Column, Descriptor, Index
-from leasehold.schema.elements import Derived, ForeignKey
-from leasehold.schema.missing import completed
-from leasehold.schema.states import READABLE, State
-from leasehold.schema.verification import as_if_public
+from leasehold.rows.consistency import KeyValueData, Violation, violations
+from leasehold.rows.filled_by_key import completed
+from leasehold.schema_change.coordinator.verification import as_if_public
 from tests.schema_change.rules import EVERY_RULE, Rules
 from tests.schema_change.versions import Version
 from tests.schema_change.world import Cell, Row

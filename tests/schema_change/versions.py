@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.states import READABLE, State
 from leasehold.model.records import DescriptorWrite
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.states import READABLE, State
 
 
 @dataclass(frozen=True, eq=False)

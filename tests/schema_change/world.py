@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any, Final, NamedTuple
 
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.ports import Row as StoredRow
 from leasehold.model.records import OperationKind
-from leasehold.schema.descriptor import Descriptor
 
 ID: Final = 1  # element id of the primary key
 GENID: Final = 1  # of every stored row

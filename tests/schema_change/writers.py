@@ -10,6 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any, Final, NamedTuple
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.states import READABLE
 from leasehold.model.errors import (
     CheckViolation,
     DivisionByZero,
@@ -25,11 +28,8 @@ from leasehold.model.records import (
     Operation,
     OperationKind,
 )
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.entries import entries_kept
-from leasehold.schema.key_values import EntryChange, key_values
-from leasehold.schema.states import READABLE
+from leasehold.rows.index_entries import entries_kept
+from leasehold.rows.key_values import EntryChange, key_values
 from leasehold.transaction.verify import VerifyRules, verify
 from tests.schema_change.changes import Domain
 from tests.schema_change.rules import EVERY_RULE, Rules

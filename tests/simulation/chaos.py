@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from leasehold.adapters.memory_hops import Hops
-from leasehold.adapters.memory_pipeline import PipelineHops
+from leasehold.in_process.network import Hops
+from leasehold.in_process.pipeline import PipelineHops
 
 if TYPE_CHECKING:
     from tests.simulation.simulation import Simulation

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgpack
 
-from leasehold.adapters.memory import Message
-from leasehold.adapters.request_bytes import MESSAGE_PACK
+from leasehold.adapters.codec.request_bytes import MESSAGE_PACK
+from leasehold.in_process.bus import Message
 from leasehold.model.records import Outcome, Result
 from tests.simulation.harm import demand
 

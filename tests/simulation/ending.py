@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgpack
 
-from leasehold.adapters.codec import MessagePackCodec, restore_row_key
-from leasehold.adapters.memory import Message
-from leasehold.adapters.memory_check import check_contents
-from leasehold.adapters.memory_store import MemoryStore
+from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key
+from leasehold.adapters.memory.check import check_contents
+from leasehold.adapters.memory.store import MemoryStore
+from leasehold.in_process.bus import Message
 from leasehold.model.records import Key, RowImage, RowsTruncated, VersionEvent
-from leasehold.schema.missing import completed
+from leasehold.rows.filled_by_key import completed
 from tests.simulation.harm import demand
 from tests.simulation.menu import demand_ended_well
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from leasehold.adapters.memory_node import MemoryNode
-from leasehold.replication.batch import Batch
+from leasehold.in_process.node import MemoryNode
 from leasehold.replication.effects import Event
+from leasehold.replication.master.batch import Batch
 from tests.simulation.simulation import MS
 from tests.simulation.stage import Stage
 

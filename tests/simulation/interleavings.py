@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from leasehold.catalog.elements import MISSING_BYTES_MAX
+from leasehold.catalog.job import Phase, Status
 from leasehold.model.records import Chunk, ChunksEnd, Findings
 from leasehold.replication.effects import Stop
-from leasehold.replication.master import MasterSettings
+from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
+from leasehold.replication.master.master import MasterSettings
 from leasehold.replication.outcomes import OutcomeSettings
-from leasehold.replication.own_appends import OwnAppendsSettings
 from leasehold.replication.rules import ReplicationRules
-from leasehold.schema.elements import MISSING_BYTES_MAX
-from leasehold.schema.job import Phase, Status
 from tests.simulation.hard_messages import BUSY_MS, hard, takes_long, writes
 from tests.simulation.harm import demand
 from tests.simulation.simulation import MS

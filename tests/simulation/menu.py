@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.elements import Constraint, Index
+from leasehold.catalog.job import Job, Status
+from leasehold.catalog.states import State
 from leasehold.model.errors import UnknownTable
 from leasehold.model.records import Outcome
-from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.elements import Constraint, Index
-from leasehold.schema.job import Job, Status
-from leasehold.schema.states import State
 from tests.simulation.harm import demand
 from tests.simulation.workloads import SchemaChanger
 

@@ -10,10 +10,12 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.memory import Message
-from leasehold.adapters.memory_check import check_contents
-from leasehold.adapters.memory_store import MemoryStore
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.memory.check import check_contents
+from leasehold.adapters.memory.store import MemoryStore
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.job import Job, job_from_wire
+from leasehold.in_process.bus import Message
 from leasehold.model.errors import LogStopped, Refused
 from leasehold.model.records import (
     Barrier,
@@ -27,16 +29,14 @@ from leasehold.model.records import (
     MinVersion,
     Outcome,
 )
-from leasehold.replication.apply import apply_record
-from leasehold.replication.history import HistorySettings
-from leasehold.replication.log import Verdict, admit
+from leasehold.replication.log.admission import Verdict, admit
+from leasehold.replication.log.apply import apply_record
+from leasehold.replication.log.retention import HistorySettings
 from leasehold.replication.outcomes import (
     OutcomeSettings,
     outcome_of_commit,
     outcome_of_refusal,
 )
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.job import Job, job_from_wire
 from tests.simulation.harm import Harm, demand
 
 CODEC: Final = MessagePackCodec()

@@ -8,31 +8,31 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.memory import Message, Scheduler
-from leasehold.adapters.memory_cluster import ClusterShape, MemoryCluster, MemoryStores
-from leasehold.adapters.memory_node import MemoryNode
-from leasehold.adapters.memory_snapshot import MemorySnapshot
-from leasehold.adapters.memory_store import MemoryStore
-from leasehold.adapters.memory_subscriber import MemorySubscriber
-from leasehold.lease.agent_session import HolderLimits
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.memory.snapshot import MemorySnapshot
+from leasehold.adapters.memory.store import MemoryStore
+from leasehold.in_process.bus import Message, Scheduler
+from leasehold.in_process.cluster import ClusterShape, MemoryCluster, MemoryStores
+from leasehold.in_process.node import MemoryNode
+from leasehold.in_process.subscriber import MemorySubscriber
+from leasehold.lease.agent.session import HolderLimits
 from leasehold.lease.rules import EVERY_RULE
 from leasehold.lease.rules import Rules as LeaseRules
 from leasehold.model.errors import UnknownTable
 from leasehold.model.records import ResultBatch
-from leasehold.replication.batch import BatchSettings
 from leasehold.replication.effects import Became, Stop
-from leasehold.replication.fast_log import FastLogSettings
-from leasehold.replication.fast_requests import FastRequestSettings
-from leasehold.replication.fill_pace import FillSettings
-from leasehold.replication.history import HistorySettings
-from leasehold.replication.master import MasterSettings
-from leasehold.replication.own_appends import OwnAppendsSettings
+from leasehold.replication.fast_path.log import FastLogSettings
+from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
+from leasehold.replication.fast_path.requests import FastRequestSettings
+from leasehold.replication.log.retention import HistorySettings
+from leasehold.replication.master.backfill_pacing import FillSettings
+from leasehold.replication.master.batch import BatchSettings
+from leasehold.replication.master.master import MasterSettings
+from leasehold.replication.master.schema_changes import SchemaSettings
 from leasehold.replication.rules import RULES, ReplicationRules
-from leasehold.replication.schema_changes import SchemaSettings
-from leasehold.schema.coordinator import CoordinatorSettings
-from leasehold.schema.ledger_side import LedgerSideSettings
-from leasehold.schema.verification_walk import WalkSettings
+from leasehold.schema_change.coordinator.coordinator import CoordinatorSettings
+from leasehold.schema_change.coordinator.ledger import LedgerSideSettings
+from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
 from tests.simulation.chaos import Chaos, ChaosHops, ChaosPipelineHops, Weather
 from tests.simulation.ending import demand_end
 from tests.simulation.harm import Harm, demand

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from leasehold.adapters.memory_hops import Hops
-from leasehold.adapters.memory_node import MemoryNode
+from leasehold.in_process.network import Hops
+from leasehold.in_process.node import MemoryNode
 from leasehold.lease.rules import EVERY_RULE
 from leasehold.lease.rules import Rules as LeaseRules
 from leasehold.model.records import Outcome

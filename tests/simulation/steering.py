@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.job import Job, Phase, Status
 from leasehold.model.errors import OutOfRange, UnknownJob, WrongJobState
 from leasehold.model.records import Outcome
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.job import Job, Phase, Status
 from tests.simulation.harm import demand
 from tests.simulation.menu import Menu
 from tests.simulation.reference import JobMove

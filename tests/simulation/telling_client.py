@@ -1,5 +1,5 @@
 """A client that tells its requests to the master and is told their answers, while that works: as
-`adapters/request_roads.py` does it."""
+`client/request_transport.py` does it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from leasehold.adapters.memory import Message
-from leasehold.adapters.memory_node import TERM_HEADER
-from leasehold.adapters.request_bytes import MESSAGE_PACK
+from leasehold.adapters.codec.request_bytes import MESSAGE_PACK
+from leasehold.in_process.bus import Message
+from leasehold.in_process.node import TERM_HEADER
 from leasehold.model.records import Result, ResultBatch
 from leasehold.replication.effects import RequestsHeard
-from leasehold.replication.fast_log import NOBODY, Term
-from leasehold.replication.fast_requests import (
+from leasehold.replication.fast_path.log import NOBODY, Term
+from leasehold.replication.fast_path.requests import (
     NOT_TOLD,
     Asking,
     FastRequestSettings,

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.memory_node import MemoryNode
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.catalog.job import Status
+from leasehold.in_process.node import MemoryNode
 from leasehold.model.records import DeadLetter, Decisions
-from leasehold.replication.attempts import LOST_MAX
-from leasehold.replication.batch import Batch
-from leasehold.replication.waiting import WaitingRequests
-from leasehold.schema.job import Status
+from leasehold.replication.master.attempts import LOST_MAX
+from leasehold.replication.master.batch import Batch
+from leasehold.replication.master.request_queue import WaitingRequests
 from tests.simulation.hard_messages import BUSY_MS, ends_it, hard, takes_long, writes
 from tests.simulation.simulation import MS
 from tests.simulation.stage import Stage

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.adapters.clock import unix_us
-from leasehold.client.cluster_report import report
-from leasehold.client.cluster_view import ClusterView, LedgerSeen, fold
+from leasehold.adapters.os.clock import unix_us
+from leasehold.admin.report import report
+from leasehold.admin.view import ClusterView, LedgerSeen, fold
+from leasehold.lease.agent.held_leases import HeldLease, HeldLeases, Use
 from leasehold.lease.commands import Holders, Snapshot
-from leasehold.lease.held_leases import HeldLease, HeldLeases, Use
 from leasehold.lease.replies import HolderList, SnapshotReport
 from leasehold.model.records import HoldingReport, JobEvent
 from tests.simulation.stage import Stage

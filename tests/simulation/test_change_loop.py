@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from leasehold.schema.verification_walk import WalkSettings
+from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
 from tests.models.summary import Tell
 from tests.simulation.change_loop import (
     ChangeLoop,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leasehold.adapters.memory_store import MemoryStore
+from leasehold.adapters.memory.store import MemoryStore
+from leasehold.catalog.catalog import Catalog
 from leasehold.model.ids import is_sequence_id
-from leasehold.replication.history import FORGET_EVERY_MS, HistorySettings
-from leasehold.schema.catalog import Catalog
+from leasehold.replication.log.retention import FORGET_EVERY_MS, HistorySettings
 from tests.simulation.simulation import SHAPE
 from tests.simulation.stage import Stage
 

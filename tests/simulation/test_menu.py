@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from leasehold.schema.job import Status
+from leasehold.catalog.job import Status
 from tests.simulation.menu import Menu
 from tests.simulation.simulation import Plan
 from tests.simulation.test_seeds import run

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.client.repairs import proof_of
-from leasehold.client.sliced_check import SlicedCheck
+from leasehold.admin.repairs import proof_of
+from leasehold.admin.sliced_check import SlicedCheck
 from leasehold.model.records import Barrier, CheckReport, CheckSlice
 from tests.simulation.stage import Stage
 

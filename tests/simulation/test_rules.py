@@ -3,7 +3,7 @@ and does it with the rule off.
 
 Two rules that stand in for each other are turned off together, and each alone does no harm. The
 lease's rules have their stories in `tests/unit/lease/test_rules.py`, a job's in
-`tests/unit/schema/test_coordinator.py`, the log's also in `tests/models`.
+`tests/unit/schema_change/test_coordinator.py`, the log's also in `tests/models`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import pytest
 
 from leasehold.replication.coherency import CoherencyRules
 from leasehold.replication.election import ElectionRules
-from leasehold.replication.log import LogRules
+from leasehold.replication.fast_path.own_appends import OwnAppendsRules
+from leasehold.replication.log.admission import LogRules
 from leasehold.replication.outcomes import OutcomeSettings
-from leasehold.replication.own_appends import OwnAppendsRules
 from leasehold.replication.rules import RULES, ReplicationRules
-from leasehold.schema.job_rules import JobRules
+from leasehold.schema_change.job.rules import JobRules
 from leasehold.transaction.verify import VerifyRules
 from tests.models.summary import AddLine, ModelLine
 from tests.models.switches import switches_off

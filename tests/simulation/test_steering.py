@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
-from leasehold.schema import job_control, job_moves
-from leasehold.schema.job import Job, Status
+from leasehold.catalog.job import Job, Status
+from leasehold.schema_change.job import control, transitions
 from tests.simulation.harm import Harm
 from tests.simulation.simulation import Plan
 from tests.simulation.steering import OK, WRONG, Steering
@@ -46,24 +46,24 @@ def never_postponed(patch: pytest.MonkeyPatch) -> None:
 
 
 def settings_are_lost(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(job_control, "_set", lambda job, settings: replace(job, settings={**settings}))
+    patch.setattr(control, "_set", lambda job, settings: replace(job, settings={**settings}))
 
 
 def resumed_by_any_word(patch: pytest.MonkeyPatch) -> None:
     resumed = lambda job, settings: replace(  # noqa: E731
         job, status=Status.RUNNING, settings={**job.settings, **settings}
     )
-    patch.setattr(job_control, "_set", resumed)
+    patch.setattr(control, "_set", resumed)
 
 
 def half_the_way_back(patch: pytest.MonkeyPatch) -> None:
-    whole = job_moves.turned_back
+    whole = transitions.turned_back
 
     def half(job: Job, now_us: int) -> Job:
         turned = whole(job, now_us)
         return turned if turned.status.ended else replace(turned, steps=turned.steps[:-1])
 
-    patch.setattr(job_control, "turned_back", half)
+    patch.setattr(control, "turned_back", half)
 
 
 @pytest.mark.parametrize(

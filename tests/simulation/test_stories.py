@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.adapters.memory_node import MemoryNode
+from leasehold.catalog.job import Phase, Status
+from leasehold.in_process.node import MemoryNode
 from leasehold.model.records import Barrier, Decisions
 from leasehold.replication.effects import Stop, Warn
-from leasehold.schema.job import Phase, Status
 from tests.simulation.harm import Harm, demand
 from tests.simulation.interleavings import arrive, validating
 from tests.simulation.simulation import MS

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.adapters.codec import MessagePackCodec, restore_row_key
-from leasehold.adapters.published import restore_image
+from leasehold.adapters.codec.published import restore_image
+from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key
+from leasehold.catalog.job import Status
 from leasehold.model.records import JobEvent, Outcome, RowImage, RowLeftOut
 from leasehold.model.topics import PUBLISHED_BYTES_MAX
-from leasehold.replication import batch
-from leasehold.schema.job import Status
+from leasehold.replication.master import batch
 from tests.simulation.stage import Stage
 
 CODEC = MessagePackCodec()

@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from leasehold.adapters.memory_snapshot import MemorySnapshot
-from leasehold.adapters.memory_store import MemoryStore
+from leasehold.adapters.memory.snapshot import MemorySnapshot
+from leasehold.adapters.memory.store import MemoryStore
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.records import ANY_GENID, Outcome
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.script import jobs_in
+from leasehold.schema_change.plan.script import jobs_in
 from tests.simulation.client import Client
 from tests.simulation.harm import demand
 from tests.simulation.telling_client import TellingClient
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 MS = 1_000_000
 AT_COMMIT = "at commit"
-"""As a SQL session asks for an update that the master is to compute (`transaction/at_commit.py`).
-"""
+"""As a SQL session asks for an update that the master is to compute
+(`transaction/commit_time_updates.py`). """
 
 
 def computed(column: str, change: int) -> dict[str, Any]:

@@ -6,20 +6,20 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from leasehold.admin.repairs import Proof, proof_of
+from leasehold.admin.report import check_report
+from leasehold.admin.sliced_check import SlicedCheck
+from leasehold.admin.view import ClusterView
+from leasehold.admin.watch import ClusterWatch
 from leasehold.cli.command import Subparsers, add, positive_seconds
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.looking import looking, now_us
 from leasehold.cli.output import Output, span
-from leasehold.client.barrier import append_barrier
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_report import check_report
-from leasehold.client.cluster_view import ClusterView
-from leasehold.client.cluster_watch import ClusterWatch
-from leasehold.client.repairs import Proof, proof_of
-from leasehold.client.sliced_check import SlicedCheck
 from leasehold.model.errors import UnknownTable
 from leasehold.model.ids import SEQUENCES_FROM, is_sequence_id
 from leasehold.model.records import CheckReport, CheckSlice
+from leasehold.replica.barrier import append_barrier
+from leasehold.settings.client import ClientSettings
 
 EVERY_TABLE: Final = -1
 FINDINGS_SHOWN_MAX: Final = 20

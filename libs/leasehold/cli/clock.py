@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
+from leasehold.admin.report import report
 from leasehold.cli.command import Subparsers, add, finish
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.looking import looking, now_us
 from leasehold.cli.output import Output, clock_time, span
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_report import report
 from leasehold.model.records import ChangeRequest, OnConflict
+from leasehold.settings.client import ClientSettings
 
 RESULT_TIMEOUT_S: Final = 30.0
 AHEAD_SAID_MS: Final = 60_000

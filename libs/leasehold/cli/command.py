@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from leasehold.cli.output import Output
-from leasehold.client.client_settings import ClientSettings
+from leasehold.settings.client import ClientSettings
 
 Subparsers: TypeAlias = Any  # argparse has no public name for what add_subparsers() gives
 

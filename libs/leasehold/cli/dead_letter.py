@@ -10,17 +10,17 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from leasehold.adapters.json_form import json_text, parse_json
+from leasehold.adapters.codec.json_text import json_text, parse_json
+from leasehold.admin.dead_letters import DeadLetters, readable_request
 from leasehold.cli.command import Subparsers, add, finish
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output, clock_time
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.dead_letters import DeadLetters, readable_request
 from leasehold.model.errors import ConfigurationError, LeaseholdError
 from leasehold.model.ids import format_request_id
 from leasehold.model.records import DeadLetter
 from leasehold.replication.effects import NOWHERE
+from leasehold.settings.client import ClientSettings
 
 LISTED_MAX: Final = 50
 RESULT_TIMEOUT_S: Final = 30.0

@@ -11,15 +11,15 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from leasehold.adapters.json_form import json_text, parse_json
+from leasehold.adapters.codec.json_text import json_text, parse_json
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output, refusal_words
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.dev import Answer, DevDatabase
-from leasehold.client.version_diff import column_words, element_name, index_words
+from leasehold.dev.database import Answer, DevDatabase
+from leasehold.events.version_diff import column_words, element_name, index_words
 from leasehold.model.errors import ConfigurationError, LeaseholdError, OutcomeUnknown
-from leasehold.schema.script import answers_in, jobs_in
+from leasehold.schema_change.plan.script import answers_in, jobs_in
+from leasehold.settings.client import ClientSettings
 
 _KEPT: Final = "surrogateescape"
 """Bytes that are no UTF-8 come through, so that their line is told and the next one is read."""

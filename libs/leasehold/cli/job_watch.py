@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from leasehold.admin.report import report
+from leasehold.admin.watch import ClusterWatch
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.looking import now_us
 from leasehold.cli.output import Output, span
 from leasehold.cli.terminal_text import escape_control
-from leasehold.client.cluster_report import report
-from leasehold.client.cluster_watch import ClusterWatch
 
 EVERY_S: Final = 0.5
 ENDED: Final = ("succeeded", "failed", "cancelled")

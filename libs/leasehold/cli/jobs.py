@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from leasehold.admin.report import report
 from leasehold.cli.command import Subparsers, add, finish, seconds
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import ENDED, left_words, rows_words, watch_jobs
 from leasehold.cli.looking import looking, now_us
 from leasehold.cli.output import Output, clock_time, span
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_report import report
 from leasehold.model.records import ChangeRequest, JobControl
-from leasehold.schema.job_control import refuse_unaskable
+from leasehold.schema_change.job.control import refuse_unaskable
+from leasehold.settings.client import ClientSettings
 
 RESULT_TIMEOUT_S = 30.0
 

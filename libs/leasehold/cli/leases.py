@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 
+from leasehold.admin.blocker_report import holding_words
+from leasehold.admin.report import report
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.looking import looking, now_us
 from leasehold.cli.output import Output, span
-from leasehold.client.blocker_report import holding_words
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_report import report
 from leasehold.model.errors import LedgerUnavailable
+from leasehold.settings.client import ClientSettings
 
 
 def register(subparsers: Subparsers) -> None:

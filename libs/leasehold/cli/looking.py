@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from leasehold.adapters.clock import boottime_ns, unix_us
+from leasehold.adapters.os.clock import boottime_ns, unix_us
+from leasehold.admin.view import ClusterView
+from leasehold.admin.watch import ClusterWatch
 from leasehold.cli.output import Output
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_view import ClusterView
-from leasehold.client.cluster_watch import ClusterWatch
 from leasehold.model.errors import BusUnavailable
+from leasehold.settings.client import ClientSettings
 
 FIRST_LOOK_S: Final = 15.0
 WHOLE_LOOK_S: Final = 120.0

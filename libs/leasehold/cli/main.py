@@ -9,12 +9,12 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from leasehold.adapters.compiled import version_line
+from leasehold.adapters.os.compiled import version_line
 from leasehold.cli.command import SUMMARIES
 from leasehold.cli.exit_code import ExitCode, exit_code_of
 from leasehold.cli.output import Output
-from leasehold.client.client_settings import ClientSettings
 from leasehold.model.errors import BusUnavailable, LeaseholdError, LedgerUnavailable
+from leasehold.settings.client import ClientSettings
 
 EPILOG = """\
 exit codes: 0 ok · 1 the thing asked about is not right · 2 wrong usage or settings ·

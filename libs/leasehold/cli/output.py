@@ -18,7 +18,7 @@ from rich.progress import Progress, ProgressColumn
 from rich.table import Table
 from rich.text import Text
 
-from leasehold.adapters.json_form import json_text
+from leasehold.adapters.codec.json_text import json_text
 from leasehold.cli.terminal_text import (
     escape_control,
     escape_control_in_json,

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgpack
 
-from leasehold.adapters.json_form import parse_json
+from leasehold.adapters.codec.json_text import parse_json
 
 LINE_BYTES_MAX: Final = 8 * 1024 * 1024
 _THE_REST: Final = "; nothing behind it was read"

@@ -13,17 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from leasehold.adapters.setting import from_environment
-from leasehold.adapters.sql_address import SqlAddress
-from leasehold.adapters.sql_connection import PasswordWanted, SqlConnection
+from leasehold.adapters.postgres.client import PasswordWanted, SqlConnection
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output
 from leasehold.cli.sql_rows import FORMATS, Rows, rows_as
 from leasehold.cli.sql_script import Statement, error_words, split, whole
-from leasehold.client.client_settings import ClientSettings
 from leasehold.model.errors import ConfigurationError
-from leasehold.pgwire.server_said import Columns, Complete, Copied, Row, Told
+from leasehold.pgwire.messages.client_replies import Columns, Complete, Copied, Row, Told
+from leasehold.settings.client import ClientSettings
+from leasehold.settings.setting import from_environment
+from leasehold.settings.sql_address import SqlAddress
 
 COPIED_BYTES: Final = 1 << 16
 CODES: Final = {"08007": ExitCode.UNKNOWN, "58030": ExitCode.UNREACHABLE}

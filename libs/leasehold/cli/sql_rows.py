@@ -15,8 +15,8 @@ from leasehold.cli.terminal_text import (
     escape_control_in_json,
     escape_control_in_lines,
 )
-from leasehold.pgwire.replies import Field
-from leasehold.pgwire.wire_types import NUMBERS
+from leasehold.pgwire.messages.backend import Field
+from leasehold.values.oids import NUMBERS
 
 _OIDS: Final = {numbers.oid: name for name, numbers in NUMBERS.items()}
 _NUMBERS: Final = frozenset({"smallint", "integer", "bigint", "double precision", "numeric", "oid"})

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from leasehold.admin.report import report
+from leasehold.admin.view import SILENT_AFTER_US
 from leasehold.cli.clock import clock_troubles
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import ENDED
 from leasehold.cli.looking import looking, now_us
 from leasehold.cli.output import STYLES, Output, clock_time, span
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_report import report
-from leasehold.client.cluster_view import SILENT_AFTER_US
+from leasehold.settings.client import ClientSettings
 
 NEWS_FOR_US = 3_600_000_000
 """So long a failed job is trouble, unless it is settled: who looks at all looks hourly."""

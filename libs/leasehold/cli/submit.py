@@ -11,16 +11,16 @@ from typing import Any, BinaryIO, Final
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.os.clock import boottime_ns
 from leasehold.cli.command import Subparsers, add, positive_seconds
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output, refusal_words, span
 from leasehold.cli.request_file import FileRequest, looks_like_json, read_requests
 from leasehold.client.change_producer import ChangeProducer, Statistics
-from leasehold.client.client_settings import ClientSettings
 from leasehold.client.pending import Pending, Standing
 from leasehold.model.errors import ConfigurationError, Refused
 from leasehold.model.ids import format_request_id
+from leasehold.settings.client import ClientSettings
 
 TROUBLES_SHOWN_MAX: Final = 10
 TIDY_EVERY: Final = 1_000

@@ -11,14 +11,19 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from leasehold.adapters.clock import random_bytes
-from leasehold.adapters.pgwire_settings import users
+from leasehold.adapters.os.clock import random_bytes
 from leasehold.cli.command import Subparsers, add, finish
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output
-from leasehold.client.client_settings import ClientSettings
 from leasehold.model.errors import ConfigurationError
-from leasehold.pgwire.scram import ITERATIONS, SALT_BYTES, Verifier, verifier_of_password
+from leasehold.pgwire.auth.scram_server import (
+    ITERATIONS,
+    SALT_BYTES,
+    Verifier,
+    verifier_of_password,
+)
+from leasehold.settings.client import ClientSettings
+from leasehold.settings.sql_port import users
 
 VARIABLE: Final = "LEASEHOLD_SQL_USERS_FILE"
 PASSWORD_BYTES_MAX: Final = 1_024

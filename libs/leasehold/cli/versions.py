@@ -13,22 +13,22 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from leasehold.adapters.kafka_version_history import read_history
+from leasehold.adapters.kafka.version_history import read_history
+from leasehold.admin.report import event_report, table_report
+from leasehold.admin.version_history import TableHistory, event_at, history_of
+from leasehold.admin.view import ClusterView, TableView, VersionChange
+from leasehold.admin.watch import ClusterWatch
+from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.looking import looking
 from leasehold.cli.output import Output, clock_time
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_report import event_report, table_report
-from leasehold.client.cluster_view import ClusterView, TableView, VersionChange
-from leasehold.client.cluster_watch import ClusterWatch
-from leasehold.client.public_schema import public_diff
-from leasehold.client.public_schema_avro import avro_schema
-from leasehold.client.public_schema_json import json_schema
-from leasehold.client.version_history import TableHistory, event_at, history_of
+from leasehold.events.avro_schema import avro_schema
+from leasehold.events.json_schema import json_schema
+from leasehold.events.public_schema import public_diff
 from leasehold.model.errors import UnknownTable
 from leasehold.model.records import VersionEvent
-from leasehold.schema.descriptor import Descriptor, from_wire
+from leasehold.settings.client import ClientSettings
 
 FOLLOW_EVERY_S = 1.0
 USAGE: Final = (

@@ -1,6 +1,7 @@
 """Agent: the part of a service that holds descriptor leases and learns of versions (D1-D8).
 
-One background thread steps the pure holder (`lease/holder.py`): it alone talks to the ledger, one
+One background thread steps the pure holder (`lease/agent/holder.py`): it alone talks to the
+ledger, one
 command at a time. A second thread reads version events. Users take and give back leases from any
 thread without lock or network::
 
@@ -20,13 +21,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, Protocol
 
-from leasehold.adapters.clock import boottime_ns, random_bytes, unix_us
-from leasehold.client.client_settings import ClientSettings
-from leasehold.lease.agent_session import HolderLimits
-from leasehold.lease.commands import SESSION_ID_MAX, Command, Newest
-from leasehold.lease.held_leases import HeldLease, Use
-from leasehold.lease.holder import Holder
-from leasehold.lease.holder_events import (
+from leasehold.adapters.os.clock import boottime_ns, random_bytes, unix_us
+from leasehold.catalog.descriptor import Descriptor, from_wire, names_in_wire
+from leasehold.lease.agent.events import (
     Acknowledge,
     Answered,
     Drain,
@@ -41,13 +38,17 @@ from leasehold.lease.holder_events import (
     Wake,
     Want,
 )
-from leasehold.lease.old_leases import OldLeases
+from leasehold.lease.agent.held_leases import HeldLease, Use
+from leasehold.lease.agent.holder import Holder
+from leasehold.lease.agent.old_version_report import OldLeases
+from leasehold.lease.agent.session import HolderLimits
+from leasehold.lease.commands import SESSION_ID_MAX, Command, Newest
 from leasehold.lease.replies import LedgerRefused, NewestVersions, RefusalReason, Reply
 from leasehold.model.closing import Closing
 from leasehold.model.errors import LeaseholdError, LedgerUnavailable, NotCoherent, UnknownTable
 from leasehold.model.ports import Now
 from leasehold.model.records import HoldingReport, LeaseAck, VersionEvent
-from leasehold.schema.descriptor import Descriptor, from_wire, names_in_wire
+from leasehold.settings.client import ClientSettings
 
 LEASE_TIMEOUT_S: Final = 10.0
 VERSIONS_KEPT_MAX: Final = 4
@@ -66,7 +67,8 @@ class Ledger(Protocol):
 
 
 class VersionRoad(Protocol):
-    """Version events in and acknowledgements out; `adapters/kafka_version_road.py` in practice."""
+    """Version events in and acknowledgements out; `adapters/kafka/version_stream.py` in
+    practice."""
 
     def events(self, timeout_s: float) -> list[VersionEvent]:
         """What has been published since the last call; first of all every table's newest."""
@@ -453,13 +455,13 @@ def _limits(settings: ClientSettings) -> HolderLimits:
 
 
 def _redis_ledger(settings: ClientSettings) -> Ledger:
-    from leasehold.adapters.redis_ledger import RedisLedger
+    from leasehold.adapters.redis.ledger import RedisLedger
 
     return RedisLedger(settings.redis, settings.cluster.database)
 
 
 def _kafka_road(settings: ClientSettings) -> VersionRoad:
-    from leasehold.adapters.kafka_version_road import KafkaVersionRoad
+    from leasehold.adapters.kafka.version_stream import KafkaVersionRoad
 
     topics = settings.topics
     return KafkaVersionRoad(

@@ -12,15 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, Self
 
-from leasehold.adapters.clock import boottime_ns, new_request_id, random_bytes
-from leasehold.client.client_settings import ClientSettings
+from leasehold.adapters.os.clock import boottime_ns, new_request_id, random_bytes
 from leasehold.client.pending import Pending, Standing, standing_of
 from leasehold.client.request_form import form
 from leasehold.client.request_group import RequestGroup
 from leasehold.model.errors import BusUnavailable, LeaseholdError
 from leasehold.model.records import ChangeRequest, OnConflict, Result
 from leasehold.model.topics import RESULT_PARTITIONS
-from leasehold.replication.fast_requests import FastRequestSettings
+from leasehold.replication.fast_path.requests import FastRequestSettings
+from leasehold.settings.client import ClientSettings
 
 POLL_S: Final = 0.1
 UNKNOWN_SWEEP_NS: Final = 1_000_000_000
@@ -28,7 +28,7 @@ SUBMIT_TIMEOUT_S: Final = 60.0
 
 
 class RequestRoad(Protocol):
-    """Requests out, results in; `adapters/request_roads.py` in practice."""
+    """Requests out, results in; `client/request_transport.py` in practice."""
 
     def send(self, key: bytes, content_type: str, body: bytes) -> None:
         """Queue one request. `failures` tells when the broker did not take it."""
@@ -307,9 +307,9 @@ class ChangeProducer:
 
 def _roads(settings: ClientSettings, partition: int) -> RequestRoad:
     # Imported late: librdkafka is loaded only by those who send.
-    from leasehold.adapters.kafka_request_road import KafkaRequestRoad
-    from leasehold.adapters.redis_requests import ASKER_BYTES
-    from leasehold.adapters.request_roads import RequestRoads
+    from leasehold.adapters.kafka.request_transport import KafkaRequestRoad
+    from leasehold.adapters.redis.requests import ASKER_BYTES
+    from leasehold.client.request_transport import RequestRoads
 
     topics = settings.topics
     kafka = KafkaRequestRoad(settings.kafka, topics.requests.name, topics.results.name, partition)

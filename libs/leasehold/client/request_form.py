@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from leasehold.adapters.request_bytes import pack_fields
-from leasehold.adapters.request_encoding import encode_request
+from leasehold.adapters.codec.request_bytes import pack_fields
+from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.model.ids import parse_request_id, request_time_ms
 from leasehold.model.records import ChangeRequest, OnConflict
 

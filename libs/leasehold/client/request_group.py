@@ -17,7 +17,7 @@ from collections.abc import Callable
 from threading import Condition, Lock, Thread
 from typing import Final
 
-from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.os.clock import boottime_ns
 from leasehold.client.pending import Pending
 
 UNDER_WAY_S: Final = 0.1

@@ -12,18 +12,18 @@ from collections.abc import Iterator, Sequence
 from threading import Event
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.os.clock import boottime_ns
+from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.states import READABLE
 from leasehold.client.agent import Agent
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.public_schema_avro import avro_schema
-from leasehold.client.public_schema_json import json_schema
-from leasehold.client.row_decode import RowEvent, RowRecord, TruncationEvent, decode_row
-from leasehold.client.version_diff import ElementChange, diff
+from leasehold.events.avro_schema import avro_schema
+from leasehold.events.json_schema import json_schema
+from leasehold.events.rows import RowEvent, RowRecord, TruncationEvent, decode_row
+from leasehold.events.version_diff import ElementChange, diff
 from leasehold.model.closing import Closing
 from leasehold.model.errors import NotCoherent
 from leasehold.model.records import RowsTruncated, VersionEvent
-from leasehold.schema.descriptor import Descriptor, from_wire
-from leasehold.schema.states import READABLE
+from leasehold.settings.client import ClientSettings
 
 POLL_S: Final = 0.2
 LEASE_WAIT_S: Final = 0.2
@@ -33,7 +33,7 @@ NEWS_MAX: Final = 10_000
 
 
 class RowRoad(Protocol):
-    """Row images in; `adapters/kafka_row_road.py` in practice."""
+    """Row images in; `adapters/kafka/row_stream.py` in practice."""
 
     def follow(self, table_id: int) -> None:
         """Read this table's rows from the topic's beginning on."""
@@ -214,6 +214,6 @@ class Subscriber(Closing):
 
 
 def _kafka_road(settings: ClientSettings) -> RowRoad:
-    from leasehold.adapters.kafka_row_road import KafkaRowRoad
+    from leasehold.adapters.kafka.row_stream import KafkaRowRoad
 
     return KafkaRowRoad(settings.kafka, settings.topics)

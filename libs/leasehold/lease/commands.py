@@ -2,7 +2,7 @@
 
 Every command may be sent again by whoever is left without an answer: the second time it finds
 its work done, or is refused with a reason that says what to do. The pure ledger (``ledger.py``)
-and Redis (``adapters/redis_ledger.lua``) give the same reply (``replies.py``) to the same command.
+and Redis (``adapters/redis/ledger.lua``) give the same reply (``replies.py``) to the same command.
 """
 
 from typing import NamedTuple, TypeAlias

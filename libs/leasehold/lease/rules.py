@@ -1,7 +1,7 @@
 """The lease rules as switches, so that a model can turn one off and see the harm.
 
 Services always run with every rule on; only tests and models construct anything else. Redis's
-side (``adapters/redis_ledger.lua``) has no switches at all.
+side (``adapters/redis/ledger.lua``) has no switches at all.
 """
 
 from dataclasses import dataclass

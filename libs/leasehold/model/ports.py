@@ -1,7 +1,7 @@
 """The boundary of the pure core: what it asks of stores, clocks and codecs, as Protocols.
 
-One implementation touches the world (`adapters/sqlite_store.py`, `adapters/codec.py`), another
-runs in memory for models; both must pass the same conformance tests.
+One implementation touches the world (`adapters/sqlite/store.py`, `adapters/codec/records.py`),
+another runs in memory for models; both must pass the same conformance tests.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RowSource(Protocol):
 
 
 class Schema(Protocol):
-    """What a store needs of a descriptor; `leasehold.schema.descriptor.Descriptor` in practice."""
+    """What a store needs of a descriptor; `leasehold.catalog.descriptor.Descriptor` in practice."""
 
     @property
     def table_id(self) -> int: ...

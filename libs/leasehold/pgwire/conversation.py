@@ -15,11 +15,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported, LeaseholdError, SyntaxInvalid
-from leasehold.pgwire import replies
-from leasehold.pgwire.copy_rows import CopyRows
-from leasehold.pgwire.error_fields import error_fields, notice_fields
-from leasehold.pgwire.framing import Framing
-from leasehold.pgwire.frontend import (
+from leasehold.pgwire.copy.input import CopyRows
+from leasehold.pgwire.limits import Limits
+from leasehold.pgwire.messages import backend
+from leasehold.pgwire.messages.error_fields import error_fields, notice_fields
+from leasehold.pgwire.messages.framing import Framing
+from leasehold.pgwire.messages.frontend import (
     READERS,
     Bind,
     Close,
@@ -31,7 +32,6 @@ from leasehold.pgwire.frontend import (
     Parse,
     Query,
 )
-from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.named_objects import (
     EmptyStatement,
     NamedObjects,
@@ -52,7 +52,7 @@ from leasehold.pgwire.session import (
     Status,
     Waits,
 )
-from leasehold.pgwire.value_forms import (
+from leasehold.pgwire.values.formats import (
     ALL_BINARY,
     ALL_TEXT,
     decoded,
@@ -145,8 +145,8 @@ class Conversation:
         """Tells the client what it may rely on, and how to cancel."""
         self._known_settings = dict(self._session.settings)
         for name, value in self._known_settings.items():
-            self._say(replies.parameter_status(name, value))
-        self._say(replies.key_data(process, key))
+            self._say(backend.parameter_status(name, value))
+        self._say(backend.key_data(process, key))
         self._ready()
 
     def receive(self, data: bytes, *, hurried: bool = False) -> Waits | None:
@@ -213,7 +213,7 @@ class Conversation:
             return
         self.phase = Phase.CLOSED
         if error is not None:
-            self._say(replies.error(error_fields(error, "FATAL")))
+            self._say(backend.error(error_fields(error, "FATAL")))
             self._flush()
 
     def close(self) -> None:
@@ -343,7 +343,7 @@ class Conversation:
         for report in self._session.take_reports():
             self._told(report)
         if not isinstance(error, ENDS_ALL):
-            self._say(replies.error(error_fields(error)))
+            self._say(backend.error(error_fields(error)))
         if not self._simple:
             self._flush()
 
@@ -362,7 +362,7 @@ class Conversation:
         self._reports()
         if not self._queue:
             self._end_simple_batch()
-            self._say(replies.EMPTY_QUERY)
+            self._say(backend.EMPTY_QUERY)
             self._ready()
             return _DONE
         return self._run_queue()
@@ -420,7 +420,7 @@ class Conversation:
             self._objects.drop_portals()
         self._reports()
         at = len(self._out)
-        self._say(replies.complete(self._recounted or tag))
+        self._say(backend.complete(self._recounted or tag))
         self._tag_at = at if self._out else -1
 
     # --- extended protocol -------------------------------------------------------------------
@@ -435,7 +435,7 @@ class Conversation:
         types = given_types(message.types)
         prepared = self._session.prepare(statements[0], types) if statements else EmptyStatement()
         self._objects.keep_statement(message.name, prepared)
-        self._say(replies.PARSE_COMPLETE)
+        self._say(backend.PARSE_COMPLETE)
         return _DONE
 
     def _bind(self, message: Bind) -> Outcome:
@@ -467,7 +467,7 @@ class Conversation:
                 raise
             made = NamedPortal(statement, portal, result)
         self._objects.keep_portal(message.portal, made)
-        self._say(replies.BIND_COMPLETE)
+        self._say(backend.BIND_COMPLETE)
         return _DONE
 
     def _describe(self, message: Describe) -> Outcome:
@@ -480,7 +480,7 @@ class Conversation:
             portal = self._objects.portal(message.name)
             self._not_in_failed_block(portal.statement.prepared.columns is not None)
             result = None if portal.copies else portal.result
-            self._say(replies.NO_DATA if result is None else result.description)
+            self._say(backend.NO_DATA if result is None else result.description)
             return _DONE
         statement = self._objects.statement(message.name)
         prepared = statement.prepared
@@ -489,7 +489,7 @@ class Conversation:
             self._session.recheck(prepared)
         self._say(described_parameters(prepared.parameters))
         columns = prepared.columns
-        self._say(replies.NO_DATA if columns is None else described_columns(columns, ALL_TEXT))
+        self._say(backend.NO_DATA if columns is None else described_columns(columns, ALL_TEXT))
         return _DONE
 
     def _execute(self, message: Execute) -> Outcome:
@@ -499,7 +499,7 @@ class Conversation:
             return self._execute_declared(message)
         portal = self._objects.portal(message.portal)
         if is_empty(portal.statement):
-            self._say(replies.EMPTY_QUERY)
+            self._say(backend.EMPTY_QUERY)
             return _DONE
         self._not_in_failed_block(not portal.statement.prepared.leaves_failed_block)
         used_up = portal.tag is not None and (portal.result is None or portal.copies)
@@ -509,7 +509,7 @@ class Conversation:
             return self._begin_copy(portal)
         tag = self._rows(portal, 0 if portal.copies else message.rows_max)
         if tag is None:
-            self._say(replies.PORTAL_SUSPENDED)
+            self._say(backend.PORTAL_SUSPENDED)
             self.suspends = True
         else:
             self._completed(portal, tag)
@@ -528,7 +528,7 @@ class Conversation:
         count = str(self._rows(portal, 0)).removeprefix("FETCH ")
         self._close_running()
         if message.rows_max and count == str(message.rows_max):
-            self._say(replies.PORTAL_SUSPENDED)
+            self._say(backend.PORTAL_SUSPENDED)
         else:
             self._completed(portal, f"SELECT {count}")
         return _DONE
@@ -539,7 +539,7 @@ class Conversation:
             self._session.close_declared(message.name)
         else:
             self._objects.drop_statement(message.name)
-        self._say(replies.CLOSE_COMPLETE)
+        self._say(backend.CLOSE_COMPLETE)
         return _DONE
 
     def _flush_asked(self, message: Flush) -> Outcome:
@@ -614,7 +614,7 @@ class Conversation:
         target = portal.portal.copy
         assert target is not None
         self._copy = (portal, CopyRows(target, self._session.zone, self._limits))
-        self._say(replies.copy_in(len(target.columns), binary=target.format.binary))
+        self._say(backend.copy_in(len(target.columns), binary=target.format.binary))
         self._flush()
         return Outcome.COPY_BEGINS
 
@@ -673,7 +673,7 @@ class Conversation:
     def _told(self, report: Report) -> None:
         """What a client is told of. Settings wait for ReadyForQuery, as in PostgreSQL."""
         if isinstance(report, Notice):
-            self._say(replies.notice(notice_fields(*report)))
+            self._say(backend.notice(notice_fields(*report)))
         elif isinstance(report, SettingChanged):
             self._settings[report.name] = report.value
         elif isinstance(report, Recounted):
@@ -683,13 +683,13 @@ class Conversation:
         self._in_batch = self.suspends = False
         self._reports()
         if self._recounted and self._tag_at >= 0:
-            self._out[self._tag_at] = replies.complete(self._recounted)
+            self._out[self._tag_at] = backend.complete(self._recounted)
         self._statements, self._tag_at, self._recounted = 0, -1, ""
         self._session.answer_held = False
         if self._settings:
             for name, value in self._settings.items():
                 if self._known_settings.get(name) != value:
-                    self._say(replies.parameter_status(name, value))
+                    self._say(backend.parameter_status(name, value))
             self._known_settings |= self._settings
             self._settings.clear()
         self._say(READY[self._session.status])
@@ -724,7 +724,7 @@ def _at_once(soon: Callable[[], None]) -> None:
     soon()
 
 
-READY: Final = {status: replies.ready(status.value) for status in Status}
+READY: Final = {status: backend.ready(status.value) for status in Status}
 _COUNTED: Final = frozenset(("SELECT", "FETCH", "INSERT 0", "UPDATE", "DELETE"))
 _SYNC: Final = ord("S")
 _FUNCTION_CALL: Final = ord("F")

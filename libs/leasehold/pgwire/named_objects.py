@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from leasehold.pgwire.copy_out import copy_out_form
+from leasehold.pgwire.copy.output import copy_out_form
 from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.session import (
     Column,
@@ -17,8 +17,8 @@ from leasehold.pgwire.session import (
     Prepared,
     Waits,
 )
-from leasehold.pgwire.value_decoding import Decoder
-from leasehold.pgwire.value_forms import (
+from leasehold.pgwire.values.decoding import Decoder
+from leasehold.pgwire.values.formats import (
     Formats,
     ResultForm,
     parameter_decoders,
@@ -31,7 +31,7 @@ from leasehold.pgwire.wire_errors import (
     UnknownPortal,
     UnknownPreparedStatement,
 )
-from leasehold.pgwire.wire_types import WireType
+from leasehold.values.oids import WireType
 
 FORMS_MAX: Final = 8
 MADE_KEPT_MAX: Final = 200

@@ -2,7 +2,7 @@
 
 The wire owns the protocol: names of prepared statements and portals, formats of values, skipping
 after errors, counting rows, COPY's text. A session owns meaning: text → statement, types, rows,
-transactions. Values are storage values (`schema/types.py`).
+transactions. Values are storage values (`values/types.py`).
 
 Calls, in the order in which they can come; all from one thread at a time, except `cancel`:
 
@@ -39,8 +39,8 @@ from enum import Enum
 from typing import Any, NamedTuple, Protocol, TypeAlias
 from zoneinfo import ZoneInfo
 
-from leasehold.pgwire.copy_format import CopyFormat
-from leasehold.pgwire.wire_types import WireType
+from leasehold.pgwire.copy.format import CopyFormat
+from leasehold.values.oids import WireType
 
 
 class Waits(Exception):

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from leasehold.catalog.job import Job, job_from_wire
+from leasehold.catalog.states import State
 from leasehold.model.errors import LogStopped
 from leasehold.model.ids import genid, is_sequence_id
 from leasehold.model.records import (
@@ -36,9 +38,7 @@ from leasehold.model.records import (
     TableTruncated,
     VersionEvent,
 )
-from leasehold.replication.log import Verdict, admit
-from leasehold.schema.job import Job, job_from_wire
-from leasehold.schema.states import State
+from leasehold.replication.log.admission import Verdict, admit
 
 
 class Feed(StrEnum):

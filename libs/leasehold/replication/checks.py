@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.job import Job, Phase, Status, job_from_wire
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records import Barrier, CheckReport, Decisions, JobWrite, LogPosition
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.job import Job, Phase, Status, job_from_wire
-from leasehold.schema.verification import subject_of
+from leasehold.schema_change.coordinator.verification import subject_of
 
 EVERY_TABLE = -1
 REPAIRS_MAX: Final = 10_000

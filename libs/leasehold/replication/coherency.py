@@ -168,7 +168,7 @@ class CoherencyWatch:
         self._time(now_ns)
 
     def heard(self, ack: Ack, now_ns: int) -> None:
-        """Take a position that was told by the fast way (`fast_acks.py`).
+        """Take a position that was told by the fast way (`acks.py`).
 
         It says that this incarnation has applied what stands below `offset`. A position only rises
         while an incarnation lives, so that stays true: it makes no difference to any answer when

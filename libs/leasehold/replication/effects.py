@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.records import Ack, Acknowledgement, Lane, LogRecord, ResultBatch
-from leasehold.replication.lane_topics import Found
+from leasehold.replication.master.queue_topics import Found
 
 # ---------------------------------------------------------------- events
 
@@ -25,7 +25,7 @@ class LogRead(NamedTuple):
 
 class LogHeard(NamedTuple):
     """The record at the offset that is next, as a master told it that has read it: or so somebody
-    says (`fast_log.py`)."""
+    says (`log.py`)."""
 
     offset: int
     record: LogRecord
@@ -60,7 +60,7 @@ class LaneRead(NamedTuple):
 
 
 class RequestsHeard(NamedTuple):
-    """Requests (content type, body) told by the fast way (`fast_requests.py`): late, doubled,
+    """Requests (content type, body) told by the fast way (`requests.py`): late, doubled,
     overtaken, or made up by anybody who can reach this term's channel."""
 
     asker: bytes

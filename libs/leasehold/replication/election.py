@@ -12,7 +12,7 @@ from enum import Enum
 from leasehold.model.errors import LogStopped
 from leasehold.model.records import LogPosition
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.replication.log_identity import TO_DO
+from leasehold.replication.log.identity import TO_DO
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from leasehold.lease.agent_session import HolderLimits
+from leasehold.catalog.catalog import Catalog
+from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.errors import LeaseholdError, LogStopped
 from leasehold.model.ports import Codec, Now, StoreWriter
 from leasehold.model.records import (
@@ -28,9 +29,6 @@ from leasehold.model.records import (
     LogPosition,
 )
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.replication.answers import Answers, answers_of
-from leasehold.replication.apply import apply_record
-from leasehold.replication.attempts import Spared
 from leasehold.replication.checks import Checks
 from leasehold.replication.coherency import GIVEN_UP, CoherencyLease
 from leasehold.replication.effects import (
@@ -66,20 +64,22 @@ from leasehold.replication.effects import (
     Warn,
 )
 from leasehold.replication.election import Election, ElectionSettings
-from leasehold.replication.fast_acks import FastAcks, FastAckSettings
-from leasehold.replication.fast_log import NOBODY, FastLogSettings, Term
-from leasehold.replication.fast_requests import FastRequestSettings
-from leasehold.replication.history import DROPPED_MS
-from leasehold.replication.late_writes import LateWrites
-from leasehold.replication.log import Verdict, admit
-from leasehold.replication.log_identity import LogIdentity
-from leasehold.replication.master import Master, MasterSettings
+from leasehold.replication.fast_path.acks import FastAcks, FastAckSettings
+from leasehold.replication.fast_path.log import NOBODY, FastLogSettings, Term
+from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
+from leasehold.replication.fast_path.requests import FastRequestSettings
+from leasehold.replication.log.admission import Verdict, admit
+from leasehold.replication.log.apply import apply_record
+from leasehold.replication.log.identity import LogIdentity
+from leasehold.replication.log.retention import DROPPED_MS
+from leasehold.replication.log.truncation import COPY_ROLE, copy_name
+from leasehold.replication.master.answers import Answers, answers_of
+from leasehold.replication.master.attempts import Spared
+from leasehold.replication.master.master import Master, MasterSettings
+from leasehold.replication.master.schema_changes import SchemaChanges, SchemaSettings
+from leasehold.replication.master.write_behind import LateWrites
 from leasehold.replication.node_agent import FOR_AGENT, NodeAgent
-from leasehold.replication.own_appends import OwnAppendsSettings
 from leasehold.replication.rules import RULES, ReplicationRules
-from leasehold.replication.schema_changes import SchemaChanges, SchemaSettings
-from leasehold.replication.truncation import COPY_ROLE, copy_name
-from leasehold.schema.catalog import Catalog
 
 UNANSWERED_RECORDS_MAX: Final = 20_000
 # What is dead goes a few milliseconds' worth at a time, so that it delays no record noticeably.

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Final
 
-from leasehold.lease.agent_session import HolderLimits
-from leasehold.lease.held_leases import HeldLeases
-from leasehold.lease.holder import Holder
-from leasehold.lease.holder_events import (
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.states import READABLE
+from leasehold.lease.agent.events import (
     Acknowledge,
     Answered,
     Drain,
@@ -26,16 +25,17 @@ from leasehold.lease.holder_events import (
     Wake,
     Want,
 )
-from leasehold.lease.holder_events import Event as HolderEvent
-from leasehold.lease.holder_events import Send as ToLedger
-from leasehold.lease.old_leases import OldLeases
+from leasehold.lease.agent.events import Event as HolderEvent
+from leasehold.lease.agent.events import Send as ToLedger
+from leasehold.lease.agent.held_leases import HeldLeases
+from leasehold.lease.agent.holder import Holder
+from leasehold.lease.agent.old_version_report import OldLeases
+from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.errors import LedgerUnavailable
 from leasehold.model.ports import Now
 from leasehold.model.records import HoldingReport, LeaseAck
 from leasehold.replication.effects import CallLedger, Effect, Send, Topic
 from leasehold.replication.effects import Wake as WakeAt
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.states import READABLE
 
 FOR_AGENT: Final = "agent"
 

@@ -8,11 +8,11 @@ from typing import Final
 
 from leasehold.replication.coherency import CoherencyRules
 from leasehold.replication.election import ElectionRules
-from leasehold.replication.fast_log import FastLogRules
-from leasehold.replication.fast_requests import FastRequestRules
-from leasehold.replication.log import LogRules
-from leasehold.replication.own_appends import OwnAppendsRules
-from leasehold.schema.job_rules import JobRules
+from leasehold.replication.fast_path.log import FastLogRules
+from leasehold.replication.fast_path.own_appends import OwnAppendsRules
+from leasehold.replication.fast_path.requests import FastRequestRules
+from leasehold.replication.log.admission import LogRules
+from leasehold.schema_change.job.rules import JobRules
 from leasehold.transaction.verify import VerifyRules
 
 

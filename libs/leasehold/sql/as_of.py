@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from leasehold.schema.moments import AsOf
-from leasehold.sql.moment_text import timestamp_of_text
-from leasehold.sql.whole import whole
+from leasehold.values.date_text import timestamp_of_text
+from leasehold.values.dates import AsOf
+from leasehold.values.integers import whole
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

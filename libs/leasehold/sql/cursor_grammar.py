@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, InvalidDefinition
-from leasehold.sql.cursor_walk import ALL, Direction, Movement
 from leasehold.sql.query_lexer import END, NUMBER, Words
 from leasehold.sql.session_statements import CloseCursor, DeclareCursor, Fetch
-from leasehold.sql.whole import whole
+from leasehold.sql.syntax.cursor_movement import ALL, Direction, Movement
+from leasehold.values.integers import whole
 
 COUNT_MAX: Final = 2**31 - 1
 _QUERIES: Final = frozenset({"select", "selectv", "values", "with", "table", "("})

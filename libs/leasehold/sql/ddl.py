@@ -17,7 +17,7 @@ from leasehold.sql.ddl_table import create_table, drop_table
 from leasehold.sql.ddl_truncate import truncate
 from leasehold.sql.parse import position_of_token, statements_of, tokens_of
 from leasehold.sql.reader import Reader
-from leasehold.sql.statements import (
+from leasehold.sql.syntax.statements import (
     AddColumn,
     Change,
     ColumnDefinition,
@@ -26,8 +26,8 @@ from leasehold.sql.statements import (
     Explain,
     Statement,
 )
-from leasehold.sql.time_zone import UTC, zone_of
 from leasehold.sql.words import is_word
+from leasehold.values.time_zone import UTC, zone_of
 
 __all__ = [
     "KNOWN_STATEMENTS",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from leasehold.catalog.descriptor import COLUMNS_MAX
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused, SyntaxInvalid
-from leasehold.schema.descriptor import COLUMNS_MAX
 from leasehold.sql.ddl_column import (
     TYPE_WORDS,
     column_definition,
@@ -21,10 +21,10 @@ from leasehold.sql.ddl_constraint import (
     table_constraint,
 )
 from leasehold.sql.ddl_sequence import identity_options
-from leasehold.sql.default import check_default
+from leasehold.sql.expressions.default import check_default
 from leasehold.sql.parse import placed
 from leasehold.sql.reader import Kind, Reader
-from leasehold.sql.statements import (
+from leasehold.sql.syntax.statements import (
     Action,
     AddCheck,
     AddColumn,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from leasehold.catalog.sequence import Options
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, Refused, SyntaxInvalid
-from leasehold.schema.sequence import Options
-from leasehold.schema.types import Type, parse_type
 from leasehold.sql.ddl_constraint import (
     KeyDefinition,
     check,
@@ -19,10 +18,10 @@ from leasehold.sql.ddl_constraint import (
     unique_column,
 )
 from leasehold.sql.ddl_sequence import sequence_options
-from leasehold.sql.default import Default, default_of_text, refuse_changing
+from leasehold.sql.expressions.default import Default, default_of_text, refuse_changing
 from leasehold.sql.parse import TYPE_NAMES, place_of, placed
 from leasehold.sql.reader import Expression, Kind, Reader
-from leasehold.sql.statements import (
+from leasehold.sql.syntax.statements import (
     CheckDefinition,
     ColumnDefinition,
     ForeignKeyDefinition,
@@ -30,8 +29,9 @@ from leasehold.sql.statements import (
     NumberingDefinition,
     UniqueDefinition,
 )
-from leasehold.sql.whole import whole
 from leasehold.sql.words import RESERVED
+from leasehold.values.integers import whole
+from leasehold.values.types import Type, parse_type
 
 _PLAIN_TYPES: Final = {
     *("smallint", "int2", "integer", "int", "int4", "bigint", "int8", "float8"),

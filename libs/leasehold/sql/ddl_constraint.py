@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias
 
+from leasehold.catalog.elements import OnChange
+from leasehold.catalog.object_names import primary_key_name
 from leasehold.model.errors import (
     DuplicateColumn,
     FeatureNotSupported,
     OutOfRange,
     Refused,
 )
-from leasehold.schema.elements import OnChange
-from leasehold.schema.object_names import primary_key_name
-from leasehold.sql.expression import EXPRESSION_BYTES_MAX, with_exact_numbers, without_table
+from leasehold.sql.expressions.expression import (
+    EXPRESSION_BYTES_MAX,
+    with_exact_numbers,
+    without_table,
+)
 from leasehold.sql.parse import placed
 from leasehold.sql.reader import Expression, Reader
-from leasehold.sql.statements import CheckDefinition, ForeignKeyDefinition, UniqueDefinition
+from leasehold.sql.syntax.statements import CheckDefinition, ForeignKeyDefinition, UniqueDefinition
 
 KEY_COLUMNS_MAX: Final = 32
 

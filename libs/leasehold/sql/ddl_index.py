@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from leasehold.catalog.object_names import joined_names, object_name
 from leasehold.model.errors import FeatureNotSupported, Refused
-from leasehold.schema.object_names import joined_names, object_name
 from leasehold.sql.ddl_constraint import kept_text
-from leasehold.sql.default import refuse_changing
-from leasehold.sql.expression import column_of_expression
+from leasehold.sql.expressions.default import refuse_changing
+from leasehold.sql.expressions.expression import column_of_expression
 from leasehold.sql.parse import placed
 from leasehold.sql.reader import Expression, Kind, Reader
-from leasehold.sql.statements import CreateIndex, DropIndex, IndexExpression, RenameIndex
+from leasehold.sql.syntax.statements import CreateIndex, DropIndex, IndexExpression, RenameIndex
 
 INDEX_COLUMNS_MAX: Final = 32
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from leasehold.catalog.sequence import Options, Owner
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, SyntaxInvalid
-from leasehold.schema.sequence import Options, Owner
 from leasehold.sql.reader import Kind, Reader
-from leasehold.sql.statements import (
+from leasehold.sql.syntax.statements import (
     AlterIdentity,
     AlterSequence,
     CreateSequence,
@@ -18,7 +18,7 @@ from leasehold.sql.statements import (
     RestartSequence,
     SetIdentity,
 )
-from leasehold.sql.whole import whole
+from leasehold.values.integers import whole
 
 _TYPES: Final = {
     **dict.fromkeys(("smallint", "int2"), "smallint"),

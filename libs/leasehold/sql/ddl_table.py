@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from leasehold.catalog.descriptor import COLUMNS_MAX
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid, UnknownColumn
-from leasehold.schema.descriptor import COLUMNS_MAX
-from leasehold.schema.types import why_no_key
 from leasehold.sql.ddl_column import GENERATED_KEY, column_definition
 from leasehold.sql.ddl_constraint import KeyDefinition, at_constraint, table_constraint
 from leasehold.sql.reader import Reader
-from leasehold.sql.statements import (
+from leasehold.sql.storage_parameters import storage_parameters
+from leasehold.sql.syntax.statements import (
     CheckDefinition,
     ColumnDefinition,
     CreateTable,
@@ -19,7 +19,7 @@ from leasehold.sql.statements import (
     ForeignKeyDefinition,
     UniqueDefinition,
 )
-from leasehold.sql.storage_parameters import storage_parameters
+from leasehold.values.types import why_no_key
 
 _INSTEAD_OF_COLUMNS: Final = {
     "as": "CREATE TABLE … AS is not supported: create, then insert",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leasehold.sql.reader import Reader
-from leasehold.sql.statements import TableNamed, Truncate
+from leasehold.sql.syntax.statements import TableNamed, Truncate
 
 
 def truncate(reader: Reader) -> Truncate:

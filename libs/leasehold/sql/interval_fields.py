@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Final
 
 from leasehold.model.errors import Refused, SyntaxInvalid
-from leasehold.schema.interval import span_of_fields, stored_form, text_of
 from leasehold.sql.parse import placed
 from leasehold.sql.query_lexer import NUMBER, Word, Words
-from leasehold.sql.query_tree import Cast, Constant
+from leasehold.sql.syntax.tree import Cast, Constant
+from leasehold.values.interval import span_of_fields, stored_form, text_of
 
 _UP_TO: Final = {
     "year": ("month",),

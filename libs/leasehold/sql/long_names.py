@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from leasehold.catalog.descriptor import NAME_BYTES_MAX
 from leasehold.model.errors import Refused
-from leasehold.schema.descriptor import NAME_BYTES_MAX
 from leasehold.sql.query_lexer import NAME, WORD, Word, words_of
 
 CODE: Final = "42622"

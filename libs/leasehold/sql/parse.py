@@ -17,9 +17,9 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from leasehold.catalog.descriptor import NAME_BYTES_MAX
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused, SyntaxInvalid
-from leasehold.schema.descriptor import NAME_BYTES_MAX
-from leasehold.schema.types import KNOWN, Type, type_with
+from leasehold.values.types import KNOWN, Type, type_with
 
 STATEMENT_BYTES_MAX: Final = 65_536
 NESTING_MAX: Final = 16  # parentheses and CASE; sqlglot descends some 15 frames for each

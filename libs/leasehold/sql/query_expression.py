@@ -6,11 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid
-from leasehold.schema.interval import FIELDS
-from leasehold.sql import query_overlaps
-from leasehold.sql.catalog_shape import SCHEMAS
+from leasehold.sql.binding import overlaps
 from leasehold.sql.interval_fields import with_fields
-from leasehold.sql.node_shape import LEASEHOLD
 from leasehold.sql.precedence import (
     AND,
     COLLATION,
@@ -37,7 +34,7 @@ from leasehold.sql.query_lexer import (
     WORD,
     Words,
 )
-from leasehold.sql.query_tree import (
+from leasehold.sql.syntax.tree import (
     ArrayOf,
     ArrayQuery,
     Between,
@@ -68,8 +65,11 @@ from leasehold.sql.query_tree import (
     Unary,
     Window,
 )
+from leasehold.sql.system_catalog.leasehold_schema import LEASEHOLD
+from leasehold.sql.system_catalog.relations import SCHEMAS
 from leasehold.sql.type_grammar import TYPE_WORDS, type_name
 from leasehold.sql.worded_calls import WORDED
+from leasehold.values.interval import FIELDS
 
 PARAMETERS_MAX: Final = 1_000
 
@@ -255,7 +255,7 @@ class Expressions:
         negated = words.take("not")
         word = words.advance().text
         if word == "overlaps":
-            return query_overlaps.read(left, self.expression(MATCH + 1), at)
+            return overlaps.read(left, self.expression(MATCH + 1), at)
         if word == "between":
             symmetric = words.take("symmetric")
             words.take("asymmetric")

@@ -10,7 +10,7 @@ from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvali
 from leasehold.sql.explain_grammar import reads_asked
 from leasehold.sql.query_expression import Expressions
 from leasehold.sql.query_lexer import END, NAME, WORD, Words, words_of
-from leasehold.sql.query_tree import (
+from leasehold.sql.syntax.tree import (
     SELECTV,
     Call,
     CallSource,

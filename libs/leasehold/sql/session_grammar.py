@@ -12,7 +12,6 @@ from functools import lru_cache, partial
 from typing import Final, TypeVar
 
 from leasehold.model.errors import Refused
-from leasehold.schema.moments import AsOf
 from leasehold.sql import copy_grammar, cursor_grammar
 from leasehold.sql.as_of import as_of_text
 from leasehold.sql.ddl import parse_ddl
@@ -44,6 +43,7 @@ from leasehold.sql.session_statements import (
     SetModes,
     Show,
 )
+from leasehold.values.dates import AsOf
 
 T = TypeVar("T")
 KEPT_CHARS_MAX: Final = 4_096

@@ -21,7 +21,7 @@ from leasehold.model.errors import (
     UnknownObject,
 )
 from leasehold.sql.as_of import as_of_text
-from leasehold.sql.time_zone import zone_set
+from leasehold.values.time_zone import zone_set
 
 SERVER_VERSION: Final = "15.0"
 _UNITS_MS: Final = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from leasehold.schema.moments import AsOf
-from leasehold.sql.cursor_walk import Movement
-from leasehold.sql.statements import Explain as ExplainChange
-from leasehold.sql.statements import Statement as Change
+from leasehold.sql.syntax.cursor_movement import Movement
+from leasehold.sql.syntax.statements import Explain as ExplainChange
+from leasehold.sql.syntax.statements import Statement as Change
+from leasehold.values.dates import AsOf
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from leasehold.model.errors import SyntaxInvalid
-from leasehold.schema.interval import FIELDS
 from leasehold.sql.query_lexer import NAME, NUMBER, WORD, Words
-from leasehold.sql.query_tree import TypeName
+from leasehold.sql.syntax.tree import TypeName
+from leasehold.values.interval import FIELDS
 
 TYPE_WORDS: Final = {
     "double": ("precision",),

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from leasehold.model.errors import SyntaxInvalid
 from leasehold.sql.precedence import MATCH
 from leasehold.sql.query_lexer import NAME, STRING, WORD, Words
-from leasehold.sql.query_tree import Call, Constant, Node
+from leasehold.sql.syntax.tree import Call, Constant, Node
 
 
 class Operands(Protocol):

@@ -7,7 +7,7 @@ from typing import Protocol
 from leasehold.model.errors import SyntaxInvalid
 from leasehold.sql.query_expression import Expressions
 from leasehold.sql.query_lexer import Words
-from leasehold.sql.query_tree import (
+from leasehold.sql.syntax.tree import (
     Assignment,
     Conflict,
     CurrentOf,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.states import DELETED, WRITTEN
 from leasehold.model.errors import (
     CheckViolation,
     FeatureNotSupported,
@@ -16,12 +18,10 @@ from leasehold.model.errors import (
     UnknownColumn,
 )
 from leasehold.model.records import Expression, Image, Key
-from leasehold.schema.checking import condition_of
-from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.entries import exact_entry
-from leasehold.schema.states import DELETED, WRITTEN
-from leasehold.schema.types import to_storage
-from leasehold.sql.expression import arguments, compile_expression
+from leasehold.rows.check_constraints import condition_of
+from leasehold.rows.index_entries import exact_entry
+from leasehold.sql.expressions.expression import arguments, compile_expression
+from leasehold.values.types import to_storage
 
 
 def _named(column: Column, error: Refused) -> Refused:

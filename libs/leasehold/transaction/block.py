@@ -12,8 +12,8 @@ from enum import Enum
 from typing import Any
 
 from leasehold.model.errors import Refused
-from leasehold.schema.moments import AsOf
 from leasehold.transaction.isolation import Isolation
+from leasehold.values.dates import AsOf
 
 
 class NoTransaction(Refused):

@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from leasehold.catalog.descriptor import Descriptor, Index
 from leasehold.model.errors import DuplicateKey
 from leasehold.model.records import Key
-from leasehold.schema.descriptor import Descriptor, Index
-from leasehold.schema.entries import key_types, key_words
-from leasehold.schema.types import Type, sort_key_of, words_of
-from leasehold.sql.text_form import to_text
+from leasehold.rows.index_entries import key_words
+from leasehold.sql.expressions.key_types import key_types
+from leasehold.values.text_io import to_text
+from leasehold.values.types import Type, sort_key_of, words_of
 
 VALUE_CHARACTERS_MAX: Final = 200
 """An error is read by people, and a value may have a million."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import DEFAULT_LOCK, DEFAULT_LOCK_NAME
+from leasehold.catalog.states import READABLE
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.ids import genid_lsn
 from leasehold.model.records import ANY_GENID, Genids
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import DEFAULT_LOCK, DEFAULT_LOCK_NAME
-from leasehold.schema.states import READABLE
 
 Expected: TypeAlias = int | Mapping[str, int]
 """One genid for all that a request concerns, or one per lock by its name."""

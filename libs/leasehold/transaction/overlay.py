@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.ids import genid
 from leasehold.model.ports import Row
 from leasehold.model.records import Key, RowChange
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor
-from leasehold.transaction.twins import Touched
+from leasehold.transaction.mirror_table import Touched
 from leasehold.transaction.uniqueness import FinalRow
 
 Name: TypeAlias = tuple[int, Key]

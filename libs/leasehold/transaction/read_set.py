@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.states import READABLE
 from leasehold.model.errors import MalformedRequest, UnknownColumn, VerifyError
 from leasehold.model.ports import RowSource
 from leasehold.model.records import Genids, Key, ReadRange, ReadSet, TableReads, Visited
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.states import READABLE
 from leasehold.transaction.locks import effective
 
 KEYS_MAX: Final = 1_000

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from leasehold.catalog.descriptor import Descriptor, Index
 from leasehold.model.errors import VerifyError
 from leasehold.model.ports import Row
 from leasehold.model.records import Image, Key
-from leasehold.schema.descriptor import Descriptor, Index
-from leasehold.schema.entries import entries_kept, key_of, key_shown, key_words
+from leasehold.rows.index_entries import entries_kept, key_of, key_shown, key_words
 from leasehold.transaction.duplicate_key import unique_key_exists
 
 HolderReader = Callable[[Descriptor, int, Key, int], Sequence[Key]]

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Any, Final, NamedTuple
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Moment
 from leasehold.model.errors import DuplicateKey, MalformedRequest, RequestTooLarge
 from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX, genid_lsn
 from leasehold.model.ports import Row
@@ -22,27 +25,24 @@ from leasehold.model.records import (
     OperationKind,
     RowChange,
 )
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.defaults import Draw
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import Moment
-from leasehold.transaction.actions import Actions
+from leasehold.rows.defaults import Draw
 from leasehold.transaction.binding import binding
-from leasehold.transaction.deciding import (
+from leasehold.transaction.decide import (
     decide,
     deleted,
     uncommittable,
     with_key,
 )
 from leasehold.transaction.duplicate_key import primary_key_exists
-from leasehold.transaction.losses import Identity, Losses
-from leasehold.transaction.numbers import Numbers, draws, lacks_numbers
+from leasehold.transaction.foreign_keys import References
+from leasehold.transaction.mirror_table import Followed, followed
 from leasehold.transaction.overlay import Name, Overlay, RowReader, looked_at_the_end
 from leasehold.transaction.read_set import Past, check_reads
-from leasehold.transaction.references import References
-from leasehold.transaction.row_refused import RowRefused
+from leasehold.transaction.referenced_changes import Identity, Losses
+from leasehold.transaction.referential_actions import Actions
+from leasehold.transaction.row_conflict import RowRefused
 from leasehold.transaction.rules import RULES, VerifyRules
-from leasehold.transaction.twins import Followed, followed
+from leasehold.transaction.sequence_operations import Numbers, draws, lacks_numbers
 from leasehold.transaction.uniqueness import (
     FinalRow,
     HolderReader,
@@ -69,7 +69,8 @@ _REPLAY: Final = OnConflict.REPLAY
 
 class Decided(NamedTuple):
     """An accepted request: its changes in order, with the rows they were verified against; behind
-    them what foreign keys' actions do (`actions.py`), and what follows in twins (`twins.py`).
+    them what foreign keys' actions do (`referential_actions.py`), and what follows in twins
+    (`twins.py`).
 
     `versions`: table id → version used. `before[i]` is the row under `changes[i]`. `answer`: what
     the result carries beyond counts.

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.adapters.clock import boottime_ns
+from leasehold.adapters.os.clock import boottime_ns
 from tests.bench.machine_stalls import PAUSE_NS, STALL_NS, longest_ms, shared_ms
 from tests.bench.pacing import Span
 

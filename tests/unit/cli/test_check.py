@@ -10,13 +10,13 @@ from typing import Any, cast
 
 import pytest
 
+from leasehold.admin.view import ClusterView, TableView, fold
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.cli import check
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.cluster_view import ClusterView, TableView, fold
 from leasehold.model.records import CheckReport, CheckSlice, VersionEvent
-from leasehold.schema.descriptor import Descriptor
+from leasehold.settings.client import ClientSettings
 
 
 @contextmanager

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from leasehold.admin.view import ClusterView, LogView, NodeView
 from leasehold.cli import clock
 from leasehold.cli.output import Output
-from leasehold.client.cluster_view import ClusterView, LogView, NodeView
 from leasehold.model.records import Ack
 
 NOW_US = 1_750_000_000_000_000

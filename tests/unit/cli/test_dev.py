@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.cli.main import main
-from leasehold.client.dev import CheckSummary, DevDatabase
+from leasehold.dev.database import CheckSummary, DevDatabase
 
 LINES = """\
 # a comment, and a blank line

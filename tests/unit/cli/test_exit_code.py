@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from leasehold import __version__
-from leasehold.adapters.kafka_reader import TopicReader
+from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.cli.exit_code import ExitCode, exit_code_of
 from leasehold.cli.main import main
 from leasehold.cli.submit import exit_code

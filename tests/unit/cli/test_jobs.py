@@ -10,7 +10,7 @@ import pytest
 from leasehold.cli import jobs
 from leasehold.cli.command import seconds
 from leasehold.model.errors import UnknownJob
-from leasehold.schema.job_control import LIMITS
+from leasehold.schema_change.job.control import LIMITS
 
 
 def asked(*arguments: str) -> tuple[str, dict[str, int]]:

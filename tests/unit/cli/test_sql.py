@@ -16,19 +16,19 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.pgwire_settings import PgwireSettings, users
-from leasehold.adapters.sql_address import SqlAddress
-from leasehold.adapters.sql_connection import SqlConnection
+from leasehold.adapters.postgres.client import SqlConnection
 from leasehold.cli.main import main
 from leasehold.cli.sql_script import Statement, error_words, split, whole
-from leasehold.client.dev import DevDatabase
-from leasehold.client.sql_listener import SqlListener
-from leasehold.client.sql_portals import QueryPortal
+from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import ConfigurationError, LeaseholdError, NodeUnreachable
-from leasehold.pgwire.scram import Exchange, verifier_of_password
-from leasehold.pgwire.scram_client import Login
-from leasehold.pgwire.server_said import Hearing, Told
+from leasehold.pgwire.auth.scram_client import Login
+from leasehold.pgwire.auth.scram_server import Exchange, verifier_of_password
+from leasehold.pgwire.messages.client_replies import Hearing, Told
 from leasehold.pgwire.wire_errors import ProtocolViolation
+from leasehold.settings.sql_address import SqlAddress
+from leasehold.settings.sql_port import PgwireSettings, users
+from leasehold.sql_session.listener import SqlListener
+from leasehold.sql_session.portals import QueryPortal
 
 TABLE = """
 create table t (id int primary key, n numeric(8,2), ok boolean, body jsonb, note text);

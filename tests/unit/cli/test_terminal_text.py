@@ -20,8 +20,8 @@ from leasehold.cli.terminal_text import (
     escape_control_in_json,
     escape_control_in_lines,
 )
-from leasehold.pgwire.replies import Field
-from leasehold.pgwire.wire_types import NUMBERS
+from leasehold.pgwire.messages.backend import Field
+from leasehold.values.oids import NUMBERS
 
 OBEYED = "".join(
     chr(code) for code in range(0x3000) if unicodedata.category(chr(code)) == "Cc"

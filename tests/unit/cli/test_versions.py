@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from leasehold.admin.view import ClusterView, fold
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.states import State
 from leasehold.cli.versions import Followed
-from leasehold.client.cluster_view import ClusterView, fold
 from leasehold.model.records import VersionEvent
-from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.values.types import Type
 
 V1 = Descriptor(1, "flights", 1, (Column(1, "id", Type("bigint"), nullable=False),), (1,))
 V2 = replace(V1, version=2, name="trips", alias="flights")

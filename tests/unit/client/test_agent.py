@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.environment import ClusterSettings
-from leasehold.adapters.memory_ledger import MemoryLedger
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.states import State
 from leasehold.client.agent import Agent
-from leasehold.client.client_settings import ClientSettings
-from leasehold.client.row_decode import RowEvent, RowRecord, TruncationEvent
 from leasehold.client.subscriber import Subscriber, VersionNews
+from leasehold.events.rows import RowEvent, RowRecord, TruncationEvent
+from leasehold.in_process.ledger import MemoryLedger
 from leasehold.lease.commands import (
     Change,
     Command,
@@ -37,9 +37,9 @@ from leasehold.model.records import (
     RowsTruncated,
     VersionEvent,
 )
-from leasehold.schema.descriptor import Column, Descriptor
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
+from leasehold.settings.client import ClientSettings
+from leasehold.settings.environment import ClusterSettings
+from leasehold.values.types import Type
 
 SOON_S = 10.0
 GATE = Column(2, "gate", Type("text"), state=State.DELETE_ONLY)

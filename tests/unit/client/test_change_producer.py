@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.request_decoding import decode_request
+from leasehold.adapters.codec.request_decoding import decode_request
 from leasehold.client import request_group
 from leasehold.client.change_producer import ChangeProducer, Statistics
-from leasehold.client.client_settings import ClientSettings
 from leasehold.client.pending import Pending, Standing
 from leasehold.model.errors import BusUnavailable, InvalidText, MalformedRequest, OutcomeUnknown
 from leasehold.model.records import ChangeRequest, OnConflict, Outcome, Result
+from leasehold.settings.client import ClientSettings
 
 UPDATE = {"table": "flights", "op": "update", "key": [7], "values": {"gate": "B4"}}
 SOON_S = 10.0

@@ -1,7 +1,7 @@
 """Class archives of JVMs: one that is whole is taken, one that is not, or of other jars, is not.
 
 Method: files made by hand; what a JVM writes, and that it starts with it, is looked at in
-tests/integration/test_class_archives.py.
+tests/integration/infra/test_class_archives.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ says so.
 
 Method: `Builds` over a package of two files; builds are made by hand, as folders, since what is
 looked at here is which one is taken. That a build does what the sources do is looked at in
-tests/integration/test_compiled.py.
+tests/integration/infra/test_compiled.py.
 """
 
 from __future__ import annotations

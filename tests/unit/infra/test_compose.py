@@ -20,14 +20,14 @@ from infra.compose import (
     render,
 )
 from infra.deployment import SERVICES
-from leasehold.adapters.environment import (
+from leasehold.settings.environment import (
     ClusterSettings,
     KafkaSettings,
     RedisSettings,
     describe,
 )
-from leasehold.adapters.pgwire_settings import PgwireSettings
-from leasehold.adapters.snapshot_settings import SnapshotSettings
+from leasehold.settings.snapshot import SnapshotSettings
+from leasehold.settings.sql_port import PgwireSettings
 from services.dashboard.dashboard_settings import DashboardSettings
 
 

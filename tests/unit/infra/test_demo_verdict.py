@@ -18,15 +18,15 @@ from infra.demo.flights import TABLES, Rows
 from infra.demo.lock_duel import Duel
 from infra.demo.menu import PLANE, RETYPE, SEATS, UNIQUE, Shown
 from infra.demo.verdict import Verdict, check_menu
-from leasehold.client.replica import Replica
+from leasehold.catalog.elements import Index
+from leasehold.catalog.job import Job, Status
 from leasehold.model.errors import NotCoherent
 from leasehold.model.records import Outcome
-from leasehold.schema.elements import Index
-from leasehold.schema.explain import explain
-from leasehold.schema.job import Job, Status
+from leasehold.replica.replica import Replica
+from leasehold.schema_change.plan.explain import explain
 from leasehold.sql.ddl import parse_ddl
-from leasehold.sql.statements import AlterTable, CreateIndex, CreateTable
-from tests.unit.schema.made_statements import catalog_with, job_plan, run_to_end
+from leasehold.sql.syntax.statements import AlterTable, CreateIndex, CreateTable
+from tests.support.schema_change.made_statements import catalog_with, job_plan, run_to_end
 
 PLANES = [
     {"tailnum": PLANE, "seats": 149, "engines": 2},

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from threading import Barrier, Thread
 
+from leasehold.lease.agent.held_leases import FOREVER_NS, HeldLeases
 from leasehold.lease.commands import Lease
-from leasehold.lease.held_leases import FOREVER_NS, HeldLeases
 
 THREADS = 4
 USES = 4_000

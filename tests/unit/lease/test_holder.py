@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from leasehold.lease.agent.events import (
+    Acknowledge,
+    Drain,
+    Idle,
+    LedgerAway,
+    TableGone,
+    TimePassed,
+    VersionKnown,
+)
+from leasehold.lease.agent.held_leases import FOREVER_NS, HeldLeases, Standing, Use
 from leasehold.lease.commands import (
     Acquire,
     Change,
@@ -13,18 +23,8 @@ from leasehold.lease.commands import (
     Release,
     Renew,
 )
-from leasehold.lease.held_leases import FOREVER_NS, HeldLeases, Standing, Use
-from leasehold.lease.holder_events import (
-    Acknowledge,
-    Drain,
-    Idle,
-    LedgerAway,
-    TableGone,
-    TimePassed,
-    VersionKnown,
-)
 from leasehold.lease.replies import LedgerRefused, Published, RefusalReason
-from tests.unit.lease.story import LIMITS, SECOND, TTL, Actor, Master, World
+from tests.support.lease.story import LIMITS, SECOND, TTL, Actor, Master, World
 
 BOTH_KINDS = pytest.mark.parametrize("has_store", [True, False])
 

@@ -29,8 +29,8 @@ from leasehold.lease.commands import (
     SetMinVersion,
     Snapshot,
 )
-from leasehold.lease.ledger import LedgerState, apply, check
-from leasehold.lease.ledger_watch import seed_parts
+from leasehold.lease.ledger.ledger import LedgerState, apply, check
+from leasehold.lease.master.ledger_watch import seed_parts
 from leasehold.lease.replies import (
     Dropped,
     EpochRegistered,
@@ -54,7 +54,7 @@ from leasehold.lease.replies import (
     SnapshotReport,
     TableStatus,
 )
-from tests.unit.lease.random_commands import CommandMaker
+from tests.support.lease.random_commands import CommandMaker
 
 RUN = "run-1"
 

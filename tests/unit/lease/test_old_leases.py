@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from leasehold.lease.agent.events import Idle
+from leasehold.lease.agent.held_leases import LABEL_CHARS_MAX, SQL_CHARS_MAX, HeldLease, Use
+from leasehold.lease.agent.old_version_report import (
+    EVERY_NS,
+    FIRST_AFTER_NS,
+    WORK_TOLD_MAX,
+    OldLeases,
+)
 from leasehold.lease.commands import Lease
-from leasehold.lease.held_leases import LABEL_CHARS_MAX, SQL_CHARS_MAX, HeldLease, Use
-from leasehold.lease.holder_events import Idle
-from leasehold.lease.old_leases import EVERY_NS, FIRST_AFTER_NS, WORK_TOLD_MAX, OldLeases
 from leasehold.model.ports import Now
-from tests.unit.lease.story import SECOND, TTL, Actor, Master, World
+from tests.support.lease.story import SECOND, TTL, Actor, Master, World
 
 MS = SECOND // 1_000
 

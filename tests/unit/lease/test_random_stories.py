@@ -10,12 +10,12 @@ from random import Random
 
 import pytest
 
+from leasehold.lease.agent.events import LedgerAway, TimePassed, VersionKnown
+from leasehold.lease.agent.held_leases import HeldLease
 from leasehold.lease.commands import Change, Command, KillSession, Publish, SetMinVersion, Snapshot
-from leasehold.lease.held_leases import HeldLease
-from leasehold.lease.holder_events import LedgerAway, TimePassed, VersionKnown
 from leasehold.lease.replies import Published, SnapshotReport
 from leasehold.lease.rules import EVERY_RULE, Rules
-from tests.unit.lease.story import SECOND, TTL, Actor, World
+from tests.support.lease.story import SECOND, TTL, Actor, World
 
 STEPS = 2_500
 

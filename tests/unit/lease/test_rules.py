@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 
 import pytest
 
+from leasehold.lease.agent.events import LedgerAway, TimePassed, VersionKnown
 from leasehold.lease.commands import (
     Acquire,
     Change,
@@ -20,11 +21,10 @@ from leasehold.lease.commands import (
     Release,
     SetMinVersion,
 )
-from leasehold.lease.holder_events import LedgerAway, TimePassed, VersionKnown
 from leasehold.lease.replies import Granted, Killed, LedgerRefused, LivenessReport, Published
 from leasehold.lease.rules import EVERY_RULE, Rules
 from tests.models.summary import AddLine, ModelLine
-from tests.unit.lease.story import LIMITS, SECOND, TTL, Master, World
+from tests.support.lease.story import LIMITS, SECOND, TTL, Master, World
 
 Story = Callable[[Rules], str]
 """→ the harm seen, "" for none."""

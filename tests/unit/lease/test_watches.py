@@ -12,7 +12,7 @@ from leasehold.lease.commands import (
     RegisterEpoch,
     Renew,
 )
-from leasehold.lease.ledger_watch import (
+from leasehold.lease.master.ledger_watch import (
     Answered,
     EpochLost,
     LedgerAway,
@@ -23,6 +23,7 @@ from leasehold.lease.ledger_watch import (
     SeedFromLog,
     TimePassed,
 )
+from leasehold.lease.master.session_watch import SessionWatch
 from leasehold.lease.replies import (
     LedgerRefused,
     LivenessReport,
@@ -31,8 +32,7 @@ from leasehold.lease.replies import (
     Seeded,
     SessionStatus,
 )
-from leasehold.lease.session_watch import SessionWatch
-from tests.unit.lease.story import SECOND, TTL, World
+from tests.support.lease.story import SECOND, TTL, World
 
 
 def report(*counters: int, run_id: str = "run", seeded: bool = True) -> LivenessReport:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from leasehold.adapters.pgwire_client import INBOX_BYTES_MAX, Admission, PgwireClient
+from leasehold.adapters.postgres.connection import INBOX_BYTES_MAX, Admission, PgwireClient
 from leasehold.pgwire.conversation import HURRIED_MESSAGES_MAX
-from tests.unit.pgwire.talk import Talk
-from tests.unit.pgwire.wire_words import SYNC, messages, query
+from tests.support.pgwire.talk import Talk
+from tests.support.pgwire.wire_words import SYNC, messages, query
 
 SIZE = 2 * HURRIED_MESSAGES_MAX + 10
 

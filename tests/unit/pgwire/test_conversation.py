@@ -13,14 +13,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from leasehold.pgwire.frontend import READERS
 from leasehold.pgwire.limits import Limits
+from leasehold.pgwire.messages.frontend import READERS
 from leasehold.pgwire.phases import TABLE, Phase
 from leasehold.pgwire.session import Status
 from leasehold.pgwire.wire_errors import AdminShutdown, Canceled
-from tests.unit.pgwire.small_session import Shared, SmallSession
-from tests.unit.pgwire.talk import Talk
-from tests.unit.pgwire.wire_words import (
+from tests.support.pgwire.small_session import Shared, SmallSession
+from tests.support.pgwire.talk import Talk
+from tests.support.pgwire.wire_words import (
     COPY_DONE,
     FLUSH,
     SYNC,

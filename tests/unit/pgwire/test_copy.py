@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.model.errors import LeaseholdError
-from leasehold.pgwire.copy_format import CopyFormat
-from leasehold.pgwire.copy_lines import CopyLines, Fields
-from leasehold.pgwire.copy_rows import CopyRows
+from leasehold.pgwire.copy.format import CopyFormat
+from leasehold.pgwire.copy.input import CopyRows
+from leasehold.pgwire.copy.lines import CopyLines, Fields
 from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.session import Column
 from leasehold.pgwire.wire_errors import InvalidCopyText
-from leasehold.schema.types import Type
-from leasehold.sql.time_zone import zone_of
-from tests.unit.pgwire.copy_cases import CASES, REFUSED, CopyCase
+from leasehold.values.time_zone import zone_of
+from leasehold.values.types import Type
+from tests.support.pgwire.copy_cases import CASES, REFUSED, CopyCase
 
 LINE_MAX = 1_000
 UTC = zone_of("UTC")

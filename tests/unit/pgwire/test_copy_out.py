@@ -1,7 +1,7 @@
 """COPY … TO STDOUT writes what a real PostgreSQL 15 has written, and reads it back.
 
 `copy_out_recorded.json`: by number of columns and options, the data in hexadecimal digits
-(`tests/integration/test_wire_and_postgres.py` compares with PostgreSQL itself).
+(`tests/integration/postgres_compat/test_wire_and_postgres.py` compares with PostgreSQL itself).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from leasehold.model.errors import LeaseholdError
-from leasehold.pgwire.copy_binary import HEADER, TRAILER
-from leasehold.pgwire.copy_format import CopyFormat
-from leasehold.pgwire.copy_rows import CopyRows
+from leasehold.pgwire.copy.binary import HEADER, TRAILER
+from leasehold.pgwire.copy.format import CopyFormat
+from leasehold.pgwire.copy.input import CopyRows
 from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.session import Column
-from leasehold.schema.types import Type
-from leasehold.sql.text_form import from_text
-from leasehold.sql.time_zone import zone_of
-from tests.unit.pgwire.copy_out_cases import COLUMNS, OPTIONS, ROWS, ZONE, ours
+from leasehold.values.text_io import from_text
+from leasehold.values.time_zone import zone_of
+from leasehold.values.types import Type
+from tests.support.pgwire.copy_out_cases import COLUMNS, OPTIONS, ROWS, ZONE, ours
 
 RECORDED = json.loads((Path(__file__).parent / "copy_out_recorded.json").read_text())
 BINARY = CopyFormat(binary=True)

@@ -13,7 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.pgwire.greeting import (
+from leasehold.pgwire.auth.saslprep import saslprep
+from leasehold.pgwire.auth.scram_server import (
+    Exchange,
+    MockVerifiers,
+    Verifier,
+    verifier_of_password,
+    verifier_of_text,
+)
+from leasehold.pgwire.auth.startup import (
     Admitted,
     BeginTls,
     CancelAsked,
@@ -24,15 +32,7 @@ from leasehold.pgwire.greeting import (
     Welcome,
 )
 from leasehold.pgwire.limits import Limits
-from leasehold.pgwire.saslprep import saslprep
-from leasehold.pgwire.scram import (
-    Exchange,
-    MockVerifiers,
-    Verifier,
-    verifier_of_password,
-    verifier_of_text,
-)
-from tests.unit.pgwire.wire_words import error_of, message, said, short, startup, text
+from tests.support.pgwire.wire_words import error_of, message, said, short, startup, text
 
 SSL, GSS, CANCEL = 80877103, 80877104, 80877102
 SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")  # of RFC 7677's example

@@ -10,10 +10,10 @@ import random
 
 import pytest
 
-from tests.unit.pgwire.small_session import Shared
-from tests.unit.pgwire.talk import Talk
-from tests.unit.pgwire.transcripts import TRANSCRIPTS, Transcript
-from tests.unit.pgwire.wire_words import said
+from tests.support.pgwire.small_session import Shared
+from tests.support.pgwire.talk import Talk
+from tests.support.pgwire.transcripts import TRANSCRIPTS, Transcript
+from tests.support.pgwire.wire_words import said
 
 
 @pytest.mark.parametrize("way", ["messages", "at once", "single bytes"])

@@ -14,19 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leasehold.model.errors import LeaseholdError
-from leasehold.pgwire.value_decoding import decoder, input_of
-from leasehold.pgwire.value_encoding import BINARY, TEXT, encoder
-from leasehold.pgwire.wire_types import NUMBERS, modifier_of
-from leasehold.schema.array_value import stored_form as array_form
-from leasehold.schema.interval import Span, stored_form
-from leasehold.schema.json_value import text_of
-from leasehold.schema.types import Type, array_of, to_storage
-from leasehold.sql.time_zone import offset_text, zone_of
-from tests.unit.pgwire.small_session import type_named
-from tests.unit.pgwire.talk import Talk
-from tests.unit.pgwire.value_cases import INPUTS, REFUSED
-from tests.unit.pgwire.value_forms_recorded import FORMS
-from tests.unit.pgwire.wire_words import (
+from leasehold.pgwire.values.decoding import decoder, input_of
+from leasehold.pgwire.values.encoding import BINARY, TEXT, encoder
+from leasehold.values.arrays import stored_form as array_form
+from leasehold.values.interval import Span, stored_form
+from leasehold.values.jsonb import text_of
+from leasehold.values.oids import NUMBERS, modifier_of
+from leasehold.values.time_zone import offset_text, zone_of
+from leasehold.values.types import Type, array_of, to_storage
+from tests.support.pgwire.small_session import type_named
+from tests.support.pgwire.talk import Talk
+from tests.support.pgwire.value_cases import INPUTS, REFUSED
+from tests.support.pgwire.value_forms_recorded import FORMS
+from tests.support.pgwire.wire_words import (
     SYNC,
     bind,
     columns,

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from leasehold.model.records import Commit, Refusal
-from leasehold.replication import batch, log_clock, outcomes
-from tests.unit.replication.clock_world import DAY_MS, HOUR_MS, MINUTE_MS, Hosts, taken
+from leasehold.replication import outcomes
+from leasehold.replication.log import clock
+from leasehold.replication.master import batch
+from tests.support.replication.clock_world import DAY_MS, HOUR_MS, MINUTE_MS, Hosts, taken
 
 TABLE = {"sql": "create table t (id bigint primary key, a bigint, made timestamptz default now())"}
 ADD: dict[str, Any] = {
@@ -330,8 +332,8 @@ def test_l5_off_a_horizon_that_follows_the_clock_stops_writes(
     monkeypatch: pytest.MonkeyPatch, hosts: Hosts
 ) -> None:
     """The harm when it goes on as fast as a clock jumps."""
-    monkeypatch.setattr(log_clock, "HORIZON_GAIN", 1e-12)
-    monkeypatch.setattr(log_clock, "STEP_HELD_NS", 0)
+    monkeypatch.setattr(clock, "HORIZON_GAIN", 1e-12)
+    monkeypatch.setattr(clock, "STEP_HELD_NS", 0)
     hosts.set_clocks(30 * DAY_MS)
     hosts.passes(1_000)
     hosts.set_clocks(0)

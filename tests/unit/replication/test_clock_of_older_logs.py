@@ -11,12 +11,12 @@ from typing import Final
 import msgpack
 import pytest
 
-from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.ids import request_id
 from leasehold.model.records import Claim, Commit, Decisions, LogPosition, Outcome
-from leasehold.replication.log_clock import first_id_horizon
+from leasehold.replication.log.clock import first_id_horizon
 from leasehold.replication.outcomes import OutcomeSettings
-from tests.unit.replication.clock_world import HOUR_MS, MINUTE_MS, WALL_MS, Hosts, taken
+from tests.support.replication.clock_world import HOUR_MS, MINUTE_MS, WALL_MS, Hosts, taken
 
 CODEC: Final = MessagePackCodec()
 HOUR_US: Final = HOUR_MS * 1_000

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import pytest
 
-from leasehold.adapters.codec import MessagePackCodec
+from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.errors import LogStopped
 from leasehold.model.records import Commit, LogPosition, Refusal
-from leasehold.replication.log import admit
-from tests.unit.replication.clock_world import DAY_MS, HOUR_MS, Hosts, taken
-from tests.unit.replication.made_records import claim, decisions, digest
+from leasehold.replication.log.admission import admit
+from tests.support.replication.clock_world import DAY_MS, HOUR_MS, Hosts, taken
+from tests.support.replication.made_records import claim, decisions, digest
 from tests.unit.replication.test_clock_faults import ADD, TABLE, insert, value
 
 RESET: Final = {"clock": "reset"}

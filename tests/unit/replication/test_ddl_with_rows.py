@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.memory_store import MemoryStore
-from leasehold.adapters.sqlite_store import SqliteStore
+from leasehold.adapters.memory.store import MemoryStore
+from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.records import ChangeKind, DescriptorWrite, JobWrite, Outcome, TableTruncated
-from leasehold.replication.batch import BatchSettings
+from leasehold.replication.master.batch import BatchSettings
 from leasehold.replication.node import Node, NodeSettings
 from tests.unit.replication.test_node import CODEC, World, insert, update
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.memory_store import MemoryStore
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.memory.store import MemoryStore
 from leasehold.model.ports import Now
 from leasehold.model.records import (
     Ack,
@@ -23,7 +23,6 @@ from leasehold.model.records import (
     Outcome,
     Result,
 )
-from leasehold.replication.answers import Answers
 from leasehold.replication.coherency import (
     GIVEN_UP,
     NODES_MAX,
@@ -47,7 +46,8 @@ from leasehold.replication.effects import (
     Topic,
     Wake,
 )
-from leasehold.replication.fast_acks import NOT_TOLD, FastAcks, FastAckSettings
+from leasehold.replication.fast_path.acks import NOT_TOLD, FastAcks, FastAckSettings
+from leasehold.replication.master.answers import Answers
 from leasehold.replication.node import Node, NodeSettings
 
 MS = 1_000_000

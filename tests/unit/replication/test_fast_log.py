@@ -1,5 +1,5 @@
 """The log by the fast way: when a node takes it, when Kafka is read, what is applied of what is
-told, and when a master tells (L1, L2; `replication/fast_log.py`)."""
+told, and when a master tells (L1, L2; `replication/fast_path/log.py`)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import itertools
 
 import pytest
 
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.memory_store import MemoryStore
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.memory.store import MemoryStore
 from leasehold.model.ports import Now
 from leasehold.model.records import Barrier, Claim, Decisions, Grant, LogRecord
 from leasehold.replication.effects import Effect, LogHeard, LogRead, ReadLog, Send, Tick, Topic
-from leasehold.replication.fast_log import (
+from leasehold.replication.fast_path.log import (
     NOBODY,
     NOT_TOLD,
     RULES,

@@ -1,5 +1,5 @@
 """Requests by the fast way: when an asker takes it and leaves it, what it asks again, and what a
-master takes of what it is told (L5, L7; `replication/fast_requests.py`)."""
+master takes of what it is told (L5, L7; `replication/fast_path/requests.py`)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from leasehold.model.records import Outcome
-from leasehold.replication.fast_log import NOBODY, Term
-from leasehold.replication.fast_requests import (
+from leasehold.replication.fast_path.log import NOBODY, Term
+from leasehold.replication.fast_path.requests import (
     ASKERS_MAX,
     FORGOTTEN_NS,
     NOT_TOLD,

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Check, Column, Descriptor, ForeignKey, Index
+from leasehold.catalog.job import Job, Phase, Step
 from leasehold.model.ports import Row
 from leasehold.model.records import DescriptorWrite, Findings, FindingsDecided, JobWrite, Key
-from leasehold.replication.findings import LISTED_MAX, confirm
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Check, Column, Descriptor, ForeignKey, Index
-from leasehold.schema.entries import entry_of
-from leasehold.schema.job import Job, Phase, Step
-from leasehold.schema.job_moves import FINDINGS_MAX
-from leasehold.schema.job_rules import JobRules
-from leasehold.schema.types import Type
-from tests.unit.schema.made_job import index_job
+from leasehold.replication.master.findings import LISTED_MAX, confirm
+from leasehold.rows.index_entries import entry_of
+from leasehold.schema_change.job.rules import JobRules
+from leasehold.schema_change.job.transitions import FINDINGS_MAX
+from leasehold.values.types import Type
+from tests.support.schema_change.made_job import index_job
 
 UNIQUE, CHECK, REFERENCE, BY_INDEX, REQUIRED = 9, 10, 11, 12, 3
 ELEMENTS = (UNIQUE, CHECK, REFERENCE, BY_INDEX, REQUIRED)

@@ -12,9 +12,9 @@ import pytest
 
 from leasehold.model.errors import LogStopped
 from leasehold.model.records import Barrier, LogPosition, LogRecord
-from leasehold.replication.log import admit
-from leasehold.replication.log_identity import FIRST_WINDOW, NO_ID, LogIdentity, check_log
-from tests.unit.replication.made_records import M1, M2, claim, decisions, digest
+from leasehold.replication.log.admission import admit
+from leasehold.replication.log.identity import FIRST_WINDOW, NO_ID, LogIdentity, check_log
+from tests.support.replication.made_records import M1, M2, claim, decisions, digest
 
 MS = 1_000_000
 TOPIC = "demo.log"

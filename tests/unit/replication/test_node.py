@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import pytest
 
-from leasehold.adapters.codec import MessagePackCodec
-from leasehold.adapters.memory_store import MemoryStore
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.memory.store import MemoryStore
 from leasehold.model.ids import format_request_id, genid, request_id
 from leasehold.model.ports import Now
 from leasehold.model.records import (
@@ -26,8 +26,6 @@ from leasehold.model.records import (
     Lane,
     Outcome,
 )
-from leasehold.replication.apply import COLLECT_EVERY_RECORDS
-from leasehold.replication.batch import BatchSettings
 from leasehold.replication.effects import (
     AckRead,
     Append,
@@ -54,13 +52,15 @@ from leasehold.replication.effects import (
     Topic,
     Warn,
 )
-from leasehold.replication.fill_pace import FillSettings
-from leasehold.replication.lane_topics import Found
-from leasehold.replication.master import MasterSettings
+from leasehold.replication.log.apply import COLLECT_EVERY_RECORDS
+from leasehold.replication.log.truncation import COPY_ROLE, copy_name
+from leasehold.replication.master.backfill_pacing import FillSettings
+from leasehold.replication.master.batch import BatchSettings
+from leasehold.replication.master.master import MasterSettings
+from leasehold.replication.master.queue_topics import Found
 from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.outcomes import OutcomeSettings
 from leasehold.replication.rules import ReplicationRules
-from leasehold.replication.truncation import COPY_ROLE, copy_name
 from leasehold.transaction.verify import VerifyRules
 
 CODEC = MessagePackCodec()
@@ -405,8 +405,8 @@ def test_l3_refusals_are_in_the_log_and_lanes_go_on_behind_them(world: World) ->
 @pytest.mark.parametrize(
     ("broken", "request_"),
     [
-        ("leasehold.replication.batch.verify", insert(1, a=1)),
-        ("leasehold.schema.script.plan", {"sql": "create index i on t (a)"}),
+        ("leasehold.replication.master.batch.verify", insert(1, a=1)),
+        ("leasehold.schema_change.plan.script.plan", {"sql": "create index i on t (a)"}),
     ],
 )
 def test_l3_a_defect_that_one_request_meets_does_not_hold_up_the_rest(

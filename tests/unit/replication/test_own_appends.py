@@ -1,9 +1,13 @@
 """Which of a master's own records count as read back once the broker has acknowledged them, and
-when the log is fetched meanwhile (L1, L4; `replication/own_appends.py`)."""
+when the log is fetched meanwhile (L1, L4; `replication/fast_path/own_appends.py`)."""
 
 from __future__ import annotations
 
-from leasehold.replication.own_appends import OwnAppends, OwnAppendsRules, OwnAppendsSettings
+from leasehold.replication.fast_path.own_appends import (
+    OwnAppends,
+    OwnAppendsRules,
+    OwnAppendsSettings,
+)
 
 MS = 1_000_000
 SETTINGS = OwnAppendsSettings(silence_ms=50, row_min=4, pause_ms=1_000, pause_ms_max=4_000)

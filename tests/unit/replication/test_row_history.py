@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leasehold.model.records import Commit
-from leasehold.replication.history import times_of
+from leasehold.replication.log.retention import times_of
 
 
 def commit(commit_us: int) -> Commit:

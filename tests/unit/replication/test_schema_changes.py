@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.job import Phase, Status, job_from_wire
 from leasehold.model.errors import NotNullViolation
 from leasehold.model.ports import Now
 from leasehold.model.records import ChangeRequest, JobWrite
-from leasehold.replication.schema_changes import SchemaChanges, SchemaSettings
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.job import Phase, Status, job_from_wire
-from tests.unit.schema.made_statements import (
+from leasehold.replication.master.schema_changes import SchemaChanges, SchemaSettings
+from tests.support.schema_change.made_statements import (
     catalog_with,
     column,
     create_index,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leasehold.model.records import Ack, LogPosition
-from leasehold.replication.truncation import (
+from leasehold.replication.log.truncation import (
     COPY_ROLE,
     LogTruncation,
     TruncationSettings,

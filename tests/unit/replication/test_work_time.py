@@ -11,18 +11,18 @@ import pytest
 from leasehold.model.ids import format_request_id
 from leasehold.model.records import ChunksEnd, Decisions, Lane
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.replication.attempts import BUSY_MS_MAX
-from leasehold.replication.backfill_lane import FILL_MS_MAX
-from leasehold.replication.batch import OPERATIONS_MAX, Batch, BatchSettings
 from leasehold.replication.effects import AppendFailed, LaneRead
-from leasehold.replication.large import WORK_MS_MAX
-from leasehold.transaction.deciding import decide
-from tests.unit.replication import test_backfill_lane
-from tests.unit.replication.test_backfill_lane import CHUNK, ROWS, fill, filled
+from leasehold.replication.master.attempts import BUSY_MS_MAX
+from leasehold.replication.master.backfill_queue import FILL_MS_MAX
+from leasehold.replication.master.batch import OPERATIONS_MAX, Batch, BatchSettings
+from leasehold.replication.master.large_request import WORK_MS_MAX
+from leasehold.transaction.decide import decide
+from tests.unit.replication import test_backfill_queue
+from tests.unit.replication.test_backfill_queue import CHUNK, ROWS, fill, filled
 from tests.unit.replication.test_node import TABLE, World, insert, update
 
 SLOW_MS = 20
-lane = test_backfill_lane.lane
+lane = test_backfill_queue.lane
 
 
 def works(world: World, monkeypatch: pytest.MonkeyPatch, method: str, each_ms: int) -> None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.unit.structure.backtracking import STEPS_MAX, pumped_texts, steps_of
+from tests.support.backtracking import STEPS_MAX, pumped_texts, steps_of
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = ("libs", "services", "spark_streaming")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.transaction.written_table import STORES, Store, opened
+from tests.support.transaction.written_table import STORES, Store, opened
 
 
 @pytest.fixture(params=STORES)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.catalog.descriptor import Check, Column, Descriptor
+from leasehold.catalog.states import State
 from leasehold.model.errors import CheckViolation, NotNullViolation, UnknownColumn
 from leasehold.model.records import Image
-from leasehold.schema.descriptor import Check, Column, Descriptor
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
 from leasehold.transaction.binding import Binding
-from tests.unit.transaction.written_table import (
+from leasehold.values.types import Type
+from tests.support.transaction.written_table import (
     STORES,
     WrittenTable,
     insert,

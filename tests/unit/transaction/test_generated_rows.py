@@ -11,6 +11,8 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Derived, Lock, Moment
 from leasehold.model.errors import (
     DivisionByZero,
     DuplicateKey,
@@ -19,13 +21,11 @@ from leasehold.model.errors import (
     Refused,
 )
 from leasehold.model.records import ChangeRequest, Operation
-from leasehold.schema.descriptor import Descriptor
-from leasehold.schema.elements import Derived, Lock, Moment
 from leasehold.transaction.locks import covering
 from leasehold.transaction.verify import verify
 from tests.schema_change.changes import standing
-from tests.unit.store.lockstep import reports_of
-from tests.unit.transaction.written_table import (
+from tests.support.sqlite.lockstep import reports_of
+from tests.support.transaction.written_table import (
     Store,
     WrittenTable,
     delete,

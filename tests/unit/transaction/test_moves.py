@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from leasehold.catalog.descriptor import Check, Column, Descriptor, Index, Lock
+from leasehold.catalog.elements import Derived
+from leasehold.catalog.states import State
 from leasehold.model.errors import (
     CheckViolation,
     DuplicateKey,
@@ -21,14 +24,11 @@ from leasehold.model.errors import (
 )
 from leasehold.model.ids import genid
 from leasehold.model.records import ChangeKind, Expression
-from leasehold.schema.descriptor import Check, Column, Descriptor, Index, Lock
-from leasehold.schema.elements import Derived
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
-from leasehold.transaction.row_refused import RowRefused
+from leasehold.transaction.row_conflict import RowRefused
 from leasehold.transaction.rules import RULES
+from leasehold.values.types import Type
 from tests.models.summary import AddLine, ModelLine
-from tests.unit.transaction.written_table import (
+from tests.support.transaction.written_table import (
     WrittenTable,
     delete,
     insert,

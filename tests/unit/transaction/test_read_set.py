@@ -10,6 +10,9 @@ from dataclasses import replace
 
 import pytest
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.states import State
 from leasehold.model.errors import MalformedRequest, StaleVersion, UnknownColumn, VerifyError
 from leasehold.model.ids import genid
 from leasehold.model.ports import Row
@@ -22,10 +25,6 @@ from leasehold.model.records import (
     TableReads,
     Visited,
 )
-from leasehold.schema.catalog import Catalog
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
 from leasehold.transaction.read_set import (
     KEYS_MAX,
     RANGES_MAX,
@@ -34,6 +33,7 @@ from leasehold.transaction.read_set import (
     ReadsSoFar,
     check_reads,
 )
+from leasehold.values.types import Type
 
 COLUMNS = (Column(1, "id", Type("bigint"), nullable=False), Column(2, "a", Type("integer")))
 BY_A, HIDDEN = Index(3, "by_a", (2,)), Index(4, "hidden", (2,), state=State.WRITE_ONLY)

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.states import State
 from leasehold.model.errors import DuplicateKey
 from leasehold.model.ports import Row
 from leasehold.model.records import Key, Operation
-from leasehold.schema.descriptor import Column, Descriptor, Index
-from leasehold.schema.states import State
-from leasehold.schema.types import Type
 from leasehold.transaction.uniqueness import FinalRow, check_unique
-from tests.unit.transaction.written_table import (
+from leasehold.values.types import Type
+from tests.support.transaction.written_table import (
     STORES,
     WrittenTable,
     delete,

@@ -1,0 +1,1 @@
+"""Records of the log and change requests as bytes."""

@@ -1,0 +1,133 @@
+"""What the changefeed publishes, as bytes that a message has room for.
+
+The master takes no commit whose rows or jobs have more (`replication/master/batch.py`). But an
+earlier one
+may have, and such a record stands in its log: a changefeed that could not step over it would never
+publish anything again. So what is too large is told in a shorter form, which says that it is one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from leasehold.adapters.codec.records import MessagePackCodec, row_key
+from leasehold.events.public_schema import encode_event
+from leasehold.model.errors import MalformedRequest
+from leasehold.model.records import (
+    DeadLetter,
+    JobEvent,
+    Key,
+    RowImage,
+    RowLeftOut,
+    RowsTruncated,
+    VersionEvent,
+)
+from leasehold.model.topics import PUBLISHED_BYTES_MAX
+
+TEXT_CHARACTERS_MAX: Final = 256
+"""Longest text or bytes in what is told in a shorter form."""
+BODY_BYTES_MAX: Final = 450_000
+"""Of a request that is too large for its dead letter; as much as the master keeps of one."""
+_NOT_IN_PART: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(("default", "missing"), None),
+    **dict.fromkeys(("expression", "predicate", "default_expression"), ""),
+    "expressions": [],
+}
+"""Fields of an element's wire form, and what stands there instead of one that is too long."""
+_CODEC: Final = MessagePackCodec()
+LOG: Final = logging.getLogger("leasehold.changefeed")
+
+
+def row_message(key: Key, image: RowImage | None) -> tuple[bytes, bytes | None] | None:
+    """Record key and value for the rows topic, a tombstone for None; a RowLeftOut for an image that
+    is too large. None where its key alone is: of such a row nothing can be told."""
+    packed = row_key(key)
+    if image is None:
+        if _fits(packed, b""):
+            return packed, None
+        LOG.error("the end of row %.200r can't be told: its key is too large", key)
+        return None
+    value = _CODEC.encode(image)
+    if _fits(packed, value):
+        return packed, value
+    size = len(value)
+    value = _CODEC.encode(RowLeftOut(*image[:-1], size))
+    if not _fits(packed, value):
+        LOG.error("row %.200r of table %d can't be told: its key is too large", key, image.table_id)
+        return None
+    about = key, image.table_id, size
+    LOG.warning("row %.200r of table %d is told as left out: its image has %d bytes", *about)
+    return packed, value
+
+
+def feed_message(key: bytes, record: VersionEvent | JobEvent | DeadLetter) -> bytes:
+    """The value of a message of that key; version events are for everybody, hence JSON, and have a
+    limit of their own. Of a job what is long in its elements and findings is cut where it is too
+    large, of a dead letter what is long in the request."""
+    if isinstance(record, VersionEvent):
+        return encode_event(record)
+    value = _CODEC.encode(record)
+    if _fits(key, value):
+        return value
+    if isinstance(record, JobEvent):
+        value = _CODEC.encode(record._replace(body=_shortened(record.body)))
+        if not _fits(key, value):  # with rows and steps beyond all measure
+            value = _CODEC.encode(record._replace(body=_without_steps(record.body)))
+    else:
+        value = _CODEC.encode(_cut(record))
+    assert _fits(key, value), "what is left has texts of bounded length"
+    return value
+
+
+def restore_image(key: Key, value: bytes) -> RowImage | RowLeftOut | RowsTruncated:
+    """What a record of a rows topic holds that is no tombstone. Raises MalformedRequest."""
+    if not key:
+        return _CODEC.decode_as(RowsTruncated, value)
+    record = _CODEC.decode(value)
+    if isinstance(record, RowImage | RowLeftOut):
+        return record
+    raise MalformedRequest(f"a {type(record).__name__} is no row image")
+
+
+def _fits(key: bytes, value: bytes) -> bool:
+    return len(key) + len(value) <= PUBLISHED_BYTES_MAX
+
+
+def _cut(letter: DeadLetter) -> DeadLetter:
+    """Its reason stays; `body_bytes` says how many there were."""
+    body = letter.body or b""
+    detail = {**_shortened(letter.detail), "body_bytes": len(body), "body_cut": True}
+    message = letter.message[: BODY_BYTES_MAX // 4]
+    return letter._replace(message=message, detail=detail, body=body[:BODY_BYTES_MAX])
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, str | bytes):
+        return value[:TEXT_CHARACTERS_MAX]
+    if isinstance(value, Mapping):
+        return {name: _without(name, each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shortened(each) for each in value]
+    return value
+
+
+def _without(name: Any, value: Any) -> Any:
+    """⚠ Part of a value of an element may be no value, and part of an expression is another one."""
+    if name in _NOT_IN_PART and _is_long(value):
+        return _NOT_IN_PART[name]
+    return _shortened(value)
+
+
+def _is_long(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_is_long, value))
+    return isinstance(value, str | bytes) and len(value) > TEXT_CHARACTERS_MAX
+
+
+def _without_steps(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a job: each step with no element, so that its number and state still mean something."""
+    kept: dict[str, Any] = _shortened({**body, "findings": [], "steps": []})
+    kept["steps"] = [[[], *work] for _, *work in body["steps"]]
+    return kept

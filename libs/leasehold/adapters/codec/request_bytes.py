@@ -1,0 +1,190 @@
+"""A request's fields ↔ bytes: JSON or MessagePack from anybody, MessagePack to the master.
+
+Every way in which bytes can fail to be fields ends in MalformedRequest or RequestTooLarge; no other
+exception leaves this file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections import Counter
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Final, NoReturn
+from uuid import UUID
+
+import msgpack
+
+from leasehold.adapters.codec.packing import Packing
+from leasehold.adapters.codec.request_checks import kind_of, shown
+from leasehold.model.errors import MalformedRequest, RequestTooLarge
+from leasehold.model.topics import MESSAGE_BYTES_MAX
+from leasehold.values.numeric import has_room
+
+JSON: Final = "application/json"
+MESSAGE_PACK: Final = "application/msgpack"
+MESSAGE_PACK_NAMES: Final = frozenset(
+    {MESSAGE_PACK, "application/x-msgpack", "application/vnd.msgpack"}
+)
+MESSAGE_PACK_ZLIB: Final = "application/msgpack+zlib"
+"""MessagePack behind zlib: what a request of many rows travels as."""
+REQUEST_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Of a request, unpacked. What travels has to fit a record of Kafka, too (`MESSAGE_BYTES_MAX`)."""
+ZIPPED_ABOVE_BYTES: Final = 128 * 1024
+ZIPPED_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 64 * 1024
+"""Leaves room for headers, and for what a refusal keeps of a request beside it."""
+OPERATIONS_MAX: Final = 250_000
+MAP_LENGTH_MAX: Final = 2_000  # more than a table may have columns
+DIGITS_SURE: Final = 15
+"""A number of so many characters is what the double of it shows again."""
+_UNREADABLE: Final = (ValueError, TypeError, LookupError, OverflowError, RecursionError)
+
+
+def pack_fields(fields: Mapping[str, Any]) -> tuple[str, bytes]:
+    """(content type, bytes) that `read_fields` reads back; dates, timestamps, UUIDs and Decimals as
+    text.
+
+    Raises MalformedRequest for values without a wire form, RequestTooLarge."""
+    try:
+        data = _PACKING.pack(fields)
+    except _UNREADABLE as error:
+        raise MalformedRequest(f"the request has no wire form: {error}") from error
+    if len(data) <= ZIPPED_ABOVE_BYTES:
+        return MESSAGE_PACK, data
+    zipped = zlib.compress(data, 1)
+    if len(data) > REQUEST_BYTES_MAX or len(zipped) > ZIPPED_BYTES_MAX:
+        raise RequestTooLarge(
+            f"the request has {len(data)} bytes, {len(zipped)} when packed; at most"
+            f" {REQUEST_BYTES_MAX} and {ZIPPED_BYTES_MAX} are taken: send fewer operations in one"
+            " transaction"
+        )
+    return MESSAGE_PACK_ZLIB, zipped
+
+
+def read_fields(content_type: str, data: bytes) -> dict[Any, Any]:
+    """`content_type` is the record's header, "" = none (then JSON).
+
+    Raises MalformedRequest, RequestTooLarge."""
+    if len(data) > REQUEST_BYTES_MAX:
+        raise RequestTooLarge(
+            f"the request has {len(data)} bytes; at most {REQUEST_BYTES_MAX} are taken. "
+            "Send fewer operations in one transaction."
+        )
+    if content_type == MESSAGE_PACK:
+        fields = _from_message_pack(data)
+    elif content_type == MESSAGE_PACK_ZLIB:
+        fields = _from_message_pack(_unzipped(data))
+    else:
+        name = content_type.partition(";")[0].strip().lower()
+        if name in ("", JSON):
+            fields = _from_json(data)
+        elif name in MESSAGE_PACK_NAMES:
+            fields = _from_message_pack(data)
+        else:
+            raise MalformedRequest(
+                f"content-type {content_type[:80]!r} is not known; expected {JSON} or "
+                f"{MESSAGE_PACK}",
+                field="content-type",
+            )
+    if type(fields) is not dict:
+        raise MalformedRequest(f"a request is an object with fields, not {kind_of(fields)}")
+    return fields
+
+
+def _unzipped(data: bytes) -> bytes:
+    reader = zlib.decompressobj()
+    try:
+        found = reader.decompress(data, REQUEST_BYTES_MAX)
+    except zlib.error as error:
+        raise MalformedRequest(f"the {len(data)} bytes are not zlib's: {error}") from error
+    if reader.unconsumed_tail:
+        raise RequestTooLarge(
+            f"the request has more than {REQUEST_BYTES_MAX} bytes when it is unpacked. Send fewer"
+            " operations in one transaction."
+        )
+    if not reader.eof:
+        raise MalformedRequest(f"the {len(data)} bytes are not all of what zlib has packed")
+    return found
+
+
+def _from_message_pack(data: bytes) -> Any:
+    try:
+        return msgpack.unpackb(
+            data,
+            object_pairs_hook=_without_repeats,
+            # An array's head may promise a length that its reader reserves memory for.
+            max_array_len=min(OPERATIONS_MAX, len(data)),
+            max_map_len=MAP_LENGTH_MAX,
+        )
+    except MalformedRequest:
+        raise
+    except _UNREADABLE as error:
+        words = str(error)[:200] or type(error).__name__
+        raise MalformedRequest(f"the {len(data)} bytes are no MessagePack: {words}") from error
+
+
+def _from_json(data: bytes) -> Any:
+    try:
+        return json.loads(
+            data.decode("utf-8"),
+            object_pairs_hook=_without_repeats,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+        )
+    except MalformedRequest:
+        raise
+    except UnicodeDecodeError as error:
+        raise MalformedRequest(f"the JSON is not UTF-8 text (byte {error.start})") from error
+    except RecursionError as error:
+        raise MalformedRequest("the JSON is nested too deeply") from error
+    except _UNREADABLE as error:
+        raise MalformedRequest(f"the {len(data)} bytes are no JSON: {str(error)[:200]}") from error
+
+
+def _without_repeats(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        twice = next(
+            name for name, times in Counter(name for name, _ in pairs).items() if times > 1
+        )
+        raise MalformedRequest(f"{twice!r:.80} is given twice in one object", field=shown(twice))
+    return fields
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise MalformedRequest(
+        f"{text} is not a JSON value; expected a number, text, true, false or null"
+        f' (a double precision column takes the text "{text}")'
+    )
+
+
+def _finite(text: str) -> float | Decimal:
+    """JSON has no infinity: what comes out as one was a number too large for a double. A number
+    that no double is (0.12345678901234567891) keeps its digits, for a numeric column."""
+    value = float(text)
+    if math.isinf(value):
+        raise MalformedRequest(f"the number {text[:40]} is too large")
+    if len(text) <= DIGITS_SURE:
+        return value
+    exact = Decimal(text)
+    return value if Decimal(repr(value)) == exact else exact
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, Decimal):
+        if not has_room(value):
+            raise ValueError("a number has more digits than a numeric")
+        return format(value, "f")
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a {type(value).__name__} has no wire form")
+
+
+_PACKING: Final = Packing(_as_text)

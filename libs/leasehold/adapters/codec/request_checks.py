@@ -1,0 +1,124 @@
+"""What a stranger's values are to be, and the sentences that say what they are instead."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from difflib import get_close_matches
+from typing import Any, Final
+
+from leasehold.model.errors import MalformedRequest
+from leasehold.model.keys import INTEGER_LEAST, INTEGER_MOST
+from leasehold.values.numeric import has_room
+
+NAME_CHARACTERS_MAX: Final = 256
+
+
+def check_storable(value: Any, where: str, field: str, name: Any) -> None:
+    """`value` can be a storage value or become one; which type it must be, the log knows."""
+    kind = type(value)
+    if kind is str:
+        if value.isascii() or encodable(value):
+            return
+        wanted = "text without lone surrogates"
+    elif kind is int:
+        if INTEGER_LEAST <= value <= INTEGER_MOST:
+            return
+        wanted = "a whole number of at most 64 bits"
+    elif kind is float:
+        if not math.isnan(value):
+            return
+        wanted = "a number"
+    elif kind is bytes or kind is bool or value is None:
+        return
+    elif kind is Decimal:
+        if has_room(value):
+            return
+        wanted = "a number of as many digits as a numeric has"
+    else:
+        wanted = "text, a number, true, false, bytes or null"
+    place = f"{where}{field}" if name is None else f"{where}{field}.{shown(name)}"
+    raise expected(place, wanted, value)
+
+
+def a_name(value: Any, where: str, field: str) -> str:
+    if type(value) is not str or not 0 < len(value) <= NAME_CHARACTERS_MAX:
+        raise expected(
+            f"{where}{field}", f"a name (text of 1 to {NAME_CHARACTERS_MAX} characters)", value
+        )
+    if not value.isascii() and not encodable(value):
+        raise expected(f"{where}{field}", "a name without lone surrogates", value)
+    return value
+
+
+def a_text(value: Any, field: str, characters_max: int) -> str:
+    if type(value) is not str or not 0 < len(value) <= characters_max:
+        raise expected(field, "text", value)
+    if not encodable(value):
+        raise expected(field, "text without lone surrogates", value)
+    return value
+
+
+def encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def a_whole(value: Any, field: str, least: int, most: int) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise expected(field, f"a whole number from {least} to {most}", value)
+    return value
+
+
+def a_flag(value: Any, field: str) -> bool:
+    if type(value) is not bool:
+        raise expected(field, "true or false", value)
+    return value
+
+
+def a_choice(value: Any, field: str, choices: Mapping[str, Any]) -> Any:
+    if type(value) is not str or value not in choices:
+        raise expected(field, f"one of {', '.join(choices)}", value)
+    return choices[value]
+
+
+def expected(field: str, wanted: str, value: Any) -> MalformedRequest:
+    found = "nothing" if value is None else kind_of(value)
+    return MalformedRequest(f"'{field}': expected {wanted}, found {found}", field=field)
+
+
+_KIND_WORDS: Final[Mapping[type[Any], Callable[[Any], str]]] = {
+    dict: lambda value: "an object" if value else "an empty object",
+    list: lambda value: f"an array of {len(value)}",
+    str: lambda value: f"the text {value[:40]!r}",
+    bytes: lambda value: f"{len(value)} bytes",
+    bool: lambda value: "true" if value else "false",
+    int: lambda value: f"the number {value}" if value.bit_length() < 128 else "a huge number",
+    float: lambda value: f"the number {value}",
+    Decimal: lambda value: f"the number {value:.4E}",
+    type(None): lambda _: "null",
+}
+
+
+def kind_of(value: Any) -> str:
+    words = _KIND_WORDS.get(type(value))
+    return f"a {type(value).__name__}" if words is None else words(value)
+
+
+def shown(name: Any) -> str:
+    """A stranger's name as it may stand in a message: short, printable, encodable."""
+    return ascii(name)[1:-1][:80] if type(name) is str else repr(name)[:80]
+
+
+def refuse_unknown(fields: Mapping[Any, Any], known: frozenset[str], where: str) -> None:
+    for name in fields:
+        if name in known:
+            continue
+        near = get_close_matches(name[:64], sorted(known), n=1) if type(name) is str else []
+        hint = f"; did you mean '{near[0]}'?" if near else f"; known are {', '.join(sorted(known))}"
+        place = f"{where}{shown(name)}"
+        raise MalformedRequest(f"'{place}' is not a field of this request{hint}", field=place)

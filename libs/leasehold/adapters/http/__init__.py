@@ -1,0 +1,1 @@
+"""Snapshots of a store over HTTP."""

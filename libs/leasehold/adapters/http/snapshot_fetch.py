@@ -1,0 +1,164 @@
+"""Takes a copy of another node's store over HTTP and puts it in place only when it is whole."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import zlib
+from collections.abc import Iterator
+from hashlib import blake2b
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from leasehold.adapters.http.snapshot_server import (
+    BLOCK_BYTES,
+    BYTES_HEADER,
+    CACHE_MB,
+    CHECKSUM_HEADER,
+    DIGEST_BYTES,
+    LAYOUT_HEADER,
+    SOCKET_TIMEOUT_S,
+)
+from leasehold.adapters.sqlite.catalog import read_position
+from leasehold.adapters.sqlite.layout import LAYOUT_VERSION, WriterLock, connect
+from leasehold.model.errors import ConfigurationError, SnapshotUnavailable
+from leasehold.model.records import LogPosition
+from leasehold.settings.private_files import FOLDER_MODE, SIDE_FILES, make_private_file
+
+SNAPSHOT_BYTES_MAX: Final = 1 << 40
+
+
+def fetch_snapshot(
+    url: str,
+    path: Path,
+    *,
+    token: str | None = None,
+    tls: ssl.SSLContext | None = None,
+    timeout_s: float = SOCKET_TIMEOUT_S,
+) -> LogPosition:
+    """Replace the store file `path` by the copy that `url` serves; its log position.
+
+    `token` is shown to whoever answers; `tls` says whom an https address may belong to (None:
+    whom this system trusts).
+
+    Raises SnapshotUnavailable when the copy can't be had or is not whole: `path` is then as it
+    was, and asking again (or another node) is safe. Raises ConfigurationError when a writer has
+    `path` open, or when `url` is not an HTTP address.
+    """
+    path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part-{os.getpid()}")
+    lock = WriterLock(path)
+    try:
+        make_private_file(part)
+        _download(url, part, token, tls, timeout_s)
+        position = _position_of(part, url)
+        # The write-ahead log of the file that goes must not be taken for the new one's.
+        for side in SIDE_FILES:
+            path.with_name(path.name + side).unlink(missing_ok=True)
+        part.replace(path)
+        _sync_folder(path.parent)
+    finally:
+        for side in ("", *SIDE_FILES):
+            part.with_name(part.name + side).unlink(missing_ok=True)
+        lock.close()
+    return position
+
+
+def _download(
+    url: str, part: Path, token: str | None, tls: ssl.SSLContext | None, timeout_s: float
+) -> None:
+    address = urlsplit(url)
+    if address.scheme not in ("http", "https") or address.hostname is None:
+        raise ConfigurationError(f"{url!r} is not the http(s) address of a snapshot server")
+    place = (address.hostname, address.port)
+    connection = (
+        HTTPSConnection(*place, timeout=timeout_s, context=tls)
+        if address.scheme == "https"
+        else HTTPConnection(*place, timeout=timeout_s)
+    )
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    try:
+        connection.request("GET", address.path or "/", headers=headers)
+        answer = connection.getresponse()
+        if answer.status != 200:
+            words = answer.read(1_000).decode(errors="replace")
+            raise SnapshotUnavailable(f"{url} answers {answer.status}: {words}", url=url)
+        _receive(url, answer, part)
+    except ssl.SSLCertVerificationError as error:
+        raise SnapshotUnavailable(
+            f"{url} shows a certificate that is not trusted ({error.verify_message});"
+            " check LEASEHOLD_SNAPSHOT_TLS_CA, and the names in that certificate",
+            url=url,
+        ) from error
+    except (OSError, HTTPException, zlib.error) as error:
+        raise SnapshotUnavailable(
+            f"the snapshot from {url} broke off ({type(error).__name__}: {error});"
+            " ask again, or another node",
+            url=url,
+        ) from error
+    finally:
+        connection.close()
+
+
+def _receive(url: str, answer: HTTPResponse, part: Path) -> None:
+    """Write what comes, and refuse it unless length and checksum are those announced."""
+    layout = answer.headers.get(LAYOUT_HEADER, "")
+    if layout != str(LAYOUT_VERSION):
+        raise SnapshotUnavailable(
+            f"{url} serves a store of layout {layout!r}, this program reads {LAYOUT_VERSION}",
+            url=url,
+        )
+    announced = answer.headers.get(BYTES_HEADER, "")
+    size = int(announced) if announced.isdecimal() and len(announced) < 20 else -1
+    wanted = answer.headers.get(CHECKSUM_HEADER, "")
+    if not 0 <= size <= SNAPSHOT_BYTES_MAX:
+        raise SnapshotUnavailable(f"{url} announces {announced!r:.40} bytes", url=url)
+    total = blake2b(digest_size=DIGEST_BYTES)
+    written = 0
+    with part.open("wb") as file:
+        for block in _unpacked(answer):
+            written += len(block)
+            if written > size:
+                break
+            total.update(block)
+            file.write(block)
+        file.flush()
+        os.fsync(file.fileno())
+    if written != size or total.hexdigest() != wanted:
+        raise SnapshotUnavailable(
+            f"the snapshot from {url} is damaged: {written} of {size} bytes came, checksum"
+            f" {total.hexdigest()[:16]}… where {wanted[:16]}… was announced; ask again",
+            url=url,
+        )
+
+
+def _unpacked(answer: HTTPResponse) -> Iterator[bytes]:
+    unpacker = zlib.decompressobj()
+    while block := answer.read(BLOCK_BYTES):
+        # Bounded, so that a few hostile bytes can't grow into gigabytes at once.
+        while block:
+            yield unpacker.decompress(block, BLOCK_BYTES)
+            block = unpacker.unconsumed_tail
+    yield unpacker.flush()
+
+
+def _position_of(part: Path, url: str) -> LogPosition:
+    """The position inside the copy, which also shows that SQLite can read it."""
+    connection = connect(part, cache_mb=CACHE_MB, read_only=True)
+    try:
+        if connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'position'").get:
+            return read_position(connection)
+    finally:
+        connection.close()
+    raise SnapshotUnavailable(f"{url} serves a store that holds no log position yet", url=url)
+
+
+def _sync_folder(folder: Path) -> None:
+    """So that the new name survives a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,327 @@
+"""Hands out a consistent copy of a node's store over HTTP, for a node that begins or was long away.
+
+The copy is SQLite's online backup of one read snapshot, so its log position (L6) is inside it; the
+writer goes on meanwhile. The answer is compressed, its length and checksum stand in its headers.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import shutil
+import socket
+import ssl
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import BoundedSemaphore, Lock, Thread
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from leasehold.adapters.http.hosts import is_own_host, is_own_origin
+from leasehold.adapters.os.clock import boottime_ns
+from leasehold.adapters.sqlite.catalog import read_position
+from leasehold.adapters.sqlite.layout import LAYOUT_VERSION, connect
+
+SNAPSHOT_PATH: Final = "/snapshot"
+CHECKSUM_HEADER: Final = "X-Snapshot-Blake2b"
+BYTES_HEADER: Final = "X-Snapshot-Bytes"
+LAYOUT_HEADER: Final = "X-Snapshot-Layout"
+POSITION_HEADER: Final = "X-Snapshot-Position"
+BLOCK_BYTES: Final = 1 << 18
+DIGEST_BYTES: Final = 32
+COPIES_AT_ONCE_MAX: Final = 2
+SOCKET_TIMEOUT_S: Final = 60
+ANSWER_S_LEAST: Final = 60.0
+"""What the answer to a caller may take, beside its size: a pause of his disk, a slow network."""
+ANSWER_BYTES_PER_S_LEAST: Final = 2 << 20
+"""A caller who takes less than that of a copy is cut off: it has a place that others wait for, the
+disk's room for a copy, and the log is kept for it (10 GB: an hour and a half)."""
+RETRY_AFTER_S: Final = 5
+COMPRESSION_LEVEL: Final = 1  # the network of a cluster is fast; higher levels cost more than save
+CACHE_MB: Final = 4
+
+
+LOG: Final = logging.getLogger("leasehold.snapshot")
+
+
+class CopiesUnderWay:
+    """Log positions of the copies that are being made and sent. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._count = 0
+        self._offsets: dict[int, int] = {}
+
+    @contextmanager
+    def of(self, offset: int) -> Iterator[None]:
+        """While it lasts, a copy is under way whose log position is `offset` or later."""
+        with self._lock:
+            self._count += 1
+            number = self._count
+            self._offsets[number] = offset
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._offsets[number]
+
+    def oldest(self) -> int | None:
+        """Of the log, what the copies under way need next; None when there are none."""
+        with self._lock:
+            return min(self._offsets.values(), default=None)
+
+
+class StoreCopy(NamedTuple):
+    """`position`: fields of LogPosition that a reader of headers may want."""
+
+    path: Path
+    size_bytes: int
+    checksum: str
+    position: dict[str, int]
+
+
+def copy_store(source: Path, target: Path) -> StoreCopy:
+    """Copy the store `source` at one commit to the new file `target`, while it is written to."""
+    reader = connect(source, cache_mb=CACHE_MB, read_only=True)
+    try:
+        copy = apsw.Connection(str(target))
+        try:
+            # All pages in one step are one read snapshot; in several steps a commit in between
+            # would make the backup begin anew, for ever under steady writes.
+            with copy.backup("main", reader, "main") as backup:
+                backup.step(-1)
+            copy.execute("PRAGMA journal_mode = DELETE")
+            position = read_position(copy)
+        finally:
+            copy.close()
+    finally:
+        reader.close()
+    return StoreCopy(
+        target,
+        target.stat().st_size,
+        file_checksum(target),
+        {"offset": position.offset, "epoch": position.epoch, "lsn": position.lsn},
+    )
+
+
+def file_checksum(path: Path) -> str:
+    total = blake2b(digest_size=DIGEST_BYTES)
+    for block in blocks_of(path):
+        total.update(block)
+    return total.hexdigest()
+
+
+def blocks_of(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            yield block
+
+
+class SnapshotServer:
+    """Serves `GET /snapshot` of the store file `path` from threads of its own.
+
+    `token`: bearer token that callers must show. `names`: host names under which it may be asked,
+    beside its addresses. `tls`: with whose certificate, None = in the clear. At most `copies_max`
+    copies are made at once; more callers get 503 and when to come again. `copies`: tells which are
+    under way.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        token: str,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        names: Collection[str] = (),
+        tls: ssl.SSLContext | None = None,
+        copies_max: int = COPIES_AT_ONCE_MAX,
+        copies: CopiesUnderWay | None = None,
+    ) -> None:
+        for left in path.parent.glob(f"{_prefix(path)}*"):
+            shutil.rmtree(left, ignore_errors=True)  # of a process that was killed meanwhile
+        own = frozenset(name.lower() for name in names)
+        handler = _handler(
+            path, token, own, BoundedSemaphore(copies_max), copies or CopiesUnderWay()
+        )
+        self._scheme = "http" if tls is None else "https"
+        self._server = _Server((host, port), handler, tls)
+        self._thread = Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def address(self) -> str:
+        """host:port as others reach it; goes into the node's acknowledgements."""
+        host, port = self._server.server_address[:2]
+        return f"{host!s}:{port}"
+
+    @property
+    def url(self) -> str:
+        return f"{self._scheme}://{self.address}{SNAPSHOT_PATH}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    """A thread per caller; one that breaks off is a line in the log at most."""
+
+    daemon_threads = True
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        handler: Callable[..., BaseHTTPRequestHandler],
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        self._tls = tls
+        super().__init__(address, handler)
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        if self._tls is None:
+            super().finish_request(request, client_address)
+            return
+        # Here and not around the listener: a caller that never ends its handshake would keep all
+        # others waiting. The handshake has the socket's time-out.
+        request.settimeout(SOCKET_TIMEOUT_S)
+        with self._tls.wrap_socket(request, server_side=True) as encrypted:
+            super().finish_request(encrypted, client_address)
+            with suppress(OSError):
+                encrypted.shutdown(socket.SHUT_WR)
+
+    def handle_error(self, _request: Any, client_address: Any) -> None:
+        LOG.info("the connection of %s broke off: %s", client_address[0], sys.exception())
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.name}-copy-"
+
+
+def _offset_of(path: Path) -> int:
+    """The next log offset of the store now; a copy made later has it or a later one."""
+    reader = connect(path, cache_mb=CACHE_MB, read_only=True)
+    try:
+        return read_position(reader).offset
+    finally:
+        reader.close()
+
+
+def _handler(
+    path: Path,
+    token: str,
+    names: Collection[str],
+    places: BoundedSemaphore,
+    copies: CopiesUnderWay,
+) -> Callable[..., BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = SOCKET_TIMEOUT_S
+
+        def do_GET(self) -> None:
+            if not self._is_asked_by_our_name():
+                self._refuse(HTTPStatus.FORBIDDEN, "this node answers its own host name only")
+            elif self.path != SNAPSHOT_PATH:
+                self._refuse(HTTPStatus.NOT_FOUND, f"only {SNAPSHOT_PATH} is served here")
+            elif not self._allowed():
+                self._refuse(
+                    HTTPStatus.UNAUTHORIZED,
+                    "the bearer token is missing or wrong; nodes of one database are given the"
+                    " same LEASEHOLD_SNAPSHOT_TOKEN, or the same LEASEHOLD_DATA on one machine",
+                )
+            elif not places.acquire(blocking=False):
+                self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "copies are being made; come again")
+            else:
+                try:
+                    with copies.of(_offset_of(path)):
+                        self._serve()
+                finally:
+                    places.release()
+
+        def _is_asked_by_our_name(self) -> bool:
+            host = self.headers.get("Host", "")
+            if not is_own_host(host, names):
+                return False
+            return is_own_origin(self.headers.get("Origin"), host, names)
+
+        def _allowed(self) -> bool:
+            shown = self.headers.get("Authorization", "")
+            return hmac.compare_digest(shown.encode(), f"Bearer {token}".encode())
+
+        def _serve(self) -> None:
+            with tempfile.TemporaryDirectory(prefix=_prefix(path), dir=path.parent) as folder:
+                try:
+                    copy = copy_store(path, Path(folder) / "copy")
+                except Exception as error:  # noqa: BLE001 - told to whoever asked
+                    self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, f"no copy: {error}")
+                    return
+                self.send_response(HTTPStatus.OK)
+                self.send_header("Content-Type", "application/octet-stream")
+                self.send_header("Content-Encoding", "deflate")
+                self.send_header("Transfer-Encoding", "chunked")
+                self.send_header(CHECKSUM_HEADER, copy.checksum)
+                self.send_header(BYTES_HEADER, str(copy.size_bytes))
+                self.send_header(LAYOUT_HEADER, str(LAYOUT_VERSION))
+                self.send_header(POSITION_HEADER, json.dumps(copy.position))
+                self.end_headers()
+                try:
+                    self._send(copy)
+                except OSError:
+                    # The caller went away; it will notice that its copy is not whole.
+                    self.close_connection = True
+
+        def _send(self, copy: StoreCopy) -> None:
+            """Raises OSError for a caller who went away, or takes too long over it."""
+            allowed_s = ANSWER_S_LEAST + copy.size_bytes / ANSWER_BYTES_PER_S_LEAST
+            end_ns = boottime_ns() + int(allowed_s * 1e9)
+            packer = zlib.compressobj(COMPRESSION_LEVEL)
+            try:
+                for block in blocks_of(copy.path):
+                    self._chunk(packer.compress(block), end_ns)
+                self._chunk(packer.flush(), end_ns)
+            except TimeoutError:
+                LOG.warning(
+                    "%s has not taken its snapshot of %d bytes in time (%.0f s without a word, or"
+                    " %.0f s in all); it is cut off, and the log is no longer kept for it",
+                    self.client_address[0],
+                    copy.size_bytes,
+                    SOCKET_TIMEOUT_S,
+                    allowed_s,
+                )
+                raise
+            self.wfile.write(b"0\r\n\r\n")
+
+        def _chunk(self, data: bytes, end_ns: int) -> None:
+            left_s = (end_ns - boottime_ns()) / 1e9
+            if left_s <= 0:
+                raise TimeoutError
+            self.connection.settimeout(min(SOCKET_TIMEOUT_S, left_s))
+            if data:  # an empty chunk would end the answer
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+        def _refuse(self, status: HTTPStatus, words: str) -> None:
+            body = words.encode()
+            self.send_response(status)
+            if status is HTTPStatus.SERVICE_UNAVAILABLE:
+                self.send_header("Retry-After", str(RETRY_AFTER_S))
+            self.send_header("Content-Type", "text/plain; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            """Silent: the node logs what matters, and headers hold a token."""
+
+    return Handler

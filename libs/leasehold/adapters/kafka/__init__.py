@@ -1,0 +1,1 @@
+"""Kafka: reading, writing, transactions, administration."""

@@ -1,0 +1,332 @@
+"""TopicReader: partitions read from offsets that *we* keep (L3, L6); no consumer groups.
+
+`auto.offset.reset=error`: an offset that the broker no longer has, or has not yet, means that one
+of us has lost something, and going on at another place would hide it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Final, NamedTuple, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from leasehold.adapters.kafka.client import (
+    ASK_SLICE_S,
+    LOST,
+    ClientWatch,
+    client_options,
+    error_of,
+    made,
+)
+from leasehold.adapters.os.clock import boottime_ns
+from leasehold.model.errors import BusUnavailable, LogStopped
+from leasehold.settings.environment import KafkaSettings
+
+FETCH_WAIT_MS: Final = 100
+"""Longest a broker holds an empty fetch. A partition that is started or resumed joins with the next
+fetch only, so this bounds how long that takes; with data to send a broker answers at once."""
+STEADY_WAIT_MS: Final = 500
+"""`fetch_wait_ms` of who starts its partitions together, reads them on and on, and asks for nothing
+meanwhile (a broker answers a connection's requests one after the other): a fetch in vain costs it
+as much as one that finds something."""
+TO_THE_END_MS: Final = 5
+"""`fetch_wait_ms` of who reads as far as an end and no further: he asks once or twice in vain."""
+QUEUED_KBYTES_MAX: Final = 32 * 1024
+QUEUED_RECORDS_MIN: Final = 100_000
+"""How many are fetched ahead: librdkafka's own."""
+RECORDS_MAX: Final = 10_000
+ASK_TIMEOUT_S: Final = 5.0
+ASK_AGAIN_S: Final = 0.02
+
+_OFFSET_GONE: Final = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+_HOPELESS: Final = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError._AUTHENTICATION,
+        KafkaError.UNSUPPORTED_VERSION,
+    }
+)
+_PASSED_OVER: Final = frozenset({KafkaError.GROUP_AUTHORIZATION_FAILED})  # we never join one
+_NOT_THERE: Final = frozenset(
+    {KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART}
+)
+_MAY_COME: Final = frozenset(
+    {
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        # Of a topic made a moment ago; the broker asked does not know yet that it leads.
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+    }
+)
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Record(NamedTuple):
+    """A Kafka record. `value` None is a tombstone."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+    @property
+    def content_type(self) -> str:
+        """The content-type header, "" = none."""
+        for name, value in self.headers:
+            if name == "content-type" and value is not None:
+                return value.decode("ascii", "replace")
+        return ""
+
+
+class TopicReader:
+    """Any number of partitions through one connection. For one thread.
+
+    A broker that is away is waited for (and told of in the log); what `read` raises will not pass
+    by itself: LogStopped for an offset that is not there, AccessDenied.
+    """
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        client_id: str,
+        *,
+        read_committed: bool = False,
+        tell_ends: bool = False,
+        queued_kbytes_max: int = QUEUED_KBYTES_MAX,
+        fetch_wait_ms: int = FETCH_WAIT_MS,
+        gather_ms: int = 0,
+        give_up: Callable[[], bool] = lambda: False,
+        may_lose: Collection[str] = (),
+    ) -> None:
+        """`read_committed`: only records of finished transactions. `tell_ends`: keep `ended`.
+        `queued_kbytes_max`: how far is read ahead. `fetch_wait_ms`: how long a broker holds a fetch
+        that finds nothing; an end is not told before that. `gather_ms`: while a record that was
+        fetched waits to be read, more are asked for that often only; with 0 each record is fetched
+        as soon as it is there, which is a request each where they come one by one. `give_up`: asked
+        twice a second while a broker is waited for; then BusUnavailable. `may_lose`: topics of
+        which an offset that is not there is noted in `lost`, and not raised."""
+        self._bootstrap = settings.bootstrap
+        self._watch = ClientWatch(settings, client_id)
+        self._give_up = give_up
+        self._pause = threading.Event()  # never set
+        self._next: dict[tuple[str, int], int] = {}
+        self._paused: set[tuple[str, int]] = set()
+        self.ended: dict[tuple[str, int], int] = {}
+        """Of each (topic, partition) that has been read to its end, where that was."""
+        self._may_lose = frozenset(may_lose)
+        self.lost: set[tuple[str, int]] = set()
+        """Each (topic, partition) that can't be read on, since its next offset is not there."""
+        self._options = {
+            **client_options(settings, client_id, self._watch),
+            "group.id": "leasehold-none",  # librdkafka wants one; it is never joined
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_committed" if read_committed else "read_uncommitted",
+            "enable.partition.eof": tell_ends,
+            "fetch.wait.max.ms": fetch_wait_ms,
+            "fetch.min.bytes": 1,
+            "queued.min.messages": 1 if gather_ms else QUEUED_RECORDS_MIN,
+            "fetch.queue.backoff.ms": gather_ms or 1,
+            "fetch.error.backoff.ms": 50,
+            "queued.max.messages.kbytes": queued_kbytes_max,
+        }
+        self._consumer = made(Consumer, self._options)
+
+    def give_up_when(self, give_up: Callable[[], bool]) -> None:
+        """For an owner that learns only later what it stops for; as the argument `give_up`."""
+        self._give_up = give_up
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether its owner no longer wants to wait."""
+        return self._give_up()
+
+    def start(self, topic: str, partition: int, offset: int) -> None:
+        """Deliver this partition from `offset` on, wherever it was read before."""
+        assert offset >= 0, offset
+        self.stop(topic, partition)
+        self._look(topic)
+        self._next[topic, partition] = offset
+        self._consumer.incremental_assign([TopicPartition(topic, partition, offset)])
+
+    def stop(self, topic: str, partition: int) -> None:
+        """Deliver no more of it, what is queued included."""
+        if self._next.pop((topic, partition), None) is not None:
+            self._consumer.incremental_unassign([TopicPartition(topic, partition)])
+        self.ended.pop((topic, partition), None)
+        self.lost.discard((topic, partition))
+        self._paused.discard((topic, partition))
+
+    def pause(self, topic: str, partition: int) -> None:
+        """Back-pressure: nothing of it is delivered until `resume`; nothing is lost."""
+        self._paused.add((topic, partition))
+        self._consumer.pause([TopicPartition(topic, partition)])
+
+    def resume(self, topic: str, partition: int) -> None:
+        self._paused.discard((topic, partition))
+        self._consumer.resume([TopicPartition(topic, partition)])
+
+    def next_offset(self, topic: str, partition: int) -> int:
+        """The next offset that will be delivered, as far as known."""
+        return self._next[topic, partition]
+
+    def read(self, records_max: int, timeout_s: float) -> list[Record]:
+        """What is there, at most `records_max`; waits up to `timeout_s` for the first record.
+
+        Offsets of a partition rise; those of compacted and transactional topics have gaps.
+        """
+        return [
+            Record(*place, offset, message.key(), message.value(), tuple(message.headers() or ()))
+            for place, offset, message in self._wanted(records_max, timeout_s)
+        ]
+
+    def messages(self, records_max: int, timeout_s: float) -> list[Any]:
+        """`read`, as librdkafka's own objects: for who wants only keys and values of many."""
+        return [message for _, _, message in self._wanted(records_max, timeout_s)]
+
+    def _wanted(
+        self, records_max: int, timeout_s: float
+    ) -> Iterator[tuple[tuple[str, int], int, Any]]:
+        """((topic, partition), offset, message) of each."""
+        assert 1 <= records_max <= RECORDS_MAX, records_max
+        messages: list[Any] = []  # the stubs allow None where a good message has none
+        try:
+            first = self._consumer.poll(timeout_s)
+            if first is None:
+                if self._next:
+                    self._look(next(iter(self._next))[0])
+                return
+            messages.append(first)
+            if records_max > 1:
+                messages += self._consumer.consume(records_max - 1, 0)
+        except KafkaException as fatal:
+            raise self._watch.unavailable("reading", fatal) from fatal
+        if messages[0].error() is None:
+            self._watch.works()
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                self._heed(message, error)
+                continue
+            place, offset = (message.topic(), message.partition()), message.offset()
+            wanted = self._next.get(place)
+            if wanted is None or offset < wanted:
+                continue  # of a partition stopped or restarted while this was on its way
+            self._next[place] = offset + 1
+            yield place, offset, message
+
+    def _look(self, topic: str) -> None:
+        """Has the consumer a broker, or does it look for one? One that has lost all of them is made
+        anew, and goes on where it was."""
+        if not self._watch.is_lost(self._consumer, topic):
+            return
+        self._watch.starts_anew(LOST)
+        self._consumer.close()
+        self._consumer = made(Consumer, self._options)
+        self._consumer.incremental_assign([TopicPartition(*p, o) for p, o in self._next.items()])
+        self._consumer.pause([TopicPartition(*place) for place in self._paused])
+
+    def _heed(self, message: Any, error: KafkaError) -> None:
+        """An error in the stream: raise what will not pass, tell of the rest."""
+        code, topic, partition = error.code(), message.topic(), message.partition()
+        if code == KafkaError._PARTITION_EOF:
+            self.ended[topic, partition] = message.offset()
+            return
+        if code in _PASSED_OVER:
+            return
+        where = f"partition {partition} of topic {topic!r}"
+        if code in _OFFSET_GONE and topic in self._may_lose:
+            if (topic, partition) in self._next:
+                self.lost.add((topic, partition))
+            return
+        if code in _OFFSET_GONE:
+            offset = self._next.get((topic, partition))
+            raise LogStopped(
+                f"Offset {offset} of {where} is not there ({error.str()}). It was deleted, or the "
+                "broker has lost what it acknowledged. Rebuild this process from a snapshot.",
+                topic=topic,
+                offset=offset,
+            )
+        if code in _HOPELESS or error.fatal():
+            raise self._watch.unavailable(f"reading {where}", KafkaException(error))
+        self._watch.note(f"{error.name()} {topic}", f"{where}: {error.str()}; still trying")
+
+    def end_offset(self, topic: str, partition: int, timeout_s: float = ASK_TIMEOUT_S) -> int:
+        """The offset that the next record will get, asked of the leader now. BusUnavailable."""
+        return self.offsets(topic, partition, timeout_s)[1]
+
+    def first_offset(self, topic: str, partition: int, timeout_s: float = ASK_TIMEOUT_S) -> int:
+        """The first offset that has not been deleted. Raises BusUnavailable."""
+        return self.offsets(topic, partition, timeout_s)[0]
+
+    def offsets(
+        self, topic: str, partition: int, timeout_s: float = ASK_TIMEOUT_S
+    ) -> tuple[int, int]:
+        """`first_offset` and `end_offset`, asked together. Raises BusUnavailable."""
+        place = TopicPartition(topic, partition)
+        doing = f"asking for the end of {topic}"
+        self._look(topic)
+
+        def ask(slice_s: float) -> tuple[int, int]:
+            found = self._consumer.get_watermark_offsets(place, timeout=slice_s, cached=False)
+            if found is None:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            return found
+
+        try:
+            return self._ask(doing, ask, timeout_s)
+        except BusUnavailable as error:
+            cause = error.__cause__
+            if isinstance(cause, KafkaException) and error_of(cause).code() in _NOT_THERE:
+                # librdkafka says the same of a topic that is missing and of one denied to us.
+                self.partitions(topic, timeout_s)
+            raise
+
+    def partitions(self, topic: str, timeout_s: float = ASK_TIMEOUT_S) -> int:
+        """How many the topic has. Raises BusUnavailable, also for a topic that does not exist."""
+        doing = f"asking for topic {topic}"
+        self._look(topic)
+        found = self._ask(
+            doing, lambda slice_s: self._consumer.list_topics(topic, timeout=slice_s), timeout_s
+        ).topics[topic]
+        if found.error is not None and found.error.code() in _HOPELESS:
+            raise self._watch.unavailable(doing, KafkaException(found.error))
+        if not found.partitions:
+            raise BusUnavailable(f"Kafka at {self._bootstrap} has no topic {topic}; create it")
+        return len(found.partitions)
+
+    def _ask(self, doing: str, ask: Callable[[float], AnswerT], timeout_s: float) -> AnswerT:
+        """`ask(seconds)`, in slices, until a broker answers. Raises BusUnavailable."""
+        give_up_ns = boottime_ns() + int(timeout_s * 1e9)
+        while True:
+            left_s = (give_up_ns - boottime_ns()) / 1e9
+            try:
+                answer = ask(max(0.0, min(left_s, ASK_SLICE_S)))
+            except KafkaException as error:
+                waits = error_of(error).code() in _MAY_COME and left_s > ASK_SLICE_S
+                if waits and not self._give_up():
+                    self._pause.wait(ASK_AGAIN_S)  # what comes at once must not come in a loop
+                    continue
+                self._hear_errors()
+                raise self._watch.unavailable(doing, error) from error
+            self._watch.works()
+            return answer
+
+    def _hear_errors(self) -> None:
+        """Why a call timed out is told by callbacks, and they run in `poll`. While something is
+        read `read` does that, and a record must not be lost here."""
+        if not self._next:
+            self._consumer.poll(0)
+
+    def close(self) -> None:
+        self._consumer.close()

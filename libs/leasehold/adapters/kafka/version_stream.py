@@ -1,0 +1,83 @@
+"""An agent's road: version events in, its acknowledgements out (`client/agent.py`)."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.kafka.leader_wait import once_led
+from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.adapters.kafka.writer import TopicWriter
+from leasehold.model.errors import BusUnavailable, LogStopped, MalformedRequest
+from leasehold.model.records import HoldingReport, LeaseAck, VersionEvent
+from leasehold.settings.environment import KafkaSettings
+
+EVENTS_MAX: Final = 1_000
+
+
+class KafkaVersionRoad:
+    """Connects when first read, so that an agent starts without a broker."""
+
+    def __init__(self, settings: KafkaSettings, versions: str, notices: str, acks: str) -> None:
+        """`versions` is read from its beginning; `notices`, which says the same sooner, from now
+        on."""
+        self._settings = settings
+        self._versions = versions
+        self._notices = notices
+        self._acks = acks
+        self._codec = MessagePackCodec()
+        self._reader: TopicReader | None = None
+        self._writer: TopicWriter | None = None
+        self._begin_again = threading.Event()
+        self._begin_again.set()
+
+    def events(self, timeout_s: float) -> list[VersionEvent]:
+        """Raises BusUnavailable while Kafka can't be reached."""
+        if self._reader is None:
+            self._reader = TopicReader(self._settings, "leasehold-versions", read_committed=True)
+        if self._begin_again.is_set():
+            reader = self._reader
+            first = once_led(lambda: reader.first_offset(self._versions, 0))
+            newest = once_led(lambda: reader.end_offset(self._notices, 0))
+            self._begin_again.clear()
+            self._reader.start(self._versions, 0, first)
+            self._reader.start(self._notices, 0, newest)
+        found = []
+        for record in self._read(timeout_s):
+            if record is None:
+                continue
+            try:
+                found.append(self._codec.decode_as(VersionEvent, record))
+            except MalformedRequest:
+                continue  # of a newer release; the ledger's comparison finds out if it matters
+        return found
+
+    def _read(self, timeout_s: float) -> list[bytes | None]:
+        assert self._reader is not None
+        try:
+            return [record.value for record in self._reader.read(EVENTS_MAX, timeout_s)]
+        except LogStopped:
+            # A topic that was made anew: its newest records are the state, whatever came before.
+            self._begin_again.set()
+            return []
+
+    def acknowledge(self, agent: str, record: LeaseAck | HoldingReport) -> None:
+        if self._writer is None:
+            self._writer = TopicWriter(self._settings, "leasehold-acks", topic=self._acks)
+        data = self._codec.encode(record)
+        try:
+            self._writer.send(self._acks, 0, agent.encode(), data)
+            self._writer.deliveries()
+        except BusUnavailable:
+            return  # it wakes a waiter (D4), who looks anyway, or is for people
+
+    def rewind(self) -> None:
+        """From any thread; done at the next `events`."""
+        self._begin_again.set()
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+        if self._writer is not None:
+            self._writer.close(1.0)

@@ -1,0 +1,455 @@
+"""A store in memory that takes the key-value form literally: pair by pair, entry by entry.
+
+It is the reference that the SQLite store is tested against, and small enough for models and the
+simulation: `copy()` shares nothing that changes, `key()` is hashable. Nothing here is clever; it
+must be plainly what `schema.key_values` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from leasehold.adapters.memory.check import check_contents, wrong_entries
+from leasehold.adapters.memory.contents import Contents, OldRow
+from leasehold.adapters.memory.slice import check_slice
+from leasehold.adapters.memory.snapshot import MemorySnapshot
+from leasehold.adapters.sqlite.dead_elements import element_ids_of
+from leasehold.adapters.sqlite.repairs import Repairs, WrongEntry
+from leasehold.catalog.descriptor import Column, Descriptor, Index, from_wire
+from leasehold.catalog.states import WRITTEN
+from leasehold.model.errors import StoreCorrupted
+from leasehold.model.ids import first_id, genid, genid_lsn
+from leasehold.model.ports import Row, StoredCatalog
+from leasehold.model.records import (
+    ChangeKind,
+    CheckReport,
+    CheckSlice,
+    Fill,
+    Genids,
+    Image,
+    Key,
+    LogPosition,
+    Outcome,
+    ReadRange,
+    RowChange,
+)
+from leasehold.rows.filled_by_key import filled
+from leasehold.rows.index_entries import entry_of
+from leasehold.rows.key_values import EntryChange, entries, key_values
+
+
+class MemoryStore:
+    """StoreWriter on dictionaries. `crash()` is what a killed process leaves: the last commit."""
+
+    def __init__(self, contents: Contents | None = None) -> None:
+        self._committed = Contents() if contents is None else contents
+        self._now = self._committed
+        self._savepoints: list[Contents] = []
+        self._reports: list[CheckReport] = []
+        self._repairs = Repairs()
+
+    @property
+    def contents(self) -> Contents:
+        """What the writer sees now, uncommitted changes included."""
+        return self._now
+
+    def copy(self) -> MemoryStore:
+        """A store of its own with what is committed here."""
+        return MemoryStore(self._committed.copy())
+
+    def key(self) -> tuple[Any, ...]:
+        """A hashable value: equal for stores that hold the same."""
+        return self._now.key()
+
+    def crash(self) -> MemoryStore:
+        """The store as it is found after a crash: nothing uncommitted."""
+        return self.copy()
+
+    # ------------------------------------------------------------ transactions
+
+    def begin(self) -> None:
+        assert self._now is self._committed, "a transaction is open"
+        self._now = self._committed.copy()
+
+    def commit(self, position: LogPosition) -> None:
+        """L6: position and contents change together."""
+        assert self._now is not self._committed, "no transaction is open"
+        assert not self._savepoints, "a savepoint is open"
+        self._now.position = position
+        self._now.newest_lsn = position.lsn
+        self._committed = self._now
+
+    def rollback(self) -> None:
+        assert self._now is not self._committed, "no transaction is open"
+        self._now = self._committed
+        self._savepoints.clear()
+
+    def savepoint(self) -> None:
+        assert self._now is not self._committed, "no transaction is open"
+        self._savepoints.append(self._now.copy())
+
+    def release(self) -> None:
+        self._savepoints.pop()
+
+    def rollback_to(self) -> None:
+        self._now = self._savepoints.pop()
+
+    # ------------------------------------------------------------ position and catalog
+
+    def position(self) -> LogPosition:
+        return self._now.position
+
+    def catalog(self) -> StoredCatalog:
+        now = self._now
+        return StoredCatalog(
+            [now.descriptors[place].to_wire() for place in sorted(now.descriptors)],
+            dict(now.min_versions),
+            [body for _, body in sorted(now.jobs.items())],
+            now.ledger_run,
+        )
+
+    def prepare(self, descriptor: Descriptor) -> None:
+        """Pairs and entries need no place of their own here."""
+
+    def put_descriptor(self, table_id: int, version: int, body: Any) -> None:
+        self._now.descriptors[table_id, version] = from_wire(body)
+        self._now.dead.clear()
+
+    def collect_descriptor(self, table_id: int, version: int, until_lsn: int) -> None:
+        now = self._now
+        known = element_ids_of(now.descriptors.pop((table_id, version)))
+        now.collected[table_id] = now.collected.get(table_id, frozenset()) | known
+        now.history_floor = max(now.history_floor, until_lsn)
+        now.dead.clear()
+
+    def put_min_version(self, table_id: int, version: int) -> None:
+        self._now.min_versions[table_id] = version
+        self._now.dead.clear()
+
+    def forget_table(self, table_id: int) -> None:
+        now = self._now
+        for place in [place for place in now.descriptors if place[0] == table_id]:
+            now.history_floor = max(now.history_floor, now.descriptors.pop(place).since_lsn)
+        for known in (now.min_versions, now.collected, now.emptied, now.written):
+            known.pop(table_id, None)
+        now.exists = {row: stamp for row, stamp in now.exists.items() if row[0] != table_id}
+        now.pairs = {row: pairs for row, pairs in now.pairs.items() if row[0] != table_id}
+        now.entries = {entry for entry in now.entries if entry[0] != table_id}
+        now.old = {row: kept for row, kept in now.old.items() if row[0] != table_id}
+        now.dead.clear()
+
+    def forget_job(self, job_id: int) -> None:
+        del self._now.jobs[job_id]
+
+    def put_job(self, job_id: int, body: Any) -> None:
+        self._now.jobs[job_id] = body
+
+    def put_ledger_run(self, run_id: str) -> None:
+        self._now.ledger_run = run_id
+
+    # ------------------------------------------------------------ rows
+
+    def row(self, descriptor: Descriptor, key: Key) -> Row | None:
+        return self._now.row(descriptor.table_id, key)
+
+    def is_empty(self, table_id: int) -> bool:
+        return not self.rows_about(table_id)
+
+    def rows_about(self, table_id: int) -> int:
+        return sum(1 for table, _ in self._now.exists if table == table_id)
+
+    def holders(
+        self, descriptor: Descriptor, index_id: int, values: Key, rows_max: int
+    ) -> Sequence[Key]:
+        table = descriptor.table_id
+        width = len(values)
+        found = (
+            key
+            for t, i, entry, key in self._now.entries
+            if (t, i, entry[:width]) == (table, index_id, values)
+        )
+        return sorted(found)[:rows_max]
+
+    def change(
+        self, descriptor: Descriptor, change: RowChange, lsn: int, position: int, before: Row | None
+    ) -> None:
+        row = self._now.row(descriptor.table_id, change.key)
+        self._verify(descriptor, change, row)
+        if self._now.rows_lsn is not None:
+            self._keep(change, lsn)
+        pairs = None if row is None else row.values
+        if change.image is None:
+            self._put(descriptor, change, pairs, {}, lsn, {})
+            return
+        # The image says all: a pair that it lacks is a NULL that somebody has chosen, or the
+        # master would have put the default there.
+        known = pairs or {}
+        changed = {e: change.image.get(e) for e in (*known, *change.image, *descriptor.by_id)}
+        genids = dict(row.genids) if row is not None else {}
+        genids.update(change.carried)
+        genids.update((lock, genid(lsn, position)) for lock in change.locks)
+        self._put(descriptor, change, pairs, changed, lsn, genids)
+
+    def _keep(self, change: RowChange, lsn: int) -> None:
+        """What the row was up to now; a row that this very commit has made was never there."""
+        now, row = self._now, (change.table_id, change.key)
+        genids, since = now.exists.get(row, ({}, lsn))
+        if since < lsn:
+            old = OldRow(genids, since, lsn, now.pairs.get(row, {}))
+            now.old[row] = (*now.old.get(row, ()), old)
+        if change.kind is not ChangeKind.FILL:
+            now.written[change.table_id] = lsn
+
+    def _verify(self, descriptor: Descriptor, change: RowChange, row: Row | None) -> None:
+        if change.kind is ChangeKind.INSERT:
+            agrees = row is None
+        else:
+            agrees = row is not None and all(
+                row.genids.get(lock) == seen for lock, seen in change.before.items()
+            )
+        if not agrees:
+            raise StoreCorrupted(
+                f"{change.kind.name} of {change.key!r} in table {descriptor.name!r} was decided on"
+                f" genids {dict(change.before)}, the store has {row}"
+            )
+
+    def _put(
+        self,
+        descriptor: Descriptor,
+        change: RowChange,
+        before: Image | None,
+        changed: Mapping[int, Any],
+        lsn: int,
+        genids: Genids,
+    ) -> None:
+        now, table, key = self._now, descriptor.table_id, change.key
+        done = key_values(descriptor, change.kind, before, changed)
+        pairs = dict(now.pairs.get((table, key), {}))
+        for element in done.delete:
+            pairs.pop(element, None)
+        pairs.update(done.put)
+        now.pairs[table, key] = pairs
+        if not pairs:
+            del now.pairs[table, key]
+        if done.exists:
+            now.exists[table, key] = (genids, lsn)
+        else:
+            now.exists.pop((table, key), None)
+        self._change_entries(table, key, done.entries)
+
+    def truncate(self, table_id: int, lsn: int) -> None:
+        now = self._now
+        now.exists = {row: stamp for row, stamp in now.exists.items() if row[0] != table_id}
+        now.pairs = {row: pairs for row, pairs in now.pairs.items() if row[0] != table_id}
+        now.entries = {entry for entry in now.entries if entry[0] != table_id}
+        if now.rows_lsn is not None:
+            now.old = {row: kept for row, kept in now.old.items() if row[0] != table_id}
+            now.emptied[table_id] = now.written[table_id] = lsn
+
+    def fill(self, descriptor: Descriptor, fill: Fill) -> int:
+        element = descriptor.element(fill.element_id)
+        assert isinstance(element, Column | Index), f"no element {fill.element_id} to be filled"
+        assert element.state in WRITTEN, f"{element.name!r} takes no pairs in this version"
+        now, table, done = self._now, descriptor.table_id, 0
+        if fill.images:
+            for key, image, genids in zip(fill.keys, fill.images, fill.genids, strict=True):
+                self._fill_image(descriptor, key, image, genids)
+            return len(fill.keys)
+        for key in fill.keys:
+            row = now.row(table, key)
+            if row is None:
+                continue
+            if isinstance(element, Index):
+                values = entry_of(descriptor, element)(row.values)
+                if values is not None:
+                    entry = (table, element.element_id, values, key)
+                    done += entry not in now.entries
+                    now.entries.add(entry)
+                continue
+            after = filled(element, row.values)
+            if after is not None:
+                now.pairs[table, key] = {**now.pairs[table, key], **after}
+                self._change_entries(table, key, entries(descriptor, row.values, after))
+                done += 1
+        return done
+
+    def _fill_image(self, descriptor: Descriptor, key: Key, image: Image, genids: Genids) -> None:
+        table, version, kind = descriptor.table_id, descriptor.version, ChangeKind.FILL
+        row = self._now.row(table, key)
+        change = RowChange(kind, table, version, key, image, genids, ())
+        self._verify(descriptor, change, row)
+        assert row is not None, "verified"
+        changed = {e: image.get(e) for e in (*row.values, *image, *descriptor.by_id)}
+        self._put(descriptor, change, row.values, changed, row.lsn, row.genids)
+
+    def _change_entries(self, table: int, key: Key, changes: Iterable[EntryChange]) -> None:
+        for entry in changes:
+            if entry.remove is not None:
+                self._now.entries.discard((table, entry.index_id, entry.remove, key))
+            if entry.put is not None:
+                self._now.entries.add((table, entry.index_id, entry.put, key))
+
+    # ------------------------------------------------------------ outcomes
+
+    def outcome(self, request_id: bytes) -> Outcome | None:
+        now = self._now
+        return now.outcomes.get(request_id) or now.untimely.get(request_id)
+
+    def put_outcome(self, request_id: bytes, outcome: Outcome) -> None:
+        self._now.outcomes[request_id] = outcome
+
+    def put_untimely(self, request_id: bytes, outcome: Outcome) -> None:
+        self._now.outcomes.pop(request_id, None)  # that of an attempt before
+        self._now.untimely[request_id] = outcome
+
+    def oldest_outcomes(self, count: int) -> Sequence[Outcome]:
+        kept = sorted((o.decided_us, request_id) for request_id, o in self._now.outcomes.items())
+        return [self._now.outcomes[request_id] for _, request_id in kept[:count]]
+
+    def oldest_id(self) -> bytes | None:
+        return min(self._now.outcomes, default=None)
+
+    def collect_outcomes(self, id_horizon_us: int, rows_max: int) -> int:
+        _forget_decided(self._now.untimely, id_horizon_us, rows_max)
+        first = first_id(id_horizon_us)
+        old = sorted(request_id for request_id in self._now.outcomes if request_id < first)
+        for request_id in old[:rows_max]:
+            del self._now.outcomes[request_id]
+        return len(old[:rows_max])
+
+    def collect_decided_outcomes(self, decided_before_us: int, rows_max: int) -> int:
+        return _forget_decided(self._now.outcomes, decided_before_us, rows_max)
+
+    # ------------------------------------------------------------ rows of the past
+
+    def keep_rows(self, on: bool) -> None:
+        assert self._now is self._committed, "a transaction is open"
+        now = self._now
+        if on == (now.rows_lsn is not None):
+            return
+        now.rows_lsn = now.position.lsn if on else None
+        now.old, now.emptied, now.written, now.times = {}, {}, {}, ()
+
+    def put_commit_times(self, times: Sequence[tuple[int, int]]) -> None:
+        if self._now.rows_lsn is not None:
+            self._now.times = (*self._now.times, *times)
+
+    def reset_commit_times(self, lsn: int, time_us: int) -> None:
+        now = self._now
+        if now.rows_lsn is not None:
+            self._raise_floor(lsn)
+            now.times = ((lsn, time_us),)
+
+    def collect_rows(self, before_us: int, newest_lsn: int) -> None:
+        now = self._now
+        if now.rows_lsn is None:
+            return
+        now.newest_lsn = newest_lsn
+        floor = now.lsn_at(before_us)
+        if floor <= max(now.rows_lsn, now.history_floor):
+            return
+        self._raise_floor(floor)
+        first = max(lsn for lsn, _ in now.times if lsn <= floor)
+        now.times = tuple(at for at in now.times if at[0] >= first)
+
+    def _raise_floor(self, floor: int) -> None:
+        now = self._now
+        assert now.rows_lsn is not None
+        now.rows_lsn = max(now.rows_lsn, floor)
+        kept = {row: tuple(o for o in old if o.until > floor) for row, old in now.old.items()}
+        now.old = {row: old for row, old in kept.items() if old}
+
+    def kept_from(self, table_id: int) -> int | None:
+        return self._now.kept_from(table_id)
+
+    def last_write(self, table_id: int) -> int:
+        return self._now.written.get(table_id, 0)
+
+    def written_in(
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+    ) -> Key | None:
+        now, table = self._now, descriptor.table_id
+        for key in now.in_range(descriptor, index_id, part):
+            if genid_lsn(max(now.exists[table, key][0].values())) > lsn:
+                return key
+        return None
+
+    def gone_from(
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+    ) -> Key | None:
+        now, table = self._now, descriptor.table_id
+        then = now.at(lsn)
+        for key in then.in_range(descriptor, index_id, part):
+            stamp = now.exists.get((table, key))
+            if stamp is None or genid_lsn(max(stamp[0].values())) > lsn:
+                return key
+        return None
+
+    # ------------------------------------------------------------ readers and checks
+
+    def open_snapshot(self, *, brief: bool = False) -> MemorySnapshot:
+        return MemorySnapshot(self._committed.copy())
+
+    def remove_dead(self, rows_max: int) -> bool:
+        """Left-overs are what models and checks are about; they stay."""
+        return False
+
+    def check(
+        self,
+        subject: bytes,
+        table_ids: Sequence[int],
+        elements: Sequence[int],
+        *,
+        repairs_max: int = 0,
+        part: CheckSlice | None = None,
+    ) -> None:
+        """At once, by the definition."""
+        held = self._committed
+        for table_id in table_ids or sorted({t for t, _ in held.descriptors}):
+            if part is not None:
+                report = check_slice(held, subject, table_id, elements, part)
+            else:
+                report = check_contents(held, subject, table_id, elements)
+            self._reports.append(report)
+            if repairs_max:
+                wrong = wrong_entries(held, table_id)[:repairs_max]
+                self._repairs.remember(subject, table_id, wrong)
+
+    def repair(self, descriptor: Descriptor, subject: bytes, entries_max: int) -> tuple[int, bool]:
+        wrong = self._repairs.take(subject, descriptor.table_id, entries_max)
+        before = set(self._now.entries)
+        for each in wrong:
+            self._repair(descriptor, each)
+        return len(before ^ self._now.entries), len(wrong) == entries_max
+
+    def _repair(self, descriptor: Descriptor, wrong: WrongEntry) -> None:
+        now, table, key = self._now, descriptor.table_id, wrong.key
+        row = now.row(table, key)
+        put = entries(descriptor, None, row.values) if row is not None else ()
+        right = next((e.put for e in put if e.index_id == wrong.index_id), None)
+        if wrong.entry is not None:
+            now.entries.discard((table, wrong.index_id, wrong.entry[: -len(key)], key))
+        if right is not None:
+            now.entries.add((table, wrong.index_id, right, key))
+
+    def give_way(self, *, beside_users: bool) -> None:
+        """Nothing here takes long."""
+
+    def tidy(self) -> None:
+        """Nothing is put off here."""
+
+    def checked(self) -> Sequence[CheckReport]:
+        reports, self._reports = self._reports, []
+        return reports
+
+
+def _forget_decided(outcomes: dict[bytes, Outcome], before_us: int, rows_max: int) -> int:
+    old = sorted(
+        (outcome.decided_us, request_id)
+        for request_id, outcome in outcomes.items()
+        if outcome.decided_us < before_us
+    )
+    for _, request_id in old[:rows_max]:
+        del outcomes[request_id]
+    return len(old[:rows_max])

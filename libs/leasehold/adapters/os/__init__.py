@@ -1,0 +1,1 @@
+"""Clocks, threads, files with private modes, and how a process says that it is ready."""

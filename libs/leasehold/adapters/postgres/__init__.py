@@ -1,0 +1,1 @@
+"""Sockets of the PostgreSQL protocol, as server and as client."""

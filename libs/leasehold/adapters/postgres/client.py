@@ -1,0 +1,208 @@
+"""A connection to a node's SQL port, for one thread; simple queries, told as they are answered."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+import ssl
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from leasehold.model.errors import ConfigurationError, NodeUnreachable, OutcomeUnknown, Refused
+from leasehold.pgwire.auth.scram_client import Login
+from leasehold.pgwire.auth.scram_server import MECHANISM
+from leasehold.pgwire.messages import client_requests
+from leasehold.pgwire.messages.client_replies import (
+    Authentication,
+    CopyWanted,
+    Hearing,
+    Key,
+    Parameter,
+    Ready,
+    Said,
+    Told,
+)
+from leasehold.pgwire.wire_errors import ProtocolViolation
+from leasehold.settings.sql_address import SqlAddress
+
+CONNECT_TIMEOUT_S: Final = 10.0
+RECEIVED_BYTES: Final = 1 << 16
+NONCE_BYTES: Final = 18
+
+
+class PasswordWanted(ConfigurationError):
+    """The node asks for one, and none was given."""
+
+
+class SqlConnection:
+    """`status`: I, or T and E inside of a transaction block. `cancel` may be called from any
+    thread, or a signal's handler."""
+
+    def __init__(self, address: SqlAddress, database: str) -> None:
+        """Raises NodeUnreachable, ConfigurationError (a password is wanted, TLS is not as it has to
+        be), and what the node turns a client away with."""
+        self._address = address
+        self._tls = address.tls_context()
+        self._socket = self._connected()
+        self._hearing = Hearing()
+        self._key = Key(0, b"")
+        self.status = "I"
+        self.settings: dict[str, str] = {}
+        try:
+            self._log_in(database)
+        except (OSError, ProtocolViolation) as error:
+            self.close()
+            raise self._unreachable(error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    # ------------------------------------------------------------ asking
+
+    def ask(self, text: str, copied: Iterable[bytes] | None = None) -> Iterator[Said]:
+        """What is answered, in order: Columns, Row, Complete, Told; to the end, also after an error
+        among them. `copied`: data for COPY FROM STDIN. Raises OutcomeUnknown (08007) when the
+        connection breaks, ProtocolViolation for a text that can't be sent."""
+        if "\0" in text:
+            raise ProtocolViolation("the text holds a zero character")
+        try:
+            self._socket.sendall(client_requests.query(text))
+            while not isinstance(said := self._next(), Ready):
+                if isinstance(said, Parameter):
+                    self.settings[said.name] = said.value
+                elif isinstance(said, CopyWanted):
+                    self._copy(copied)
+                else:
+                    yield said
+            self.status = said.status
+        except OSError as error:
+            raise OutcomeUnknown(
+                f"the connection to {self._named} ended while a statement ran; whether it was done"
+                f" is not known: {error}"
+            ) from error
+
+    def cancel(self) -> None:
+        """What runs now ends soon with 57014; a node that can't be reached is let be."""
+        with contextlib.suppress(OSError, NodeUnreachable), self._connected() as other:
+            other.sendall(client_requests.cancel(*self._key))
+            other.recv(1)  # it hangs up once it has read
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.sendall(client_requests.TERMINATE)
+        self._socket.close()
+
+    def _copy(self, copied: Iterable[bytes] | None) -> None:
+        if copied is None:
+            words = "COPY takes its rows from standard input here: leasehold sql -c 'COPY …' < FILE"
+            self._socket.sendall(client_requests.copy_fail(words))
+            return
+        for data in copied:
+            self._socket.sendall(client_requests.copy_data(data))
+        self._socket.sendall(client_requests.COPY_DONE)
+
+    def _next(self) -> Said:
+        """Raises OSError once nobody speaks there any more."""
+        while (said := self._hearing.next()) is None:
+            data = self._socket.recv(RECEIVED_BYTES)
+            if not data:
+                raise ConnectionResetError("it hung up")
+            self._hearing.feed(data)
+        return said
+
+    # ------------------------------------------------------------ coming in
+
+    @property
+    def _named(self) -> str:
+        return "{}:{}".format(*self._address.peer)
+
+    def _unreachable(self, error: Exception) -> NodeUnreachable:
+        return NodeUnreachable(
+            f"no SQL node answers on {self._named}: {error}. Does it run (make up, leasehold"
+            " status), and are LEASEHOLD_SQL_HOST and LEASEHOLD_SQL_PORT right?"
+        )
+
+    def _connected(self) -> socket.socket:
+        host = self._address.peer[0]
+        try:
+            made = socket.create_connection(self._address.peer, CONNECT_TIMEOUT_S)
+        except OSError as error:
+            raise self._unreachable(error) from error
+        try:
+            if self._tls is not None:
+                made = self._encrypted(made, self._tls, host)
+            made.settimeout(None)
+        except ssl.SSLError as error:
+            made.close()
+            raise ConfigurationError(
+                f"{self._named} has no certificate that is trusted here: {error.reason or error};"
+                " name its CA in LEASEHOLD_SQL_TLS_CA"
+            ) from error
+        except OSError as error:
+            made.close()
+            raise self._unreachable(error) from error
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def _encrypted(self, made: socket.socket, context: ssl.SSLContext, host: str) -> socket.socket:
+        made.sendall(client_requests.TLS)
+        if made.recv(1) != b"S":
+            raise ConfigurationError(
+                f"{self._named} speaks no TLS, which is required here; only where nobody else"
+                " listens on the way: LEASEHOLD_SQL_TLS=off"
+            )
+        return context.wrap_socket(made, server_hostname=host)
+
+    def _log_in(self, database: str) -> None:
+        self._socket.settimeout(CONNECT_TIMEOUT_S)
+        parameters = {
+            "user": self._address.user,
+            "database": database,
+            "application_name": "leasehold sql",
+            "client_encoding": "UTF8",
+        }
+        self._socket.sendall(client_requests.startup(parameters))
+        login = Login(self._address.password, secrets.token_urlsafe(NONCE_BYTES))
+        while not isinstance(said := self._next(), Ready):
+            match said:
+                case Authentication():
+                    self._prove(said, login)
+                case Key():
+                    self._key = said
+                case Parameter():
+                    self.settings[said.name] = said.value
+                case Told(failed=True):
+                    raise _turned_away(said.fields)
+        self._socket.settimeout(None)
+
+    def _prove(self, said: Authentication, login: Login) -> None:
+        match said.code:
+            case 0:
+                return
+            case 10 if MECHANISM in said.mechanisms:
+                if not self._address.password:
+                    raise PasswordWanted(
+                        f"{self._named} asks for the password of {self._address.user!r}: put it in"
+                        " a file and name that with --password-file or LEASEHOLD_SQL_PASSWORD_FILE"
+                    )
+                self._socket.sendall(client_requests.sasl_initial(MECHANISM, login.first()))
+            case 11:
+                self._socket.sendall(client_requests.sasl_response(login.proof(_text(said))))
+            case 12:
+                login.check(_text(said))
+            case _:
+                raise ProtocolViolation("it asks for a kind of password that is not spoken here")
+
+
+def _turned_away(fields: Mapping[str, str]) -> Refused:
+    """With the node's own words and SQLSTATE, be it one of the tree or not."""
+    kind = type("TurnedAway", (Refused,), {"sqlstate": fields.get("C", Refused.sqlstate)})
+    made: Refused = kind(fields.get("M", "the node gave no reason"))
+    return made
+
+
+def _text(said: Authentication) -> str:
+    return said.data.decode(errors="replace")

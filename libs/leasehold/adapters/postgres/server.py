@@ -1,0 +1,282 @@
+"""The listener for PostgreSQL clients: one loop for all sockets, a worker for each that is busy.
+
+A statement runs on a worker's thread, so that a slow one stops neither other clients nor whatever
+else this process does; there are as many workers as clients at most, so none waits for another's
+statement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hmac
+import secrets
+import ssl
+from collections import deque
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Address
+from threading import Event, Thread
+from typing import Any, Final, cast
+
+import uvloop
+
+from leasehold.adapters.os.worker_threads import WorkerThreads
+from leasehold.adapters.postgres.arrivals import ARRIVING_MIN, Arrivals, origin_of
+from leasehold.adapters.postgres.connection import LOG, PgwireClient, SessionFactory, log_defect
+from leasehold.model.errors import ConfigurationError
+from leasehold.pgwire.auth.scram_server import MockVerifiers, Verifier
+from leasehold.pgwire.auth.startup import Greeting, Welcome
+from leasehold.pgwire.limits import Limits
+from leasehold.pgwire.wire_errors import AdminShutdown, Canceled
+from leasehold.settings.sql_port import PgwireSettings
+
+NONCE_BYTES: Final = 18
+KEY_BYTES: Final = {0: 4, 2: 32}
+"""By the minor version of the protocol."""
+WATCH_INTERVAL_S: Final = 0.05
+BACKLOG: Final = 512
+PORT_PATIENCE_S: Final = 20.0
+PORT_RETRY_S: Final = 0.2
+
+
+class PgwireServer:
+    """`start` returns once it listens; `stop` once every client is gone, or `grace_s` is over.
+
+    `open_session` runs on a worker; what it raises of the tree of errors is the client's answer.
+    """
+
+    def __init__(
+        self,
+        open_session: SessionFactory,
+        settings: PgwireSettings,
+        limits: Limits | None = None,
+        port_patience_s: float = PORT_PATIENCE_S,
+    ) -> None:
+        """`port_patience_s`: how long a port is waited for that somebody else has."""
+        settings.check()
+        self._port_patience_s = port_patience_s
+        self.open_session = open_session
+        self.settings = settings
+        self.limits = limits or Limits()
+        self.tls: ssl.SSLContext | None = settings.tls()
+        self.workers = WorkerThreads("sql", settings.connections_max)
+        self.loop: asyncio.AbstractEventLoop
+        self.port = 0
+        self._mock = MockVerifiers(settings.users or {})
+        self._clients: dict[int, PgwireClient] = {}
+        self._arrivals = Arrivals(max(settings.connections_max, ARRIVING_MIN))
+        self._admitted: set[int] = set()
+        self._have_said: list[PgwireClient] = []
+        self._going_on: deque[PgwireClient] = deque()
+        self._told_to_go_on = False
+        self._last_process = 0
+        self._stopping = False
+        self._empty = Event()
+        self._listener: asyncio.Server | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self._at_work = Thread(target=self._run, name="sql-listener", daemon=True)
+
+    # --- from any thread ---------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Raises ConfigurationError if the port can't be had, or not in time."""
+        self.loop = uvloop.new_event_loop()
+        self.loop.set_exception_handler(_told_of_a_defect)
+        try:
+            listener = self.loop.run_until_complete(self._listen())
+        except OSError as error:
+            self.loop.close()
+            raise ConfigurationError(
+                f"LEASEHOLD_SQL_PORT: {self.settings.host}:{self.settings.port} can't be listened "
+                f"on: {error.strerror}"
+            ) from None
+        self._listener = listener
+        self.port = listener.sockets[0].getsockname()[1]
+        self._at_work.start()
+
+    def stop(self, grace_s: float = 5.0) -> None:
+        """Clients are told (57P01), running statements are cancelled; no thread is left."""
+        self.soon(self._shut)
+        if not self._empty.wait(grace_s):
+            LOG.warning("%d clients did not end within %.1f s", len(self._clients), grace_s)
+            self.soon(self._abort_all)  # a statement that waits for its reader ends by that
+            self._empty.wait(grace_s)
+        if not self.workers.stop(grace_s):
+            LOG.warning("a statement did not end within %.1f s of its cancellation", grace_s)
+        self.soon(self.loop.stop)
+        self._at_work.join()
+        self.loop.close()
+
+    def soon(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """On the loop's thread, as soon as it comes to it."""
+        self.loop.call_soon_threadsafe(call, *arguments)
+
+    def goes_on_soon(self, client: PgwireClient) -> None:
+        """The loop is woken for the first of many whose answers come at once, and not for each."""
+        self._going_on.append(client)
+        if not self._told_to_go_on:
+            self._told_to_go_on = True
+            self.soon(self._go_on)
+
+    def new_key(self, minor: int) -> bytes:
+        return secrets.token_bytes(KEY_BYTES[minor])
+
+    def cancel_client(self, process: int, reason: Exception) -> bool:
+        """False: there is no such one."""
+        client = self._clients.get(process)
+        if client is not None:
+            self.soon(client.cancel, reason)
+        return client is not None
+
+    def end_client(self, process: int) -> bool:
+        """Cancels what it runs and ends its connection (57P01). False: there is no such one."""
+        client = self._clients.get(process)
+        if client is None:
+            return False
+        reason = AdminShutdown("terminating connection due to administrator command")
+        self.soon(client.end, reason)
+        self.soon(client.cancel, reason)
+        return True
+
+    # --- on the loop -------------------------------------------------------------------------
+
+    def now_s(self) -> float:
+        return self.loop.time()
+
+    def greeting(self, on_this_machine: bool) -> Greeting:
+        users = self.settings.users
+        welcome = Welcome(
+            tls_offered=self.tls is not None,
+            tls_required=self.tls is not None and not on_this_machine,
+            verifier_of=self._verifier_of if users else None,
+            nonce=secrets.token_urlsafe(NONCE_BYTES),
+        )
+        return Greeting(welcome, self.limits)
+
+    def arrived(self, client: PgwireClient, address: IPv4Address | IPv6Address) -> bool:
+        """False: nobody is let in any more. Where too many have arrived, another one goes."""
+        if self._stopping:
+            return False
+        self._clients[client.process] = client
+        displaced = self._arrivals.enter(client.process, origin_of(address))
+        if displaced is not None:
+            LOG.info("a client that had not yet said who it is made room for a newer one")
+            self._clients[displaced].abort()
+        return True
+
+    def admit(self, client: PgwireClient) -> bool:
+        """False: there are as many sessions as there may be. Until then it takes no place."""
+        if len(self._admitted) >= self.settings.connections_max:
+            return False
+        self._arrivals.leave(client.process)
+        self._admitted.add(client.process)
+        return True
+
+    def left(self, client: PgwireClient) -> None:
+        self._arrivals.leave(client.process)
+        self._admitted.discard(client.process)
+        self._clients.pop(client.process, None)
+        if self._stopping and not self._clients:
+            self._empty.set()
+
+    def has_said(self, client: PgwireClient, *, more: bool) -> None:
+        """What clients are told is sent when all whose messages were there have had their turn: a
+        client that is woken takes the processor, often from this very thread. `more`: it has said
+        something before, and still goes on; nobody waits for that."""
+        if more:
+            self._send()
+            return
+        if not self._have_said:
+            self.loop.call_soon(self._send)
+        self._have_said.append(client)
+
+    def _send(self) -> None:
+        clients, self._have_said = self._have_said, []
+        for client in clients:
+            client.write_said()
+
+    def _go_on(self) -> None:
+        self._told_to_go_on = False  # before it looks: who comes from here on tells it again
+        for _ in range(len(self._going_on)):  # those that wait again have the next turn
+            self._going_on.popleft().goes_on()
+
+    def cancel(self, process: int, key: bytes) -> None:
+        client = self._clients.get(process)
+        if client is not None and client.key and hmac.compare_digest(client.key, key):
+            client.cancel(Canceled("canceling statement due to user request"))
+
+    async def _listen(self) -> asyncio.Server:
+        """Ports of SQL lie where the kernel takes those of outgoing connections from: one may be
+        taken by anybody's, for as long as that lasts."""
+        settings = self.settings
+        loop = asyncio.get_running_loop()
+        give_up_s = loop.time() + self._port_patience_s
+        told = False
+        while True:
+            try:
+                return await loop.create_server(
+                    self._new_client, settings.host, settings.port, backlog=BACKLOG
+                )
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE or loop.time() >= give_up_s:
+                    raise
+            if not told:
+                LOG.warning("port %d is taken, by a connection perhaps: waiting", settings.port)
+                told = True
+            await asyncio.sleep(PORT_RETRY_S)
+
+    def _new_client(self) -> asyncio.BaseProtocol:
+        self._last_process += 1
+        return cast(asyncio.BaseProtocol, PgwireClient(self, self._last_process))
+
+    def begin_tls(self, client: PgwireClient, transport: asyncio.Transport) -> asyncio.Task[None]:
+        return self.loop.create_task(self._begin_tls(client, transport))
+
+    async def _begin_tls(self, client: PgwireClient, transport: asyncio.Transport) -> None:
+        assert self.tls is not None
+        protocol = cast(asyncio.BaseProtocol, client)
+        try:
+            made = await self.loop.start_tls(transport, protocol, self.tls, server_side=True)
+        except (OSError, asyncio.CancelledError):
+            client.tls_failed()
+            return
+        client.tls_begun(made)
+
+    def _verifier_of(self, user: str) -> Verifier:
+        return self.settings.users.get(user) or self._mock.verifier(user)
+
+    def _run(self) -> None:
+        self._watch_time()
+        self.loop.run_forever()
+
+    def _watch_time(self) -> None:
+        now_s = self.now_s()
+        for client in list(self._clients.values()):
+            client.check_time(now_s)
+        self._watch = self.loop.call_later(WATCH_INTERVAL_S, self._watch_time)
+
+    def _shut(self) -> None:
+        self._stopping = True
+        assert self._listener is not None
+        self._listener.close()
+        if self._watch is not None:
+            self._watch.cancel()
+        reason = AdminShutdown("terminating connection due to administrator command")
+        for client in list(self._clients.values()):
+            client.end(reason)
+            client.cancel(reason)
+        if not self._clients:
+            self._empty.set()
+
+    def _abort_all(self) -> None:
+        for client in list(self._clients.values()):
+            client.abort()
+
+
+def _told_of_a_defect(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Instead of the loop's own words, which show the arguments of calls: what was to be sent."""
+    error = context.get("exception")
+    if isinstance(error, OSError):  # a handshake that failed, a connection that broke
+        LOG.info("a connection ended: %s", type(error).__name__)
+    elif isinstance(error, Exception):
+        log_defect(error)

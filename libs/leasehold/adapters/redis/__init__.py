@@ -1,0 +1,1 @@
+"""Redis: the lease ledger and the fast path."""

@@ -1,0 +1,435 @@
+#!lua
+-- The lease ledger inside Redis: libs/leasehold/lease/ledger/ledger.py, check by check, in the same order.
+-- KEYS[1] is the prefix of a database's keys (its hash tag keeps them together); ARGV[1] names
+-- the command, the rest are its arguments. Replies are nested arrays of strings.
+--
+--   <p>:meta                 hash    epoch, seeded, ready, part
+--   <p>:tables               hash    table -> "current min_version intent"
+--   <p>:sessions             hash    session -> "counter expiring agent"
+--   <p>:held:<session>       set     "table version" of each lease
+--   <p>:on:<table>:<version> zset    sessions holding it (score: the session)
+--   <p>:versions:<table>     zset    versions that somebody holds (score: the version)
+--   <p>:leased               set     tables that somebody holds
+--
+-- Work per call is bounded: by the leases of one session, the tables of one call, HOLDERS_MAX
+-- names, SESSIONS_MAX sessions; after a loss of state, by the leased tables.
+
+local p = KEYS[1]
+local HOLDERS_MAX, SESSIONS_MAX, LEASES_PER_SESSION_MAX = 64, 10000, 10000
+
+-- D6: in the same call as the checks it guards, never before it.
+local info = redis.call('INFO', 'server')
+local _, before = string.find(info, 'run_id:', 1, true) -- plain: a pattern takes three times as long
+local run = string.match(info, '^%x+', before + 1)
+
+local function text(number) return string.format('%.0f', number) end
+
+local function meta(field) return redis.call('HGET', p .. ':meta', field) or '' end
+
+local function epoch() return tonumber(redis.call('HGET', p .. ':meta', 'epoch') or '0') end
+
+local function refuse(reason, f)
+  f = f or {}
+  return {'refused', run, reason, text(f.table or 0), text(f.current or 0), text(f.min or 0),
+    text(f.epoch or 0), text(f.counter or 0), text(f.total or 0), f.holders or {}}
+end
+
+local function table_row(id)
+  local row = redis.call('HGET', p .. ':tables', text(id))
+  if not row then return nil end
+  local current, min, intent = string.match(row, '^(%d+) (%d+) (%d+)$')
+  return {table = id, current = tonumber(current), min = tonumber(min), intent = tonumber(intent)}
+end
+
+local function put_table(id, current, min, intent)
+  local row = text(current) .. ' ' .. text(min) .. ' ' .. text(intent)
+  redis.call('HSET', p .. ':tables', text(id), row)
+end
+
+local function parse_session(row)
+  local counter, expiring, agent = string.match(row, '^(%d+) (%d) (.*)$')
+  return {counter = tonumber(counter), expiring = expiring == '1', agent = agent}
+end
+
+local function session_row(session)
+  local row = redis.call('HGET', p .. ':sessions', session)
+  return row and parse_session(row) or nil
+end
+
+local function put_session(session, agent, counter, expiring)
+  local row = text(counter) .. ' ' .. (expiring and '1' or '0') .. ' ' .. agent
+  redis.call('HSET', p .. ':sessions', session, row)
+end
+
+-- leases
+
+local function held_count(session) return redis.call('SCARD', p .. ':held:' .. session) end
+
+local function add_lease(session, id, version)
+  id, version = text(id), text(version)
+  redis.call('SADD', p .. ':held:' .. session, id .. ' ' .. version)
+  redis.call('ZADD', p .. ':on:' .. id .. ':' .. version, session, session)
+  redis.call('ZADD', p .. ':versions:' .. id, version, version)
+  redis.call('SADD', p .. ':leased', id)
+end
+
+local function remove_lease(session, id, version)
+  id, version = text(id), text(version)
+  local removed = redis.call('SREM', p .. ':held:' .. session, id .. ' ' .. version)
+  redis.call('ZREM', p .. ':on:' .. id .. ':' .. version, session)
+  if redis.call('EXISTS', p .. ':on:' .. id .. ':' .. version) == 0 then
+    redis.call('ZREM', p .. ':versions:' .. id, version)
+    if redis.call('EXISTS', p .. ':versions:' .. id) == 0 then
+      redis.call('SREM', p .. ':leased', id)
+    end
+  end
+  return removed
+end
+
+local function remove_all(session)
+  local held = redis.call('SMEMBERS', p .. ':held:' .. session)
+  for _, lease in ipairs(held) do
+    local id, version = string.match(lease, '^(%d+) (%d+)$')
+    remove_lease(session, tonumber(id), tonumber(version))
+  end
+  return #held
+end
+
+local function sweep(id, doomed)
+  local swept = 0
+  for _, version in ipairs(redis.call('ZRANGE', p .. ':versions:' .. text(id), 0, -1)) do
+    if doomed(tonumber(version)) then
+      local key = p .. ':on:' .. text(id) .. ':' .. version
+      for _, session in ipairs(redis.call('ZRANGE', key, 0, -1)) do
+        swept = swept + remove_lease(session, id, tonumber(version))
+      end
+    end
+  end
+  return swept
+end
+
+local function holders(id, below, most)
+  local total, named = 0, {}
+  local upper = below == 0 and '+inf' or '(' .. text(below)
+  local key = p .. ':versions:' .. text(id)
+  for _, version in ipairs(redis.call('ZRANGEBYSCORE', key, '-inf', upper)) do
+    local on = p .. ':on:' .. text(id) .. ':' .. version
+    total = total + redis.call('ZCARD', on)
+    if #named < most then
+      for _, session in ipairs(redis.call('ZRANGE', on, 0, most - #named - 1)) do
+        named[#named + 1] = {text(id), version, session, session_row(session).agent}
+      end
+    end
+  end
+  return total, named
+end
+
+-- gates: each gives a refusal, or nil
+
+local function closed()
+  if meta('seeded') ~= run then return refuse('closed') end
+end
+
+local function fenced(command_epoch)
+  if command_epoch ~= epoch() then return refuse('epoch', {epoch = epoch()}) end
+end
+
+local function not_master(command_epoch) return fenced(command_epoch) or closed() end
+
+local function may_not_publish(command_epoch)
+  local refused = not_master(command_epoch)
+  if refused then return refused end
+  if meta('ready') ~= run then return refuse('not ready') end
+end
+
+local function no_session(session)
+  local refused = closed()
+  if refused then return refused end
+  local row = session_row(session)
+  if not row then return refuse('dead') end
+  if row.expiring then return refuse('expired') end
+end
+
+local function blocked(row, below)
+  local total, named = holders(row.table, below, HOLDERS_MAX)
+  if total > 0 then
+    row.total, row.holders = total, named
+    return refuse('holders', row)
+  end
+end
+
+local commands = {}
+
+-- an agent's commands
+
+function commands.open(agent, session)
+  local refused = closed()
+  if refused then return refused end
+  local row = session_row(session)
+  if row then
+    local fresh = row.agent == agent and row.counter == 0 and not row.expiring
+    if fresh and held_count(session) == 0 then return {'opened', run, session} end
+    return refuse('taken')
+  end
+  if redis.call('HLEN', p .. ':sessions') >= SESSIONS_MAX then return refuse('limit') end
+  put_session(session, agent, 0, false)
+  return {'opened', run, session}
+end
+
+function commands.renew(session, counter, held, confirmed)
+  local refused = no_session(session)
+  if refused then return refused end
+  local row = session_row(session)
+  if tonumber(counter) <= row.counter then return refuse('register') end
+  if tonumber(held) ~= held_count(session) then return refuse('register') end
+  if tonumber(confirmed) ~= row.counter then return refuse('register') end
+  put_session(session, row.agent, tonumber(counter), false)
+  return {'renewed', run, counter}
+end
+
+local function may_register(id, version, seeded)
+  local row = table_row(id)
+  if not row then return not seeded end
+  if seeded and version > row.current then return false end
+  return version >= row.current - 1
+end
+
+function commands.register(agent, session, counter)
+  local row = session_row(session)
+  if row and row.agent ~= agent then return refuse('taken') end
+  if row and row.expiring then return refuse('expired') end
+  if row and tonumber(counter) <= row.counter then return refuse('register') end
+  if not row and redis.call('HLEN', p .. ':sessions') >= SESSIONS_MAX then
+    return refuse('limit')
+  end
+  local first = 5 -- index in ARGV
+  if (#ARGV - first + 1) / 2 > LEASES_PER_SESSION_MAX then return refuse('limit') end
+  local seeded, refused = meta('seeded') == run, {}
+  put_session(session, agent, tonumber(counter), false)
+  remove_all(session)
+  for i = first, #ARGV, 2 do
+    local id, version = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
+    if may_register(id, version, seeded) then
+      add_lease(session, id, version)
+    else
+      refused[#refused + 1] = {text(id), text(version)}
+    end
+  end
+  return {'registered', run, seeded and '1' or '0', refused}
+end
+
+function commands.acquire(session, counter, id, version)
+  local refused = no_session(session)
+  if refused then return refused end
+  if tonumber(counter) < session_row(session).counter then return refuse('register') end
+  id, version = tonumber(id), tonumber(version)
+  local row = table_row(id)
+  if not row then return refuse('unknown table', {table = id}) end
+  if version > row.current then return refuse('future', row) end
+  if version < math.max(row.current - 1, row.min) then return refuse('too old', row) end
+  local lease = text(id) .. ' ' .. text(version)
+  if redis.call('SISMEMBER', p .. ':held:' .. session, lease) == 0
+    and held_count(session) >= LEASES_PER_SESSION_MAX then
+    return refuse('limit')
+  end
+  add_lease(session, id, version)
+  return {'granted', run, text(id), text(version), text(row.current)}
+end
+
+function commands.release(session, counter, id, version)
+  local refused = closed()
+  if refused then return refused end
+  local row = session_row(session)
+  if not row then return refuse('dead') end
+  if tonumber(counter) < row.counter then return refuse('register') end
+  return {'released', run, text(remove_lease(session, tonumber(id), tonumber(version)))}
+end
+
+-- the master's commands
+
+function commands.register_epoch(new)
+  if tonumber(new) < epoch() then return refuse('epoch', {epoch = epoch()}) end
+  redis.call('HSET', p .. ':meta', 'epoch', new)
+  return {'epoch registered', run, meta('seeded') == run and '1' or '0',
+    meta('ready') == run and '1' or '0'}
+end
+
+local function follows(from, to)
+  return to == from + 1 or (from == 0 and to > 0)
+end
+
+function commands.publish(command_epoch, intent)
+  local refused = may_not_publish(tonumber(command_epoch))
+  if refused then return refused end
+  intent = tonumber(intent)
+  local already = true
+  for i = 4, #ARGV, 3 do
+    local from, to, row = tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), table_row(tonumber(ARGV[i]))
+    already = already and row and follows(from, to) and row.current == to and row.intent == intent
+  end
+  if already then return {'published', run, '1'} end
+  for i = 4, #ARGV, 3 do
+    local id, from, to = tonumber(ARGV[i]), tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
+    local row = table_row(id) or {table = id, current = 0, min = 0}
+    if from ~= row.current or not follows(from, to) then return refuse('version', row) end
+    if row.min ~= row.current then return refuse('not fenced', row) end
+    local holding = from > 0 and blocked(row, from)
+    if holding then return holding end
+  end
+  for i = 4, #ARGV, 3 do
+    local id, to = tonumber(ARGV[i]), tonumber(ARGV[i + 2])
+    local row = table_row(id)
+    put_table(id, to, row and row.min or to, intent)
+  end
+  return {'published', run, '0'}
+end
+
+function commands.set_min_version(command_epoch, id, version)
+  local refused = may_not_publish(tonumber(command_epoch))
+  if refused then return refused end
+  id, version = tonumber(id), tonumber(version)
+  local row = table_row(id)
+  if not row then return refuse('unknown table', {table = id}) end
+  if version > row.current then return refuse('future', row) end
+  local min = math.max(row.min, version)
+  put_table(id, row.current, min, row.intent)
+  local total, named = holders(id, min, HOLDERS_MAX)
+  return {'min version set', run, text(min), text(total), named}
+end
+
+function commands.seed(command_epoch, run_id, part, final)
+  local refused = fenced(tonumber(command_epoch))
+  if refused then return refused end
+  if run_id ~= run then return refuse('run id') end
+  part = tonumber(part)
+  local expected = tonumber(redis.call('HGET', p .. ':meta', 'part') or '0')
+  if part ~= 0 and part ~= expected then return refuse('part') end
+  if part == 0 then
+    redis.call('HDEL', p .. ':meta', 'seeded', 'ready')
+    redis.call('DEL', p .. ':tables')
+  end
+  for i = 6, #ARGV, 3 do
+    put_table(tonumber(ARGV[i]), tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), 0)
+  end
+  if final ~= '1' then
+    redis.call('HSET', p .. ':meta', 'part', text(part + 1))
+    return {'seeded', run, '0', '0'}
+  end
+  redis.call('HDEL', p .. ':meta', 'part')
+  redis.call('HSET', p .. ':meta', 'seeded', run)
+  local swept = 0
+  for _, id in ipairs(redis.call('SMEMBERS', p .. ':leased')) do
+    local row = table_row(tonumber(id))
+    swept = swept + sweep(tonumber(id), function(version)
+      return not row or version < row.current - 1 or version > row.current
+    end)
+  end
+  return {'seeded', run, '1', text(swept)}
+end
+
+function commands.mark_ready(command_epoch, run_id)
+  local refused = fenced(tonumber(command_epoch))
+  if refused then return refused end
+  if run_id ~= run then return refuse('run id') end
+  refused = closed()
+  if refused then return refused end
+  redis.call('HSET', p .. ':meta', 'ready', run)
+  return {'ready', run}
+end
+
+function commands.kill(command_epoch, session, counter)
+  local refused = not_master(tonumber(command_epoch))
+  if refused then return refused end
+  local row = session_row(session)
+  if not row then return {'killed', run, '0'} end
+  if row.counter ~= tonumber(counter) then
+    return refuse('counter moved', {counter = row.counter})
+  end
+  local freed = remove_all(session)
+  redis.call('HDEL', p .. ':sessions', session)
+  return {'killed', run, text(freed)}
+end
+
+-- session ids as numbers, in order
+local function all_sessions()
+  local flat, ids, rows = redis.call('HGETALL', p .. ':sessions'), {}, {}
+  for i = 1, #flat, 2 do
+    ids[#ids + 1] = flat[i]
+    rows[flat[i]] = parse_session(flat[i + 1])
+  end
+  table.sort(ids, function(a, b) return tonumber(a) < tonumber(b) end)
+  return ids, rows
+end
+
+function commands.expire(command_epoch, agent)
+  local refused = not_master(tonumber(command_epoch))
+  if refused then return refused end
+  local found, ids, rows = {}, all_sessions()
+  for _, session in ipairs(ids) do
+    if rows[session].agent == agent then
+      put_session(session, agent, rows[session].counter, true)
+      found[#found + 1] = session
+    end
+  end
+  return {'expired', run, found}
+end
+
+function commands.drop(command_epoch, id)
+  local refused = may_not_publish(tonumber(command_epoch))
+  if refused then return refused end
+  local row = table_row(tonumber(id))
+  if not row then return {'dropped', run, '0'} end
+  refused = blocked(row, row.current)
+  if refused then return refused end
+  redis.call('HDEL', p .. ':tables', text(row.table))
+  return {'dropped', run, text(sweep(row.table, function() return true end))}
+end
+
+-- questions
+
+function commands.holders(id, below, names_max)
+  local most = math.min(tonumber(names_max), HOLDERS_MAX)
+  local total, named = holders(tonumber(id), tonumber(below), most)
+  return {'holders', run, meta('ready') == run and '1' or '0', text(total), named}
+end
+
+local function report(kind)
+  local found, ids, rows = {}, all_sessions()
+  for i, session in ipairs(ids) do
+    local row = rows[session]
+    found[i] = {session, row.agent, text(row.counter), text(held_count(session)),
+      row.expiring and '1' or '0'}
+  end
+  return {kind, run, text(epoch()), meta('seeded') == run and '1' or '0',
+    meta('ready') == run and '1' or '0', found}
+end
+
+function commands.liveness() return report('liveness') end
+
+function commands.newest()
+  local flat, rows = redis.call('HGETALL', p .. ':tables'), {}
+  for i = 1, #flat, 2 do
+    rows[#rows + 1] = {flat[i], string.match(flat[i + 1], '^%d+')}
+  end
+  table.sort(rows, function(a, b) return tonumber(a[1]) < tonumber(b[1]) end)
+  return {'newest', run, rows}
+end
+
+function commands.snapshot()
+  local flat, rows = redis.call('HGETALL', p .. ':tables'), {}
+  for i = 1, #flat, 2 do
+    local row, leases = table_row(tonumber(flat[i])), {}
+    for n, version in ipairs(redis.call('ZRANGE', p .. ':versions:' .. flat[i], 0, -1)) do
+      local on = p .. ':on:' .. flat[i] .. ':' .. version
+      leases[n] = {version, text(redis.call('ZCARD', on))}
+    end
+    rows[#rows + 1] = {text(row.table), text(row.current), text(row.min), text(row.intent), leases}
+  end
+  table.sort(rows, function(a, b) return tonumber(a[1]) < tonumber(b[1]) end)
+  local reply = report('snapshot')
+  reply[7] = rows
+  return reply
+end
+
+-- Only so many are passed on as a commands's named arguments; longer lists are read from ARGV.
+return commands[ARGV[1]](ARGV[2], ARGV[3], ARGV[4], ARGV[5])

@@ -1,0 +1,79 @@
+"""A thread that talks to the ledger, so that a service's loop never waits for Redis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import Full, Queue
+from threading import Thread
+from typing import Final, Protocol
+
+from leasehold.adapters.os.clock import boottime_ns
+from leasehold.lease.commands import Command
+from leasehold.lease.replies import Reply
+from leasehold.model.errors import LedgerUnavailable
+
+QUEUE_MAX: Final = 1_000
+CLOSE_DEADLINE_S: Final = 10.0
+
+
+class Ledger(Protocol):
+    """RedisLedger or MemoryLedger."""
+
+    def call(self, command: Command) -> Reply: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """`outcome`: the reply, or why its outcome is unknown. Times are CLOCK_BOOTTIME."""
+
+    token: object
+    command: Command
+    outcome: Reply | LedgerUnavailable
+    sent_ns: int
+    received_ns: int
+
+
+class LedgerThread:
+    """Calls in the order of submission. `completed` runs on this thread: let it only hand over
+    (put on a queue, wake a loop), and never raise."""
+
+    def __init__(
+        self, ledger: Ledger, completed: Callable[[Completed], None], queue_max: int = QUEUE_MAX
+    ) -> None:
+        self._ledger = ledger
+        self._completed = completed
+        self._queue: Queue[tuple[Command, object] | None] = Queue(queue_max)
+        self._closing = False
+        self._thread = Thread(target=self._run, name="ledger", daemon=True)
+        self._thread.start()
+
+    def submit(self, command: Command, token: object) -> bool:
+        """False: the queue is full, nothing was taken; treat it as an unavailable ledger."""
+        if self._closing:
+            return False
+        try:
+            self._queue.put_nowait((command, token))
+        except Full:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Carries out what was submitted before, within CLOSE_DEADLINE_S."""
+        self._closing = True
+        try:
+            self._queue.put(None, timeout=CLOSE_DEADLINE_S)
+        except Full:
+            return  # Redis hangs: the thread is a daemon and ends with the process
+        self._thread.join(CLOSE_DEADLINE_S)
+
+    def _run(self) -> None:
+        while (task := self._queue.get()) is not None:
+            command, token = task
+            sent_ns = boottime_ns()
+            outcome: Reply | LedgerUnavailable
+            try:
+                outcome = self._ledger.call(command)
+            except LedgerUnavailable as error:
+                outcome = error
+            self._completed(Completed(token, command, outcome, sent_ns, boottime_ns()))

@@ -1,0 +1,524 @@
+"""`CHECK TABLE` on a store: the consistency of one table's pairs with its schema, at one LSN.
+
+The conditions are those of F1's definition of a consistent database, numbered as the project's
+schema-change design numbers them:
+
+1 every column pair lies in a row and belongs to a column of the schema; 2 every row has all its
+public required columns; 3 every entry belongs to an index of the schema; 4 every public index has
+an entry for each row; 5 every entry's columns exist and agree with its row; 6 public constraints
+hold; 7 nothing is there beyond what 1 and 3 allow.
+
+One row of a physical table holds all pairs of a row, so a pair without its row can't be there.
+"""
+
+# ruff: noqa: S608 - statement text comes from integer ids alone, values are bound
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from leasehold.adapters.sqlite.checksum import Checksum
+from leasehold.adapters.sqlite.dead_elements import brief_of, dead_elements, element_ids_of
+from leasehold.adapters.sqlite.functions import form_check, install_form_check
+from leasehold.adapters.sqlite.layout import (
+    column_name,
+    element_ids,
+    entries_name,
+    entries_tables,
+    lock_name,
+    physical_columns,
+    table_name,
+)
+from leasehold.adapters.sqlite.plan import EntriesPlan
+from leasehold.adapters.sqlite.repairs import WrongEntry
+from leasehold.catalog.descriptor import DEFAULT_LOCK, Check, Column, Descriptor, ForeignKey, Index
+from leasehold.catalog.elements import ALL_ROWS
+from leasehold.catalog.states import DELETED, READABLE
+from leasehold.model.ids import GENID_POSITION_BITS
+from leasehold.model.records import Key
+from leasehold.rows.check_constraints import breaks, code_raised, condition_of
+from leasehold.rows.generated import relied_on, unlike, value_of
+from leasehold.rows.index_entries import breaks as breaks_entry
+from leasehold.rows.index_entries import exact_entry, key_shown, key_words
+from leasehold.schema_change.coordinator.verification import as_if_public, code_of, finding
+from leasehold.values.types import INTEGER_BITS
+
+FINDINGS_MAX: Final = 100
+Finding = tuple[int, int, Key, str]
+
+
+class TableFindings(NamedTuple):
+    """`code`: as in a CheckReport."""
+
+    rows: int
+    entries: dict[int, int]
+    checksum: bytes
+    rows_checksum: bytes
+    findings_total: int
+    findings: tuple[Finding, ...]
+    wrong: tuple[WrongEntry, ...]
+    code: str = ""
+
+
+def wrong_value(column: Column, name: str) -> str:
+    """SQL that is true for a value that is not a storage value of the column's type."""
+    kind = column.type
+    if kind.name in INTEGER_BITS:
+        limit = 1 << INTEGER_BITS[kind.name] - 1
+        right = f"typeof({name}) = 'integer' AND {name} BETWEEN {-limit} AND {limit - 1}"
+    elif kind.name == "boolean":
+        right = f"typeof({name}) = 'integer' AND {name} IN (0, 1)"
+    elif kind.name in ("date", "timestamp", "timestamptz"):
+        right = f"typeof({name}) = 'integer'"
+    elif kind.name == "double precision":
+        right = f"typeof({name}) = 'real'"
+    elif kind.name == "bytea":
+        right = f"typeof({name}) = 'blob'"
+    else:
+        right = f"typeof({name}) = 'text'"
+        if kind.length is not None:
+            right += f" AND length({name}) <= {int(kind.length)}"
+        if kind.name == "char":
+            right += f" AND {name} = rtrim({name}, ' ')"
+        elif kind.name in ("numeric", "jsonb"):
+            right += f" AND {form_check(kind)}({name})"
+    return f"{name} IS NOT NULL AND NOT ({right})"
+
+
+class TableCheck:
+    """The check of one table in the read snapshot that `connection` has open.
+
+    `versions` are the kept versions, oldest first; the newest is the schema S of the conditions.
+    An element of an older version alone, or a `collected` one, is a known left-over; one of no
+    version is a finding.
+    """
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        versions: Sequence[Descriptor],
+        min_version: int,
+        collected: frozenset[int],
+        lsn: int,
+        findings_max: int = FINDINGS_MAX,
+        repairs_max: int = 0,
+    ) -> None:
+        assert versions, "a table has a version"
+        self._connection = connection
+        self._newest = versions[-1]
+        self._known = collected.union(*map(element_ids_of, versions))
+        self._dead = dead_elements(map(brief_of, versions), min_version, collected)
+        self._lsn = lsn
+        self._findings_max = findings_max
+        self._findings: list[Finding] = []
+        self._repairs_max = repairs_max
+        self._wrong: list[WrongEntry] = []
+        self._total = 0
+        self._raised = ""  # the first SQLSTATE of what could not be computed of a row
+        self._table = table_name(self._newest.table_id)
+        self._keys = tuple(column_name(e) for e in self._newest.primary_key)
+        self._physical = physical_columns(connection, self._table)
+        self._entry_tables = entries_tables(connection, self._newest.table_id)
+        self._entries: dict[int, int] = {}
+
+    def run(self, elements: Sequence[int] = ()) -> TableFindings:
+        """Check everything, or with `elements` those that are about to become public."""
+        rows = self._rows_of(self._table) if self._physical else 0
+        if elements:
+            self._some(elements, rows)
+        else:
+            self._rows()
+            self._unknown()
+            for column in filter(relied_on, self._newest.columns):
+                self._derived(column)
+            for index in self._newest.indexes:
+                if index.state in DELETED:
+                    self._index(index, rows, complete=index.state in READABLE)
+            for check in self._newest.checks:
+                if check.state in READABLE:
+                    self._check(check)
+            for key in self._newest.foreign_keys:
+                if key.state in READABLE:
+                    self._foreign_key(key)
+        rows_sum, whole_sum = self._checksum(elements)
+        found = tuple(self._findings), tuple(self._wrong)
+        return TableFindings(
+            rows, self._entries, whole_sum, rows_sum, self._total, *found, self._code()
+        )
+
+    def _some(self, elements: Sequence[int], rows: int) -> None:
+        public = self._as_public(elements)
+        for element_id in elements:
+            if element_id == ALL_ROWS:
+                self._twin(rows)
+                continue
+            match public.element(element_id):
+                case Index() as index:
+                    self._index(index, rows, complete=True)
+                case Column() as column:
+                    if relied_on(column):  # first: it says why there is no value
+                        self._derived(column)
+                    self._columns([column])
+                case Check() as check:
+                    self._check(check)
+                case ForeignKey() as key:
+                    self._foreign_key(key)
+
+    def _as_public(self, elements: Sequence[int]) -> Descriptor:
+        """The schema that `elements` are looked at by. Raises LookupError: it has no such one."""
+        for element_id in elements:
+            if element_id != ALL_ROWS and self._newest.element(element_id) is None:
+                raise LookupError(
+                    f"version {self._newest.version} of table {self._newest.name!r}"
+                    f" has no element {element_id}"
+                )
+        return as_if_public(self._newest, elements)
+
+    # ------------------------------------------------------------ the same rows in two tables
+
+    def _twin(self, rows: int) -> None:
+        """Condition 4, as if the twin's rows were entries of an index: each row has exactly its
+        own there, equal in all that it holds, genids included."""
+        newest = self._newest
+        twin = table_name(newest.twin)
+        there = physical_columns(self._connection, twin)
+        pairs = [column_name(column.element_id) for column in newest.columns]
+        genids = [lock_name(lock) for lock in newest.locks]
+        same = " AND ".join(
+            [
+                *(f"u.{n} IS t.{n} AND typeof(u.{n}) = typeof(t.{n})" for n in pairs),
+                *(f"ifnull(u.{n}, 0) = ifnull(t.{n}, 0)" for n in genids if n in there),
+            ]
+        )
+        by_key = [c for c in there if c in pairs and c in self._twin_keys(twin)]
+        match = " AND ".join(f"u.{n} = t.{n}" for n in by_key)
+        joined = f"FROM {self._table} AS t LEFT JOIN {twin} AS u ON {match}"
+        gone = f"u.{by_key[0]} IS NULL"
+        keys = tuple(f"t.{name}" for name in self._keys)
+        words = "the row is not there under the other key"
+        self._report(4, ALL_ROWS, f"{joined} WHERE {gone}", keys, words)
+        words = "the row under the other key differs"
+        self._report(5, ALL_ROWS, f"{joined} WHERE NOT {gone} AND NOT ({same})", keys, words)
+        total = self._rows_of(twin)
+        self._entries[ALL_ROWS] = total
+        if total > rows:
+            self._add(7, ALL_ROWS, (), f"{total - rows} rows under the other key belong to no row")
+
+    def _twin_keys(self, twin: str) -> set[str]:
+        found = self._connection.execute(
+            "SELECT name FROM pragma_table_info(?) WHERE pk > 0", (twin,)
+        )
+        return {name for (name,) in found}
+
+    # ------------------------------------------------------------ rows (conditions 1 and 2)
+
+    def _rows(self) -> None:
+        self._columns(self._newest.columns)
+        for lock in self._newest.locks:
+            name = lock_name(lock)
+            if name not in self._physical:
+                continue
+            # A row that was not written since a lock was made has no genid of it.
+            missing = f"{name} IS NULL" if lock == DEFAULT_LOCK else "0"
+            wrong = f"{missing} OR ({name} >> {GENID_POSITION_BITS}) > lsn OR lsn > {self._lsn}"
+            self._report_rows(1, lock, wrong, "genid or image LSN is missing or too new")
+
+    def _columns(self, columns: Sequence[Column]) -> None:
+        """Types (1) and required pairs (2): NOT NULL tells what a row must have."""
+        faults: list[tuple[int, int, str, str]] = []
+        for column in columns:
+            name = column_name(column.element_id)
+            where = f"column {column.name!r}"
+            required = not column.nullable and column.state in READABLE
+            if name not in self._physical:
+                if required:
+                    faults.append((2, column.element_id, "1", f"{where} has no physical column"))
+                continue
+            faults.append(
+                (1, column.element_id, wrong_value(column, name), f"{where} is no {column.type}")
+            )
+            if required:
+                faults.append((2, column.element_id, f"{name} IS NULL", f"{where} has no pair"))
+        if not faults or not self._physical:
+            return
+        for column in columns:
+            install_form_check(self._connection, column.type)
+        sums = ", ".join(f"total({wrong})" for _, _, wrong, _ in faults)
+        counts = self._one(f"SELECT {sums} FROM {self._table}")
+        for count, (condition, element, wrong, words) in zip(counts, faults, strict=True):
+            if count:
+                self._report_rows(condition, element, wrong, words)
+
+    def _report_rows(self, condition: int, element: int, wrong: str, words: str) -> None:
+        if self._physical:
+            self._report(condition, element, f"FROM {self._table} WHERE {wrong}", self._keys, words)
+
+    # ------------------------------------------------------------ indexes (3 to 6)
+
+    def _index(self, index: Index, rows: int, *, complete: bool) -> None:
+        statements = EntriesPlan(self._newest, index)
+        statements.install(self._connection)
+        held = statements.held or "1"
+        if statements.held and self._physical:
+            having = self._one(f"SELECT total({held}) FROM {self._table} AS t")[0]
+            if complete and (index.predicate or having != rows):
+                self._computable(index)
+            rows = having
+        where = f"index {index.name!r}"
+        if index.element_id not in self._entry_tables or not self._physical:
+            self._entries[index.element_id] = 0
+            if complete and rows:
+                shown = statements.primary_of_row
+                clause = f"FROM {self._table} AS t WHERE {held}"
+                self._report(4, index.element_id, clause, shown, f"{where} lacks the row's entry")
+            return
+        values = zip(
+            (*statements.keys, *statements.included),
+            (*statements.from_row, *statements.included_of_row),
+            strict=True,
+        )
+        same = f"{held} AND " + " AND ".join(
+            f"x.{key} IS {value} AND typeof(x.{key}) = typeof({value})" for key, value in values
+        )
+        match = " AND ".join(
+            f"{row} = x.{key}"
+            for key, row in zip(statements.primary, statements.primary_of_row, strict=True)
+        )
+        joined = f"FROM {statements.name} AS x LEFT JOIN {self._table} AS t ON {match}"
+        gone = f"{statements.primary_of_row[0]} IS NULL"
+        total, orphans, wrong = self._one(
+            f"SELECT count(*), total({gone}), total(NOT ({same}) AND NOT {gone}) {joined}"
+        )
+        self._entries[index.element_id] = total
+        primary = tuple(f"x.{name}" for name in statements.primary)
+        if orphans:
+            words = f"entry of {where} belongs to no row"
+            self._report(5, index.element_id, f"{joined} WHERE {gone}", primary, words)
+            self._remember(index, statements, f"{joined} WHERE {gone}")
+        if wrong:
+            words = f"entry of {where} differs from its row"
+            clause = f"{joined} WHERE NOT ({same}) AND NOT {gone}"
+            self._report(5, index.element_id, clause, primary, words)
+            self._remember(index, statements, clause)
+        # No two entries are equal, so each row agrees with at most one: when as many entries
+        # agree as there are rows, none is missing.
+        if complete and total - orphans - wrong != rows:
+            clause = self._lacking_clause(statements)
+            shown = statements.primary_of_row
+            self._report(4, index.element_id, clause, shown, f"{where} lacks the row's entry")
+            self._remember_lacking(index, shown, clause)
+        if complete and index.unique:
+            self._unique(index, statements)
+
+    def _lacking_clause(self, statements: EntriesPlan) -> str:
+        """Rows that should have an entry and don't: one look-up in the entries for each."""
+        # "+": as a value without a type of its own. A key of type INTEGER would else be compared
+        # as a number, the look-up would end before it, and go through all entries of equal keys.
+        values = (*statements.from_row, *(f"+{name}" for name in statements.primary_of_row))
+        same = " AND ".join(
+            f"x.{name} = {value}" for name, value in zip(statements.columns, values, strict=True)
+        )
+        return (
+            f"FROM {self._table} AS t WHERE {statements.held or '1'} AND NOT EXISTS"
+            f" (SELECT 1 FROM main.{statements.name} AS x WHERE {same})"
+        )
+
+    def _remember(self, index: Index, statements: EntriesPlan, clause: str) -> None:
+        """Whole entries that are wrong, for a repair."""
+        room = self._repairs_max - len(self._wrong)
+        if room <= 0:
+            return
+        first, end = len(statements.keys), len(statements.columns)
+        for entry in self._connection.execute(f"SELECT x.* {clause} LIMIT ?", (room,)):
+            self._wrong.append(WrongEntry(index.element_id, entry[first:end], entry))
+
+    def _remember_lacking(self, index: Index, shown: Sequence[str], clause: str) -> None:
+        room = self._repairs_max - len(self._wrong)
+        if room <= 0:
+            return
+        text = f"SELECT {', '.join(shown)} {clause} LIMIT ?"
+        for key in self._connection.execute(text, (room,)):
+            self._wrong.append(WrongEntry(index.element_id, key, None))
+
+    def _unique(self, index: Index, statements: EntriesPlan) -> None:
+        """Condition 6; a key with a NULL in it equals no other, as in PostgreSQL."""
+        keys = ", ".join(statements.keys)
+        full = " AND ".join(f"{key} <> x''" for key in statements.keys)
+        twice = (
+            f"SELECT {keys} FROM {statements.name} WHERE {full} GROUP BY {keys} HAVING count(*) > 1"
+        )
+        clause = f"FROM {statements.name} WHERE ({keys}) IN ({twice})"
+        primary = statements.primary
+        names = ", ".join(key_words(self._newest, index))
+
+        def words(values: Key) -> str:
+            shown = key_shown(self._newest, index, values)
+            return f"unique index {index.name!r}: ({names}) = ({shown}) is in another row, too"
+
+        # By value, so that the rows of a duplicate are listed together.
+        self._report(6, index.element_id, clause, (*statements.keys, *primary), words, len(primary))
+
+    def _computable(self, index: Index) -> None:
+        """Condition 6: each row's entry can be computed."""
+        exact = exact_entry(self._newest, index)
+        for key, image in self._images(tuple(index.over)):
+            why = breaks_entry(exact, image)
+            if why:
+                self._raised = self._raised or code_raised(exact, image)
+                self._add(6, index.element_id, key, f"index {index.name!r}: {why}")
+
+    # ------------------------------------------------------------ foreign keys (6)
+
+    def _foreign_key(self, key: ForeignKey) -> None:
+        """Rows that refer to none, by the parent's primary key or by its index's entries."""
+        if not self._physical:
+            return
+        own = [f"t.{column_name(column)}" for column in key.columns]
+        if key.parent_index:
+            parent = f"main.{entries_name(key.parent, key.parent_index)}"
+            theirs = [f"p.k{number}" for number in range(len(own))]
+        else:
+            parent = f"main.{table_name(key.parent)}"
+            theirs = [f"p.{column_name(column)}" for column in key.parent_columns]
+        given = " AND ".join(f"{column} IS NOT NULL" for column in own)
+        same = " AND ".join(f"{a} = {b}" for a, b in zip(theirs, own, strict=True))
+        mixed = ""
+        if key.full:
+            mixed = f" OR NOT ({' AND '.join(f'{c} IS NULL' for c in own)} OR {given})"
+        clause = (
+            f"FROM {self._table} AS t WHERE ({given}"
+            f" AND NOT EXISTS (SELECT 1 FROM {parent} AS p WHERE {same})){mixed}"
+        )
+        shown = tuple(f"t.{column}" for column in self._keys)
+        words = f"foreign key {key.name!r}: the row that it refers to is not there"
+        words += ", or it is NULL in parts" if key.full else ""
+        self._report(6, key.element_id, clause, shown, words)
+
+    # ------------------------------------------------------------ row by row (2 and 6)
+
+    def _check(self, check: Check) -> None:
+        holds = condition_of(self._newest, check)
+        for key, image in self._images(check.columns):
+            why = breaks(holds, image)
+            if why:
+                self._raised = self._raised or code_raised(holds, image)
+                self._add(6, check.element_id, key, f"check {check.name!r}: {why}")
+
+    def _derived(self, column: Column) -> None:
+        """A column that follows from others has the value that its expression gives."""
+        assert column.derived is not None, column
+        compute = value_of(self._newest, column)
+        for key, image in self._images((*column.derived.sources, column.element_id)):
+            why = unlike(compute, image, column.element_id)
+            if why:
+                self._raised = self._raised or code_raised(compute, image)
+                words = f"column {column.name!r}, computed from others: {why}"
+                self._add(2, column.element_id, key, words)
+
+    def _images(self, columns: Sequence[int]) -> Iterator[tuple[Key, dict[int, Any]]]:
+        """Key and some columns of every row; what is done with them is done beside the log."""
+        there = element_ids(self._physical)
+        ids = tuple(e for e in dict.fromkeys((*self._newest.primary_key, *columns)) if e in there)
+        if not ids:
+            return
+        shown = ", ".join(column_name(e) for e in ids)
+        order = ", ".join(self._keys)
+        width = len(self._keys)
+        for row in self._connection.execute(f"SELECT {shown} FROM {self._table} ORDER BY {order}"):
+            yield row[:width], dict(zip(ids, row, strict=True))
+
+    # ------------------------------------------------------------ left-overs (3 and 7)
+
+    def _unknown(self) -> None:
+        for element in element_ids(self._physical):
+            if element not in self._known:
+                wrong = f"{column_name(element)} IS NOT NULL"
+                self._report_rows(1, element, wrong, "pair of a column that no version names")
+                self._add(7, element, (), "physical column that no version names")
+        for index_id in self._entry_tables:
+            if index_id not in self._known:
+                name = entries_name(self._newest.table_id, index_id)
+                primary = [c for c in physical_columns(self._connection, name) if c[0] == "p"]
+                words = "entry of an index that no version names"
+                self._report(3, index_id, f"FROM {name}", tuple(primary), words)
+                self._add(7, index_id, (), "entries table that no version names")
+
+    # ------------------------------------------------------------ results
+
+    def _checksum(self, elements: Sequence[int]) -> tuple[bytes, bytes]:
+        """Of the rows, and of rows and entries: over everything live, or over `elements`; dead
+        elements are left out on purpose."""
+        total = Checksum(self._connection)
+        columns = sorted(
+            e for e in element_ids(self._physical) if e in self._known and e not in self._dead
+        )
+        indexes: Sequence[int] = [e for e in self._entry_tables if e in self._known - self._dead]
+        shown = [column_name(e) for e in columns]
+        shown += sorted(name for name in self._physical if name[0] == "g")
+        if elements:
+            wanted = [column_name(e) for e in columns if e in elements]
+            shown = [*self._keys, *wanted] if wanted else []
+            indexes = [e for e in indexes if e in elements]
+        if shown and self._physical:
+            total.add(self._table, self._keys, shown if elements else [*shown, "lsn"])
+        rows_sum = total.digest()
+        for index_id in indexes:
+            name = entries_name(self._newest.table_id, index_id)
+            parts = physical_columns(self._connection, name)
+            total.add(name, tuple(part for part in parts if part[0] in "kp"), parts)
+        return rows_sum, total.digest()
+
+    def _rows_of(self, table: str) -> int:
+        """⚠ Without a condition SQLite counts all pages in one step, which no progress handler
+        interrupts: tens of milliseconds of a processor, on every node at the same moment."""
+        rows: int = self._one(f"SELECT count(*) FROM {table} WHERE +1")[0]
+        return rows
+
+    def _one(self, text: str) -> Any:
+        return self._connection.execute(text).fetchall()[0]
+
+    def _code(self) -> str:
+        """What the first finding comes to, or what was raised: a value that can't be computed is
+        why it is not there, too."""
+        if self._raised or not self._findings:
+            return self._raised
+        condition, element, *_ = self._findings[0]
+        return code_of(self._newest.element(element), condition)
+
+    def _add(self, condition: int, element: int, key: Key, words: str) -> None:
+        self._total += 1
+        if len(self._findings) < self._findings_max:
+            self._findings.append(finding(condition, element, key, words))
+
+    def _report(
+        self,
+        condition: int,
+        element: int,
+        clause: str,
+        shown: tuple[str, ...],
+        words: str | Callable[[Key], str],
+        key_width: int | None = None,
+    ) -> None:
+        """Count what `clause` selects, and keep the first in order while there is room. The last
+        `key_width` of `shown` are the row's key, `words` may be made of what stands before it."""
+        count = self._one(f"SELECT count(*) {clause}")[0]
+        self._total += count
+        room = self._findings_max - len(self._findings)
+        if not count or room <= 0:
+            return
+        columns = ", ".join(shown)
+        listed = self._connection.execute(
+            f"SELECT {columns} {clause} ORDER BY {columns} LIMIT ?", (room,)
+        )
+        for row in listed:
+            values, key = _parted(tuple(row), key_width)
+            said = words if isinstance(words, str) else words(values)
+            self._findings.append(finding(condition, element, key, said))
+
+
+def _parted(row: Key, key_width: int | None) -> tuple[Key, Key]:
+    before = 0 if key_width is None else len(row) - key_width
+    return row[:before], row[before:]

@@ -1,0 +1,309 @@
+"""The file of a node's store: its layout, how a connection to it is opened, who may write it.
+
+Statement text is made from integer ids alone and values are always bound, so no name or value of
+a user ever becomes SQL.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.states import DELETED
+from leasehold.model.errors import ConfigurationError, StoreCorrupted, StoreUnwritable
+from leasehold.sql.planning.physical_names import (
+    column_name,
+    entries_name,
+    history_name,
+    lock_name,
+    table_name,
+)
+
+__all__ = ["column_name", "entries_name", "history_name", "lock_name", "table_name"]
+
+APPLICATION_ID: Final = 0x4C485344  # "LHSD": tells a store from any other SQLite file
+LAYOUT_VERSION: Final = 1
+BUSY_TIMEOUT_MS: Final = 5_000
+STATEMENTS_CACHED_MAX: Final = 1_000
+WAL_BYTES_KEPT_MAX: Final = 96 << 20
+INTEGER_KEYS: Final = frozenset({"smallint", "integer", "bigint"})
+SYNCHRONOUS: Final = {"normal": "NORMAL", "full": "FULL"}
+
+# `catalog` counts changes of descriptors, min versions and jobs; readers key their caches by it.
+TABLES: Final = """
+CREATE TABLE position (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    log_offset INTEGER NOT NULL, epoch INTEGER NOT NULL, incarnation BLOB NOT NULL,
+    sequence INTEGER NOT NULL, digest BLOB NOT NULL, lsn INTEGER NOT NULL,
+    commit_us INTEGER NOT NULL, decided_through BLOB NOT NULL,
+    answered_through INTEGER NOT NULL, longest_grant_ms INTEGER NOT NULL,
+    catalog INTEGER NOT NULL, ledger_run TEXT NOT NULL, lane_topics BLOB NOT NULL DEFAULT x'80');
+INSERT INTO position VALUES (1, 0, 0, x'', 0, x'', 0, 0, x'80', 0, 0, 0, '', x'80');
+CREATE TABLE descriptors (
+    table_id INTEGER NOT NULL, version INTEGER NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (table_id, version)) WITHOUT ROWID;
+CREATE TABLE min_versions (table_id INTEGER PRIMARY KEY, version INTEGER NOT NULL);
+CREATE TABLE jobs (job_id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE outcomes (
+    request_id BLOB NOT NULL PRIMARY KEY, decided_us INTEGER NOT NULL, body BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX outcomes_by_age ON outcomes (decided_us);
+"""
+
+TIMES: Final = ("closed_us", "id_horizon_us", "reset_us")
+"""Further columns of `position`, behind the others; a store of an earlier program gets them when it
+is opened."""
+
+# Dead columns whose values are gone; a store of an earlier program gets it when it is opened.
+REMOVED: Final = """
+CREATE TABLE IF NOT EXISTS removed (
+    table_id INTEGER NOT NULL, element_id INTEGER NOT NULL,
+    PRIMARY KEY (table_id, element_id)) WITHOUT ROWID
+"""
+
+LANE_TOPICS: Final = "ALTER TABLE position ADD COLUMN lane_topics BLOB NOT NULL DEFAULT x'80'"
+
+
+# Of messages that masters are about to decide (L10), beside the position; made as the one above.
+ATTEMPTS: Final = """
+CREATE TABLE IF NOT EXISTS attempts (
+    lane TEXT PRIMARY KEY, log_offset INTEGER NOT NULL, rows INTEGER NOT NULL,
+    lost INTEGER NOT NULL) WITHOUT ROWID
+"""
+
+
+ASIDE: Final = "aside"
+"""How the names of tables begin that were truncated, and whose pages are given back bit by bit."""
+
+
+def physical_columns(connection: apsw.Connection, name: str) -> tuple[str, ...]:
+    """Column names of a physical table as this connection sees it, () when there is none."""
+    return tuple(
+        column for (column,) in connection.execute("SELECT name FROM pragma_table_info(?)", (name,))
+    )
+
+
+def element_ids(columns: tuple[str, ...], letter: str = "c") -> tuple[int, ...]:
+    """Ids of the physical columns of one kind: `c` elements, `g` locks."""
+    return tuple(int(name[1:]) for name in columns if name[0] == letter and name[1:].isdigit())
+
+
+def entries_tables(connection: apsw.Connection, table_id: int) -> tuple[int, ...]:
+    """Index ids that have a physical entries table."""
+    prefix = f"x{int(table_id)}_"
+    found = connection.execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, ?) = ?",
+        (len(prefix), prefix),
+    )
+    return tuple(sorted(int(name[len(prefix) :]) for (name,) in found))
+
+
+def tables_of_rows(connection: apsw.Connection, letter: str = "t") -> tuple[int, ...]:
+    """Ids of tables that have a physical table of rows (with `h`: of their past)."""
+    found = connection.execute(
+        "SELECT CAST(substr(name, 2) AS INTEGER) FROM sqlite_schema"
+        " WHERE type = 'table' AND name GLOB ?",
+        (f"{letter}[0-9]*",),
+    )
+    return tuple(sorted(int(table_id) for (table_id,) in found))
+
+
+def history_tables(connection: apsw.Connection) -> tuple[int, ...]:
+    return tables_of_rows(connection, "h")
+
+
+def make_past(connection: apsw.Connection, table_id: int) -> None:
+    """Create what a table's old images need and the file lacks: a place for each of its columns.
+
+    The key's index has a name of its own each time: one of a table that was set aside may be there
+    still."""
+    name, source = history_name(table_id), table_name(table_id)
+    there, wanted = physical_columns(connection, name), physical_columns(connection, source)
+    if not there:
+        number = connection.pragma("schema_version")
+        connection.execute(
+            f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, {', '.join(wanted)})",
+        )
+        key = ", ".join(primary_key_of(connection, source))
+        connection.execute(f"CREATE INDEX {name}_by_key_{number} ON {name} ({key})")
+        return
+    for column in wanted:
+        if column not in there:
+            connection.execute(f"ALTER TABLE {name} ADD COLUMN {column}")
+
+
+def primary_key_of(connection: apsw.Connection, name: str) -> tuple[str, ...]:
+    """The primary key of a physical table, in its order."""
+    found = connection.execute(
+        "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", (name,)
+    )
+    return tuple(column for (column,) in found)
+
+
+def make_physical(connection: apsw.Connection, descriptor: Descriptor) -> None:
+    """Create what `descriptor` needs and the file lacks; never takes anything away.
+
+    Columns have no type: SQLite then keeps a value exactly as bound (1.0 stays a float).
+    """
+    name = table_name(descriptor.table_id)
+    there = physical_columns(connection, name)
+    columns = [column_name(c.element_id) for c in descriptor.columns]
+    locks = [f"{lock_name(lock)} INTEGER" for lock in descriptor.locks]
+    keys = descriptor.key_columns
+    if not there:
+        if len(keys) == 1 and keys[0].type.name in INTEGER_KEYS:
+            key = column_name(keys[0].element_id)
+            shown = [f"{c} INTEGER PRIMARY KEY" if c == key else c for c in columns]
+            connection.execute(
+                f"CREATE TABLE {name} ({', '.join([*shown, *locks])}, lsn INTEGER NOT NULL)"
+            )
+        else:
+            key = ", ".join(column_name(c.element_id) for c in keys)
+            connection.execute(
+                f"CREATE TABLE {name} ({', '.join([*columns, *locks])}, lsn INTEGER NOT NULL,"
+                f" PRIMARY KEY ({key})) WITHOUT ROWID"
+            )
+    else:
+        for column in [*columns, *locks]:
+            if column.split()[0] not in there:
+                connection.execute(f"ALTER TABLE {name} ADD COLUMN {column}")
+    for index in descriptor.indexes:
+        if index.state in DELETED:
+            parts = [f"k{n}" for n in range(len(index.columns))]
+            parts += [f"p{n}" for n in range(len(keys))]
+            shown = [*parts, *(f"i{n}" for n in range(len(index.included)))]
+            connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {entries_name(descriptor.table_id, index.element_id)}"
+                f" ({', '.join(shown)}, PRIMARY KEY ({', '.join(parts)})) WITHOUT ROWID"
+            )
+
+
+def set_aside(connection: apsw.Connection, table_id: int, lsn: int) -> None:
+    """Give a table's rows and entries other names, by which nobody but the removal knows them: a
+    change of the file's schema alone, whatever their number."""
+    names = [entries_name(table_id, index_id) for index_id in entries_tables(connection, table_id)]
+    if physical_columns(connection, table_name(table_id)):
+        names.append(table_name(table_id))
+    for name in names:
+        connection.execute(f"ALTER TABLE {name} RENAME TO {ASIDE}{int(lsn)}_{name}")
+
+
+def tables_aside(connection: apsw.Connection) -> tuple[str, ...]:
+    found = connection.execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, ?) = ?",
+        (len(ASIDE), ASIDE),
+    )
+    return tuple(sorted(name for (name,) in found))
+
+
+def connect(path: Path, *, cache_mb: int, read_only: bool) -> apsw.Connection:
+    """A connection with this project's settings. Raises ConfigurationError, StoreCorrupted."""
+    flags = apsw.SQLITE_OPEN_READWRITE | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
+    try:
+        connection = apsw.Connection(
+            str(path), flags=flags, statementcachesize=STATEMENTS_CACHED_MAX
+        )
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.execute(f"PRAGMA cache_size = -{int(cache_mb) * 1024}")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        if read_only:
+            connection.execute("PRAGMA query_only = 1")
+        check_layout(connection, path)
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise StoreCorrupted(
+            f"{path} is not a readable store ({error}); remove it and let the node take a snapshot"
+        ) from error
+    except apsw.CantOpenError as error:
+        raise ConfigurationError(f"the store {path} can't be opened: {error}") from error
+    return connection
+
+
+def check_layout(connection: apsw.Connection, path: Path) -> None:
+    """Raises ConfigurationError for another program's file and for a newer layout."""
+    version = connection.pragma("user_version")
+    application = connection.pragma("application_id")
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
+    if tables and application != APPLICATION_ID:
+        raise ConfigurationError(f"{path} is an SQLite file but not a store of this project")
+    if version > LAYOUT_VERSION:
+        raise ConfigurationError(
+            f"{path} has layout {version}, this program knows {LAYOUT_VERSION} at most:"
+            " start a newer program, or move the file away and let the node take a snapshot"
+        )
+
+
+def make_writer(connection: apsw.Connection, synchronous: str) -> None:
+    """Turn a connection into the writer's: WAL, durability, layout of an empty file."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS[synchronous]}")
+    connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT_MAX}")
+    if connection.execute("SELECT count(*) FROM sqlite_schema").get == 0:
+        with connection:
+            connection.execute(TABLES)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {LAYOUT_VERSION}")
+    connection.execute(REMOVED)
+    if "lane_topics" not in physical_columns(connection, "position"):  # of an earlier program
+        connection.execute(LANE_TOPICS)
+    for column in TIMES:
+        if column not in physical_columns(connection, "position"):
+            added = f"ALTER TABLE position ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0"
+            connection.execute(added)
+    connection.execute(ATTEMPTS)
+
+
+class WriterLock:
+    """Keeps a second writer off the file, in this process and in others, until closed.
+
+    The lock is the kernel's (flock), so a killed writer leaves none behind.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(path.name + ".lock")
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._descriptor)
+            raise ConfigurationError(
+                f"another writer has the store {path} open; a store has one node,"
+                " stop the other process or give this one a folder of its own"
+            ) from error
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+_UNWRITABLE: Final = (apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError)
+
+
+@contextmanager
+def sqlite_errors(path: Path) -> Iterator[None]:
+    """What SQLite says of the file and its disk, in this project's words: StoreCorrupted,
+    StoreUnwritable. Whatever was under way is not in the file: the log still has it."""
+    try:
+        yield
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise StoreCorrupted(f"the store {path} is damaged: {error}") from error
+    except Exception as error:
+        why = _why_unwritable(error)
+        if why is None:
+            raise
+        raise StoreUnwritable(
+            f"the store {path} can't be written ({why}): make room on its disk, or see to it, and"
+            " start this node again; it goes on from where it is"
+        ) from error
+
+
+def _why_unwritable(error: BaseException | None) -> BaseException | None:
+    """⚠ SQLite may have rolled back what was open, so whoever wants to do that fails once more."""
+    while error is not None and not isinstance(error, _UNWRITABLE):
+        error = error.__context__
+    return error

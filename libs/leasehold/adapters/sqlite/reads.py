@@ -1,0 +1,55 @@
+"""What a statement reads of what its connection shows: places that its text tells, and those that
+rows of other tables say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import apsw
+
+from leasehold.adapters.sqlite.query import Limits, emitted_rows
+from leasehold.catalog.elements import Moment
+from leasehold.model.errors import QueryCanceled, Refused
+from leasehold.sql.planning.plan import Prepared
+from leasehold.sql.planning.read_set import LOOKED_UP_MAX, Lookup, Read, as_stored
+
+
+def places_read(
+    connection: apsw.Connection,
+    plan: Prepared,
+    values: Sequence[Any],
+    moment: Moment,
+    limits: Limits,
+    as_of: int,
+) -> Iterator[Read]:
+    """As of `sqlite_query.run`. Raises QueryCanceled."""
+    yield from plan.reads.of(values)
+    for lookup in plan.reads.lookups:
+        for prefix in _looked_up(connection, plan, lookup, values, moment, limits, as_of):
+            if None not in prefix:  # which is equal to nothing
+                key = as_stored(tuple(prefix), lookup.scales)
+                yield Read(lookup.table_id, lookup.index_id, key)
+
+
+def _looked_up(
+    connection: apsw.Connection,
+    plan: Prepared,
+    lookup: Lookup,
+    values: Sequence[Any],
+    moment: Moment,
+    limits: Limits,
+    as_of: int,
+) -> list[tuple[Any, ...]]:
+    """Where they are too many, or a row fails to which the statement itself may never come: the
+    whole table."""
+    emitted = lookup.emitted(plan.slots, plan.beside)
+    try:
+        found = emitted_rows(
+            connection, emitted, values, moment=moment, limits=limits, as_of=as_of
+        ).all()
+    except QueryCanceled:
+        raise
+    except Refused:
+        return [()]
+    return found if len(found) <= LOOKED_UP_MAX else [()]

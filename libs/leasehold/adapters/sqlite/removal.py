@@ -1,0 +1,131 @@
+"""Removing what is dead from a store's file: columns, entries and tables that no version in use
+names, and what was truncated, in small pieces beside the log, each in a transaction of its own.
+
+Dropping is so cheap that it can happen at one log position on every node; the work of it must not:
+SQLite's own DROP COLUMN rewrites a table and DROP TABLE frees all its pages at once, which would
+stop every node at the same LSN. A dead column's values are set to NULL and the empty column stays.
+"""
+
+# ruff: noqa: S608 - statement text comes from integer ids alone, values are bound
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import apsw
+
+from leasehold.adapters.sqlite.catalog import StoredTables
+from leasehold.adapters.sqlite.counts import forget_rows
+from leasehold.adapters.sqlite.layout import (
+    column_name,
+    element_ids,
+    entries_name,
+    entries_tables,
+    history_name,
+    physical_columns,
+    primary_key_of,
+    table_name,
+    tables_aside,
+)
+
+
+class Removal:
+    """The writer's; `look` after every change of the catalog, then `step` until it says no.
+    `waits`: something is dead that can still be read as of an earlier LSN; when the floor of what
+    is kept has risen, `look` again."""
+
+    def __init__(self, connection: apsw.Connection, tables: StoredTables) -> None:
+        self._connection = connection
+        self._tables = tables
+        self._work: Iterator[None] | None = None
+        self._rows_max = 0
+        self.waits = False
+
+    def look(self) -> None:
+        """What is dead may have changed: begin anew, once all that is to be read is committed."""
+        self._work = self._everything()
+
+    def step(self, rows_max: int) -> bool:
+        """Touch at most about `rows_max` rows in one transaction; is there more to do?"""
+        if self._work is None:
+            return False
+        self._rows_max = rows_max
+        with self._connection:
+            if next(self._work, self) is self:
+                self._work = None
+        return self._work is not None
+
+    # ------------------------------------------------------------ each piece ends with a yield
+
+    def _everything(self) -> Iterator[None]:
+        self.waits = False
+        for name in tables_aside(self._connection):
+            yield from self._emptied(name)
+        for table_id, absent, readable in self._tables.leftovers():
+            if absent:
+                if readable:
+                    self.waits = True
+                else:
+                    yield from self._table(table_id)
+                continue
+            dead = self._tables.removable_elements(table_id)
+            self.waits = self.waits or dead != self._tables.dead_elements(table_id)
+            for index_id in set(entries_tables(self._connection, table_id)) & dead:
+                yield from self._emptied(entries_name(table_id, index_id))
+            columns = set(element_ids(physical_columns(self._connection, table_name(table_id))))
+            for element_id in sorted((columns & dead) - self._removed(table_id)):
+                yield from self._column(table_id, element_id)
+
+    def _table(self, table_id: int) -> Iterator[None]:
+        for index_id in entries_tables(self._connection, table_id):
+            yield from self._emptied(entries_name(table_id, index_id))
+        if physical_columns(self._connection, table_name(table_id)):
+            forget_rows(self._connection, table_id)
+            yield from self._emptied(table_name(table_id))
+        if physical_columns(self._connection, history_name(table_id)):
+            yield from self._emptied(history_name(table_id))
+
+    def _emptied(self, name: str) -> Iterator[None]:
+        """Rows first, so that dropping the table frees next to nothing."""
+        keys = ", ".join(primary_key_of(self._connection, name))
+        some = f"SELECT {keys} FROM {name} ORDER BY {keys} LIMIT ?"
+        while True:
+            self._connection.execute(
+                f"DELETE FROM {name} WHERE ({keys}) IN ({some})", (self._rows_max,)
+            )
+            if self._connection.changes() == 0:
+                break
+            yield
+        self._connection.execute(f"DROP TABLE {name}")
+        yield
+
+    def _column(self, table_id: int, element_id: int) -> Iterator[None]:
+        name, column = table_name(table_id), column_name(element_id)
+        keys = primary_key_of(self._connection, name)
+        order, holes = ", ".join(keys), ", ".join("?" * len(keys))
+        last: tuple[Any, ...] = ()
+        while True:
+            after = f" WHERE ({order}) > ({holes})" if last else ""
+            found = self._connection.execute(
+                f"SELECT {order} FROM {name}{after} ORDER BY {order} LIMIT 1 OFFSET ?",
+                (*last, self._rows_max - 1),
+            ).fetchall()
+            until = f"{' AND' if last else ' WHERE'} ({order}) <= ({holes})" if found else ""
+            bound: tuple[Any, ...] = tuple(found[0]) if found else ()
+            where = f"{after}{until}"
+            where += f"{' AND' if where else ' WHERE'} {column} IS NOT NULL"
+            self._connection.execute(f"UPDATE {name} SET {column} = NULL{where}", (*last, *bound))
+            if not found:
+                break
+            last = bound
+            yield
+        self._connection.execute("INSERT INTO removed VALUES (?, ?)", (table_id, element_id))
+        yield
+
+    def _removed(self, table_id: int) -> set[int]:
+        """Columns that are empty already: they are not looked through again after a restart."""
+        found = self._connection.execute(
+            "SELECT element_id FROM removed WHERE table_id = ?", (table_id,)
+        )
+        return {element_id for (element_id,) in found}

@@ -1,0 +1,114 @@
+"""Which statements surely end soon: those that may run where others wait for the same thread, and
+how a query of them is run there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import apsw
+
+from leasehold.adapters.sqlite.query import install, query_plan, said
+from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
+from leasehold.model.errors import LeaseholdError
+from leasehold.sql.functions.function import Function
+from leasehold.sql.planning.emit_from import OWN_ROWS
+from leasehold.sql.planning.emitted import Emitted
+from leasehold.sql.planning.plan import Prepared
+from leasehold.values.types import Type
+
+_FIXED_SIZE: Final = frozenset(
+    {"smallint", "integer", "bigint", "double precision", "boolean", "date", "timestamp"}
+    | {"timestamptz", "uuid"}
+)
+_MAKES: Final = ("CO-ROUTINE ", "MATERIALIZE ")
+LOOKS_MAX: Final = 1
+"""How often a statement may be found still running: some thousand steps of SQLite."""
+_KNOWN: Final[WeakKeyDictionary[Emitted, bool]] = WeakKeyDictionary()
+
+
+def is_brief(connection: apsw.Connection, prepared: Prepared) -> bool:
+    """Does SQLite search every table it uses by a key or an index, and does every function work on
+    values of fixed size alone? How many rows it finds is not known: that takes a bound while it
+    runs. Looked up once for each plan."""
+    known = _KNOWN.get(prepared.emitted)
+    if known is None:
+        try:
+            known = not (prepared.explain or prepared.asks_system) and all(
+                _is_brief(connection, emitted) for emitted in _parts(prepared)
+            )
+        except apsw.SQLError:  # it names own rows, of which this connection has no table yet
+            return False
+        _KNOWN[prepared.emitted] = known
+    return known
+
+
+def needs_nothing(prepared: Prepared) -> bool:
+    """Does it find its rows in what is newest, ask for nothing else, and note nothing?"""
+    emitted = prepared.emitted
+    return not (
+        prepared.explain
+        or prepared.visits is not None
+        or prepared.beside.tables
+        or emitted.asks_system
+        or emitted.depends_on_moment
+    )
+
+
+def brief_rows(
+    snapshot: SqliteSnapshot, prepared: Prepared, parameters: Sequence[Any], rows_max: int
+) -> list[tuple[Any, ...]] | None:
+    """All rows of a brief query that `needs_nothing`; None: they are more, or it took longer than
+    such a query does, or it fails behind some of them. Raises what functions raise."""
+    emitted, reader = prepared.emitted, snapshot.reader
+    if id(emitted) not in reader.installed:
+        install(reader.connection, emitted)
+        reader.knows(emitted)
+    reader.watch.looks_left = LOOKS_MAX
+    rows: list[Any] = []
+    try:
+        bindings = (*parameters, *emitted.constants)[: emitted.highest]
+        rows.extend(reader.execute(emitted.text, bindings))  # those before an error are in it then
+    except apsw.InterruptError:
+        return None
+    except apsw.Error as error:
+        if rows:
+            return None
+        raise said(error) from error
+    except LeaseholdError:
+        if rows:
+            return None
+        raise
+    finally:
+        reader.watch.looks_left = None
+    return rows if len(rows) <= rows_max else None
+
+
+def _parts(prepared: Prepared) -> Iterator[Emitted]:
+    yield prepared.emitted
+    yield from prepared.visited
+    write = prepared.write
+    if write is not None:
+        yield from (each for each in (write.returning, write.update) if each is not None)
+        yield from write.there.values()
+
+
+def _is_brief(connection: apsw.Connection, emitted: Emitted) -> bool:
+    if not all(map(_is_small, emitted.functions.values())):
+        return False
+    steps = [text for _, _, text in query_plan(connection, emitted)]
+    # Gone through are also a transaction's own rows, and what steps of their own have found.
+    passed = {"CONSTANT ROW", OWN_ROWS}
+    passed |= {text.partition(" ")[2] for text in steps if text.startswith(_MAKES)}
+    return "RECURSIVE STEP" not in steps and all(
+        text.removeprefix("SCAN ") in passed for text in steps if text.startswith("SCAN ")
+    )
+
+
+def _is_small(function: Function) -> bool:
+    return all(map(_has_fixed_size, (*function.arguments, function.result)))
+
+
+def _has_fixed_size(kind: Type) -> bool:
+    return kind.name in _FIXED_SIZE

@@ -1,0 +1,163 @@
+"""A slice of `CHECK TABLE`: a range of a table's rows, or of an index's entries, in one snapshot.
+
+A temporary view with the table's name stands in front of it on the check's own connection, so each
+statement of the whole check serves as it is. Such a connection is never used for anything else.
+"""
+
+# ruff: noqa: S608 - statement text comes from integer ids alone, values are bound
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from leasehold.adapters.sqlite.check import TableCheck, TableFindings
+from leasehold.adapters.sqlite.checksum import Checksum
+from leasehold.adapters.sqlite.layout import entries_name, physical_columns
+from leasehold.adapters.sqlite.plan import EntriesPlan
+from leasehold.catalog.descriptor import Descriptor, Index
+from leasehold.catalog.states import DELETED, READABLE
+from leasehold.model.records import CheckSlice, Key
+from leasehold.rows.generated import relied_on
+
+
+class SliceCheck(TableCheck):
+    """Of the rows: what a row alone, and look-ups by it, can tell (1, 2, 4, CHECK, FOREIGN KEY).
+    Of an index's entries: what an entry and its row tell (5), and whether its key is there twice
+    (6), for which a slice of a unique index ends behind the last entry of a key."""
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        versions: Sequence[Descriptor],
+        min_version: int,
+        collected: frozenset[int],
+        lsn: int,
+        wanted: CheckSlice,
+    ) -> None:
+        """`connection` has its snapshot open and belongs to this check alone."""
+        super().__init__(connection, versions, min_version, collected, lsn)
+        self._wanted = wanted
+
+    def run_slice(self, elements: Sequence[int] = ()) -> tuple[TableFindings, Key | None]:
+        """What was found, and the last key of the slice; None when nothing lies behind it. With
+        `elements` of those alone, as if they were public."""
+        # What is made on this connection is temporary: nothing in the file is ever changed by it.
+        self._connection.execute("PRAGMA query_only = 0")
+        wanted = self._as_public(elements) if elements else self._newest
+        return self._of_entries(wanted) if self._wanted.part else self._of_rows(wanted, elements)
+
+    # ------------------------------------------------------------ rows
+
+    def _of_rows(
+        self, wanted: Descriptor, elements: Sequence[int]
+    ) -> tuple[TableFindings, Key | None]:
+        if not self._physical:
+            return self._found(0, b""), None
+        until = self._until(self._table, self._keys)
+        self._stand_before(self._table, self._keys, until)
+        rows = self._rows_of(self._table)
+        if elements:
+            self._columns([c for c in wanted.columns if c.element_id in elements])
+        else:
+            self._rows()
+            self._unknown()
+        self._row_by_row(wanted, elements)
+        for index in wanted.indexes:
+            if index.state in READABLE and (index.element_id in elements or not elements):
+                self._lacking(index)
+        self._entry_tables = ()
+        rows_sum, _ = self._checksum(elements)
+        return self._found(rows, rows_sum), until
+
+    def _row_by_row(self, wanted: Descriptor, elements: Sequence[int]) -> None:
+        """What follows from others, CHECK, FOREIGN KEY: of all that are relied on, or of
+        `elements`."""
+        for column in filter(relied_on, wanted.columns):
+            if not elements or column.element_id in elements:
+                self._derived(column)
+        for check in wanted.checks:
+            if check.element_id in elements or (not elements and check.state in READABLE):
+                self._check(check)
+        for key in wanted.foreign_keys:
+            if key.element_id in elements or (not elements and key.state in READABLE):
+                self._foreign_key(key)
+
+    def _lacking(self, index: Index) -> None:
+        """Rows without their entry, by look-ups alone: joined, the view would be gone through for
+        each entry."""
+        where = f"index {index.name!r}"
+        plan = EntriesPlan(self._newest, index)
+        plan.install(self._connection)
+        if plan.held:
+            self._computable(index)
+        clause = f"FROM {self._table} AS t WHERE {plan.held or '1'}"
+        if index.element_id in self._entry_tables:
+            clause = self._lacking_clause(plan)
+        self._report(
+            4, index.element_id, clause, plan.primary_of_row, f"{where} lacks the row's entry"
+        )
+
+    # ------------------------------------------------------------ entries
+
+    def _of_entries(self, wanted: Descriptor) -> tuple[TableFindings, Key | None]:
+        index = wanted.element(self._wanted.part)
+        there = isinstance(index, Index) and index.element_id in self._entry_tables
+        if not isinstance(index, Index) or not there or index.state not in DELETED:
+            return self._found(0, b""), None
+        plan = EntriesPlan(self._newest, index)
+        until = self._until(plan.name, plan.columns)
+        if until is not None and index.unique:
+            until = self._last_of_key(plan, until)
+        self._stand_before(plan.name, plan.columns, until)
+        self._index(index, 0, complete=False)
+        if index.state in READABLE and index.unique:
+            self._unique(index, plan)
+        total = Checksum(self._connection)
+        name = entries_name(self._newest.table_id, index.element_id)
+        total.add(name, plan.columns, physical_columns(self._connection, name))
+        return self._found(0, total.digest()), until
+
+    def _last_of_key(self, plan: EntriesPlan, until: Key) -> Key:
+        keys = ", ".join(plan.keys)
+        holes = ", ".join("?" * len(plan.keys))
+        order = ", ".join(f"{name} DESC" for name in plan.primary)
+        found: Any = self._connection.execute(
+            f"SELECT {', '.join(plan.columns)} FROM main.{plan.name} WHERE ({keys}) = ({holes})"
+            f" ORDER BY {order} LIMIT 1",
+            until[: len(plan.keys)],
+        ).fetchall()
+        last: Key = tuple(found[0])
+        return until if b"" in until[: len(plan.keys)] else last
+
+    # ------------------------------------------------------------ ranges
+
+    def _until(self, name: str, columns: Sequence[str]) -> Key | None:
+        order, after = ", ".join(columns), tuple(self._wanted.after)
+        where = f" WHERE ({order}) > ({', '.join('?' * len(columns))})" if after else ""
+        found = self._connection.execute(
+            f"SELECT {order} FROM main.{name}{where} ORDER BY {order} LIMIT 1 OFFSET ?",
+            (*after, self._wanted.rows_max - 1),
+        ).fetchall()
+        return tuple(found[0]) if found else None
+
+    def _stand_before(self, name: str, columns: Sequence[str], until: Key | None) -> None:
+        """The view: what lies above the slice before and not above `until`."""
+        terms = []
+        for sign, bound, letter in ((">", tuple(self._wanted.after), "l"), ("<=", until, "h")):
+            if not bound:
+                continue
+            names = ", ".join(f"{letter}{number}" for number in range(len(columns)))
+            holes = ", ".join("?" * len(columns))
+            self._connection.execute(f"CREATE TEMP TABLE bound_{letter} ({names})")
+            self._connection.execute(f"INSERT INTO temp.bound_{letter} VALUES ({holes})", bound)
+            terms.append(f"({', '.join(columns)}) {sign} (SELECT {names} FROM temp.bound_{letter})")
+        where = f" WHERE {' AND '.join(terms)}" if terms else ""
+        self._connection.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM main.{name}{where}")
+
+    def _found(self, rows: int, checksum: bytes) -> TableFindings:
+        findings = tuple(self._findings)
+        code = self._code()
+        return TableFindings(rows, self._entries, checksum, b"", self._total, findings, (), code)

@@ -1,0 +1,502 @@
+"""A node's store on SQLite: what its single writer does (`model.ports.StoreWriter`).
+
+Readers have connections of their own (`snapshot.py`); a check reads beside the apply loop
+(`check.py`). One thread at a time may use the writer's methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from leasehold.adapters.sqlite.catalog import StoredTables
+from leasehold.adapters.sqlite.checker import Checker
+from leasehold.adapters.sqlite.checkpoints import Checkpoints
+from leasehold.adapters.sqlite.counts import RowCounts
+from leasehold.adapters.sqlite.fill import fill_column, fill_entries, fill_images, fill_indexed
+from leasehold.adapters.sqlite.history import make_history
+from leasehold.adapters.sqlite.layout import (
+    WriterLock,
+    connect,
+    element_ids,
+    make_past,
+    make_physical,
+    make_writer,
+    physical_columns,
+    set_aside,
+    table_name,
+)
+from leasehold.adapters.sqlite.outcomes import Outcomes
+from leasehold.adapters.sqlite.plan import WritePlan, entry_key
+from leasehold.adapters.sqlite.removal import Removal
+from leasehold.adapters.sqlite.repair import repair_entry
+from leasehold.adapters.sqlite.row_history import RowHistory, kept_from, table_kept_from
+from leasehold.adapters.sqlite.snapshot import PLANS_KEPT_MAX, Readers, SqliteSnapshot
+from leasehold.adapters.sqlite.written_since import gone_from, written_in
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.model.errors import ConfigurationError, StoreCorrupted
+from leasehold.model.ids import genid
+from leasehold.model.ports import Row, StoredCatalog
+from leasehold.model.records import (
+    ChangeKind,
+    CheckReport,
+    CheckSlice,
+    Fill,
+    Image,
+    Key,
+    LogPosition,
+    Outcome,
+    ReadRange,
+    RowChange,
+)
+from leasehold.rows.key_values import entries
+from leasehold.settings.private_files import FOLDER_MODE, keep_store_private
+
+CACHE_MB: Final = 64
+"""Of a connection: the writer's where nobody says otherwise, and a reader's at most."""
+_INSERT, _DELETE, _FILL = ChangeKind.INSERT, ChangeKind.DELETE, ChangeKind.FILL
+
+
+class SqliteStore:
+    """StoreWriter on the file `path`, which is created when it isn't there.
+
+    `synchronous` "normal" may lose the last commits in a power cut, never half of one: the log
+    has them. "full" syncs at every commit. Raises ConfigurationError when another writer has the
+    file open, or when the file is not a store this program can read.
+    """
+
+    def __init__(
+        self, path: Path | str, *, synchronous: str = "normal", cache_mb: int = CACHE_MB
+    ) -> None:
+        self.path = Path(path)
+        if synchronous not in ("normal", "full"):
+            raise ConfigurationError(f"synchronous is normal or full, not {synchronous!r}")
+        self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        self._lock = WriterLock(self.path)
+        try:
+            keep_store_private(self.path)
+            self._connection = connect(self.path, cache_mb=cache_mb, read_only=False)
+            make_writer(self._connection, synchronous)
+            make_history(self._connection)
+            self._checkpoints = Checkpoints(self._connection, self.path)
+        except BaseException:
+            self._lock.close()
+            raise
+        self._execute = self._connection.cursor().execute
+        self._tables = StoredTables(self._connection)
+        self._outcomes = Outcomes(self._connection)
+        self._counts = RowCounts(self._connection)
+        self._past = RowHistory(self._connection)
+        # By identity, which is one look-up; a plan holds its descriptor, so no id comes twice.
+        self._plans: dict[int, WritePlan] = {}
+        self._open = False
+        self._savepoints = 0
+        self._schema_touched = False
+        self._look_again = False  # more of what is dead may go now
+        self._readers = Readers(self.path, cache_mb=min(cache_mb, CACHE_MB))
+        self._checker = Checker(self._readers)
+        self._removal = Removal(self._connection, self._tables)
+        self._removal.look()
+
+    def close(self) -> None:
+        """Give everything back; an open transaction is rolled back."""
+        self._checker.close()
+        self._checkpoints.close()
+        self._readers.close()
+        self._connection.close()
+        self._lock.close()
+
+    # ------------------------------------------------------------ transactions
+
+    def begin(self) -> None:
+        assert not self._open, "a transaction is open"
+        self._execute("BEGIN IMMEDIATE")
+        self._open = True
+
+    def commit(self, position: LogPosition) -> None:
+        """L6: the position lies in the same transaction as what was applied."""
+        assert self._open, "no transaction is open"
+        assert self._savepoints == 0, "a savepoint is open"
+        self._tables.put_position(position)
+        self._counts.commit()
+        self._past.commit(position.lsn)
+        self._execute("COMMIT")
+        self._open = False
+        if self._schema_touched or self._look_again:
+            self._removal.look()
+        self._schema_touched = self._look_again = False
+
+    def remove_dead(self, rows_max: int) -> bool:
+        assert not self._open, "a transaction is open"
+        return self._past.step(rows_max) or self._removal.step(rows_max)
+
+    def keep_rows(self, on: bool) -> None:
+        assert not self._open, "a transaction is open"
+        self._past.keep(on)
+        self._plans.clear()
+        self._removal.look()
+
+    def rollback(self) -> None:
+        assert self._open, "no transaction is open"
+        self._execute("ROLLBACK")
+        self._counts.rollback()
+        self._past.rollback()
+        self._open = False
+        self._savepoints = 0
+        self._forget_plans()
+        self._schema_touched = False
+
+    def savepoint(self) -> None:
+        assert self._open, "no transaction is open"
+        self._execute("SAVEPOINT request")
+        self._counts.savepoint()
+        self._past.savepoint()
+        self._savepoints += 1
+
+    def release(self) -> None:
+        assert self._savepoints > 0, "no savepoint"
+        self._execute("RELEASE request")
+        self._counts.release()
+        self._past.release()
+        self._savepoints -= 1
+
+    def rollback_to(self) -> None:
+        """Undo everything since the newest savepoint, which is gone afterwards."""
+        assert self._savepoints > 0, "no savepoint"
+        self._execute("ROLLBACK TO request")
+        self._execute("RELEASE request")
+        self._counts.rollback_to()
+        self._past.rollback_to()
+        self._savepoints -= 1
+        self._forget_plans()
+
+    def _forget_plans(self) -> None:
+        if self._schema_touched:
+            self._plans.clear()
+
+    # ------------------------------------------------------------ position and catalog
+
+    def position(self) -> LogPosition:
+        return self._tables.position()
+
+    def catalog(self) -> StoredCatalog:
+        return self._tables.catalog()
+
+    def prepare(self, descriptor: Descriptor) -> None:
+        self._touch_schema()
+        make_physical(self._connection, descriptor)
+        if self._past.keeps:
+            make_past(self._connection, descriptor.table_id)
+
+    def put_descriptor(self, table_id: int, version: int, body: Any) -> None:
+        self._touch_schema()
+        self._tables.put_descriptor(table_id, version, body)
+
+    def collect_descriptor(self, table_id: int, version: int, until_lsn: int) -> None:
+        self._touch_schema()
+        self._tables.collect_descriptor(table_id, version, until_lsn)
+
+    def put_min_version(self, table_id: int, version: int) -> None:
+        self._touch_schema()
+        self._tables.put_min_version(table_id, version)
+
+    def forget_table(self, table_id: int) -> None:
+        self._touch_schema()
+        self._tables.forget_table(table_id)
+        self._past.forget(table_id)
+
+    def put_job(self, job_id: int, body: Any) -> None:
+        assert self._open, "no transaction is open"
+        self._tables.put_job(job_id, body)
+
+    def forget_job(self, job_id: int) -> None:
+        assert self._open, "no transaction is open"
+        self._tables.forget_job(job_id)
+
+    def put_ledger_run(self, run_id: str) -> None:
+        assert self._open, "no transaction is open"
+        self._tables.put_ledger_run(run_id)
+
+    def _touch_schema(self) -> None:
+        assert self._open, "no transaction is open"
+        self._schema_touched = True
+        self._plans.clear()
+
+    def _plan(self, descriptor: Descriptor) -> WritePlan:
+        plan = self._plans.get(id(descriptor))
+        return self._new_plan(descriptor) if plan is None else plan
+
+    def _new_plan(self, descriptor: Descriptor) -> WritePlan:
+        there = physical_columns(self._connection, table_name(descriptor.table_id))
+        if not there:
+            raise StoreCorrupted(
+                f"the store {self.path} has no table for {descriptor.name!r}"
+                f" (id {descriptor.table_id}); its descriptor was never prepared"
+            )
+        known = frozenset(element_ids(there))
+        # Dead columns are neither read nor carried along: nodes remove them at their own pace,
+        # and an image must not depend on how far the master has come with that.
+        live = sorted(known - self._tables.dead_elements(descriptor.table_id))
+        if len(self._plans) >= PLANS_KEPT_MAX:
+            self._plans.clear()
+        plan = WritePlan(descriptor, live, known, there)
+        for entries_plan in plan.entries.values():
+            entries_plan.install(self._connection)
+        self._plans[id(descriptor)] = plan
+        return plan
+
+    # ------------------------------------------------------------ rows
+
+    def row(self, descriptor: Descriptor, key: Key) -> Row | None:
+        plan = self._plan(descriptor)
+        found = self._execute(plan.get, key).fetchall()
+        return plan.row(found[0]) if found else None
+
+    def is_empty(self, table_id: int) -> bool:
+        return not self._execute(f"SELECT 1 FROM {table_name(table_id)} LIMIT 1").fetchall()  # noqa: S608 - an integer
+
+    def rows_about(self, table_id: int) -> int:
+        return self._counts.rows(table_id)
+
+    def holders(
+        self, descriptor: Descriptor, index_id: int, values: Key, rows_max: int
+    ) -> Sequence[Key]:
+        entries = self._plan(descriptor).entries[index_id]
+        return self._execute(entries.holders, (*entry_key(values), rows_max)).fetchall()
+
+    def change(
+        self,
+        descriptor: Descriptor,
+        change: RowChange,
+        lsn: int,
+        position: int,
+        before: Row | None,
+    ) -> None:
+        plan = self._plan(descriptor)
+        kind, table_id, _, key, image, verified, locks, carried = change
+        stamp = genid(lsn, position)
+        old = self._image_before(plan, change, before) if plan.entries else None
+        if self._past.keeps:
+            # What the row was up to now, for those who read as of an earlier LSN.
+            if kind is not _INSERT:
+                self._execute(plan.keep, (stamp, *key, lsn))
+            if kind is not _FILL:
+                self._past.written[table_id] = lsn
+        if kind is _DELETE:
+            self._execute(plan.delete(tuple(verified)), (*key, *verified.values()))
+            self._counts.add(table_id, -1)
+        else:
+            assert image is not None, "T0: every change but a delete carries its after-image"
+            if not image.keys() <= plan.known:
+                raise self._unprepared(plan, image.keys() - plan.known)
+            stamps = (stamp,) * len(locks)
+            pairs = map(image.get, plan.other_ids)
+            if kind is _INSERT:
+                self._insert(plan, change, (*key, *pairs), stamps, lsn)
+            else:
+                if carried:
+                    locks = (*locks, *carried)
+                    stamps = (*stamps, *carried.values())
+                self._execute(
+                    plan.update(locks, tuple(verified)),
+                    (*pairs, *stamps, lsn, *key, *verified.values()),
+                )
+        if kind is not _INSERT and self._connection.changes() != 1:
+            raise self._contradiction(plan, change)
+        if plan.entries:
+            self._change_entries(plan, key, old, image)
+
+    def _insert(
+        self,
+        plan: WritePlan,
+        change: RowChange,
+        pairs: tuple[Any, ...],
+        stamps: tuple[int, ...],
+        lsn: int,
+    ) -> None:
+        if change.carried and not change.locks:
+            # It follows a row of another table, and has all of its genids.
+            stamps = tuple(change.carried[lock] for lock in plan.locks)
+        elif change.locks != plan.locks:
+            raise StoreCorrupted(
+                f"an insert sets the genids of every lock {plan.locks}, the log has {change.locks}"
+            )
+        try:
+            self._execute(plan.insert, (*pairs, *stamps, lsn))
+        except apsw.ConstraintError as error:
+            raise self._contradiction(plan, change) from error
+        self._counts.add(change.table_id, 1)
+
+    def _image_before(self, plan: WritePlan, change: RowChange, before: Row | None) -> Image | None:
+        """The indexed pairs before the change; the whole row where the caller has it."""
+        if change.kind is _INSERT:
+            return None
+        if before is not None:
+            return before.values
+        found = self._execute(plan.get_indexed, change.key).fetchall()
+        if not found:
+            raise self._contradiction(plan, change)
+        return dict(zip(plan.indexed_ids, found[0], strict=False))
+
+    def _change_entries(
+        self, plan: WritePlan, key: Key, old: Image | None, new: Image | None
+    ) -> None:
+        for entry in entries(plan.descriptor, old, new):
+            statements = plan.entries[entry.index_id]
+            if entry.remove is not None:
+                self._execute(statements.remove, statements.to_remove(entry.remove, key))
+            if entry.put is not None:
+                self._execute(statements.put, statements.to_put(entry.put, key))
+
+    def _unprepared(self, plan: WritePlan, elements: Iterable[int]) -> StoreCorrupted:
+        return StoreCorrupted(
+            f"the log carries elements {sorted(elements)} of table {plan.descriptor.name!r},"
+            f" which the store {self.path} was not prepared for"
+        )
+
+    def _contradiction(self, plan: WritePlan, change: RowChange) -> StoreCorrupted:
+        """The row is not the one that the log's change was decided on."""
+        found = self._execute(plan.get, change.key).fetchall()
+        there = plan.row(found[0]).genids if found else "no row"
+        return StoreCorrupted(
+            f"{change.kind.name} of {change.key!r} in table {plan.descriptor.name!r} was decided"
+            f" on genids {dict(change.before)}, the store {self.path} has {there};"
+            " remove the store and let the node take a snapshot",
+            table=plan.descriptor.name,
+            key=change.key,
+        )
+
+    def truncate(self, table_id: int, lsn: int) -> None:
+        self._touch_schema()
+        set_aside(self._connection, table_id, lsn)
+        self._counts.add(table_id, -self._counts.rows(table_id))
+        for descriptor in self._tables.versions_in_use(table_id):
+            make_physical(self._connection, descriptor)
+        if self._past.keeps:
+            self._past.emptied(table_id, lsn)
+
+    def fill(self, descriptor: Descriptor, fill: Fill) -> int:
+        plan, element = self._plan(descriptor), descriptor.element(fill.element_id)
+        assert element is not None, f"version {descriptor.version} has no such element"
+        if fill.images:
+            self._fill_images(plan, fill)
+            return len(fill.keys)
+        if not isinstance(element, Column):
+            return fill_entries(self._connection, plan, plan.entries[element.element_id], fill.keys)
+        if element.element_id not in plan.indexed_ids:
+            return fill_column(self._connection, plan, element, fill.keys)
+        return fill_indexed(self._connection, plan, element, fill.keys, self._change_entries)
+
+    def _fill_images(self, plan: WritePlan, fill: Fill) -> None:
+        unknown = set().union(*fill.images) - plan.known
+        if unknown:
+            raise self._unprepared(plan, unknown)
+        other = fill_images(self._connection, plan, fill, self._change_entries)
+        if other is not None:
+            place = fill.keys.index(other)
+            genids = fill.genids[place]
+            raise self._contradiction(
+                plan,
+                RowChange(_FILL, fill.table_id, fill.version, other, None, genids, ()),
+            )
+
+    # ------------------------------------------------------------ outcomes
+
+    def outcome(self, request_id: bytes) -> Outcome | None:
+        return self._outcomes.get(request_id)
+
+    def put_outcome(self, request_id: bytes, outcome: Outcome) -> None:
+        self._outcomes.put(request_id, outcome)
+
+    def put_untimely(self, request_id: bytes, outcome: Outcome) -> None:
+        self._outcomes.put_untimely(request_id, outcome)
+
+    def oldest_outcomes(self, count: int) -> Sequence[Outcome]:
+        return self._outcomes.oldest(count)
+
+    def oldest_id(self) -> bytes | None:
+        return self._outcomes.least()
+
+    def collect_outcomes(self, id_horizon_us: int, rows_max: int) -> int:
+        return self._outcomes.collect(id_horizon_us, rows_max)
+
+    def collect_decided_outcomes(self, decided_before_us: int, rows_max: int) -> int:
+        return self._outcomes.collect_decided(decided_before_us, rows_max)
+
+    # ------------------------------------------------------------ rows of the past
+
+    def put_commit_times(self, times: Sequence[tuple[int, int]]) -> None:
+        if self._past.keeps:
+            self._past.put_times(times)
+
+    def reset_commit_times(self, lsn: int, time_us: int) -> None:
+        if self._past.keeps:
+            self._past.reset_times(lsn, time_us)
+
+    def collect_rows(self, before_us: int, newest_lsn: int) -> None:
+        if self._past.keeps and self._past.collect(before_us, newest_lsn):
+            self._look_again = self._look_again or self._removal.waits
+
+    def kept_from(self, table_id: int) -> int | None:
+        floor = kept_from(self._connection)
+        return None if floor is None else max(floor, table_kept_from(self._connection, table_id))
+
+    def last_write(self, table_id: int) -> int:
+        return self._past.last_write(table_id)
+
+    def written_in(
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+    ) -> Key | None:
+        return written_in(self._connection, self._plan(descriptor), index_id, part, lsn)
+
+    def gone_from(
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+    ) -> Key | None:
+        return gone_from(self._connection, self._plan(descriptor), index_id, part, lsn)
+
+    # ------------------------------------------------------------ readers and checks
+
+    def open_snapshot(self, *, brief: bool = False) -> SqliteSnapshot:
+        """A read snapshot of what is committed now; any thread may call this. `brief`: as of
+        SqliteSnapshot."""
+        return self._readers.open_snapshot(brief=brief)
+
+    def row_at_once(
+        self, table: str, key_of: Callable[[Descriptor], Key]
+    ) -> tuple[Descriptor, tuple[Any, ...] | None] | None:
+        """As of Readers; from any thread."""
+        return self._readers.row_at_once(table, key_of)
+
+    def check(
+        self,
+        subject: bytes,
+        table_ids: Sequence[int],
+        elements: Sequence[int],
+        *,
+        repairs_max: int = 0,
+        part: CheckSlice | None = None,
+    ) -> None:
+        self._checker.start(subject, table_ids, elements, repairs_max, part)
+
+    def give_way(self, *, beside_users: bool) -> None:
+        self._checker.give_way(beside_users=beside_users)
+
+    def tidy(self) -> None:
+        if not self._open:
+            self._checkpoints.tidy()
+
+    def repair(self, descriptor: Descriptor, subject: bytes, entries_max: int) -> tuple[int, bool]:
+        assert self._open, "no transaction is open"
+        plan = self._plan(descriptor)
+        wrong = self._checker.repairs.take(subject, descriptor.table_id, entries_max)
+        changed = sum(repair_entry(self._connection, plan, each) for each in wrong)
+        return changed, len(wrong) == entries_max
+
+    def checked(self) -> Sequence[CheckReport]:
+        reports = self._checker.finished()
+        if reports:
+            self._checkpoints.released()
+        return reports

@@ -1,0 +1,338 @@
+"""What a prepared INSERT, UPDATE or DELETE would write, found on a snapshot: nothing is written
+here.
+
+Also a transaction's own rows, as temporary tables of a connection that later statements read.
+"""
+
+# ruff: noqa: S608 - statement text comes from integer ids alone, values are bound
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+import apsw
+
+from leasehold.adapters.sqlite.query import NO_LIMITS, Limits, emitted_rows
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Moment
+from leasehold.model.errors import (
+    NotNullViolation,
+    RequestTooLarge,
+    TooManyRows,
+)
+from leasehold.model.records import Genids, Image, Key
+from leasehold.rows.generated import derive
+from leasehold.sql.binding.writes import BoundWrite
+from leasehold.sql.planning.emitted import Emitted
+from leasehold.sql.planning.physical_names import column_name, shadow_name, table_name
+from leasehold.sql.planning.plan import Prepared, Write
+from leasehold.transaction.duplicate_key import primary_key_exists
+
+WRITES_MAX: Final = 250_000
+OWN_TABLES_KEPT_MAX: Final = 100
+_OWN_TABLES: Final[WeakKeyDictionary[apsw.Connection, dict[int, Descriptor]]] = WeakKeyDictionary()
+"""Of each connection, by table id, with their shapes: a table that comes or goes would have all
+that was prepared on the connection prepared anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowWrite:
+    """`before` None: an insert; `after` None: a delete; else it may have another key than `key`.
+    Images hold public columns, storage values.
+    `genids`: those of the row that was found, None for an insert and for a row that this
+    transaction has written before. `given`: the columns that an update sets. `arbiters`: of an
+    insert, the unique indexes (0: the primary key) by which ON CONFLICT has found no row."""
+
+    key: Key
+    before: Image | None
+    after: Image | None
+    genids: Genids | None
+    given: frozenset[int]
+    arbiters: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class Written:
+    """`count`: rows as the command's tag counts them; `rows`: of RETURNING; `sought`: keys that ON
+    CONFLICT has looked for, with the index (0: the primary key)."""
+
+    writes: list[RowWrite] = field(default_factory=list)
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    sought: list[tuple[int, Key]] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        return len(self.writes)
+
+
+class Writing:
+    """One run of one statement. Raises what its functions raise, NotNullViolation, and DuplicateKey
+    for a key that this statement has itself."""
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        prepared: Prepared,
+        parameters: Sequence[Any],
+        moment: Moment,
+        limits: Limits = NO_LIMITS,
+        hidden_keys: Iterator[str] | None = None,
+        as_of: int = 0,
+    ) -> None:
+        """`hidden_keys`: of rows that are inserted into a table without a primary key. `as_of`: as
+        of `sqlite_query.run`."""
+        assert prepared.write is not None
+        self._connection = connection
+        self._prepared = prepared
+        self._write: Write = prepared.write
+        self._parameters = tuple(parameters)
+        self._moment = moment
+        self._limits = limits
+        self._hidden_keys = hidden_keys or iter(())
+        self._as_of = as_of
+        bound = self._write.bound
+        self._descriptor: Descriptor = bound.descriptor
+        self._ids = tuple(c.element_id for c in bound.columns)
+        self._written = Written()
+        self._done: dict[Key, Image | None] = {}
+
+    def run(self) -> Written:
+        kind = self._write.bound.kind
+        for row in self._rows(self._prepared.emitted, self._parameters):
+            if kind == "INSERT":
+                self._insert(row)
+            else:
+                self._change(row, deletes=kind == "DELETE")
+        return self._written
+
+    def run_each(self, many: Sequence[tuple[Any, ...]]) -> Written:
+        """As often as there are parameters, as one statement."""
+        for self._parameters in many:
+            self.run()
+        return self._written
+
+    def _rows(self, emitted: Emitted, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        return emitted_rows(
+            self._connection,
+            emitted,
+            values,
+            moment=self._moment,
+            limits=self._limits,
+            as_of=self._as_of,
+        ).all()
+
+    # ---------------------------------------------------------- UPDATE and DELETE
+
+    def _change(self, row: tuple[Any, ...], *, deletes: bool) -> None:
+        found = found_in(self._write.bound, row)
+        before, genids, new, extra = found
+        key = tuple(before[e] for e in self._descriptor.primary_key)
+        if key in self._done:
+            return  # FROM has joined it more than once: it is changed once
+        if deletes:
+            self._add(RowWrite(key, before, None, genids, frozenset()), before, extra)
+            return
+        after = self._updated(before, new)
+        self._add(RowWrite(key, before, after, genids, frozenset(new)), after, extra)
+
+    def _updated(self, before: Image, values: Mapping[int, Any]) -> Image:
+        return self._checked(before, {**before, **values})
+
+    def _checked(self, before: Image | None, image: dict[int, Any]) -> Image:
+        """With generated columns, without NULLs. Raises NotNullViolation."""
+        descriptor = self._descriptor
+        kept = {e: v for e, v in image.items() if v is not None}
+        derive(descriptor, before, kept)
+        for element_id in self._write.bound.required:
+            if element_id not in kept:
+                name = descriptor.by_id[element_id].name
+                raise NotNullViolation(
+                    f"null value in column {name!r} of relation {descriptor.name!r}"
+                    " violates not-null constraint",
+                    table=descriptor.name,
+                    column=name,
+                )
+        return kept
+
+    # ---------------------------------------------------------- INSERT
+
+    def _insert(self, row: tuple[Any, ...]) -> None:
+        bound = self._write.bound
+        values = {c.element_id: v for c, v in zip(bound.given, row, strict=True)}
+        if self._descriptor.hidden_key:
+            values[self._descriptor.primary_key[0]] = next(self._hidden_keys)
+        image = self._checked(None, values)
+        key = tuple(image[e] for e in self._descriptor.primary_key)
+        if bound.conflict is not None and self._meets(key, image):
+            return
+        if self._done.get(key) is not None:
+            raise primary_key_exists(self._descriptor, key)
+        arbiters = tuple(self._write.there)  # by none of them a row is in the way, or there is none
+        self._add(RowWrite(key, None, image, None, frozenset(values), arbiters), image, ())
+
+    def _meets(self, key: Key, image: Image) -> bool:
+        """Is a row in the way? DO NOTHING leaves the new one out, DO UPDATE changes the old one."""
+        conflict = self._write.bound.conflict
+        assert conflict is not None
+        for arbiter, emitted in self._write.there.items():
+            self._written.sought.append((arbiter, self._key_in(arbiter, image)))
+            own = self._own_in_the_way(arbiter, image)
+            found = [] if own else self._rows(emitted, self._values(image))
+            if own or found:
+                if self._write.update is None:
+                    return True
+                if own or self._key_of(found[0]) in self._done:
+                    raise TooManyRows(
+                        "ON CONFLICT DO UPDATE command cannot affect row a second time"
+                    )
+                self._update_instead(found[0], image)
+                return True
+        return False
+
+    def _key_of(self, row: tuple[Any, ...]) -> Key:
+        image = _image(self._ids, row[: len(self._ids)])
+        return tuple(image[e] for e in self._descriptor.primary_key)
+
+    def _own_in_the_way(self, arbiter: int, image: Image) -> bool:
+        """Has this very statement written a row with the arbiter's key?"""
+        mine = self._key_in(arbiter, image)
+        return None not in mine and any(
+            after is not None and self._key_in(arbiter, after) == mine
+            for after in self._done.values()
+        )
+
+    def _key_in(self, arbiter: int, image: Image) -> Key:
+        descriptor = self._descriptor
+        index = next((i for i in descriptor.indexes if i.element_id == arbiter), None)
+        ids = descriptor.primary_key if index is None else index.columns
+        return tuple(image.get(e) for e in ids)
+
+    def _update_instead(self, row: tuple[Any, ...], image: Image) -> None:
+        bound, emitted = self._write.bound, self._write.update
+        assert emitted is not None
+        assert bound.conflict is not None
+        width = len(self._ids)
+        before = _image(self._ids, row[:width])
+        slots = (*self._parameters, *self._values(before), *self._values(image))
+        holds, *new = self._rows(emitted, slots)[0]
+        if not holds:
+            return
+        assigned = bound.conflict.assigned
+        given = {c.element_id: v for c, v in zip(assigned, new, strict=True)}
+        after = self._updated(before, given)
+        key = tuple(before[e] for e in self._descriptor.primary_key)
+        genids = _genids(self._descriptor, row[width:])
+        self._add(RowWrite(key, before, after, genids, frozenset(given)), after, ())
+
+    # ---------------------------------------------------------- both
+
+    def _values(self, image: Image) -> tuple[Any, ...]:
+        return tuple(image.get(e) for e in self._ids)
+
+    def _add(self, write: RowWrite, shown: Image, extra: tuple[Any, ...]) -> None:
+        if len(self._done) >= WRITES_MAX:
+            raise RequestTooLarge(f"a statement writes at most {WRITES_MAX} rows")
+        self._done[write.key] = write.after
+        self._written.writes.append(write)
+        returning = self._write.returning
+        if returning is not None:
+            slots = (*self._parameters, *self._values(shown), *extra)
+            self._written.rows += self._rows(returning, slots)
+
+
+class Found(NamedTuple):
+    """A row that UPDATE or DELETE has found, and what it is to become. `new`: by element id."""
+
+    before: dict[int, Any]
+    genids: Genids | None
+    new: dict[int, Any]
+    extra: tuple[Any, ...]
+
+
+def found_in(bound: BoundWrite, row: tuple[Any, ...]) -> Found:
+    """`row`: of `bound.find`."""
+    descriptor = bound.descriptor
+    width, locks = len(bound.columns), len(descriptor.locks)
+    new, extra = row[width + locks : len(row) - bound.extra], row[len(row) - bound.extra :]
+    return Found(
+        _image(tuple(c.element_id for c in bound.columns), row[:width]),
+        _genids(descriptor, row[width : width + locks]),
+        {c.element_id: v for c, v in zip(bound.given, new, strict=True)},
+        extra,
+    )
+
+
+def _image(ids: tuple[int, ...], values: Sequence[Any]) -> dict[int, Any]:
+    return {e: v for e, v in zip(ids, values, strict=True) if v is not None}
+
+
+def _genids(descriptor: Descriptor, values: Sequence[Any]) -> Genids | None:
+    found = {lock: v for lock, v in zip(descriptor.locks, values, strict=True) if v is not None}
+    return found or None
+
+
+@contextmanager
+def own_rows(
+    connection: apsw.Connection,
+    tables: Mapping[int, tuple[Descriptor, Mapping[Key, Image | None]]],
+    emptied: Collection[int] = (),
+) -> Iterator[None]:
+    """Temporary tables of a transaction's own rows (None: deleted), by table id, for statements
+    that were prepared with these tables shadowed; empty they stay for the next transaction. Of
+    those `emptied` all other rows are gone."""
+    if not tables:
+        yield
+        return
+    connection.execute("PRAGMA query_only = 0")  # what is written is of this connection alone
+    known = _OWN_TABLES.setdefault(connection, {})
+    if len(known) > OWN_TABLES_KEPT_MAX:
+        for table_id in known:
+            connection.execute(f"DROP TABLE IF EXISTS temp.{shadow_name(table_id)}")
+        known.clear()
+    try:
+        for table_id, (descriptor, rows) in tables.items():
+            if known.get(table_id) is not descriptor:
+                connection.execute(f"DROP TABLE IF EXISTS temp.{shadow_name(table_id)}")
+                known[table_id] = descriptor
+            _make_own(connection, table_id, descriptor, rows)
+            if table_id in emptied and not descriptor.provisional:
+                _hide_others(connection, table_id, descriptor)
+        yield
+    finally:
+        for table_id in tables:
+            connection.execute(f"DELETE FROM temp.{shadow_name(table_id)}")
+        connection.execute("PRAGMA query_only = 1")
+
+
+def _hide_others(connection: apsw.Connection, table_id: int, descriptor: Descriptor) -> None:
+    key = ", ".join(map(column_name, descriptor.primary_key))
+    connection.execute(
+        f"INSERT OR IGNORE INTO temp.{shadow_name(table_id)} ({key}, gone)"
+        f" SELECT {key}, 1 FROM {table_name(table_id)}"
+    )
+
+
+def _make_own(
+    connection: apsw.Connection,
+    table_id: int,
+    descriptor: Descriptor,
+    rows: Mapping[Key, Image | None],
+) -> None:
+    ids = [c.element_id for c in descriptor.row_columns]
+    names = ", ".join(map(column_name, ids))
+    key = ", ".join(map(column_name, descriptor.primary_key))
+    name = shadow_name(table_id)
+    connection.execute(
+        f"CREATE TEMP TABLE IF NOT EXISTS {name}"
+        f" ({names}, gone INTEGER, PRIMARY KEY ({key})) WITHOUT ROWID"
+    )
+    holes = ", ".join("?" * (len(ids) + 1))
+    made = []
+    for primary, image in rows.items():
+        whole = {**(image or {}), **dict(zip(descriptor.primary_key, primary, strict=True))}
+        made.append((*(whole.get(e) for e in ids), int(image is None)))
+    connection.executemany(f"INSERT INTO temp.{name} VALUES ({holes})", made)

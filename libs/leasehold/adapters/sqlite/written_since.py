@@ -1,0 +1,78 @@
+"""What was written in a range of a table since an LSN, as the writer sees it now (T1)."""
+
+# ruff: noqa: S608 - statement text comes from integer ids alone, values are bound
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import apsw
+
+from leasehold.adapters.sqlite.as_of import entries_then, match_of, old_images, range_of
+from leasehold.adapters.sqlite.layout import lock_name
+from leasehold.adapters.sqlite.plan import EntriesPlan, WritePlan, entry_key
+from leasehold.model.ids import genid
+from leasehold.model.records import Key, ReadRange
+
+
+def written_in(
+    connection: apsw.Connection, plan: WritePlan, index_id: int, part: ReadRange, lsn: int
+) -> Key | None:
+    """A row of now; by its genids, which a fill leaves alone."""
+    later = genid(lsn + 1, 0)
+    newer = " OR ".join(f"t.{lock_name(lock)} >= ?" for lock in plan.locks)
+    stamps = (later,) * len(plan.locks)
+    keys = ", ".join(f"t.{name}" for name in plan.key_names)
+    if not index_id:
+        where = _within(tuple(f"t.{name}" for name in plan.key_names), part)
+        text = f"SELECT {keys} FROM {plan.name} AS t WHERE ({newer}){where} LIMIT 1"
+        return _first(connection, text, (*stamps, *part.equal, *part.low, *part.high))
+    entries = plan.entries[index_id]
+    text = (
+        f"SELECT {keys} FROM {entries.name} AS x CROSS JOIN {plan.name} AS t ON {match_of(plan)}"
+        f" WHERE ({newer}){_within_entries(entries, part)} LIMIT 1"
+    )
+    return _first(connection, text, (*stamps, *_bounds(part)))
+
+
+def gone_from(
+    connection: apsw.Connection, plan: WritePlan, index_id: int, part: ReadRange, lsn: int
+) -> Key | None:
+    """An old image whose row is not there any more as it was. Of one that a fill has replaced the
+    genids are what they were."""
+    later = genid(lsn + 1, 0)
+    same = " AND ".join(f"ifnull(n.{lock_name(lock)}, 0) < ?" for lock in plan.locks)
+    stamps = (later,) * len(plan.locks)
+    there = " AND ".join(f"n.{name} = x.{name}" for name in plan.key_names)
+    gone = f" AND NOT EXISTS (SELECT 1 FROM {plan.name} AS n WHERE {there} AND {same}) LIMIT 1"
+    keys = ", ".join(f"x.{name}" for name in plan.key_names)
+    since = old_images(connection, plan, later, " AS x" if not index_id else " AS t")
+    if not index_id:
+        where = _within(tuple(f"x.{name}" for name in plan.key_names), part)
+        text = f"SELECT {keys} FROM {since} AND x.lsn <= ?{where}{gone}"
+        bounds: Sequence[object] = (*part.equal, *part.low, *part.high)
+    else:
+        entries = plan.entries[index_id]
+        then = entries_then(plan, entries, since)
+        text = f"SELECT {keys} FROM ({then}) AS x WHERE 1{_within_entries(entries, part)}{gone}"
+        bounds = _bounds(part)
+    return _first(connection, text, (later, lsn, *bounds, *stamps))
+
+
+def _within(names: tuple[str, ...], part: ReadRange) -> str:
+    width = len(part.equal)
+    equal = "".join(f" AND {name} = ?" for name in names[:width])
+    return equal + range_of(names[width:], part.low, part.high)
+
+
+def _within_entries(entries: EntriesPlan, part: ReadRange) -> str:
+    return _within(tuple(f"x.{name}" for name in entries.keys), part)
+
+
+def _bounds(part: ReadRange) -> tuple[object, ...]:
+    return (*entry_key(part.equal), *entry_key(part.low), *entry_key(part.high))
+
+
+def _first(connection: apsw.Connection, text: str, bindings: Sequence[object]) -> Key | None:
+    found: list[Key] = connection.execute(text, tuple(bindings)).fetchall()
+    return found[0] if found else None

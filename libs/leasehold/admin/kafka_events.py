@@ -1,0 +1,255 @@
+"""A watcher's road: what log, acks, versions and jobs say (`admin/watch.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from leasehold.adapters.codec.log_header import LogHeader, read_header
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.kafka.leader_wait import once_led
+from leasehold.adapters.kafka.reader import Record, TopicReader
+from leasehold.adapters.kafka.topic_ends import TopicEndsReader
+from leasehold.adapters.os.clock import boottime_ns
+from leasehold.admin.last_seen import last_heard
+from leasehold.admin.view import (
+    ClaimSeen,
+    Event,
+    LogSeen,
+    Reachable,
+    TopicEnds,
+)
+from leasehold.model.errors import LogStopped, MalformedRequest
+from leasehold.model.records import (
+    Ack,
+    ChangefeedReport,
+    CheckReport,
+    HoldingReport,
+    JobEvent,
+    JobForgotten,
+    JobProgress,
+    SparkReport,
+    VersionEvent,
+)
+from leasehold.model.topics import Topics
+from leasehold.settings.environment import KafkaSettings
+
+RECORDS_MAX: Final = 2_000
+LOG_TAIL_RECORDS: Final = 300
+"""Of the log, the last few records are enough to see where it stands and who writes it."""
+ACKS_TAIL_RECORDS: Final = 2_000
+"""Each node acknowledges many times a second when it works: room for the last one of every node
+that lives. The last ones of others lie before it (`_silent`)."""
+SILENT_LOOK_S: Final = 5.0
+"""Longest that those are looked for: whoever asks for the state waits for it."""
+JOB_PREFIX: Final = b"job/"
+
+_SHOWN: Final = (
+    *(Ack, HoldingReport, CheckReport, VersionEvent, JobEvent, JobProgress),
+    *(SparkReport, ChangefeedReport),
+)
+
+
+class KafkaClusterRoad:
+    """For one thread. Connects when first asked, and again after Kafka was away."""
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        topics: Topics,
+        give_up: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`give_up`: asked twice a second while a broker is waited for; then BusUnavailable."""
+        self._topics = topics
+        self._codec = MessagePackCodec()
+        self._reader = TopicReader(
+            settings, "leasehold-watch", read_committed=True, tell_ends=True, give_up=give_up
+        )
+        self._settings = settings
+        self._give_up = give_up
+        self._begun = False
+        self._found: list[Event] = []  # read, and not given out
+        self._acks_from = 0
+        self._first_ends: dict[str, int] = {}
+        self._heard: set[str] = set()
+        self._looked_back = False
+        self._ends: TopicEndsReader | None = None
+        self._table_ids: set[int] = set()
+
+    def events(self, timeout_s: float) -> list[Event]:
+        """Raises BusUnavailable while Kafka can't be reached."""
+        if not self._begun:
+            self._begin()
+        found = self._found
+        try:
+            for record in self._reader.read(RECORDS_MAX, timeout_s):
+                found += self._decoded(record)
+        except LogStopped:
+            # What a watcher has not seen before it was deleted, it can do without.
+            self._begun = False
+        # Whatever is asked from here on may fail, and what was read comes only once.
+        if not self._looked_back and self._at_ends:
+            found += self._silent()
+            self._looked_back = True
+        found += self._topic_ends()
+        self._found = []
+        return found
+
+    @property
+    def not_read(self) -> dict[str, int]:
+        """Of each topic that was never read to its end, by its name without the database's: how
+        many records are left, about (-1: not known yet)."""
+        if self._at_ends and self._looked_back:
+            return {}
+        left = {}
+        for topic in self._followed():
+            if (topic, 0) not in self._reader.ended:
+                end = self._first_ends.get(topic)
+                read = self._reader.next_offset(topic, 0) if end is not None else 0
+                left[topic.partition(".")[2]] = -1 if end is None else max(0, end - read)
+        # The last words of those who have been silent for long stand there, too.
+        return left or {self._topics.acks.name.partition(".")[2]: -1}
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def _followed(self) -> dict[str, int | None]:
+        """How many of each topic's newest records are read; None: all."""
+        topics = self._topics
+        return {
+            topics.log.name: LOG_TAIL_RECORDS,
+            topics.acks.name: ACKS_TAIL_RECORDS,
+            topics.versions.name: None,
+            topics.jobs.name: None,
+            topics.notices.name: 0,  # what versions and jobs say, sooner
+        }
+
+    # --- inside --------------------------------------------------------------------------------
+
+    @property
+    def _at_ends(self) -> bool:
+        return self._begun and len(self._reader.ended) == len(self._followed())
+
+    def _begin(self) -> None:
+        for topic, tail in self._followed().items():
+            first, end = once_led(partial(self._reader.offsets, topic, 0))
+            begin = first if tail is None else max(first, end - tail)
+            self._reader.start(topic, 0, begin)
+            self._first_ends[topic] = end
+            if topic == self._topics.acks.name:
+                self._acks_from = begin
+        self._begun = True
+
+    def _topic_ends(self) -> list[Event]:
+        """It is also how a broker that is away is noticed (BusUnavailable)."""
+        if self._ends is None:
+            self._ends = TopicEndsReader(self._settings, self._topics, "leasehold-watch-ends")
+        ends = self._ends.poll(self._table_ids)
+        return [] if ends is None else [TopicEnds(ends), Reachable("kafka")]
+
+    def _silent(self) -> list[Event]:
+        """The last acknowledgement of each node that has not been heard of in the acks' tail: one
+        that died may be a minute of others' work behind, and must not look as if it had never been
+        there. One that took its leave says so in it."""
+        topic = self._topics.acks.name
+        acks = _AckWindows(self._settings, topic, self._codec, self._give_up)
+        try:
+            found = last_heard(
+                acks.window, ACKS_TAIL_RECORDS, acks.first(), self._acks_from, self._heard
+            )
+        except LogStopped:
+            return []  # deleted meanwhile: the next look begins later
+        finally:
+            acks.close()
+        return list(found.values())
+
+    def _decoded(self, record: Record) -> list[Event]:
+        if record.value is None:
+            return self._forgotten(record.topic, record.key or b"")
+        if record.topic == self._topics.log.name:
+            return self._log_event(record.offset, record.value)
+        try:
+            event = self._decode(record.topic, record.value)
+        except MalformedRequest:
+            return []  # of a newer release: not known here how to show it
+        if isinstance(event, VersionEvent):
+            self._table_ids.add(event.table_id)
+        elif isinstance(event, Ack):
+            self._heard.add(event.node)
+        return [event] if isinstance(event, _SHOWN) else []
+
+    def _forgotten(self, topic: str, key: bytes) -> list[Event]:
+        """A table, or a job, that is nobody's any more."""
+        number = key.removeprefix(JOB_PREFIX)
+        if not number.isdigit():
+            return []  # what Spark has told of a run
+        if topic == self._topics.versions.name:
+            self._table_ids.discard(int(number))
+        elif topic == self._topics.jobs.name:
+            return [JobForgotten(int(number))]
+        return []
+
+    def _decode(self, topic: str, data: bytes) -> Any:
+        """Raises MalformedRequest."""
+        if topic == self._topics.versions.name:
+            return self._codec.decode_as(VersionEvent, data)
+        return self._codec.decode(data)
+
+    def _log_event(self, offset: int, data: bytes) -> list[Event]:
+        try:
+            header = read_header(data)
+        except LogStopped:
+            return []  # nodes stop there and say so; a watcher shows who still moves
+        if header is None:
+            return []
+        if isinstance(header, LogHeader):
+            return [LogSeen(offset, *header)]
+        return [ClaimSeen(offset, header.epoch, header.node)]
+
+
+class _AckWindows:
+    """Parts of the acks topic, read out of turn."""
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        topic: str,
+        codec: MessagePackCodec,
+        give_up: Callable[[], bool],
+    ) -> None:
+        self._topic = topic
+        self._codec = codec
+        self._give_up = give_up
+        self._until_ns = boottime_ns() + int(SILENT_LOOK_S * 1e9)
+        self._reader = TopicReader(
+            settings, "leasehold-watch-silent", tell_ends=True, give_up=give_up
+        )
+
+    def first(self) -> int:
+        return once_led(partial(self._reader.first_offset, self._topic, 0))
+
+    def window(self, offset: int) -> dict[str, Ack]:
+        """The last acknowledgement of each node among the records from `offset` on; of fewer of
+        them, or none, once the time is over."""
+        found: dict[str, Ack] = {}
+        self._reader.start(self._topic, 0, offset)
+        end = offset + ACKS_TAIL_RECORDS
+        while self._reader.next_offset(self._topic, 0) < end and not self._reader.ended:
+            if boottime_ns() > self._until_ns or self._give_up():
+                break
+            for record in self._reader.read(ACKS_TAIL_RECORDS, 0.1):
+                ack = self._ack(record)
+                if ack is not None and record.offset < end:
+                    found[ack.node] = ack
+        return found
+
+    def _ack(self, record: Record) -> Ack | None:
+        try:
+            event: Any = self._codec.decode(record.value or b"")
+        except MalformedRequest:
+            return None
+        return event if isinstance(event, Ack) else None
+
+    def close(self) -> None:
+        self._reader.close()

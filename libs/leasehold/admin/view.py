@@ -1,0 +1,448 @@
+"""The whole of one database as a person wants to see it. PURE: `fold(view, event, now_us)`.
+
+The command and the dashboard read the same view, so they can never tell two stories. Everything is
+taken from what travels anyway (log headers, acks, version and job events, the ledger's snapshot):
+looking asks nothing of the master. Times are unix µs, for people; nothing is decided by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple, TypeAlias
+
+from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.job import Job, job_from_wire
+from leasehold.catalog.states import State
+from leasehold.events.version_diff import ElementChange, diff
+from leasehold.lease.replies import Holding, SnapshotReport
+from leasehold.model.records import (
+    Ack,
+    ChangefeedReport,
+    CheckReport,
+    Grant,
+    HoldingReport,
+    JobEvent,
+    JobForgotten,
+    JobProgress,
+    SparkReport,
+    VersionEvent,
+)
+from leasehold.replication.coherency import GIVEN_UP
+from leasehold.replication.log.truncation import CHANGEFEED_ROLE, COPY_ROLE
+
+RECENT_EVENTS_MAX: Final = 50
+RECENT_CHECKS_MAX: Final = 64
+"""Each with its report of every table on every node: an answer is there whole, or forgotten."""
+RATE_SECONDS_MAX: Final = 60
+HELD_BACK_MAX: Final = 1_000
+SILENT_AFTER_US: Final = 3_000_000
+"""A node acknowledges several times a second; one that has not for so long is called silent."""
+
+# ---------------------------------------------------------------- what is folded
+
+
+class LogSeen(NamedTuple):
+    """A Decisions record of the current epoch, without its body. `offset` is its own."""
+
+    offset: int
+    epoch: int
+    sequence: int
+    lsn: int  # last LSN up to and with this record
+    commit_us: int
+    commits: int
+    refusals: int
+    dead_letters: int
+    decided_through: Mapping[str, int]
+    answered_through: int
+    grants: tuple[Grant, ...] = ()
+    closed_us: int = 0
+    id_horizon_us: int = 0
+    reset_us: int = 0
+
+
+class ClaimSeen(NamedTuple):
+    """A Claim in the log. Only a reader of the whole log knows whether it counts (L1); the next
+    Decisions record of its epoch settles it."""
+
+    offset: int
+    epoch: int
+    node: str
+
+
+class TopicEnds(NamedTuple):
+    """Next offsets of topics: "log", lanes, "dead-letter" and `rows/<table id>` (records kept)."""
+
+    ends: Mapping[str, int]
+
+
+class LedgerSeen(NamedTuple):
+    """`holders`: table id → who holds a lease on it, as far as the ledger names them."""
+
+    report: SnapshotReport
+    holders: Mapping[int, tuple[Holding, ...]]
+
+
+class Unreachable(NamedTuple):
+    """`what` is "kafka" or "ledger"; `why` one sentence."""
+
+    what: str
+    why: str
+
+
+class Reachable(NamedTuple):
+    what: str
+
+
+class TopicsRead(NamedTuple):
+    """A round of reading has ended. `left`: topics that were never read to their ends yet, and how
+    many records are left of each, about (-1: not known)."""
+
+    left: Mapping[str, int]
+
+
+Event: TypeAlias = (
+    LogSeen
+    | ClaimSeen
+    | TopicEnds
+    | Ack
+    | HoldingReport
+    | CheckReport
+    | VersionEvent
+    | JobEvent
+    | JobForgotten
+    | JobProgress
+    | SparkReport
+    | ChangefeedReport
+    | LedgerSeen
+    | Unreachable
+    | Reachable
+    | TopicsRead
+)
+
+# ---------------------------------------------------------------- what is shown
+
+
+@dataclass(frozen=True, slots=True)
+class LogView:
+    """`end` is the next offset of the log; `seen_us` when its newest record was read. `time_us`:
+    that of the log, which no commit up to here is later than, and every later one is."""
+
+    end: int = 0
+    epoch: int = 0
+    master: str = ""
+    lsn: int = 0
+    commit_us: int = 0
+    seen_us: int = 0
+    decided_through: Mapping[str, int] = field(default_factory=dict)
+    answered_through: int = 0
+    time_us: int = 0
+    id_horizon_us: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A node by its own last acknowledgement. `since_us`: coherent, or not, since then."""
+
+    ack: Ack
+    since_us: int
+
+    def silent(self, now_us: int) -> bool:
+        return now_us - self.ack.sent_us > SILENT_AFTER_US
+
+
+class SessionSeen(NamedTuple):
+    """An agent's session by its count of renewals; `moved_us`: when that was last seen to rise,
+    0 as long as it was not (a look of its own tells nothing)."""
+
+    renewals: int
+    moved_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """The newest published version of a table."""
+
+    descriptor: Descriptor
+    event: VersionEvent
+
+
+@dataclass(frozen=True, slots=True)
+class VersionChange:
+    """A version event with what it changed, seen from the version known before it."""
+
+    event: VersionEvent
+    changes: tuple[ElementChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job as the log has it."""
+
+    job: Job
+    event: JobEvent
+
+
+class Second(NamedTuple):
+    """Decisions seen in one second of unix time."""
+
+    at: int
+    committed: int
+    refused: int
+    dead_lettered: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """Everything seen so far. `unreachable`: "kafka" | "ledger" → why; both absent = both fine.
+
+    `held_back`: an agent's newest word on an older version, by agent, table id and version; whether
+    it still holds it only the ledger tells. `checks`: by subject, the one heard of last at the end,
+    then each node's newest report by name and table id. `sessions`: by id. `committed`, `refused`
+    and `dead_lettered` count since the view began to look. `not_read`: topics that were never read
+    to their ends yet (see `TopicsRead`), so that what they say is not known yet; `read_us`: when
+    topics were last read, 0 for a view that is told of everything at once.
+    """
+
+    log: LogView = field(default_factory=LogView)
+    nodes: Mapping[str, NodeView] = field(default_factory=dict)
+    tables: Mapping[int, TableView] = field(default_factory=dict)
+    jobs: Mapping[int, JobView] = field(default_factory=dict)
+    progress: Mapping[int, JobProgress] = field(default_factory=dict)  # newest by job
+    spark: SparkReport | None = None
+    changefeed: ChangefeedReport | None = None
+    recent: tuple[VersionChange, ...] = ()  # newest last
+    checks: dict[bytes, dict[tuple[str, int], CheckReport]] = field(default_factory=dict)
+    held_back: Mapping[tuple[str, int, int], HoldingReport] = field(default_factory=dict)
+    sessions: Mapping[int, SessionSeen] = field(default_factory=dict)
+    ledger: LedgerSeen | None = None
+    ledger_us: int = 0
+    ends: Mapping[str, int] = field(default_factory=dict)
+    unreachable: Mapping[str, str] = field(default_factory=dict)
+    not_read: Mapping[str, int] = field(default_factory=dict)
+    read_us: int = 0
+    seconds: tuple[Second, ...] = ()  # newest last, seconds without a record left out
+    committed: int = 0
+    refused: int = 0
+    dead_lettered: int = 0
+
+    def as_of_us(self, now_us: int) -> int:
+        """The moment that what the topics say is of: nobody is silent because this view was not
+        read on."""
+        return min(now_us, self.read_us) if self.read_us else now_us
+
+    def gaps(self, now_us: int) -> list[str]:
+        """Sentences on what this view can't tell yet, or no longer tells; none as a rule."""
+        found = [
+            f"topic {topic} is still being read"
+            + (f", about {records:,} records are left" if records >= 0 else "")
+            for topic, records in sorted(self.not_read.items())
+        ]
+        behind_us = now_us - self.as_of_us(now_us)
+        if behind_us > SILENT_AFTER_US:
+            found.append(f"the topics were last read {behind_us // 1_000_000} s ago")
+        return found
+
+
+# ---------------------------------------------------------------- the fold
+
+
+def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
+    """The view after one event. Repeats and old news change nothing (readers may begin twice)."""
+    match event:
+        case LogSeen():
+            return _log_seen(view, event, now_us)
+        case ClaimSeen():
+            return _claim_seen(view, event, now_us)
+        case TopicEnds():
+            return replace(view, ends={**view.ends, **event.ends})
+        case Ack():
+            return _ack(view, event)
+        case HoldingReport():
+            return _held_back(view, event)
+        case CheckReport():
+            return _checked(view, event)
+        case VersionEvent():
+            return _version(view, event)
+        case JobEvent():
+            return _job(view, event)
+        case JobForgotten():
+            return _without_job(view, event.job_id)
+        case JobProgress():
+            return _progress(view, event)
+        case SparkReport():
+            return replace(view, spark=event)
+        case ChangefeedReport():
+            return replace(view, changefeed=event)
+        case LedgerSeen():
+            view = _reached(view, "ledger")
+            sessions = _sessions_seen(view, event.report, now_us)
+            return replace(view, ledger=event, ledger_us=now_us, sessions=sessions)
+        case Unreachable():
+            return replace(view, unreachable={**view.unreachable, event.what: event.why})
+        case Reachable():
+            return _reached(view, event.what)
+        case TopicsRead():
+            return replace(view, not_read=dict(event.left), read_us=now_us)
+
+
+def _checked(view: ClusterView, report: CheckReport) -> ClusterView:
+    said = {**view.checks.get(report.subject, {}), (report.node, report.table_id): report}
+    checks = {subject: of for subject, of in view.checks.items() if subject != report.subject}
+    checks[report.subject] = said
+    if len(checks) > RECENT_CHECKS_MAX:
+        del checks[next(iter(checks))]
+    return replace(view, checks=checks)
+
+
+def _held_back(view: ClusterView, report: HoldingReport) -> ClusterView:
+    name = (report.agent, report.table_id, report.version)
+    known = view.held_back.get(name)
+    if known is not None and report.sent_us < known.sent_us:
+        return view
+    held_back = {**view.held_back, name: report}
+    if len(held_back) > HELD_BACK_MAX:
+        del held_back[min(held_back, key=lambda each: held_back[each].sent_us)]
+    return replace(view, held_back=held_back)
+
+
+def _sessions_seen(
+    view: ClusterView, report: SnapshotReport, now_us: int
+) -> dict[int, SessionSeen]:
+    found = {}
+    for status in report.sessions:
+        known = view.sessions.get(status.session)
+        if known is None:
+            found[status.session] = SessionSeen(status.counter, 0)
+        elif known.renewals < status.counter:
+            found[status.session] = SessionSeen(status.counter, now_us)
+        else:
+            found[status.session] = known
+    return found
+
+
+def _reached(view: ClusterView, what: str) -> ClusterView:
+    if what not in view.unreachable:
+        return view
+    return replace(view, unreachable={k: v for k, v in view.unreachable.items() if k != what})
+
+
+def _log_seen(view: ClusterView, seen: LogSeen, now_us: int) -> ClusterView:
+    log = view.log
+    if seen.offset < log.end or seen.epoch < log.epoch:
+        return view
+    # Without its Claim in sight the master's name comes from the acks.
+    master = log.master if seen.epoch == log.epoch else _master_by_ack(view, seen.epoch)
+    log = LogView(
+        end=seen.offset + 1,
+        epoch=seen.epoch,
+        master=master or _master_by_ack(view, seen.epoch),
+        lsn=max(seen.lsn, log.lsn),
+        commit_us=seen.commit_us or log.commit_us,
+        seen_us=now_us,
+        # A record tells of the lanes that it decided something of, and of no other (L3).
+        decided_through={**log.decided_through, **seen.decided_through},
+        answered_through=max(seen.answered_through, log.answered_through),
+        time_us=max(0 if seen.reset_us else log.time_us, seen.commit_us, seen.closed_us),
+        id_horizon_us=seen.id_horizon_us or log.id_horizon_us,
+    )
+    return replace(
+        view,
+        log=log,
+        seconds=_counted(view.seconds, seen, now_us),
+        committed=view.committed + seen.commits,
+        refused=view.refused + seen.refusals - seen.dead_letters,
+        dead_lettered=view.dead_lettered + seen.dead_letters,
+    )
+
+
+def _counted(seconds: tuple[Second, ...], seen: LogSeen, now_us: int) -> tuple[Second, ...]:
+    # By the master's clock: what a watcher reads at its start was not all decided just now.
+    at = (seen.commit_us or now_us) // 1_000_000
+    refused = seen.refusals - seen.dead_letters
+    if seen.reset_us:
+        seconds = ()  # of a time that is still to come
+    if seconds and seconds[-1].at >= at:
+        last = seconds[-1]
+        counted = Second(
+            last.at,
+            last.committed + seen.commits,
+            last.refused + refused,
+            last.dead_lettered + seen.dead_letters,
+        )
+        return (*seconds[:-1], counted)
+    kept = tuple(second for second in seconds if second.at > at - RATE_SECONDS_MAX)
+    return (*kept, Second(at, seen.commits, refused, seen.dead_letters))
+
+
+def _claim_seen(view: ClusterView, claim: ClaimSeen, now_us: int) -> ClusterView:
+    log = view.log
+    # Of several Claims for one epoch the first wins, and none counts for an old one (L1).
+    if claim.offset < log.end or claim.epoch <= log.epoch:
+        return view
+    log = replace(log, end=claim.offset + 1, epoch=claim.epoch, master=claim.node, seen_us=now_us)
+    return replace(view, log=log)
+
+
+def _master_by_ack(view: ClusterView, epoch: int) -> str:
+    named = [
+        node.ack.node
+        for node in view.nodes.values()
+        if node.ack.role == "master" and node.ack.epoch == epoch
+    ]
+    return named[0] if named else ""
+
+
+def _ack(view: ClusterView, ack: Ack) -> ClusterView:
+    if ack.role in (CHANGEFEED_ROLE, COPY_ROLE):
+        return view  # somebody for whom the log is kept, but no node that applies it
+    known = view.nodes.get(ack.node)
+    if known is not None and ack.sent_us < known.ack.sent_us:
+        return view
+    if ack.asked_ns == GIVEN_UP:
+        # It has said goodbye: nobody need wait for it, and nothing is wrong with it.
+        return replace(view, nodes={n: node for n, node in view.nodes.items() if n != ack.node})
+    same = known is not None and known.ack.coherent == ack.coherent
+    since_us = known.since_us if known is not None and same else ack.sent_us
+    view = replace(view, nodes={**view.nodes, ack.node: NodeView(ack, since_us)})
+    if ack.role == "master" and ack.epoch == view.log.epoch and not view.log.master:
+        view = replace(view, log=replace(view.log, master=ack.node))
+    return view
+
+
+def _version(view: ClusterView, event: VersionEvent) -> ClusterView:
+    known = view.tables.get(event.table_id)
+    if known is not None and event.version <= known.event.version:
+        return view
+    descriptor = from_wire(event.body)
+    change = VersionChange(event, diff(known.descriptor if known else None, descriptor))
+    tables = {**view.tables, event.table_id: TableView(descriptor, event)}
+    if descriptor.state is State.ABSENT:
+        del tables[event.table_id]
+    return replace(
+        view,
+        tables=tables,
+        recent=(*view.recent, change)[-RECENT_EVENTS_MAX:],
+    )
+
+
+def _job(view: ClusterView, event: JobEvent) -> ClusterView:
+    known = view.jobs.get(event.job_id)
+    if known is not None and event.lsn < known.event.lsn:
+        return view
+    job = JobView(job_from_wire(event.body), event)
+    return replace(view, jobs={**view.jobs, event.job_id: job})
+
+
+def _without_job(view: ClusterView, job_id: int) -> ClusterView:
+    jobs = {number: job for number, job in view.jobs.items() if number != job_id}
+    progress = {number: said for number, said in view.progress.items() if number != job_id}
+    return replace(view, jobs=jobs, progress=progress)
+
+
+def _progress(view: ClusterView, progress: JobProgress) -> ClusterView:
+    # Kept beside the jobs: in a compacted topic a job's progress may stand before its state.
+    known = view.progress.get(progress.job_id)
+    if known is not None and (progress.run, progress.sent_us) < (known.run, known.sent_us):
+        return view
+    return replace(view, progress={**view.progress, progress.job_id: progress})

@@ -1,0 +1,1 @@
+"""Descriptors of tables and sequences, schema-change jobs, and the catalog of one LSN. Pure."""

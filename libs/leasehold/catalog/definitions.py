@@ -1,0 +1,230 @@
+"""Types, columns, indexes and constraints written as PostgreSQL writes them for its clients."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import EXPRESSION, Check, Column, ForeignKey, Index, OnChange
+from leasehold.values.oids import VARIABLE, WireType, oid_of, size_of, type_of_oid
+from leasehold.values.text_io import to_text
+from leasehold.values.types import Type, element_of
+
+WRITTEN: Final[Mapping[str, str]] = {
+    "varchar": "character varying",
+    "char": "character",
+    "timestamp": "timestamp without time zone",
+    "timestamptz": "timestamp with time zone",
+}
+"""Types that PostgreSQL writes in words of its own."""
+PG_NAMES: Final[Mapping[str, str]] = {
+    "boolean": "bool",
+    '"char"': "char",
+    "bigint": "int8",
+    "smallint": "int2",
+    "integer": "int4",
+    "double precision": "float8",
+    "char": "bpchar",
+}
+"""typname of types that are called otherwise here."""
+_ALIGNMENTS: Final = {
+    **dict.fromkeys(("boolean", "uuid", "name", '"char"'), "c"),
+    "smallint": "s",
+    **dict.fromkeys(("bigint", "double precision", "timestamp", "timestamptz", "interval"), "d"),
+    **dict.fromkeys((f"{name}[]" for name in ("bigint", "double precision")), "d"),
+}
+_PLAIN: Final = re.compile(r"[a-z_][a-z0-9_$]*")
+_ALONE: Final = re.compile(
+    r"""-?[0-9.]+ | case\ .*\ end
+    | (?:'(?:[^']|'')*' | [\w$]+ | "[^"]+" | \w+\([^()]*\)) (?:::[\w ]+(?:\([0-9, ]+\))?)?""",
+    re.VERBOSE | re.DOTALL,
+)
+"""A constant, a column, a call, any of them with a cast; CASE."""
+_BARE: Final = frozenset({"smallint", "integer", "boolean"})
+_RESERVED: Final = frozenset(
+    {
+        *("all", "and", "any", "array", "as", "asc", "both", "case", "cast", "check", "collate"),
+        *("column", "constraint", "create", "default", "desc", "distinct", "do", "else", "end"),
+        *("except", "false", "for", "foreign", "from", "grant", "group", "having", "in", "into"),
+        *("limit", "not", "null", "offset", "on", "only", "or", "order", "primary", "references"),
+        *("select", "some", "table", "then", "to", "true", "union", "unique", "user", "using"),
+        *("when", "where", "window", "with"),
+    }
+)
+_HEADER: Final = 4
+
+
+def columns_of(table: Descriptor) -> list[Column]:
+    """Those that a query may name, in the order of their numbers (attnum)."""
+    return list(table.by_name.values())
+
+
+def quoted(name: str) -> str:
+    if _PLAIN.fullmatch(name) and name not in _RESERVED:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def format_type(oid: int | None, modifier: int | None) -> str | None:
+    """`character varying(5)`, `numeric(10,2)`, `integer[]`; ??? for what nobody knows."""
+    if oid is None:
+        return None
+    kind = type_of_oid(oid)
+    if kind is None:
+        return "???" if oid else "-"
+    element = element_of(kind)
+    if element is not None:
+        return _with_modifier(element.name, modifier) + "[]"
+    return _with_modifier(kind.name, modifier)
+
+
+def is_type(oid: int) -> bool:
+    return type_of_oid(oid) is not None
+
+
+def storage_of(kind: WireType) -> str:
+    """p plain, m main, x extended: what PostgreSQL would do with long values."""
+    if size_of(kind) != VARIABLE:
+        return "p"
+    return "m" if kind.name == "numeric" else "x"
+
+
+def alignment_of(kind: WireType) -> str:
+    return _ALIGNMENTS.get(kind.name, "i")
+
+
+def type_text(kind: WireType) -> str:
+    """The same without a modifier."""
+    return str(format_type(oid_of(kind), None))
+
+
+def default_text(column: Column) -> str | None:
+    """What stands behind DEFAULT, or a generated column's expression; None: neither."""
+    if column.generated and column.derived is not None:
+        return column.derived.expression
+    if column.default_expression:
+        return column.default_expression
+    if column.default is None:
+        return None
+    return literal(column.type, column.default)
+
+
+def shown_default(column: Column) -> str | None:
+    """As the catalog has it, where an identity column has none."""
+    return None if column.identity else default_text(column)
+
+
+def literal(kind: Type, value: Any) -> str:
+    text = to_text(kind, value)
+    if kind.name in _BARE and not text.startswith("-"):
+        return text
+    return "'" + text.replace("'", "''") + "'::" + type_text(kind)
+
+
+def index_text(table: Descriptor, index: Index | None, name: str, *, pretty: bool = False) -> str:
+    """CREATE INDEX …; `index` None: of the primary key. `pretty`: without what can be left out."""
+    unique = "UNIQUE " if index is None or index.unique else ""
+    keys = ", ".join(index_keys(table, index))
+    schema = "" if pretty else "public."
+    text = (
+        f"CREATE {unique}INDEX {quoted(name)} ON {schema}{quoted(table.name)} USING btree ({keys})"
+    )
+    if index is None:
+        return text
+    if index.included:
+        text += f" INCLUDE ({', '.join(_names(table, index.included))})"
+    if index.predicate:
+        text += (
+            f" WHERE {index.predicate}" if pretty else f" WHERE {parenthesized(index.predicate)}"
+        )
+    return text
+
+
+def index_keys(table: Descriptor, index: Index | None) -> list[str]:
+    """Columns and expressions in the order of the key."""
+    if index is None:
+        return _names(table, table.primary_key)
+    expressions = iter(index.expressions)
+    return [
+        _expression(next(expressions)) if one == EXPRESSION else quoted(table.by_id[one].name)
+        for one in index.columns
+    ]
+
+
+def index_parts(table: Descriptor, index: Index | None) -> list[str]:
+    """The key's, and what is stored beside it."""
+    return index_keys(table, index) + _names(table, () if index is None else index.included)
+
+
+def index_names(table: Descriptor, index: Index | None) -> list[str]:
+    """What its columns are called: an expression as its function, else expr; none comes twice."""
+    if index is None:
+        return [table.by_id[one].name for one in table.primary_key]
+    texts = iter(index.expressions)
+    names: list[str] = []
+    for one in (*index.columns, *index.included):
+        stem = _function_of(next(texts)) if one == EXPRESSION else table.by_id[one].name
+        name, more = stem, 0
+        while name in names:
+            more += 1
+            name = f"{stem}{more}"
+        names.append(name)
+    return names
+
+
+def parenthesized(expression: str) -> str:
+    """As PostgreSQL shows an expression by itself: operators in parentheses."""
+    return expression if _ALONE.fullmatch(expression) else f"({expression})"
+
+
+def _function_of(expression: str) -> str:
+    call = re.fullmatch(r"(\w+)\([^()]*\)", expression)
+    return "expr" if call is None else call[1]
+
+
+def check_text(check: Check) -> str:
+    return f"CHECK ({check.expression})"
+
+
+def unique_text(table: Descriptor, index: Index) -> str:
+    return f"UNIQUE ({', '.join(index_keys(table, index))})"
+
+
+def primary_key_text(table: Descriptor) -> str:
+    return f"PRIMARY KEY ({', '.join(_names(table, table.primary_key))})"
+
+
+def foreign_key_text(table: Descriptor, key: ForeignKey, parent: Descriptor) -> str:
+    columns = ", ".join(_names(table, key.columns))
+    referred = ", ".join(_names(parent, key.parent_columns))
+    said = " MATCH FULL" if key.full else ""
+    said += "".join(
+        f" {event} {action.upper()}"
+        for event, action in (("ON UPDATE", key.on_update), ("ON DELETE", key.on_delete))
+        if action is not OnChange.NO_ACTION
+    )
+    if key.delete_sets:
+        said += f" ({', '.join(_names(table, key.delete_sets))})"
+    return f"FOREIGN KEY ({columns}) REFERENCES {quoted(parent.name)}({referred}){said}"
+
+
+def _names(table: Descriptor, element_ids: Iterable[int]) -> list[str]:
+    return [quoted(table.by_id[one].name) for one in element_ids]
+
+
+def _expression(text: str) -> str:
+    """A call stands as it is, anything else in parentheses."""
+    return text if re.fullmatch(r"\w+\([^()]*\)", text) else f"({text})"
+
+
+def _with_modifier(name: str, modifier: int | None) -> str:
+    written = WRITTEN.get(name, name)
+    if modifier is None or modifier < _HEADER:
+        return written
+    size = modifier - _HEADER
+    if name == "numeric":
+        scale = ((size & 0x7FF) ^ 1024) - 1024
+        return f"{written}({size >> 16},{scale})"
+    return f"{written}({size})" if name in ("varchar", "char") else written

@@ -1,0 +1,406 @@
+"""Descriptor: one version of one table's schema, its elements and their states."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from leasehold.catalog.elements import (
+    DEFAULT_LOCK,
+    Check,
+    Column,
+    Element,
+    ForeignKey,
+    Index,
+    Lock,
+    Missing,
+    check_from_wire,
+    check_to_wire,
+    column_from_wire,
+    column_to_wire,
+    foreign_key_from_wire,
+    foreign_key_to_wire,
+    index_from_wire,
+    index_to_wire,
+    lock_from_wire,
+    lock_to_wire,
+    state_of,
+)
+from leasehold.catalog.object_names import NAME_BYTES_MAX, primary_key_name
+from leasehold.catalog.sequence import Sequence, sequence_from_wire, sequence_to_wire
+from leasehold.catalog.states import READABLE, WRITTEN, State
+from leasehold.model.errors import UnknownColumn
+
+__all__ = [
+    "CHECKS_MAX",
+    "COLUMNS_MAX",
+    "DEFAULT_LOCK",
+    "FOREIGN_KEYS_MAX",
+    "INDEXES_MAX",
+    "LOCKS_MAX",
+    "NAME_BYTES_MAX",
+    "Check",
+    "Column",
+    "Descriptor",
+    "Element",
+    "ForeignKey",
+    "Index",
+    "Lock",
+    "LockMove",
+    "check_from_wire",
+    "check_to_wire",
+    "column_from_wire",
+    "column_to_wire",
+    "from_wire",
+    "index_from_wire",
+    "index_to_wire",
+]
+
+PROVISIONAL_FROM: Final = 1 << 40
+"""Ids of tables that a transaction makes and that no log has given a number yet."""
+COLUMNS_MAX: Final = 1_000
+INDEXES_MAX: Final = 64
+CHECKS_MAX: Final = 64
+LOCKS_MAX: Final = 16
+FOREIGN_KEYS_MAX: Final = 32
+
+
+_BY_ID: Final = "\0"
+"""No name holds it."""
+
+
+class LockMove(NamedTuple):
+    """Columns went from the lock `source` to `target`; every write since the LSN `fence` that
+    concerned them has set both, or `target` alone (Claim 8)."""
+
+    target: int
+    source: int
+    fence: int
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """Version `version` of table `table_id`. Immutable; elements in order of their ids.
+
+    `modified_us` is the commit time that published it (the seed's ModificationTime), 0 before.
+    `since_lsn` is the LSN of that commit, 0 where it is not known; it says where the version stands
+    and not what it is, so equal versions may differ in it.
+    `next_element_id` only grows, over all versions: element ids are never used again.
+    `twin`: the table that has the same rows under another primary key, version by version, while a
+    job goes over from one to the other, 0 = none. `former`: the table that this one took rows and
+    name from, 0 = none; its numbers go on from that one's. `replaces`: the table of which it took
+    the name alone, or waits for it, with rows of its own; its numbers go on likewise.
+    `sequence`: it is one, and no table, though it lies in the store as one.
+    `key_name`: of the primary key where it is not the one that follows from the table's name, as
+    after a rename of either.
+    """
+
+    table_id: int
+    name: str
+    version: int
+    columns: tuple[Column, ...]
+    primary_key: tuple[int, ...]
+    indexes: tuple[Index, ...] = ()
+    next_element_id: int = 1
+    modified_us: int = 0
+    state: State = State.PUBLIC
+    checks: tuple[Check, ...] = ()
+    alias: str = ""
+    row_locks: tuple[Lock, ...] = ()
+    lock_moves: tuple[LockMove, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    twin: int = 0
+    former: int = 0
+    replaces: int = 0
+    sequence: Sequence | None = None
+    key_name: str = ""
+    since_lsn: int = field(default=0, compare=False)
+
+    @cached_property
+    def key_constraint(self) -> str:
+        """What the primary key, and its index, are called."""
+        return self.key_name or primary_key_name(self.name)
+
+    @cached_property
+    def locks(self) -> tuple[int, ...]:
+        """Ids of all locks that a row has a genid of, the default one first."""
+        return (DEFAULT_LOCK, *(lock.element_id for lock in self.row_locks))
+
+    @cached_property
+    def one_lock(self) -> bool:
+        """Is the default lock the only one, for all columns?"""
+        return not self.row_locks and not self.moves_locks
+
+    @cached_property
+    def moves_locks(self) -> bool:
+        """Has a lock taken columns over, or is one about to?"""
+        return bool(self.lock_moves) or any(len(c.locks) > 1 for c in self.columns)
+
+    @cached_property
+    def in_place(self) -> tuple[Column, ...]:
+        """All columns, in the order in which people see them: one that took over from another,
+        whose type was changed, stands where that one stood."""
+        return tuple(sorted(self.columns, key=lambda column: (column.place, column.element_id)))
+
+    @cached_property
+    def by_name(self) -> dict[str, Column]:
+        """Public columns by name, in their order: what a query or a writer at this version may
+        name."""
+        return {c.name: c for c in self.in_place if c.state in READABLE and not c.hidden}
+
+    @cached_property
+    def by_alias(self) -> dict[str, Column]:
+        """Public columns by the name they had before a rename that is not over yet."""
+        return {c.alias: c for c in self.columns if c.alias and c.state in READABLE}
+
+    @cached_property
+    def enforced_checks(self) -> tuple[Check, ...]:
+        return tuple(c for c in self.checks if c.state in WRITTEN)
+
+    @cached_property
+    def enforced_foreign_keys(self) -> tuple[ForeignKey, ...]:
+        return tuple(k for k in self.foreign_keys if k.state in WRITTEN)
+
+    @cached_property
+    def enforced_uniques(self) -> tuple[Index, ...]:
+        return tuple(i for i in self.indexes if i.refuses_duplicates and i.state in WRITTEN)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What the table may be called at this version; nothing when it is not public."""
+        return _names(self.state, self.name, self.alias)
+
+    @property
+    def has_own_rows(self) -> bool:
+        """Is it public, or does it only wait for its name? (One that is to take another's place
+        under another primary key follows that one's rows.)"""
+        return self.state is State.PUBLIC or (self.state is State.WRITE_ONLY and not self.twin)
+
+    @cached_property
+    def by_id(self) -> dict[int, Column]:
+        return {c.element_id: c for c in self.columns}
+
+    @cached_property
+    def public_ids(self) -> frozenset[int]:
+        return frozenset(c.element_id for c in self.by_name.values())
+
+    @property
+    def provisional(self) -> bool:
+        """Is it made by a transaction that has not committed, so that no store has it?"""
+        return self.table_id >= PROVISIONAL_FROM
+
+    @cached_property
+    def hidden_key(self) -> bool:
+        """Has the table no primary key, so that rows have one that nobody sees (T7)?"""
+        return any(c.hidden for c in self.key_columns)
+
+    @cached_property
+    def row_columns(self) -> tuple[Column, ...]:
+        """What a write has to know of a row: public columns, and the key, hidden or not."""
+        return (*self.by_name.values(), *(c for c in self.key_columns if c.hidden))
+
+    @cached_property
+    def written(self) -> tuple[Column, ...]:
+        """Columns whose pair an insert at this version writes."""
+        return tuple(c for c in self.columns if c.state in WRITTEN)
+
+    @cached_property
+    def defaulted(self) -> tuple[Column, ...]:
+        """Of those, what has a default and follows from no other."""
+        return tuple(c for c in self.written if c.derived is None and c.has_default)
+
+    @cached_property
+    def numbered(self) -> tuple[Column, ...]:
+        """Of those, what draws its default from a sequence."""
+        return tuple(c for c in self.defaulted if c.draws_from)
+
+    @cached_property
+    def numbers_old_rows(self) -> bool:
+        """May an update find a row that has to draw a number? One from before a column that is
+        being added. ⚠ Or, where a required one goes, one that was made under the next version."""
+        hidden = (c for c in self.numbered if c.state is State.WRITE_ONLY)
+        return any(not c.filled or not c.nullable for c in hidden)
+
+    @cached_property
+    def defaults_change(self) -> bool:
+        """Is there a default that changes from call to call?"""
+        return any(c.default_expression for c in self.defaulted)
+
+    @cached_property
+    def has_derived(self) -> bool:
+        return any(c.derived is not None for c in self.columns)
+
+    @cached_property
+    def missing(self) -> dict[int, Missing]:
+        """Of every column that images of older versions may lack, by element id."""
+        return {c.element_id: c.missing for c in self.columns if c.missing is not None}
+
+    @cached_property
+    def generated(self) -> tuple[Column, ...]:
+        """Generated columns whose pair is written, whether or not a writer can see them."""
+        return tuple(c for c in self.written if c.generated)
+
+    def changed_with(self, element_ids: Iterable[int]) -> set[int]:
+        """These columns, and the generated ones that change when they do."""
+        found = set(element_ids)
+        for column in self.generated:
+            assert column.derived is not None
+            if not found.isdisjoint(column.derived.sources):
+                found.add(column.element_id)
+        return found
+
+    @cached_property
+    def key_columns(self) -> tuple[Column, ...]:
+        return tuple(self.by_id[e] for e in self.primary_key)
+
+    def column(self, name: str) -> Column:
+        """A public column. Raises UnknownColumn (an element that is not public does not exist)."""
+        found = self.by_name.get(name) or self.by_alias.get(name)
+        if found is None:
+            raise UnknownColumn(
+                f"column {name!r} does not exist in table {self.name!r} at version {self.version}",
+                table=self.name,
+                column=name,
+            )
+        return found
+
+    def index(self, name: str) -> Index | None:
+        """By its name or the one before a rename that is not over yet: the public one, where one
+        statement drops it and adds another of its name. One that only goes with a foreign key has
+        no name that anybody could mean."""
+        found = [i for i in self.indexes if name in (i.name, i.alias) and not i.implied]
+        return next((i for i in found if i.state in READABLE), found[0] if found else None)
+
+    def read_name(self, index: Index) -> str:
+        """How a transaction that has read by `index` names it (`ReadRange.by`): by its name, but
+        by its id where another one has that name."""
+        others = (other for other in self.indexes if other is not index)
+        shared = any(index.name in (other.name, other.alias) for other in others)
+        return f"{_BY_ID}{index.element_id}" if shared else index.name
+
+    def read_index(self, name: str) -> Index | None:
+        """The index that `read_name` names so, whether or not users know of it."""
+        if name.startswith(_BY_ID):
+            return next((i for i in self.indexes if f"{_BY_ID}{i.element_id}" == name), None)
+        implied = (i for i in self.indexes if i.implied)
+        return self.index(name) or next((i for i in implied if name in (i.name, i.alias)), None)
+
+    def lock(self, name: str) -> Lock | None:
+        return next((k for k in self.row_locks if k.name == name and k.state in READABLE), None)
+
+    def foreign_key(self, name: str) -> ForeignKey | None:
+        return next((k for k in self.foreign_keys if k.name == name), None)
+
+    def check(self, name: str) -> Check | None:
+        return next((c for c in self.checks if c.name == name), None)
+
+    @property
+    def elements(self) -> tuple[Element, ...]:
+        return (
+            *self.columns,
+            *self.indexes,
+            *self.checks,
+            *self.foreign_keys,
+            *self.row_locks,
+        )
+
+    def element(self, element_id: int) -> Element | None:
+        return next((e for e in self.elements if e.element_id == element_id), None)
+
+    def showing(self, element_ids: Collection[int]) -> Descriptor:
+        """This version as if these columns were public: for expressions that name them, while they
+        are not public yet or no longer."""
+        return replace(
+            self,
+            columns=tuple(
+                replace(c, state=State.PUBLIC) if c.element_id in element_ids else c
+                for c in self.columns
+            ),
+        )
+
+    def with_state(self, element_id: int, state: State) -> Descriptor:
+        """The next version, with one element in another state (ABSENT takes it out)."""
+        assert self.element(element_id) is not None, element_id
+
+        def moved(elements: tuple[Any, ...]) -> tuple[Any, ...]:
+            return tuple(
+                replace(e, state=state) if e.element_id == element_id else e
+                for e in elements
+                if e.element_id != element_id or state is not State.ABSENT
+            )
+
+        return replace(
+            self,
+            version=self.version + 1,
+            columns=moved(self.columns),
+            indexes=moved(self.indexes),
+            checks=moved(self.checks),
+            foreign_keys=moved(self.foreign_keys),
+            modified_us=0,
+            since_lsn=0,
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """Plain data for the log, version events and the store; `from_wire` reads it back."""
+        return {
+            "id": self.table_id,
+            "name": self.name,
+            "version": self.version,
+            "state": self.state.label,
+            "modified_us": self.modified_us,
+            "next_element_id": self.next_element_id,
+            "primary_key": list(self.primary_key),
+            "columns": [column_to_wire(c) for c in self.columns],
+            "indexes": [index_to_wire(i) for i in self.indexes],
+            "checks": [check_to_wire(c) for c in self.checks],
+            "alias": self.alias,
+            "locks": [lock_to_wire(k) for k in self.row_locks],
+            "lock_moves": [list(move) for move in self.lock_moves],
+            "foreign_keys": [foreign_key_to_wire(k) for k in self.foreign_keys],
+            **({"twin": self.twin} if self.twin else {}),
+            **({"former": self.former} if self.former else {}),
+            **({"replaces": self.replaces} if self.replaces else {}),
+            **({"key_name": self.key_name} if self.key_name else {}),
+            **({} if self.sequence is None else {"sequence": sequence_to_wire(self.sequence)}),
+            **({"since_lsn": self.since_lsn} if self.since_lsn else {}),
+        }
+
+
+def _names(state: State, name: str, alias: str) -> tuple[str, ...]:
+    if state not in READABLE:
+        return ()
+    return (name, alias) if alias else (name,)
+
+
+def names_in_wire(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """`names` of the Descriptor that `from_wire` would make."""
+    return _names(state_of(body["state"]), body["name"], body.get("alias", ""))
+
+
+def from_wire(body: dict[str, Any]) -> Descriptor:
+    """The Descriptor of `to_wire`'s plain data. Unknown fields are ignored (newer
+    writers): whoever keeps what was read reads it by `newer.as_written`."""
+    return Descriptor(
+        table_id=body["id"],
+        name=body["name"],
+        version=body["version"],
+        state=state_of(body["state"]),
+        modified_us=body["modified_us"],
+        next_element_id=body["next_element_id"],
+        primary_key=tuple(body["primary_key"]),
+        columns=tuple(column_from_wire(c) for c in body["columns"]),
+        indexes=tuple(index_from_wire(i) for i in body["indexes"]),
+        checks=tuple(check_from_wire(c) for c in body.get("checks", ())),
+        alias=body.get("alias", ""),
+        row_locks=tuple(lock_from_wire(k) for k in body.get("locks", ()) if k),
+        lock_moves=tuple(LockMove(*move) for move in body.get("lock_moves", ())),
+        foreign_keys=tuple(foreign_key_from_wire(k) for k in body.get("foreign_keys", ())),
+        twin=body.get("twin", 0),
+        former=body.get("former", 0),
+        replaces=body.get("replaces", 0),
+        sequence=sequence_from_wire(body.get("sequence")),
+        key_name=body.get("key_name", ""),
+        since_lsn=body.get("since_lsn", 0),
+    )

@@ -1,0 +1,218 @@
+"""An edit: one element of a table before and after a step. A step is edits made in one version.
+
+Both sides are kept, so that turning a job back needs no look at old versions: the reverse of a
+step is its edits with the sides exchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from leasehold.catalog.descriptor import Descriptor, LockMove, from_wire
+from leasehold.catalog.elements import (
+    THIS_VERSION,
+    Check,
+    Column,
+    Element,
+    ForeignKey,
+    Index,
+    Lock,
+    check_from_wire,
+    check_to_wire,
+    column_from_wire,
+    column_to_wire,
+    foreign_key_from_wire,
+    foreign_key_to_wire,
+    index_from_wire,
+    index_to_wire,
+    lock_from_wire,
+    lock_to_wire,
+    state_of,
+)
+from leasehold.catalog.sequence import sequence_from_wire, sequence_to_wire
+from leasehold.catalog.states import State
+
+FENCE_BEFORE: Final = -1
+"""In a lock move: the LSN of the fence before the version that has the move."""
+
+Body: TypeAlias = Mapping[str, Any]
+
+
+class Kind(StrEnum):
+    TABLE = "table"
+    COLUMN = "column"
+    INDEX = "index"
+    CHECK = "check"
+    LOCK = "lock"
+    FOREIGN_KEY = "foreign key"
+
+
+class Edit(NamedTuple):
+    """Wire forms of one element; None: it is not there. The table itself has element id 0.
+
+    `table_id`: whose element, 0 = of the job's own table. A table that the job makes has its whole
+    descriptor for `after`.
+    """
+
+    kind: Kind
+    element_id: int
+    before: Body | None
+    after: Body | None
+    table_id: int = 0
+
+    @property
+    def reversed(self) -> Edit:
+        return self._replace(before=self.after, after=self.before)
+
+    @property
+    def name(self) -> str:
+        body = self.after or self.before
+        assert body is not None
+        return str(body["name"])
+
+    @property
+    def state(self) -> str:
+        """The label of the state that the element is in afterwards."""
+        return "absent" if self.after is None else str(self.after["state"])
+
+    def to_wire(self) -> list[Any]:
+        other = (self.table_id,) if self.table_id else ()
+        return [self.kind.value, self.element_id, self.before, self.after, *other]
+
+
+def edit_from_wire(body: Any) -> Edit:
+    kind, element_id, before, after, *other = body
+    return Edit(Kind(kind), element_id, before, after, *other)
+
+
+# ------------------------------------------------------------------ bodies
+
+
+class _Form(NamedTuple):
+    """A kind of element: its class, where a descriptor has it, its wire form there and back."""
+
+    made_as: type
+    place: str
+    to_wire: Callable[[Any], Body]
+    from_wire: Callable[[Body], Element]
+
+
+_FORMS: Final[Mapping[Kind, _Form]] = {
+    Kind.COLUMN: _Form(Column, "columns", column_to_wire, column_from_wire),
+    Kind.INDEX: _Form(Index, "indexes", index_to_wire, index_from_wire),
+    Kind.CHECK: _Form(Check, "checks", check_to_wire, check_from_wire),
+    Kind.LOCK: _Form(Lock, "row_locks", lock_to_wire, lock_from_wire),
+    Kind.FOREIGN_KEY: _Form(ForeignKey, "foreign_keys", foreign_key_to_wire, foreign_key_from_wire),
+}
+"""All that is to be known here of a kind; the table itself is not an element of it."""
+_KINDS: Final[Mapping[type, Kind]] = {form.made_as: kind for kind, form in _FORMS.items()}
+
+
+def kind_of(element: Element) -> Kind:
+    return _KINDS[type(element)]
+
+
+def body_of(element: Element | Descriptor) -> Body:
+    if not isinstance(element, Descriptor):
+        return _FORMS[kind_of(element)].to_wire(element)
+    return {
+        "name": element.name,
+        "alias": element.alias,
+        "state": element.state.label,
+        "lock_moves": [list(move) for move in element.lock_moves],
+        "twin": element.twin,
+        "key_name": element.key_name,
+        **({} if element.sequence is None else {"sequence": sequence_to_wire(element.sequence)}),
+    }
+
+
+# ------------------------------------------------------------------ applying
+
+
+def edited(descriptor: Descriptor, edits: tuple[Edit, ...], fence: int = 0) -> Descriptor:
+    """The next version: `descriptor` with `edits` made; no edits, an unchanged next version.
+    `fence` is the LSN of the fence before it, for lock moves that say FENCE_BEFORE.
+
+    Element ids are raised for good, whatever becomes of the element. One changer per table (D9)
+    is why each edit's `before` must be what stands there.
+    """
+    made = replace(descriptor, version=descriptor.version + 1, modified_us=0, since_lsn=0)
+    for edit in edits:
+        made = _table(made, edit, fence) if edit.kind is Kind.TABLE else _one(made, edit)
+    return made
+
+
+def _table(descriptor: Descriptor, edit: Edit, fence: int) -> Descriptor:
+    before, standing = _fenced(edit.before, descriptor, fence), body_of(descriptor)
+    assert {name: before[name] for name in standing} == standing, f"D9: {edit}"
+    if edit.after is None:
+        # One that the job made: absent again, since it is not forgotten at once.
+        return replace(descriptor, state=State.ABSENT, twin=0)
+    after = _fenced(edit.after, descriptor, fence)
+    return replace(
+        descriptor,
+        name=after["name"],
+        alias=after["alias"],
+        state=state_of(after["state"]),
+        lock_moves=tuple(LockMove(*move) for move in after["lock_moves"]),
+        twin=after["twin"],
+        key_name=after["key_name"],
+        sequence=sequence_from_wire(after.get("sequence")),
+    )
+
+
+def created(edits: tuple[Edit, ...], version: int) -> Descriptor:
+    """The first version of a table that a job makes: one edit that holds all of it."""
+    (edit,) = edits
+    assert (edit.kind, edit.before) == (Kind.TABLE, None), edit
+    assert edit.after is not None, edit
+    return replace(from_wire(dict(edit.after)), version=version)
+
+
+def _fenced(body: Body | None, descriptor: Descriptor, fence: int) -> Body:
+    """With the fences of lock moves that were not known when the job was planned."""
+    assert body is not None
+    # One of an older writer has none of them.
+    body = {"twin": 0, "key_name": descriptor.key_name, **body}
+    if descriptor.sequence is not None:
+        body["sequence"] = list(body.get("sequence") or sequence_to_wire(descriptor.sequence))
+    moves = [list(move) for move in body["lock_moves"]]
+    for number, move in enumerate(moves):
+        if move[2] == FENCE_BEFORE:
+            known = descriptor.lock_moves[number : number + 1]
+            move[2] = known[0].fence if known else fence
+    return {**body, "lock_moves": moves}
+
+
+def _one(descriptor: Descriptor, edit: Edit) -> Descriptor:
+    standing = descriptor.element(edit.element_id)
+    # As elements, since a body that has travelled has tuples for lists.
+    form = _FORMS[edit.kind]
+    before = None if edit.before is None else _numbered(form.from_wire(edit.before), descriptor)
+    assert standing == before, f"D9: {standing} stands where {before} was expected"
+    after = None if edit.after is None else _numbered(form.from_wire(edit.after), descriptor)
+    present = getattr(descriptor, form.place)
+    elements = tuple(e for e in present if e.element_id != edit.element_id)
+    if after is not None:
+        elements = tuple(sorted((*elements, after), key=lambda e: e.element_id))
+    changes: dict[str, Any] = {
+        form.place: elements,
+        "next_element_id": max(descriptor.next_element_id, edit.element_id + 1),
+    }
+    return replace(descriptor, **changes)
+
+
+def _numbered(element: Element, descriptor: Descriptor) -> Element:
+    """With the version that was not known when the job was planned: that in which the column
+    became one to be filled, which is this one if it is not there already."""
+    if not isinstance(element, Column) or element.missing is None:
+        return element
+    if element.missing.below != THIS_VERSION:
+        return element
+    standing = descriptor.by_id.get(element.element_id)
+    known = standing.missing if standing is not None else None
+    below = descriptor.version if known is None else known.below
+    return replace(element, missing=element.missing._replace(below=below))

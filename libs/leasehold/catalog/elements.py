@@ -1,0 +1,449 @@
+"""Elements of a table: columns, indexes, checks; each with a state, and a wire form for the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from leasehold.catalog.sequence import Numbering, numbering_from_wire
+from leasehold.catalog.states import State
+from leasehold.values.types import Type, type_from_wire, type_to_wire
+
+DEFAULT_LOCK: Final = 0
+DEFAULT_LOCK_NAME: Final = "row"
+ALL_ROWS: Final = -1
+"""Instead of an element id, in what a job fills and verifies: the rows of the table's twin."""
+HIDDEN_NAME: Final = ""
+"""Of a hidden key: no statement and no request can say it."""
+NEXTVAL: Final = "nextval("
+"""How the text of a default begins that draws from a sequence."""
+EXPRESSION: Final = 0
+"""Where an index has an expression in the place of a column; no element has this id."""
+
+
+class Moment(NamedTuple):
+    """What expressions that change from call to call are computed from, decided by the master:
+    `now_us` in unix µs; `seed` for random values, which differ by row
+    (`sql/expressions/default.py`)."""
+
+    now_us: int
+    seed: bytes
+
+
+class Derived(NamedTuple):
+    """The value of a column is `expression` over the row, and changes with the columns `sources`.
+
+    While a column changes its type, the new one follows the old, then the old one the new; neither
+    is public meanwhile. `generated`: it is GENERATED ALWAYS AS (…) STORED, and stays so.
+    `strict`: a write whose value can't be computed is refused; else the pair is left out and the
+    verification finds it. `reverse`: it is the old column, kept for readers who finish. `loose`:
+    its expression is being dropped; followed as before, and not relied on. `zone`: the time zone in
+    which it is computed, that of the session whose statement said it; "" = UTC.
+    """
+
+    sources: tuple[int, ...]
+    expression: str
+    strict: bool = False
+    reverse: bool = False
+    generated: bool = False
+    loose: bool = False
+    zone: str = ""
+
+    def to_wire(self) -> list[Any]:
+        said = self[1:] if self.zone else self[1:-1]
+        return [list(self.sources), *said]
+
+
+def derived_from_wire(body: Any) -> Derived:
+    """A number for `sources` is that of the one column: so it was before there were generated
+    ones."""
+    sources, *rest = body
+    return Derived((sources,) if isinstance(sources, int) else tuple(sources), *rest)
+
+
+class Missing(NamedTuple):
+    """What a row's image means that was made under a version below `below` and lacks the pair: the
+    backfill has put `value`, a storage value, into every such row, by key and without an image."""
+
+    below: int
+    value: Any
+
+
+THIS_VERSION: Final = 0
+"""As `Missing.below` in an edit: the version that the edit makes, which no plan can know."""
+MISSING_BYTES_MAX: Final = 256
+"""Of a text or bytes that images may leave to the descriptor: it travels in every version event,
+where it can't be left out. Rows that get a longer one are filled by images."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`element_id` names the physical column, so a re-added name never meets old data.
+
+    `default` is a storage value, None = no constant default; `default_expression` is the text of
+    one that changes from call to call, "" = none. `moment`: at which one such was added, so what
+    old rows have of it, in the time zone `moment_zone` ("" = UTC). A column is *required* when
+    every row must have its pair: NOT NULL, or a default that old rows must show. NOT NULL is a
+    constraint with states of its own: `not_null_enforced` is write-only (checked on writes, not
+    relied on yet or any more), `nullable` False is public.
+    `filled`: every row has had its pair of a write-only column, so what lacks one was set to NULL.
+    `alias` is the name before a rename, as long as a version that knows it may be in use.
+    `locks` are the ids of those that cover it: one, or two while it moves between them (Claim 8).
+    `missing`: rows are (or were) filled by key, with its value; None: by images, or not at all.
+    `hidden`: it is the key of rows that have none of their own (T7); each row has its pair, and
+    nobody can name it or is shown it.
+    `numbering`: from which sequence its default draws. `owns`: the sequences that go with it, in
+    the order in which it got them; (): what `numbering` says of its own.
+    `ordinal`: the element id in whose place it stands among the columns that a query sees, since
+    it was made instead of that one; 0 = in its own.
+    """
+
+    element_id: int
+    name: str
+    type: Type
+    nullable: bool = True
+    default: Any = None
+    state: State = State.PUBLIC
+    not_null_enforced: bool = False
+    filled: bool = False
+    alias: str = ""
+    locks: tuple[int, ...] = (DEFAULT_LOCK,)
+    derived: Derived | None = None
+    missing: Missing | None = None
+    default_expression: str = ""
+    moment: Moment | None = None
+    hidden: bool = False
+    numbering: Numbering | None = None
+    owns: tuple[int, ...] = ()
+    ordinal: int = 0
+    moment_zone: str = ""
+
+    @property
+    def place(self) -> int:
+        """By which the columns of a table are ordered for whoever sees them."""
+        return self.ordinal or self.element_id
+
+    @property
+    def draws_from(self) -> int:
+        """The id of the sequence whose next number is its default, 0 = none."""
+        if self.numbering is None or not self.default_expression.startswith(NEXTVAL):
+            return 0
+        return self.numbering.sequence
+
+    @property
+    def identity(self) -> str:
+        """ "a": ALWAYS, "d": BY DEFAULT, "": it is no identity column."""
+        return "" if self.numbering is None else self.numbering.identity
+
+    @property
+    def own_sequences(self) -> tuple[int, ...]:
+        """Ids of those that go when it goes."""
+        if self.owns or self.numbering is None or not self.numbering.owned:
+            return self.owns
+        return (self.numbering.sequence,)
+
+    def with_numbers(self, draws: int, own: Iterable[int], identity: str = "") -> Column:
+        """It draws from `draws`, 0: from none; `own` go with it."""
+        kept = tuple(dict.fromkeys(own))
+        first = draws or next(iter(kept), 0)
+        if not first:
+            return replace(self, numbering=None, owns=())
+        numbering = Numbering(first, first in kept, identity)
+        return replace(self, numbering=numbering, owns=() if kept == (first,) else kept)
+
+    @property
+    def has_default(self) -> bool:
+        return self.default is not None or bool(self.default_expression)
+
+    @property
+    def required(self) -> bool:
+        return not self.nullable or self.has_default
+
+    @property
+    def generated(self) -> bool:
+        """Is it GENERATED ALWAYS AS (…) STORED?"""
+        return self.derived is not None and self.derived.generated
+
+    @property
+    def refuses_null(self) -> bool:
+        """Is a write refused that leaves a row without the pair?"""
+        return not self.nullable or self.not_null_enforced
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """`columns` are element ids in key order; entries are (key columns, primary key), and beside
+    them the columns `included`, which say nothing about order or uniqueness.
+
+    EXPRESSION among `columns` stands for the next of `expressions`; only rows that make `predicate`
+    true have an entry ("": all). `mentioned` are the columns that these texts name. A row whose
+    entry can't be computed has none, and is refused where the index is written.
+
+    Uniqueness is a constraint with states of its own: `unique_enforced` is write-only, `unique` is
+    public. `constraint`: made by UNIQUE of a table, so it is dropped as a constraint. `implied`:
+    there for a foreign key alone, and shown to nobody, since PostgreSQL makes none.
+    """
+
+    element_id: int
+    name: str
+    columns: tuple[int, ...]
+    unique: bool = False
+    state: State = State.PUBLIC
+    unique_enforced: bool = False
+    constraint: bool = False
+    alias: str = ""
+    expressions: tuple[str, ...] = ()
+    predicate: str = ""
+    included: tuple[int, ...] = ()
+    mentioned: tuple[int, ...] = ()
+    implied: bool = False
+
+    @property
+    def over(self) -> frozenset[int]:
+        """Every column that an entry depends on."""
+        return frozenset((*self.columns, *self.included, *self.mentioned)) - {EXPRESSION}
+
+    @property
+    def computed(self) -> bool:
+        """Is an entry more than the values of columns?"""
+        return bool(self.expressions or self.predicate)
+
+    @property
+    def refuses_duplicates(self) -> bool:
+        """Is a write refused that makes two rows with equal keys?"""
+        return self.unique or self.unique_enforced
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A CHECK constraint. `columns` are the element ids it mentions, `expression` its text, which
+    is computed in the time zone `zone`, that of the session whose statement said it; "" = UTC.
+
+    Write-only: enforced on new writes, not relied on; NOT VALID is to stay there until VALIDATE.
+    """
+
+    element_id: int
+    name: str
+    expression: str
+    columns: tuple[int, ...]
+    state: State = State.PUBLIC
+    zone: str = ""
+
+
+class OnChange(StrEnum):
+    """What becomes of rows that refer to one which goes, or to values which it loses."""
+
+    NO_ACTION = "no action"
+    RESTRICT = "restrict"
+    CASCADE = "cascade"
+    SET_NULL = "set null"
+    SET_DEFAULT = "set default"
+
+    @property
+    def acts(self) -> bool:
+        """Are those rows changed? Else the request is refused that leaves them behind."""
+        return self not in (OnChange.NO_ACTION, OnChange.RESTRICT)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """`columns` of a row, unless one of them is NULL, are those `parent_columns` of a row of table
+    `parent` (MATCH SIMPLE). `full`: all of them are NULL or none (MATCH FULL). `on_delete`,
+    `on_update`: what becomes of the row when that one goes, or loses these values; `delete_sets`:
+    the columns that a delete sets, () = all.
+
+    `parent_index` finds the parent row, `index` the rows that refer to one; 0: the primary key.
+    """
+
+    element_id: int
+    name: str
+    columns: tuple[int, ...]
+    parent: int
+    parent_columns: tuple[int, ...]
+    parent_index: int = 0
+    index: int = 0
+    state: State = State.PUBLIC
+    on_delete: OnChange = OnChange.NO_ACTION
+    on_update: OnChange = OnChange.NO_ACTION
+    full: bool = False
+    delete_sets: tuple[int, ...] = ()
+
+    @property
+    def acts(self) -> bool:
+        return self.on_delete.acts or self.on_update.acts
+
+    def is_mixed(self, image: Mapping[int, Any]) -> bool:
+        """Are some of the columns NULL and some not, where that breaks it?"""
+        if not self.full:
+            return False
+        return len({image.get(column) is None for column in self.columns}) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A row lock over some columns beside the default one, which covers all others: writers of
+    columns under different locks don't collide. Delete-only: it covers nothing any more, its
+    genids still tell of writes from before."""
+
+    element_id: int
+    name: str
+    state: State = State.PUBLIC
+
+
+Constraint: TypeAlias = Check | ForeignKey
+Element: TypeAlias = Column | Index | Check | ForeignKey | Lock
+
+
+def state_of(label: str) -> State:
+    return State[label.upper().replace("-", "_")]
+
+
+def column_to_wire(column: Column) -> dict[str, Any]:
+    return {
+        "id": column.element_id,
+        "name": column.name,
+        **type_to_wire(column.type),
+        "nullable": column.nullable,
+        "default": column.default,
+        "state": column.state.label,
+        "not_null_enforced": column.not_null_enforced,
+        "filled": column.filled,
+        "alias": column.alias,
+        "locks": list(column.locks),
+        "derived": None if column.derived is None else column.derived.to_wire(),
+        "missing": None if column.missing is None else list(column.missing),
+        "default_expression": column.default_expression,
+        "moment": None if column.moment is None else [column.moment[0], column.moment[1].hex()],
+        **({"hidden": True} if column.hidden else {}),
+        **({} if column.numbering is None else {"numbering": list(column.numbering)}),
+        **({"owns": list(column.owns)} if column.owns else {}),
+        **({"ordinal": column.ordinal} if column.ordinal else {}),
+        **({"moment_zone": column.moment_zone} if column.moment_zone else {}),
+    }
+
+
+def column_from_wire(body: Mapping[str, Any]) -> Column:
+    moment = body.get("moment")
+    return Column(
+        body["id"],
+        body["name"],
+        type_from_wire(body),
+        body["nullable"],
+        body["default"],
+        state_of(body["state"]),
+        body.get("not_null_enforced", False),
+        body.get("filled", False),
+        body.get("alias", ""),
+        tuple(body.get("locks", (DEFAULT_LOCK,))),
+        derived_from_wire(body["derived"]) if body.get("derived") else None,
+        Missing(*body["missing"]) if body.get("missing") else None,
+        body.get("default_expression", ""),
+        Moment(moment[0], bytes.fromhex(moment[1])) if moment else None,
+        body.get("hidden", False),
+        numbering_from_wire(body),
+        tuple(body.get("owns", ())),
+        body.get("ordinal", 0),
+        body.get("moment_zone", ""),
+    )
+
+
+def index_to_wire(index: Index) -> dict[str, Any]:
+    return {
+        "id": index.element_id,
+        "name": index.name,
+        "columns": list(index.columns),
+        "unique": index.unique,
+        "state": index.state.label,
+        "unique_enforced": index.unique_enforced,
+        "constraint": index.constraint,
+        "alias": index.alias,
+        "expressions": list(index.expressions),
+        "predicate": index.predicate,
+        "included": list(index.included),
+        "mentioned": list(index.mentioned),
+        **({"implied": True} if index.implied else {}),
+    }
+
+
+def index_from_wire(body: Mapping[str, Any]) -> Index:
+    return Index(
+        body["id"],
+        body["name"],
+        tuple(body["columns"]),
+        body["unique"],
+        state_of(body["state"]),
+        body.get("unique_enforced", False),
+        body.get("constraint", False),
+        body.get("alias", ""),
+        tuple(body.get("expressions", ())),
+        body.get("predicate", ""),
+        tuple(body.get("included", ())),
+        tuple(body.get("mentioned", ())),
+        body.get("implied", False),
+    )
+
+
+def check_to_wire(check: Check) -> dict[str, Any]:
+    return {
+        "id": check.element_id,
+        "name": check.name,
+        "expression": check.expression,
+        "columns": list(check.columns),
+        "state": check.state.label,
+        **({"zone": check.zone} if check.zone else {}),
+    }
+
+
+def check_from_wire(body: Mapping[str, Any]) -> Check:
+    return Check(
+        body["id"],
+        body["name"],
+        body["expression"],
+        tuple(body["columns"]),
+        state_of(body["state"]),
+        body.get("zone", ""),
+    )
+
+
+def lock_to_wire(lock: Lock) -> dict[str, Any]:
+    return {"id": lock.element_id, "name": lock.name, "state": lock.state.label}
+
+
+def lock_from_wire(body: Mapping[str, Any]) -> Lock:
+    return Lock(body["id"], body["name"], state_of(body["state"]))
+
+
+def foreign_key_to_wire(key: ForeignKey) -> dict[str, Any]:
+    return {
+        "id": key.element_id,
+        "name": key.name,
+        "columns": list(key.columns),
+        "parent": key.parent,
+        "parent_columns": list(key.parent_columns),
+        "parent_index": key.parent_index,
+        "index": key.index,
+        "state": key.state.label,
+        **({"on_delete": key.on_delete.value} if key.on_delete != OnChange.NO_ACTION else {}),
+        **({"on_update": key.on_update.value} if key.on_update != OnChange.NO_ACTION else {}),
+        **({"full": True} if key.full else {}),
+        **({"delete_sets": list(key.delete_sets)} if key.delete_sets else {}),
+    }
+
+
+def foreign_key_from_wire(body: Mapping[str, Any]) -> ForeignKey:
+    return ForeignKey(
+        body["id"],
+        body["name"],
+        tuple(body["columns"]),
+        body["parent"],
+        tuple(body["parent_columns"]),
+        body["parent_index"],
+        body["index"],
+        state_of(body["state"]),
+        OnChange(body.get("on_delete", OnChange.NO_ACTION)),
+        OnChange(body.get("on_update", OnChange.NO_ACTION)),
+        body.get("full", False),
+        tuple(body.get("delete_sets", ())),
+    )

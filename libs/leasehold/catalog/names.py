@@ -1,0 +1,90 @@
+"""Names that are taken, and names derived as PostgreSQL derives them.
+
+A name is taken while any version that may be in use resolves it, and from the moment at which a job
+that will give it is planned (D9): else two jobs could end with one name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.edits import Edit, Kind
+from leasehold.catalog.elements import ForeignKey, Index
+from leasehold.catalog.job import Job
+from leasehold.catalog.object_names import object_name
+
+
+def references_of(catalog: Catalog, table_id: int) -> tuple[tuple[Descriptor, ForeignKey], ...]:
+    """Foreign keys of other tables, in any state, that refer to a table, and of itself."""
+    return tuple(
+        (table, key)
+        for table in catalog.tables()
+        for key in table.foreign_keys
+        if key.parent == table_id
+    )
+
+
+def running_jobs(catalog: Catalog) -> Iterator[Job]:
+    return (job for job in catalog.jobs.values() if not job.status.ended)
+
+
+def _planned(catalog: Catalog, kind: Kind) -> Iterator[str]:
+    """Names that running jobs give, or have yet to let go of."""
+    for job in running_jobs(catalog):
+        yield from _names_in(job, kind)
+
+
+def _names_in(job: Job, kind: Kind) -> Iterator[str]:
+    for edit in _edits(job):
+        bodies = [body for body in (edit.before, edit.after) if body is not None]
+        if edit.kind is Kind.INDEX and kind is Kind.INDEX:
+            yield from (str(body["name"]) for body in bodies if not body.get("implied"))
+        elif edit.kind is kind:
+            yield from (str(body["name"]) for body in bodies)
+        elif kind is Kind.INDEX:  # of a table that the job will make
+            made = (index for body in bodies for index in body.get("indexes", ()))
+            yield from (str(index["name"]) for index in made if not index.get("implied"))
+
+
+def relations_in(job: Job) -> set[str]:
+    """Names of relations that a job gives or lets go of."""
+    return {*_names_in(job, Kind.TABLE), *_names_in(job, Kind.INDEX)}
+
+
+def _edits(job: Job) -> Iterator[Edit]:
+    return (edit for step in job.steps for edit in step.edits)
+
+
+def relation_names(catalog: Catalog) -> set[str]:
+    """Tables and indexes share their names, as in PostgreSQL; primary keys have an index, too. An
+    index that only goes with a foreign key takes none: PostgreSQL makes no such index, and users
+    give its name to one of theirs."""
+    names = set(catalog.table_names())
+    for table in catalog.tables():
+        if not table.hidden_key and table.sequence is None:
+            names.add(table.key_constraint)
+        for index in named_indexes(table):
+            names |= {index.name, index.alias} - {""}
+    names.update(_planned(catalog, Kind.TABLE))
+    names.update(_planned(catalog, Kind.INDEX))
+    return names
+
+
+def named_indexes(table: Descriptor) -> Iterator[Index]:
+    """Indexes that users know of."""
+    return (index for index in table.indexes if not index.implied)
+
+
+def implied_index_name(foreign_key: str) -> str:
+    """What jobs and checks call an index that only goes with a foreign key."""
+    return object_name(foreign_key, "", "index")
+
+
+def constraint_names(table: Descriptor) -> set[str]:
+    """Of one table: checks, unique constraints, the primary key."""
+    names = {check.name for check in table.checks}
+    names |= {key.name for key in table.foreign_keys}
+    names |= {index.name for index in named_indexes(table)}
+    return names | {table.key_constraint}

@@ -1,0 +1,76 @@
+"""A catalog ahead of the log by what one request asks for: tables that it makes, and that it drops.
+
+Nobody else can have used what is made here. What is dropped here is in use by others until they are
+drained: it has no name for this request, and its foreign keys are enforced all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import PROVISIONAL_FROM, Descriptor
+from leasehold.model.errors import UnknownTable
+
+
+class CatalogAhead(Catalog):
+    def __init__(self) -> None:
+        super().__init__()
+        self._made: dict[str, int] = {}
+        self._gone: set[int] = set()
+
+    @classmethod
+    def of(cls, catalog: Catalog, *, provisional: bool = False) -> CatalogAhead:
+        """`provisional`: of what others decide later, so that tables which are made in it have ids
+        that no log gives."""
+        made = cls()
+        made._take_over(catalog)
+        if provisional:
+            made._ids_from = PROVISIONAL_FROM
+        return made
+
+    def copy(self) -> CatalogAhead:
+        made = CatalogAhead()
+        made._take_over(self)
+        made._made, made._gone = dict(self._made), set(self._gone)
+        return made
+
+    def make(self, table: Descriptor) -> None:
+        """The only version of a table that is not in the log yet, at first or anew. Until then its
+        name may be that of a table that goes."""
+        self.unmake(table.table_id)
+        self._versions[table.table_id] = {table.version: table}
+        self._newest[table.table_id] = table.version
+        self._made[table.name] = table.table_id
+
+    def unmake(self, table_id: int) -> None:
+        self._versions.pop(table_id, None)
+        self._newest.pop(table_id, None)
+        self._made = {name: made for name, made in self._made.items() if made != table_id}
+        self._changed()
+
+    def drop(self, table_id: int) -> None:
+        """One that is in the log has no name here from now on."""
+        self._gone.add(table_id)
+        self._changed()
+
+    def _changed(self) -> None:
+        self._references, self._current = None, {}
+
+    def tables(self) -> tuple[Descriptor, ...]:
+        """Without those that go."""
+        return tuple(table for table in super().tables() if table.table_id not in self._gone)
+
+    def table_names(self) -> Set[str]:
+        kept = (name for name, tables in self._names.items() if not self._gone.issuperset(tables))
+        return {*kept, *self._made}
+
+    def resolve(self, name: str, version: int | None = None, *, fenced: bool = True) -> Descriptor:
+        """Without a version a table that is made here comes first, and one that goes is none. A
+        version is that of a table that was there, if one had the name."""
+        there = self._names.get(name)
+        if name in self._made and (version is None or there is None):
+            return self.newest(self._made[name])
+        if version is None and there is not None and self._gone.issuperset(there):
+            raise UnknownTable(f"table {name!r} does not exist", table=name)
+        return super().resolve(name, version, fenced=fenced)

@@ -1,0 +1,265 @@
+"""A producer's two roads: change requests told through Redis or put on Kafka's topic, and answers
+by either. Which of the two is decided in `replication/fast_path/requests.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from leasehold.adapters.kafka.request_transport import KafkaRequestRoad
+from leasehold.adapters.os.clock import boottime_ns
+from leasehold.adapters.redis.requests import AnswerEar, RequestSpeaker
+from leasehold.model.errors import LeaseholdError
+from leasehold.model.records import Result
+from leasehold.replication.fast_path.requests import (
+    NOT_TOLD,
+    Asking,
+    FastRequestSettings,
+    RequestWays,
+)
+from leasehold.settings.environment import RedisSettings
+
+LISTEN_SLICE_S: Final = 0.01
+"""How long what comes by the other road may lie there, while answers are told; and how often one
+looks whether they are late."""
+BOTH_SLICE_S: Final = 0.002
+BODIES_MAX: Final = 20_000
+LOG: Final = logging.getLogger("leasehold.requests")
+
+
+class Sent(NamedTuple):
+    key: bytes
+    content_type: str
+    body: bytes
+
+
+class RequestRoads:
+    """Threads as with `KafkaRequestRoad`, which it closes."""
+
+    def __init__(
+        self,
+        settings: FastRequestSettings,
+        kafka: KafkaRequestRoad,
+        redis: RedisSettings,
+        database: str,
+        asker: bytes,
+    ) -> None:
+        """`asker`: 16 fresh random bytes, of this object alone."""
+        self._kafka = kafka
+        self._ways = RequestWays(settings)
+        self._speaker = RequestSpeaker(redis, database, asker)
+        self._ear = AnswerEar(redis, database, asker)
+        self._lock = threading.Lock()  # of the ways, the speaker, and what follows
+        self._bodies: dict[bytes, Sent] = {}  # told, and not answered; bounded by the ways
+        self._held: list[Sent] = []  # back by the ways, which bound it
+        self._failures: list[tuple[bytes, str]] = []
+        self._gathered: list[Sent] = []  # of the thread that gathers
+
+    # ------------------------------------------------------------ requests
+
+    def send(self, key: bytes, content_type: str, body: bytes) -> None:
+        """As `KafkaRequestRoad.send`."""
+        asked = self._asked((Sent(key, content_type, body),))
+        if not asked.by_kafka:
+            return
+        try:
+            self._kafka.send(key, content_type, body)
+        except LeaseholdError:
+            # ⚠ What was told as well may be decided by that: it is not nowhere. It is asked on.
+            with self._lock:
+                self._ways.failed(key)
+            if asked.number == NOT_TOLD:
+                raise
+
+    def gather(self, key: bytes, content_type: str, body: bytes) -> None:
+        """For `send_gathered`."""
+        self._gathered.append(Sent(key, content_type, body))
+
+    def send_gathered(self) -> None:
+        """All together; `failures` tells of those that did not go."""
+        group, self._gathered = self._gathered, []
+        if not group or not self._asked(group).by_kafka:
+            return
+        for sent in group:
+            try:
+                self._kafka.gather(*sent)
+            except LeaseholdError as error:
+                self._failed(sent.key, error.message)
+        self._kafka.send_gathered()
+
+    def tell(self, requests: Sequence[tuple[bytes, str, bytes]]) -> bool:
+        """By Redis alone, which holds nobody up; False: Kafka has a part in it, or another thread
+        is at it."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            group = [Sent(*request) for request in requests]
+            may = self._ways.may_tell(len(group), _size(group), connected=self._connected)
+            if may:
+                self._ask(group)
+            return may
+        finally:
+            self._lock.release()
+
+    def _asked(self, group: Sequence[Sent]) -> Asking:
+        with self._lock:
+            older = self._held
+            asked = self._ask(group)
+            self._put_behind(asked, older)
+            return asked
+
+    @property
+    def _connected(self) -> bool:
+        return self._speaker.up and self._ear.up
+
+    def _ask(self, group: Sequence[Sent]) -> Asking:
+        """With the lock held."""
+        ids = [sent.key for sent in group]
+        asked = self._ways.ask(ids, _size(group), boottime_ns(), connected=self._connected)
+        self._held = [*self._held, *group]
+        if not asked.held:
+            self._let_go(asked)
+        return asked
+
+    def _let_go(self, asked: Asking) -> None:
+        """With the lock held: nothing is held back any more, and is told, if it is to be."""
+        group, self._held = self._held, []
+        if asked.number != NOT_TOLD:
+            self._bodies.update((sent.key, sent) for sent in group)
+            told = [(sent.content_type, sent.body) for sent in group]
+            if not self._speaker.tell(self._ways.term, asked.run, asked.number, told):
+                self._ways.lost(boottime_ns())
+
+    def _put_behind(self, asked: Asking, older: Iterable[Sent]) -> None:
+        """With the lock held: what was held back, behind what is to be asked again."""
+        self._ask_again()
+        if asked.by_kafka:
+            self._put(older, told=asked.number != NOT_TOLD)
+
+    def _go_on(self) -> None:
+        """With the lock held, whenever anything has happened: what is to be asked again, and then
+        what was held back."""
+        self._ask_again()
+        older = self._held
+        if not older:
+            return
+        asked = self._ways.release(boottime_ns(), connected=self._connected)
+        if asked is not None:
+            self._let_go(asked)
+            self._put_behind(asked, older)
+
+    def _ask_again(self) -> None:
+        """With the lock held, so that nothing overtakes them."""
+        again, self._ways.again = self._ways.again, []
+        self._put([self._bodies[key] for key in again if key in self._bodies])
+
+    def _put(self, group: Iterable[Sent], *, told: bool = False) -> None:
+        """With the lock held: on the topic. `told`, too: one that does not go is no failure then,
+        as with `send`."""
+        for sent in group:
+            try:
+                self._kafka.send(*sent)
+            except LeaseholdError as error:
+                if told:
+                    self._ways.failed(sent.key)
+                else:
+                    self._failures.append((sent.key, error.message))
+
+    # ------------------------------------------------------------ answers
+
+    def results(self, timeout_s: float) -> list[Result]:
+        """What has come since, by whichever road. Raises what `KafkaRequestRoad.results` raises."""
+        self._keep()
+        if not self._ways.listens:
+            return self._answered(self._kafka.results(timeout_s), self._ear.results())
+        told = self._ear.results()
+        by_kafka: list[Result] = []
+        end_ns = boottime_ns() + int(timeout_s * 1e9)
+        while not told and self._hears_alone():
+            left_s = (end_ns - boottime_ns()) / 1e9
+            self._ear.wait(max(0.0, min(left_s, LISTEN_SLICE_S)))
+            told = self._ear.results()
+            if not told:
+                self._keep()
+                # The next attempt of one that was refused once comes that way (R1).
+                by_kafka = self._kafka.results(0.0)
+                if by_kafka or left_s <= LISTEN_SLICE_S:
+                    break
+        if not by_kafka:
+            wait_s = BOTH_SLICE_S if self._ways.awaits_kafka and not told else 0.0
+            by_kafka = self._kafka.results(wait_s)
+        return self._answered(by_kafka, told or self._ear.results())
+
+    def _hears_alone(self) -> bool:
+        """Whether answers are told, and none is to come through Kafka."""
+        return self._ways.listens and not self._ways.awaits_kafka
+
+    def _answered(self, by_kafka: list[Result], told: list[Result]) -> list[Result]:
+        if not by_kafka and not told:
+            return by_kafka
+        ways = self._ways
+        found: list[Result] = []
+        with self._lock:
+            now_ns = boottime_ns()
+            # What was told first: a trial counts as in time if both are there.
+            for results, by_telling in ((told, True), (by_kafka, False)):
+                found += [
+                    result
+                    for result in results
+                    if ways.answered(result.request_id, result.outcome, now_ns, told=by_telling)
+                ]
+            if by_kafka:
+                ways.follow(self._kafka.term, now_ns)
+            self._go_on()
+            if self._bodies:
+                self._forget(result.request_id for result in (*told, *by_kafka))
+        return found
+
+    def _forget(self, ids: Iterable[bytes]) -> None:
+        """With the lock held: of those, what need not be asked again."""
+        for request_id in ids:
+            if not self._ways.needs(request_id):
+                self._bodies.pop(request_id, None)
+
+    def _keep(self) -> None:
+        ways = self._ways
+        with self._lock:
+            if ways.wants:
+                self._ear.open()
+                self._speaker.open()
+            now_ns = boottime_ns()
+            for (run, number), heard in self._speaker.outcomes():
+                ways.heard(run, number, now_ns, heard=heard)
+            if ways.listens and not (self._speaker.up and self._ear.up):
+                ways.lost(now_ns)
+            ways.tick(now_ns)
+            self._go_on()
+            if len(self._bodies) > BODIES_MAX:
+                self._forget(list(self._bodies))
+
+    def failures(self) -> list[tuple[bytes, str]]:
+        """As `KafkaRequestRoad.failures`."""
+        with self._lock:
+            found, self._failures = [*self._failures, *self._kafka.failures()], []
+            for key, _ in found:
+                self._ways.failed(key)
+        return found
+
+    def _failed(self, key: bytes, why: str) -> None:
+        with self._lock:
+            self._failures.append((key, why))
+
+    def close(self, timeout_s: float) -> None:
+        with self._lock:
+            held, self._held = self._held, []
+            self._put(held)
+        self._kafka.close(timeout_s)
+        self._speaker.close()
+        self._ear.close()
+
+
+def _size(group: Sequence[Sent]) -> int:
+    return sum(len(sent.body) for sent in group)

@@ -1,0 +1,1 @@
+"""Python's DB-API over an embedded replica."""

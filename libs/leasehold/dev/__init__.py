@@ -1,0 +1,1 @@
+"""`leasehold dev`: a database for a developer's machine."""

@@ -1,0 +1,191 @@
+"""The public shape of a table at one version as an Avro schema. PURE.
+
+One record named after the table, one field per public column. Reading data written under one
+version with the schema of the next gives what PostgreSQL would show: a new column shows its default
+or NULL, a renamed one is found by its alias, one that is gone is passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.events.json_schema import has_form
+from leasehold.events.version_diff import column_words
+from leasehold.rows.defaults import default_of_old_rows
+from leasehold.values.numeric import EXACT, decimal_of
+from leasehold.values.types import Type, from_storage
+
+_TYPES: Final[Mapping[str, Any]] = {
+    "smallint": "int",
+    "integer": "int",
+    "bigint": "long",
+    "double precision": "double",
+    "text": "string",
+    "varchar": "string",
+    "char": "string",
+    "boolean": "boolean",
+    "bytea": "bytes",
+    "date": {"type": "int", "logicalType": "date"},
+    # Without a zone it is no instant; a reader that does not know the word sees the same long.
+    "timestamp": {"type": "long", "logicalType": "local-timestamp-micros"},
+    "timestamptz": {"type": "long", "logicalType": "timestamp-micros"},
+    "uuid": {"type": "string", "logicalType": "uuid"},
+    "jsonb": "string",
+}
+_DECIMALS_MAX: Final = 38
+"""Digits that readers of Avro's decimal hold everywhere; a longer numeric is text."""
+_RESERVED: Final = frozenset(
+    [
+        "null",
+        "boolean",
+        "int",
+        "long",
+        "float",
+        "double",
+        "bytes",
+        "string",
+        "record",
+        "error",
+        "enum",
+        "array",
+        "map",
+        "fixed",
+        "union",
+    ]
+)
+"""Type words, which no record may be named by."""
+
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]|^[0-9]|_(?=x)")
+_MANGLED: Final = re.compile(r"_x([0-9a-f]+)_")
+
+
+def avro_name(name: str) -> str:
+    """`name` as Avro allows names: what is not a letter, digit or underscore becomes `_x20_`, its
+    code point. No two names become one, whatever else a table holds, and `named_in_avro` turns it
+    back; therefore an underscore before an x is written `_x5f_`."""
+    return _NOT_IN_NAMES.sub(lambda found: f"_x{ord(found[0]):x}_", name)
+
+
+def avro_record_name(name: str) -> str:
+    """Beside `avro_name`, a word that Avro needs itself has its first letter written out."""
+    return f"_x{ord(name[0]):x}_{name[1:]}" if name in _RESERVED else avro_name(name)
+
+
+def named_in_avro(mangled: str) -> str:
+    """The name that `avro_name` or `avro_record_name` was given."""
+    return _MANGLED.sub(lambda found: chr(int(found[1], 16)), mangled)
+
+
+def avro_schema(descriptor: Descriptor) -> dict[str, Any]:
+    """The schema as plain data. Properties `leasehold.…` say what Avro has no word for."""
+    schema: dict[str, Any] = {
+        "type": "record",
+        "name": avro_record_name(descriptor.name),
+        "doc": f"table {descriptor.name}, version {descriptor.version}",
+        "leasehold.table": descriptor.name,
+        "leasehold.table_id": descriptor.table_id,
+        "leasehold.version": descriptor.version,
+        "fields": [_field(column) for column in descriptor.by_name.values()],
+    }
+    if descriptor.alias:
+        schema["aliases"] = [avro_record_name(descriptor.alias)]
+    return schema
+
+
+def avro_row(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a row by column name (`RowEvent.values`) as an Avro library takes them, but for
+    numeric, which `avro_numbers` brings to what the schema says."""
+    return {avro_name(name): value for name, value in values.items()}
+
+
+def avro_numbers(schema: Mapping[str, Any], row: dict[str, Any]) -> dict[str, Any]:
+    """A row of `avro_row` with each Decimal as the field takes it: itself, or as text where the
+    schema has no decimal. NaN has no form as an Avro decimal: ValueError."""
+    texts = {field["name"] for field in schema["fields"] if not _is_decimal(field["type"])}
+    made = dict(row)
+    for name, value in row.items():
+        if not isinstance(value, Decimal):
+            continue
+        if name in texts:
+            made[name] = format(value, "f")
+        elif value.is_nan():
+            raise ValueError(f"field {name!r} is NaN, for which an Avro decimal has no form")
+    return made
+
+
+def _is_decimal(kind: Any) -> bool:
+    if isinstance(kind, list):
+        return any(map(_is_decimal, kind))
+    return isinstance(kind, dict) and kind.get("logicalType") == "decimal"
+
+
+def _field(column: Column) -> dict[str, Any]:
+    field = {
+        "name": avro_name(column.name),
+        "doc": column_words(column),
+        **_type_and_default(column),
+        "leasehold.column": column.name,
+        "leasehold.element_id": column.element_id,
+        "leasehold.type": str(column.type),
+    }
+    if column.derived is not None:
+        field["leasehold.generated"] = column.derived.expression
+    if column.alias:
+        field["aliases"] = [avro_name(column.alias)]
+    return field
+
+
+def _type_and_default(column: Column) -> dict[str, Any]:
+    """A field's default is what a reader shows for data older than the column. It belongs to the
+    first type of a union: hence null stands second where old rows show something else."""
+    plain = avro_type(column.type)
+    shown = default_of_old_rows(column) if column.missing is None else column.missing.value
+    if shown is None or not _has_form(column.type, shown):
+        return {"type": ["null", plain], "default": None} if column.nullable else {"type": plain}
+    default = _default(column.type, shown)
+    return {"type": [plain, "null"] if column.nullable else plain, "default": default}
+
+
+def _has_form(kind: Type, value: Any) -> bool:
+    return has_form(value) and (_decimal(kind) is None or decimal_of(value).is_finite())
+
+
+def _numeric_default(kind: Type, value: str) -> str:
+    """Of a decimal: the digits as a whole number of two's complement, high byte first."""
+    number = decimal_of(value)
+    if _decimal(kind) is None:
+        return format(number, "f")
+    unscaled = int(number.scaleb(kind.scale or 0, context=EXACT))
+    return unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True).decode("latin-1")
+
+
+def avro_type(kind: Type) -> Any:
+    """numeric(p, s) is a decimal where Avro has one; without p a scale could be any: text."""
+    if kind.name == "numeric":
+        return _decimal(kind) or "string"
+    return _TYPES[kind.name]
+
+
+def _decimal(kind: Type) -> dict[str, Any] | None:
+    precision, scale = kind.precision or 0, kind.scale or 0
+    if not 0 <= scale <= precision <= _DECIMALS_MAX or not precision:
+        return None
+    return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+
+
+def _default(kind: Type, value: Any) -> Any:
+    """A storage value as Avro writes defaults: the underlying value, bytes as code points."""
+    match kind.name:
+        case "numeric":
+            return _numeric_default(kind, value)
+        case "char":
+            return from_storage(kind, value)
+        case "boolean":
+            return bool(value)
+        case "bytea":
+            return value.decode("latin-1")
+    return value

@@ -1,0 +1,75 @@
+"""The public shape of a table at one version as a JSON Schema (draft 2020-12). PURE.
+
+It describes a row as JSON requests and results carry it: column name → the JSON form of
+`values/types.py`. A column that is missing is NULL.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.events.version_diff import column_words
+from leasehold.values.types import INTEGER_BITS, Type, to_json
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_CLOCK: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{6})?"
+
+_FORMS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "double precision": {"type": "number"},
+    "text": {"type": "string"},
+    "varchar": {"type": "string"},
+    "char": {"type": "string"},
+    "numeric": {"type": "string", "pattern": r"^(-?[0-9]+(\.[0-9]+)?|NaN|-?Infinity)$"},
+    "boolean": {"type": "boolean"},
+    "bytea": {"type": "string", "pattern": r"^\\x([0-9a-f]{2})*$"},
+    "date": {"type": "string", "format": "date"},
+    # `date-time` wants an offset, which a timestamp without a zone has not.
+    "timestamp": {"type": "string", "pattern": f"^{_CLOCK}$"},
+    "timestamptz": {"type": "string", "format": "date-time", "pattern": rf"^{_CLOCK}\+00:00$"},
+    "uuid": {"type": "string", "format": "uuid"},
+    # Its text, which is one for each value: numbers keep their digits, a null is not NULL.
+    "jsonb": {"type": "string", "contentMediaType": "application/json"},
+}
+
+
+def has_form(value: Any) -> bool:
+    """Has JSON a form for this storage value? Not for an infinite number."""
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def json_schema(descriptor: Descriptor) -> dict[str, Any]:
+    columns = descriptor.by_name
+    return {
+        "$schema": DIALECT,
+        "title": descriptor.name,
+        "description": f"a row of table {descriptor.name}, version {descriptor.version}",
+        "type": "object",
+        "properties": {name: _property(column) for name, column in columns.items()},
+        "required": [name for name, column in columns.items() if not column.nullable],
+        "additionalProperties": False,
+    }
+
+
+def _property(column: Column) -> dict[str, Any]:
+    form = _form(column.type)
+    if column.nullable:
+        form["type"] = [form["type"], "null"]
+    form["description"] = column_words(column)
+    if column.default is not None and has_form(column.default):
+        form["default"] = to_json(column.type, column.default)
+    if column.generated:
+        form["readOnly"] = True
+    return form
+
+
+def _form(kind: Type) -> dict[str, Any]:
+    if kind.name in INTEGER_BITS:
+        limit = 1 << INTEGER_BITS[kind.name] - 1
+        return {"type": "integer", "minimum": -limit, "maximum": limit - 1}
+    form = dict(_FORMS[kind.name])
+    if kind.length is not None:
+        form["maxLength"] = kind.length
+    return form

@@ -1,0 +1,275 @@
+"""Version events as everybody may read them: one self-describing JSON object each. PURE.
+
+`encode_event` gives the value of a record on the versions topics, `decode_event` what Leasehold's
+own readers make of it. The fields are described in services/examples/DESIGN.md: they are a promise
+to programs in any language, so names are added and never changed. Elements travel with all that
+their wire form holds, so that nothing has to be told twice when an element learns something new.
+
+An event must always fit a Kafka record, or the changefeed could publish nothing after it. Names and
+states of 1,000 columns are small; defaults, expressions and what repeats them may not be. What does
+not fit is left out and `left_out` says what: the derived, and of the told at last long texts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.edits import Kind
+from leasehold.catalog.elements import derived_from_wire
+from leasehold.events.avro_schema import avro_schema
+from leasehold.events.json_schema import has_form, json_schema
+from leasehold.events.version_diff import ElementChange, diff, element_words
+from leasehold.model.records import VersionEvent
+from leasehold.model.topics import MESSAGE_BYTES_MAX
+from leasehold.values.types import to_json, to_storage, type_from_wire
+
+FORMAT: Final = 1
+"""Raised when an old reader would misread a new event; a name that is added needs no new one."""
+CONTENT_TYPE: Final = "application/json"
+EVENT_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 2
+"""Half of what a record may be: headers, key and the batch around it have room whatever happens."""
+LEFT_OUT_BYTES_MAX: Final = 256
+"""Room for the braces and for saying what was left out."""
+TEXT_BYTES_MAX: Final = 256
+"""Longest default or expression that is told when an event would not fit."""
+
+_WITHOUT: Final[Mapping[str, Any]] = {"expression": "", "expressions": (), "predicate": ""}
+"""Expressions of elements; what readers make of one that was left out."""
+
+_PLACES: Final[Mapping[Kind, str]] = {
+    Kind.COLUMN: "columns",
+    Kind.INDEX: "indexes",
+    Kind.CHECK: "checks",
+    Kind.LOCK: "locks",
+    Kind.FOREIGN_KEY: "foreign_keys",
+}
+"""Where a descriptor's wire form keeps its elements, in the order in which they are told."""
+
+_NOT_AS_IT_IS: Final = frozenset(
+    {"id", "name", "version", "modified_us", "alias", *_PLACES.values()},
+)
+"""Fields of the wire form that have other names in the event, or stand in it already."""
+
+_EVENTS_OWN: Final = frozenset(
+    {
+        *("format", "table", "table_id", "former_name", "lsn", "commit_us", "elements"),
+        *("job", "diff", "avro", "json_schema", "left_out"),
+    }
+)
+_TOLD_BESIDE: Final = frozenset({"kind", "definition"})
+"""Names of the event, and of an element in it, that the wire form has not."""
+
+
+# ------------------------------------------------------------------ out
+
+
+def public_event(event: VersionEvent) -> dict[str, Any]:
+    """Everything that there is to tell, as plain data that JSON has forms for."""
+    descriptor = from_wire(event.body)
+    derived = {name: derive(event, descriptor) for name, derive in _DERIVED.items()}
+    return {**_told(event, descriptor), **derived, "left_out": []}
+
+
+def encode_event(event: VersionEvent) -> bytes:
+    """One JSON object in UTF-8, of at most EVENT_BYTES_MAX bytes."""
+    descriptor = from_wire(event.body)
+    told = _told(event, descriptor)
+    parts = _parts(told)
+    left_out = []
+    if _size(parts) > EVENT_BYTES_MAX:
+        _cut_long_texts(told)
+        parts = _parts(told)
+        left_out.append("long texts")
+    assert _size(parts) <= EVENT_BYTES_MAX, "1,000 columns of bounded names and texts fit"
+    for name, derive in _DERIVED.items():
+        part = _parts({name: derive(event, descriptor)})
+        if _size(parts) + _size(part) > EVENT_BYTES_MAX:
+            part = _parts({name: None})
+            left_out.append(name)
+        parts += part
+    parts += _parts({"left_out": left_out})
+    return b"{" + b",".join(parts) + b"}"
+
+
+def _told(event: VersionEvent, descriptor: Descriptor) -> dict[str, Any]:
+    body = event.body
+    return {
+        "format": FORMAT,
+        "table": event.name,
+        "table_id": event.table_id,
+        "version": event.version,
+        "former_name": descriptor.alias or None,
+        "lsn": event.lsn,
+        "commit_us": event.commit_us,
+        **{name: value for name, value in body.items() if name not in _NOT_AS_IT_IS},
+        "elements": _elements(descriptor, body),
+        "job": {"id": event.job_id, "to": event.step, **event.job} if event.job_id else None,
+    }
+
+
+_DERIVED: Final[Mapping[str, Callable[[VersionEvent, Descriptor], dict[str, Any]]]] = {
+    "diff": lambda event, after: public_diff(event.version - 1, diff(before_event(event), after)),
+    "avro": lambda _event, after: avro_schema(after),
+    "json_schema": lambda _event, after: json_schema(after),
+}
+"""What follows from the elements, of this event and of the one before."""
+
+
+def _parts(fields: Mapping[str, Any]) -> list[bytes]:
+    """`"name":value` of each field."""
+    return [f'"{name}":{_json(value)}'.encode() for name, value in fields.items()]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _size(parts: Sequence[bytes]) -> int:
+    return sum(map(len, parts)) + len(parts) + LEFT_OUT_BYTES_MAX
+
+
+def public_diff(version: int, changes: Sequence[ElementChange]) -> dict[str, Any]:
+    """What changed since `version`: a sentence per element, and the same for programs."""
+    return {
+        "from": version,
+        "words": [str(change) for change in changes],
+        "changes": [change.to_json() for change in changes],
+    }
+
+
+def before_event(event: VersionEvent) -> Descriptor | None:
+    """The version before, from the edits that led away from it; None for the first."""
+    if event.version == 1:
+        return None
+    body = dict(event.body)
+    for kind, element_id, was, _ in event.edits:
+        if kind == Kind.TABLE:
+            if was is None:
+                return None
+            body |= was
+            continue
+        place = _PLACES[Kind(kind)]
+        others = [element for element in body.get(place, ()) if element["id"] != element_id]
+        if was is not None and was.get("missing"):
+            # An edit doesn't number the version that it makes; the element as it stands does.
+            is_now = next((e for e in body[place] if e["id"] == element_id), was)
+            was = {**was, "missing": is_now.get("missing") or was["missing"]}
+        body[place] = sorted(others if was is None else [*others, was], key=lambda e: e["id"])
+    return from_wire({**body, "version": event.version - 1})
+
+
+def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    elements = []
+    for kind, place in _PLACES.items():
+        for wire in sorted(body.get(place, ()), key=_place_of):
+            element = descriptor.element(wire["id"])
+            assert element is not None, wire
+            told = {"id": wire["id"], "kind": kind.value, **wire}
+            if kind is Kind.COLUMN:
+                told["default"] = _told_value(wire, wire["default"])
+                below, value = wire.get("missing") or (0, None)
+                missing = {"below": below, "value": _told_value(wire, value)}
+                told["missing"] = missing if below else None
+                column = descriptor.by_id[wire["id"]]
+                told["generated"] = None
+                if column.derived is not None and column.derived.generated:
+                    # Its text is told once, by a name that people look for.
+                    told["generated"] = column.derived.expression
+                    told["derived"] = column.derived._replace(expression="").to_wire()
+            told["definition"] = element_words(descriptor, element)
+            elements.append(told)
+    return elements
+
+
+def _place_of(wire: Mapping[str, Any]) -> tuple[int, int]:
+    """Where an element stands among those of its kind: columns as a query sees them."""
+    return wire.get("ordinal") or wire["id"], wire["id"]
+
+
+def _told_value(wire: Mapping[str, Any], value: Any) -> Any:
+    if not has_form(value):
+        return str(value)
+    return to_json(type_from_wire(wire), value)
+
+
+def _cut_long_texts(told: Mapping[str, Any]) -> None:
+    """No reader of rows needs them; whoever does asks a node."""
+    for element in told["elements"]:
+        for name in ("default", "default_expression", "generated", *_WITHOUT, "definition"):
+            if _is_long(element.get(name)):
+                element[name] = None
+        # A part of an index would be another index.
+        texts = [name for name in _WITHOUT if name in element]
+        if any(element[name] is None for name in texts):
+            element |= dict.fromkeys(texts)
+    if told["job"] is not None and _is_long(told["job"].get("sql")):
+        told["job"]["sql"] = None
+
+
+def _is_long(value: Any) -> bool:
+    texts = value if isinstance(value, list | tuple) else [value]
+    return sum(len(t.encode()) for t in texts if isinstance(t, str)) > TEXT_BYTES_MAX
+
+
+# ------------------------------------------------------------------ in
+
+
+def decode_event(data: bytes) -> VersionEvent:
+    """What `encode_event` was given, but for `edits`, which became the diff.
+
+    Raises ValueError, TypeError or LookupError for anything else."""
+    public = json.loads(data)
+    if public["format"] != FORMAT:
+        raise ValueError(f"a version event of format {public['format']!r:.20}, {FORMAT} is known")
+    job = dict(public["job"] or {})
+    return VersionEvent(
+        table_id=public["table_id"],
+        name=public["table"],
+        version=public["version"],
+        lsn=public["lsn"],
+        commit_us=public["commit_us"],
+        body={
+            **{name: value for name, value in public.items() if name not in _EVENTS_OWN},
+            "id": public["table_id"],
+            "name": public["table"],
+            "modified_us": public["commit_us"],
+            "alias": public["former_name"] or "",
+            **{place: _wire_forms(public["elements"], kind) for kind, place in _PLACES.items()},
+        },
+        job_id=job.pop("id", 0),
+        step=job.pop("to", ""),
+        job=job,
+    )
+
+
+def _wire_forms(elements: Sequence[Mapping[str, Any]], kind: Kind) -> list[dict[str, Any]]:
+    found = []
+    for element in elements:
+        if element["kind"] != kind.value:
+            continue
+        wire = {name: value for name, value in element.items() if name not in _TOLD_BESIDE}
+        if kind is Kind.COLUMN:
+            wire["default"] = _stored_value(wire, wire["default"])
+            missing = wire.get("missing")
+            if missing:
+                wire["missing"] = [missing["below"], _stored_value(wire, missing["value"])]
+            wire["default_expression"] = wire.get("default_expression") or ""
+            generated = wire.pop("generated", None)
+            if generated is not None:
+                derived = derived_from_wire(wire["derived"])
+                wire["derived"] = derived._replace(expression=generated).to_wire()
+        for text, without in _WITHOUT.items():
+            if wire.get(text, without) is None:
+                wire[text] = without
+        found.append(wire)
+    return sorted(found, key=lambda wire: int(wire["id"]))
+
+
+def _stored_value(wire: Mapping[str, Any], value: Any) -> Any:
+    kind = type_from_wire(wire)
+    if kind.name == "double precision" and isinstance(value, str):
+        return float(value)
+    return to_storage(kind)(value)

@@ -1,0 +1,169 @@
+"""The changefeed on the in-memory bus: what it publishes and its position appear at one instant,
+as a transaction of Kafka's does. A crash loses what was stepped over and not yet published."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from leasehold.adapters.codec.published import feed_message, row_message
+from leasehold.adapters.codec.records import MessagePackCodec, row_key
+from leasehold.in_process.bus import MemoryBus, Message, Scheduler, Subscription
+from leasehold.model.errors import LogStopped
+from leasehold.model.records import JobEvent, LogPosition
+from leasehold.model.topics import PUBLISHED_BYTES_MAX, Topics
+from leasehold.replication.changefeed import (
+    Changefeed,
+    Feed,
+    FeedPublication,
+    ForgottenJob,
+    ForgottenTable,
+    Publication,
+    RowPublication,
+    TruncationPublication,
+    version_key,
+)
+
+CODEC: Final = MessagePackCodec()
+POSITION_KEY: Final = b"position"
+
+
+class _Publication(NamedTuple):
+    topic: str
+    partition: int
+    key: bytes
+    value: bytes | None
+
+
+def partition_of(key: bytes, partitions: int) -> int:
+    """The same for the same key for ever, which compaction rests on."""
+    return zlib.crc32(key) % partitions
+
+
+class MemoryChangefeed:
+    """`linger_ns` gives the time for which publications are gathered."""
+
+    def __init__(
+        self,
+        topics: Topics,
+        scheduler: Scheduler,
+        bus: MemoryBus,
+        linger_ns: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self._topics = topics
+        self._scheduler = scheduler
+        self._bus = bus
+        self._linger_ns = linger_ns
+        self._life = 0
+        self._feed: Changefeed | None = None
+        self._subscription: Subscription | None = None
+        self._messages: list[_Publication] = []
+        self._gone: list[int] = []  # tables whose rows topics go with these messages
+        self._due = False
+        self.error: LogStopped | None = None
+        self._feeds = {
+            Feed.VERSIONS: (topics.versions.name, topics.versions_history.name),
+            Feed.JOBS: (topics.jobs.name,),
+            Feed.DEAD_LETTER: (topics.dead_letter.name,),
+        }
+
+    @property
+    def up(self) -> bool:
+        return self._feed is not None
+
+    @property
+    def position(self) -> LogPosition:
+        """Where what is published stands; durable, hence also known while it is down."""
+        stored = self._bus.read(self._topics.changefeed.name)
+        if not stored:
+            return LogPosition()
+        value = stored[-1].value
+        assert value is not None, "positions are never deleted"
+        position: LogPosition = CODEC.decode_as(LogPosition, value)
+        return position
+
+    def start(self) -> None:
+        assert self._feed is None, "it runs"
+        self._life += 1
+        self._due = False
+        self._messages = []
+        self._gone = []
+        newest: dict[bytes, bytes] = {}
+        for message in self._bus.read(self._topics.jobs.name):
+            if message.key.startswith(b"job/"):
+                if message.value is None:
+                    newest.pop(message.key, None)
+                else:
+                    newest[message.key] = message.value
+        jobs = [CODEC.decode_as(JobEvent, value).body for value in newest.values()]
+        position = self.position
+        self._feed = Changefeed(position, jobs)
+        log = self._topics.log.name
+        self._subscription = self._bus.subscribe(log, 0, position.offset, self._read)
+
+    def crash(self) -> None:
+        self._life += 1
+        self._feed = None
+        if self._subscription is not None:
+            self._subscription.cancel()
+
+    def _read(self, message: Message) -> None:
+        assert self._feed is not None, "a cancelled subscription delivers nothing"
+        assert message.value is not None, "the log holds no tombstones"
+        try:
+            record = CODEC.decode_log(message.value)
+            step = self._feed.step(record, message.offset, CODEC.digest(message.value))
+        except LogStopped as error:
+            self.error = error
+            self.crash()
+            return
+        for publication in step.publications:
+            self._prepare(publication)
+        if not self._due:
+            self._due = True
+            life = self._life
+            self._scheduler.later(self._linger_ns(), lambda: self._publish(life))
+
+    def _prepare(self, publication: Publication) -> None:
+        if isinstance(publication, RowPublication):
+            table_id, key, image = publication
+            topic = self._topics.rows(table_id)
+            message = row_message(key, image)
+            if message is None:
+                return
+            packed, value = message
+            partition = partition_of(packed, topic.partitions)
+            self._messages.append(_Publication(topic.name, partition, packed, value))
+        elif isinstance(publication, FeedPublication):
+            value = feed_message(publication.key, publication.record)
+            for name in self._feeds[publication.feed]:
+                self._messages.append(_Publication(name, 0, publication.key, value))
+        elif isinstance(publication, TruncationPublication):
+            topic = self._topics.rows(publication.record.table_id)
+            value = CODEC.encode(publication.record)
+            for partition in range(topic.partitions):
+                self._messages.append(_Publication(topic.name, partition, row_key(()), value))
+        elif isinstance(publication, ForgottenTable):
+            name, gone = self._topics.versions.name, version_key(publication.table_id)
+            self._messages.append(_Publication(name, 0, gone, None))
+            self._gone.append(publication.table_id)
+        elif isinstance(publication, ForgottenJob):
+            for gone in publication.keys:
+                self._messages.append(_Publication(self._topics.jobs.name, 0, gone, None))
+        # NewTable: topics of this bus need no making.
+
+    def _publish(self, life: int) -> None:
+        if self._life != life or self._feed is None:
+            return
+        self._due = False
+        for topic, partition, key, value in self._messages:
+            size = len(key) + len(value or b"")
+            assert size <= PUBLISHED_BYTES_MAX, f"Kafka's producer refuses {size} bytes for {topic}"
+            self._bus.append(topic, partition, key, value)
+        self._messages = []
+        for table_id in self._gone:
+            self._bus.delete_topic(self._topics.rows(table_id).name)
+        self._gone = []
+        position = CODEC.encode(self._feed.position)
+        self._bus.append(self._topics.changefeed.name, 0, POSITION_KEY, position)

@@ -1,0 +1,205 @@
+"""A whole database in this process: nodes, ledger, changefeed, pipeline, subscribers on one bus.
+
+Real time makes it `leasehold dev`, virtual time with a seed the simulation; the code that decides
+anything is the services' own. All randomness comes from the `random.Random` given.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.codec.request_bytes import pack_fields
+from leasehold.adapters.memory.store import MemoryStore
+from leasehold.in_process.bus import MemoryBus, Scheduler
+from leasehold.in_process.changefeed import MemoryChangefeed
+from leasehold.in_process.ledger import MemoryLedger
+from leasehold.in_process.network import Hops
+from leasehold.in_process.node import MemoryNode
+from leasehold.in_process.pipeline import MemoryBackfill, MemoryRetry, PipelineHops
+from leasehold.in_process.pubsub import MemoryEars
+from leasehold.in_process.subscriber import MemorySubscriber
+from leasehold.lease.agent.session import HolderLimits
+from leasehold.lease.rules import EVERY_RULE
+from leasehold.lease.rules import Rules as LeaseRules
+from leasehold.model.ids import INCARNATION_BYTES, request_id
+from leasehold.model.ports import StoreWriter
+from leasehold.model.records import Barrier
+from leasehold.model.topics import Topics
+from leasehold.replication.election import ElectionSettings
+from leasehold.replication.fast_path.log import FastLogSettings
+from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
+from leasehold.replication.fast_path.requests import FastRequestSettings
+from leasehold.replication.master.master import MasterSettings
+from leasehold.replication.master.schema_changes import SchemaSettings
+from leasehold.replication.node import NodeSettings
+from leasehold.replication.rules import RULES, ReplicationRules
+
+SESSION_IDS: Final = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterShape:
+    """How many of each; settings are the services' own, so what holds here holds there."""
+
+    database: str = "dev"
+    candidates: int = 2
+    replicants: int = 2
+    subscribers: int = 0
+    election_timeout_ms: int = 2_000
+    master: MasterSettings = field(default_factory=MasterSettings)
+    schema: SchemaSettings = field(default_factory=SchemaSettings)
+    leases: HolderLimits = field(default_factory=HolderLimits)
+    fast_log: FastLogSettings = field(default_factory=lambda: FastLogSettings(on=False))
+    fast_requests: FastRequestSettings = field(
+        default_factory=lambda: FastRequestSettings(on=False)
+    )
+    own_appends: OwnAppendsSettings = field(default_factory=lambda: OwnAppendsSettings(on=False))
+    """Off: in one process reading costs no more than being told."""
+
+
+class MemoryStores:
+    """What the machines' disks hold: committed contents by node, also while a node is down."""
+
+    def __init__(self) -> None:
+        self._stores: dict[str, MemoryStore] = {}
+
+    def open(self, name: str) -> MemoryStore:
+        """As found after whatever ended the process that had it open before."""
+        before = self._stores.get(name)
+        self._stores[name] = MemoryStore() if before is None else before.crash()
+        return self._stores[name]
+
+    def put(self, name: str, store: MemoryStore) -> None:
+        self._stores[name] = store
+
+    def get(self, name: str) -> MemoryStore:
+        return self._stores[name]
+
+
+class MemoryCluster:
+    """`open_store`: node name → its committed state, opened (again after a crash). `hops_of`: node
+    name → its delays and losses."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        rng: random.Random,
+        shape: ClusterShape | None = None,
+        *,
+        open_store: Callable[[str], StoreWriter] | None = None,
+        bus_delay_ns: Callable[[], int] = lambda: 0,
+        hops_of: Callable[[str], Hops] = lambda _: Hops(),
+        pipeline_hops: PipelineHops | None = None,
+        changefeed_linger_ns: Callable[[], int] = lambda: 0,
+        rules: ReplicationRules = RULES,
+        lease_rules: LeaseRules = EVERY_RULE,
+    ) -> None:
+        self.scheduler = scheduler
+        self.shape = shape or ClusterShape()
+        self._rng = rng
+        self.topics = Topics(self.shape.database)
+        self.bus = MemoryBus(scheduler, bus_delay_ns)
+        self.ledger = MemoryLedger(lease_rules)
+        self.ears = MemoryEars()
+        self._open_store: Callable[[str], StoreWriter] = open_store or MemoryStores().open
+        self._rules = rules
+        self.nodes: dict[str, MemoryNode] = {}
+        for number in range(1, self.shape.candidates + 1):
+            self._add_node(f"m{number}", number - 1, hops_of)
+        for number in range(1, self.shape.replicants + 1):
+            self._add_node(f"r{number}", None, hops_of)
+        bus, topics = self.bus, self.topics
+        self.changefeed = MemoryChangefeed(topics, scheduler, bus, changefeed_linger_ns)
+        self.backfill = MemoryBackfill(topics, scheduler, bus, pipeline_hops)
+        self.retry = MemoryRetry(topics, scheduler, bus, pipeline_hops)
+        self.subscribers = {
+            name: MemorySubscriber(
+                name,
+                topics,
+                scheduler,
+                bus,
+                self.ledger,
+                self._session_ids(),
+                self.shape.leases,
+                hops_of(name),
+                lease_rules,
+            )
+            for name in (f"s{number}" for number in range(1, self.shape.subscribers + 1))
+        }
+
+    def _add_node(self, name: str, rank: int | None, hops_of: Callable[[str], Hops]) -> None:
+        shape = self.shape
+        settings = NodeSettings(
+            name,
+            candidate=rank is not None,
+            serving=rank is None,
+            master=shape.master,
+            election=ElectionSettings(timeout_ms=shape.election_timeout_ms, rank=rank or 0),
+            schema=shape.schema,
+            leases=shape.leases,
+            fast_log=shape.fast_log,
+            fast_requests=shape.fast_requests,
+            own_appends=shape.own_appends,
+        )
+        self.nodes[name] = MemoryNode(
+            settings,
+            self.topics,
+            self.scheduler,
+            self.bus,
+            self.ledger,
+            lambda: self._open_store(name),
+            lambda: self._rng.randbytes(INCARNATION_BYTES),
+            self._session_ids(),
+            hops_of(name),
+            self._rules,
+            self.ears,
+        )
+
+    def _session_ids(self) -> Iterator[int]:
+        while True:
+            yield self._rng.randrange(1, SESSION_IDS)
+
+    def start(self) -> None:
+        for node in self.nodes.values():
+            node.start()
+        self.changefeed.start()
+        self.backfill.start()
+        self.retry.start()
+        for subscriber in self.subscribers.values():
+            subscriber.start()
+
+    def replicants(self) -> list[MemoryNode]:
+        return [node for node in self.nodes.values() if node.settings.serving]
+
+    def master(self) -> MemoryNode | None:
+        """The node of the newest epoch that holds itself for master, if any."""
+        masters = [
+            node for node in self.nodes.values() if node.node is not None and node.node.master
+        ]
+        return max(masters, key=lambda n: n.node.position.epoch if n.node else 0, default=None)
+
+    def fresh_id(self) -> bytes:
+        return request_id(self.scheduler.now().wall_us // 1_000, self._rng.randbytes(10))
+
+    def append_barrier(self) -> int:
+        """→ its offset in the log."""
+        data = MessagePackCodec().encode(Barrier(self.fresh_id()))
+        return self.bus.append(self.topics.log.name, 0, b"", data)
+
+    def submit(self, fields: Mapping[str, Any]) -> bytes:
+        """Put a change request on the lane now; → its id (a fresh one unless it brings one). Raises
+        what `pack_fields` raises."""
+        sent = dict(fields)
+        sent.setdefault("id", self.fresh_id())
+        self.put(*pack_fields(sent))
+        chosen: bytes = sent["id"]
+        return chosen
+
+    def put(self, content_type: str, body: bytes) -> int:
+        """Bytes of a request as they came in; → their offset."""
+        headers = {"content-type": content_type}
+        return self.bus.append(self.topics.requests.name, 0, b"", body, headers)

@@ -1,0 +1,136 @@
+"""The ledger's answers to agents: sessions, leases, re-registration (D1, D6, D7)."""
+
+from leasehold.lease.commands import (
+    LEASES_PER_SESSION_MAX,
+    SESSION_ID_MAX,
+    SESSIONS_MAX,
+    Acquire,
+    Lease,
+    OpenSession,
+    Register,
+    Release,
+    Renew,
+)
+from leasehold.lease.ledger.state import LedgerState, SessionRow, closed, no_session
+from leasehold.lease.replies import (
+    Granted,
+    LedgerRefused,
+    Opened,
+    RefusalReason,
+    Registered,
+    Released,
+    Renewed,
+    Reply,
+)
+from leasehold.lease.rules import Rules
+
+
+def open_session(state: LedgerState, command: OpenSession, run_id: str, rules: Rules) -> Reply:
+    assert 1 <= command.session <= SESSION_ID_MAX, f"session id {command.session}"
+    shut = closed(state, run_id, rules)
+    if shut is not None:
+        return shut
+    row = state.sessions.get(command.session)
+    if row is not None:
+        fresh = row == SessionRow(command.agent, 0, False) and not state.held(command.session)
+        return (
+            Opened(run_id, command.session) if fresh else LedgerRefused(RefusalReason.TAKEN, run_id)
+        )
+    if len(state.sessions) >= SESSIONS_MAX:
+        return LedgerRefused(RefusalReason.LIMIT, run_id)
+    state.sessions[command.session] = SessionRow(command.agent, 0, False)
+    return Opened(run_id, command.session)
+
+
+def renew(state: LedgerState, command: Renew, run_id: str, rules: Rules) -> Reply:
+    gone = no_session(state, command.session, run_id, rules)
+    if gone is not None:
+        return gone
+    row = state.sessions[command.session]
+    # Strictly rising: were a repeat under the same counter answered, its sender would count its
+    # lease from the repeat while the master's watch counts from the first one.
+    if command.counter <= row.counter:
+        return LedgerRefused(RefusalReason.REGISTER, run_id)
+    held = len(state.held(command.session))
+    if rules.renew_checks_held and (command.held, command.confirmed) != (held, row.counter):
+        return LedgerRefused(RefusalReason.REGISTER, run_id)
+    state.sessions[command.session] = row._replace(counter=command.counter)
+    return Renewed(run_id, command.counter)
+
+
+def register(state: LedgerState, command: Register, run_id: str, rules: Rules) -> Reply:
+    assert 1 <= command.session <= SESSION_ID_MAX, f"session id {command.session}"
+    row = state.sessions.get(command.session)
+    if row is not None and row.agent != command.agent:
+        return LedgerRefused(RefusalReason.TAKEN, run_id)
+    if row is not None and row.expiring:
+        return LedgerRefused(RefusalReason.EXPIRED, run_id)
+    if row is not None and command.counter <= row.counter:
+        return LedgerRefused(RefusalReason.REGISTER, run_id)
+    if row is None and len(state.sessions) >= SESSIONS_MAX:
+        return LedgerRefused(RefusalReason.LIMIT, run_id)
+    if len(command.leases) > LEASES_PER_SESSION_MAX:
+        return LedgerRefused(RefusalReason.LIMIT, run_id)
+    seeded = state.seeded == run_id
+    refused = tuple(
+        lease for lease in command.leases if not _may_register(state, lease, seeded, rules)
+    )
+    state.sessions[command.session] = SessionRow(command.agent, command.counter, False)
+    state.put(command.session, set(command.leases) - set(refused))
+    return Registered(run_id, seeded, refused)
+
+
+def _may_register(state: LedgerState, lease: Lease, seeded: bool, rules: Rules) -> bool:
+    """D6. Before the re-seeding `current` may be stale or unknown: the sweep judges again."""
+    row = state.tables.get(lease.table)
+    if row is None:
+        return not seeded
+    if seeded and lease.version > row.current:
+        return False
+    return not rules.register_two_newest or lease.version >= row.current - 1
+
+
+def acquire(state: LedgerState, command: Acquire, run_id: str, rules: Rules) -> Reply:
+    gone = no_session(state, command.session, run_id, rules)
+    if gone is not None:
+        return gone
+    if _is_late(state, command, rules):
+        return LedgerRefused(RefusalReason.REGISTER, run_id)
+    row = state.tables.get(command.table)
+    if row is None:
+        return LedgerRefused(RefusalReason.UNKNOWN_TABLE, run_id, command.table)
+    if command.version > row.current:
+        return LedgerRefused(
+            RefusalReason.FUTURE, run_id, command.table, row.current, row.min_version
+        )
+    oldest = max(row.current - 1, row.min_version)
+    if rules.acquire_two_newest and command.version < oldest:
+        return LedgerRefused(
+            RefusalReason.TOO_OLD, run_id, command.table, row.current, row.min_version
+        )
+    held = state.held(command.session)
+    lease = Lease(command.table, command.version)
+    if lease not in held and len(held) >= LEASES_PER_SESSION_MAX:
+        return LedgerRefused(RefusalReason.LIMIT, run_id)
+    state.put(command.session, held | {lease})
+    return Granted(run_id, command.table, command.version, row.current)
+
+
+def release(state: LedgerState, command: Release, run_id: str, rules: Rules) -> Reply:
+    shut = closed(state, run_id, rules)
+    if shut is not None:
+        return shut
+    if command.session not in state.sessions:
+        return LedgerRefused(RefusalReason.DEAD, run_id)
+    if _is_late(state, command, rules):
+        return LedgerRefused(RefusalReason.REGISTER, run_id)
+    held = state.held(command.session)
+    lease = Lease(command.table, command.version)
+    state.put(command.session, held - {lease})
+    return Released(run_id, lease in held)
+
+
+def _is_late(state: LedgerState, command: Acquire | Release, rules: Rules) -> bool:
+    """D6: its sender has given it up and registered since what it holds; a late release would
+    take a lease from under its users."""
+    return rules.late_calls_refused and command.counter < state.sessions[command.session].counter

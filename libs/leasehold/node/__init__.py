@@ -1,0 +1,1 @@
+"""A node as a process: bootstrap, the source of its log, its loop."""

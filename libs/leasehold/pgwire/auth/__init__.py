@@ -1,0 +1,1 @@
+"""Startup and authentication of a PostgreSQL connection. Pure."""

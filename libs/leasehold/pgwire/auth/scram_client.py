@@ -1,0 +1,68 @@
+"""SCRAM-SHA-256, the client's side (RFC 5802, RFC 7677). Its nonce is given in."""
+
+from __future__ import annotations
+
+import binascii
+import hmac
+from base64 import b64decode, b64encode
+from hashlib import pbkdf2_hmac, sha256
+from typing import Final
+
+from leasehold.pgwire.auth.saslprep import saslprep
+from leasehold.pgwire.auth.scram_server import ITERATIONS_MAX
+from leasehold.pgwire.wire_errors import ProtocolViolation
+
+_HEADER: Final = "n,,"
+"""No channel binding."""
+
+
+class Login:
+    """`first` → the server's answer → `proof` → the server's signature → `check`. The last two
+    raise ProtocolViolation for what is no SCRAM, or not said by one who knows the password."""
+
+    def __init__(self, password: str, nonce: str) -> None:
+        self._password = saslprep(password).encode()
+        self._nonce = nonce
+        self._signature = b""
+
+    def first(self) -> str:
+        return _HEADER + self._bare
+
+    @property
+    def _bare(self) -> str:
+        return f"n=,r={self._nonce}"  # the user is named at the start of the connection
+
+    def proof(self, answer: str) -> str:
+        nonce, salt, iterations = _parts(answer)
+        if not nonce.startswith(self._nonce) or nonce == self._nonce:
+            raise ProtocolViolation("the server's SCRAM nonce does not go on with ours")
+        salted = pbkdf2_hmac("sha256", self._password, salt, iterations)
+        client_key = _hmac(salted, b"Client Key")
+        without_proof = f"c={b64encode(_HEADER.encode()).decode()},r={nonce}"
+        messages = f"{self._bare},{answer},{without_proof}".encode()
+        signed = _hmac(sha256(client_key).digest(), messages)
+        self._signature = _hmac(_hmac(salted, b"Server Key"), messages)
+        proof = bytes(one ^ other for one, other in zip(client_key, signed, strict=True))
+        return f"{without_proof},p={b64encode(proof).decode()}"
+
+    def check(self, final: str) -> None:
+        """A server that has not the password's verifier can't sign."""
+        told = b"v=" + b64encode(self._signature)
+        if not self._signature or not hmac.compare_digest(final.encode(), told):
+            raise ProtocolViolation("the server could not prove that it knows the password")
+
+
+def _parts(answer: str) -> tuple[str, bytes, int]:
+    found = dict(part.partition("=")[::2] for part in answer.split(","))
+    try:
+        salt = b64decode(found["s"], validate=True)
+        nonce, iterations = found["r"], int(found["i"])
+    except (KeyError, ValueError, binascii.Error):
+        raise ProtocolViolation("malformed SCRAM message: r=, s= and i= are expected") from None
+    if not salt or not 1 <= iterations <= ITERATIONS_MAX:
+        raise ProtocolViolation("malformed SCRAM message: no salt, or a wrong number of rounds")
+    return nonce, salt, iterations
+
+
+def _hmac(key: bytes, data: bytes) -> bytes:
+    return hmac.digest(key, data, "sha256")

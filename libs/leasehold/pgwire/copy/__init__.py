@@ -1,0 +1,1 @@
+"""COPY: its formats, rows in, rows out. Pure."""

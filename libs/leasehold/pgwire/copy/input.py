@@ -1,0 +1,111 @@
+"""COPY … FROM STDIN: bytes → storage values of the target's columns → the target, in portions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from leasehold.model.errors import LeaseholdError
+from leasehold.pgwire.copy.binary import BinaryRows
+from leasehold.pgwire.copy.lines import CopyLines
+from leasehold.pgwire.limits import Limits
+from leasehold.pgwire.session import CopyTarget
+from leasehold.pgwire.values.decoding import decoder, input_of
+from leasehold.pgwire.values.encoding import BINARY
+from leasehold.pgwire.wire_errors import InvalidCopyText
+
+
+class CopyRows:
+    """Errors carry `where`: the table, the line and the column, as PostgreSQL's context does."""
+
+    def __init__(self, target: CopyTarget, zone: ZoneInfo, limits: Limits) -> None:
+        self._target = target
+        self._lines: CopyLines | BinaryRows
+        self._inputs: list[Callable[[Any], Any]]
+        if target.format.binary:
+            self._inputs = [decoder(column.type, BINARY, zone) for column in target.columns]
+            self._lines = BinaryRows(limits.copy_line_bytes_max)
+        else:
+            self._inputs = [input_of(column.type, zone) for column in target.columns]
+            self._lines = CopyLines(target.format, limits.copy_line_bytes_max)
+        how = target.format
+        self._awaits_header = how.header and how.header_matches
+        self._forced = [
+            (column.name in how.force_null, column.name in how.force_not_null)
+            for column in target.columns
+            if how.force_null or how.force_not_null
+        ]
+        self._portion = limits.copy_rows_max
+        self._rows: list[tuple[Any, ...]] = []
+        self._column: str | None = None
+
+    def feed(self, data: bytes) -> None:
+        self._take(self._lines.feed(data))
+
+    def finish(self) -> None:
+        self._take(self._lines.finish())
+        self._hand_over()
+
+    def _take(self, lines: Iterable[Sequence[Any]]) -> None:
+        try:
+            for fields in lines:
+                if self._awaits_header:
+                    self._awaits_header = False
+                    self._check_header(fields)
+                    continue
+                self._rows.append(self._row(fields))
+                if len(self._rows) >= self._portion:
+                    self._hand_over()
+        except LeaseholdError as error:
+            error.detail = {"where": self._where(), **error.detail}
+            raise
+
+    def _row(self, fields: Sequence[Any]) -> tuple[Any, ...]:
+        columns = self._target.columns
+        if self._target.format.binary and len(fields) != len(columns):
+            raise InvalidCopyText(f"row field count is {len(fields)}, expected {len(columns)}")
+        if len(fields) > len(columns):
+            raise InvalidCopyText("extra data after last expected column")
+        if len(fields) < len(columns):
+            raise InvalidCopyText(f'missing data for column "{columns[len(fields)].name}"')
+        if self._forced:
+            fields = list(map(self._as_forced, fields, self._forced))
+        values = []
+        for column, read, text in zip(columns, self._inputs, fields, strict=True):
+            self._column = column.name
+            values.append(None if text is None else read(text))
+        self._column = None
+        return tuple(values)
+
+    def _as_forced(self, text: str | None, forced: tuple[bool, bool]) -> str | None:
+        """The NULL string stands for itself, or for NULL also in quotes."""
+        null, not_null = forced
+        given = self._target.format.null
+        if text is None:
+            return given if not_null else None
+        return None if null and text == given else text
+
+    def _check_header(self, fields: Sequence[str | None]) -> None:
+        columns = self._target.columns
+        if len(fields) != len(columns):
+            raise InvalidCopyText(
+                f"wrong number of fields in header line: got {len(fields)}, expected {len(columns)}"
+            )
+        for number, (text, column) in enumerate(zip(fields, columns, strict=True), 1):
+            if text == column.name:
+                continue
+            got = f'null value ("{self._target.format.null}")' if text is None else f'"{text:.80}"'
+            raise InvalidCopyText(
+                f"column name mismatch in header line field {number}: got {got}, expected"
+                f' "{column.name}"'
+            )
+
+    def _hand_over(self) -> None:
+        rows, self._rows = self._rows, []
+        if rows:
+            self._target.take(rows)
+
+    def _where(self) -> str:
+        column = "" if self._column is None else f", column {self._column}"
+        return f"COPY {self._target.table}, line {self._lines.number}{column}"

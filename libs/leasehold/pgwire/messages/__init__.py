@@ -1,0 +1,1 @@
+"""Messages of the PostgreSQL protocol, from bytes and to bytes. Pure."""

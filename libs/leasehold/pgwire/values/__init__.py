@@ -1,0 +1,1 @@
+"""Values in the text and binary formats of the PostgreSQL protocol. Pure."""

@@ -1,0 +1,1 @@
+"""The pure parts of the Spark pipeline: chunks, constraint facts, schedule, retries, pacing."""

@@ -1,0 +1,243 @@
+"""Row images → facts about constraints → findings. PURE of Spark and Kafka.
+
+A fact is what one image says to one constraint, as bytes: of a unique index its entry, of a foreign
+key the values that a child refers to or a parent offers, of a CHECK or a NOT NULL that the row
+breaks it. None says nothing: a NULL in the key, a row that is as it should be, a row that is gone.
+Of each key only the newest fact counts, and none from before a truncation. Then:
+
+    UNIQUE              the rows of a value that more than one row has
+    FOREIGN KEY         the rows of a value that no parent has
+    CHECK, NOT NULL     every row that says so
+
+What an image says is computed by the functions that decide writes (`entry_of`, `condition_of`), so
+that Spark means by a constraint what the master means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import msgpack
+
+from leasehold.adapters.codec.records import restore_row_key, row_key
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.elements import Check, ForeignKey, Index
+from leasehold.catalog.job import Job
+from leasehold.model.records import Findings, Image, Key
+from leasehold.pipeline.chunks import CHUNK_BYTES_MAX, image_fields
+from leasehold.rows.check_constraints import breaks, condition_of
+from leasehold.rows.filled_by_key import completed
+from leasehold.rows.index_entries import entry_of, key_of
+from leasehold.transaction.foreign_keys import values_of
+
+FINDINGS_MAX: Final = 1_000
+"""Findings that a job is told of: the master looks each one up between two users' requests."""
+BROKEN: Final = b"\x01"
+TRUNCATION: Final = row_key(())
+"""The key of the record that says that all rows before it on its partition are gone."""
+
+About: TypeAlias = tuple[int, bool, int, bytes]
+Say: TypeAlias = Callable[[Image], bytes | None]
+
+
+class Side(NamedTuple):
+    """A constraint as it looks at one table's rows; `parent`: at those that a key refers to."""
+
+    element_id: int
+    parent: bool
+    table_id: int
+
+
+class Fact(NamedTuple):
+    """`row`: the record key of the row, TRUNCATION for all rows of the table; `place`: where its
+    image stands on the partition that all images of the row are on, so that the highest one is the
+    newest."""
+
+    element_id: int
+    parent: bool
+    partition: int
+    row: bytes
+    place: int
+    value: bytes | None
+
+    @property
+    def about(self) -> About:
+        return self[:4]
+
+
+class Wanted(NamedTuple):
+    """Elements of a validation by how their facts are judged."""
+
+    uniques: tuple[int, ...]
+    references: tuple[int, ...]
+    others: tuple[int, ...]
+
+
+def told_of(descriptor: Descriptor, elements: Iterable[int]) -> tuple[int, ...]:
+    """Those of `elements` that a version event tells all of. A long expression may have been left
+    out of one: the constraint is then left to the nodes' check."""
+    found = []
+    for element_id in elements:
+        match descriptor.element(element_id):
+            case Check(expression=""):
+                continue
+            case Index(mentioned=(_, *_), computed=False):
+                continue
+        found.append(element_id)
+    return tuple(found)
+
+
+def sides_of(descriptor: Descriptor, elements: Iterable[int]) -> tuple[Side, ...]:
+    """Which tables' rows have to be read for the constraints, and for which of them."""
+    found = []
+    for element_id in elements:
+        found.append(Side(element_id, False, descriptor.table_id))
+        element = descriptor.element(element_id)
+        if isinstance(element, ForeignKey):
+            found.append(Side(element_id, True, element.parent))
+    return tuple(found)
+
+
+def wanted_of(descriptor: Descriptor, elements: Sequence[int]) -> Wanted:
+    kinds = {e: type(descriptor.element(e)) for e in elements}
+    return Wanted(
+        tuple(e for e in elements if kinds[e] is Index),
+        tuple(e for e in elements if kinds[e] is ForeignKey),
+        tuple(e for e in elements if kinds[e] not in (Index, ForeignKey)),
+    )
+
+
+def say_of(descriptor: Descriptor, side: Side) -> Say:
+    """A function from an image to what it says. Compile once: it may be a compiled expression."""
+    match descriptor.element(side.element_id):
+        case Index() as index:
+            entry = entry_of(descriptor, index)
+            return lambda image: _value(key_of(index, entry(image)))
+        case ForeignKey() as key:
+            if side.parent:
+                return lambda image: _value(values_of(image, key.parent_columns))
+            # What is broken is no parent's value.
+            return lambda image: (
+                BROKEN if key.is_mixed(image) else _value(values_of(image, key.columns))
+            )
+        case Check() as check:
+            holds = condition_of(descriptor, check)
+            return lambda image: BROKEN if breaks(holds, image) else None
+        case Column(element_id=element_id):
+            return lambda image: BROKEN if image.get(element_id) is None else None
+    raise AssertionError(f"element {side.element_id} of {descriptor.name!r} is no constraint")
+
+
+def _value(values: Key | None) -> bytes | None:
+    """Equal bytes for values that the store finds equal; None where a NULL makes it equal none."""
+    if values is None or None in values:
+        return None
+    # 0.0 and -0.0 are one value in two forms.
+    plain = [value + 0.0 if type(value) is float else value for value in values]
+    packed: bytes = msgpack.packb(plain)
+    return packed
+
+
+class Teller:
+    """Tells the facts of one table's records; one per process, since it compiles what is kept."""
+
+    def __init__(
+        self,
+        descriptor: Descriptor,
+        sides: Iterable[Side],
+        table_id: int,
+        parents: Iterable[Descriptor] = (),
+    ) -> None:
+        """`parents`: other tables of `sides`, whose images may lack what was filled by key; of one
+        that is not there a row is at worst named to the master in vain."""
+        sides = tuple(sides)
+        known = {table.table_id: table for table in (*parents, descriptor)}
+        self._read_as = known.get(table_id)
+        # Elements of constraints that a row breaks by itself.
+        self._alone = frozenset(
+            side.element_id
+            for side in sides
+            if isinstance(descriptor.element(side.element_id), Check | Column)
+        )
+        self._says = [
+            (side.element_id, side.parent, say_of(descriptor, side))
+            for side in sides
+            if side.table_id == table_id
+        ]
+
+    def tell(self, row: bytes, partition: int, place: int, image: bytes | None) -> Iterator[Fact]:
+        """Of one record of the rows topic, a tombstone or truncation too: what is gone says
+        nothing. Of a row whose image was left out the master is to look at its own wherever one
+        row may break the constraint by itself; what it has in common with others, the nodes' check
+        finds. Raises MalformedRequest for an image that is none."""
+        gone = image is None or row == TRUNCATION
+        values: Image | None = None
+        if image is not None and not gone:
+            _, _, version, values = image_fields(image)
+            if self._read_as is not None and values is not None:
+                values = completed(self._read_as, version, values)
+        for element_id, parent, say in self._says:
+            value = say(values) if values is not None else None
+            if not gone and values is None and element_id in self._alone:
+                value = BROKEN
+            yield Fact(element_id, parent, partition, row, place, value)
+
+
+# ------------------------------------------------------------------ findings
+
+
+def newest(facts: Iterable[Fact]) -> dict[About, Fact]:
+    found: dict[About, Fact] = {}
+    for fact in facts:
+        known = found.get(fact.about)
+        if known is None or known.place < fact.place:
+            found[fact.about] = fact
+    return found
+
+
+def suspects(facts: Iterable[Fact], wanted: Wanted) -> list[tuple[int, bytes]]:
+    """(element id, record key) of rows that seem to break a constraint, those of one value
+    together: in memory what `validation.py` asks of Spark."""
+    rows: dict[tuple[int, bytes], list[bytes]] = {}
+    offered: set[tuple[int, bytes]] = set()
+    known = newest(facts)
+    for fact in known.values():
+        cut = known.get((*fact[:3], TRUNCATION))
+        if fact.value is None or (cut is not None and fact.place < cut.place):
+            continue
+        if fact.parent:
+            offered.add((fact.element_id, fact.value))
+        else:
+            rows.setdefault((fact.element_id, fact.value), []).append(fact.row)
+    found = []
+    for (element_id, value), having in sorted(rows.items()):
+        if element_id in wanted.uniques and len(having) < 2:
+            continue
+        if element_id in wanted.references and (element_id, value) in offered:
+            continue
+        found += [(element_id, row) for row in sorted(having)]
+    return found
+
+
+def findings_of(job: Job, rows: int, total: int, first: Iterable[tuple[int, bytes]]) -> Findings:
+    """The record that ends a job's run: the first of `total` suspects, bounded in number and
+    bytes. `rows`: images that were looked at."""
+    found: list[tuple[int, Key]] = []
+    size = 0
+    for element_id, row in first:
+        size += len(row) + 8
+        if len(found) >= FINDINGS_MAX or size > CHUNK_BYTES_MAX:
+            break
+        found.append((element_id, restore_row_key(row)))
+    version = job.versions[job.table_id]
+    return Findings(job.job_id, job.run, job.table_id, version, rows, total, tuple(found))
+
+
+def counted_by(sides: Iterable[Side]) -> Mapping[int, Side]:
+    """Table id → the side whose facts are counted, so that an image that several look at counts
+    once."""
+    found: dict[int, Side] = {}
+    for side in sides:
+        found.setdefault(side.table_id, side)
+    return found

@@ -1,0 +1,83 @@
+"""Which refused requests wait, and which go back now. PURE: `step(waiting, arrived, now)`.
+
+Requests are spread over a fixed number of buckets by their id; each bucket's waiting requests are
+one value of Spark's state. An entry leaves when it is due, and nothing is ever due later than the
+longest back-off, so state cannot grow with time, only with the number of requests that wait now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+import msgpack
+
+from leasehold.transaction.retry import backoff_ms
+
+BUCKETS: Final = 16
+WAITING_MAX: Final = 5_000
+"""Per bucket. Beyond it those that are due first go back early: never dropped, just less spaced."""
+
+
+class Waiting(NamedTuple):
+    """A refused request. `conflict` is the record of the conflicts topic as it was read."""
+
+    request_id: bytes
+    attempt: int
+    due_ms: int
+    conflict: bytes
+
+
+class Arrived(NamedTuple):
+    request_id: bytes
+    attempt: int
+    conflict: bytes
+
+
+class Step(NamedTuple):
+    """`ready` in order of due time. `next_due_ms` is None when nothing waits."""
+
+    waiting: tuple[Waiting, ...]
+    ready: tuple[Waiting, ...]
+    next_due_ms: int | None
+
+
+def step(
+    waiting: Sequence[Waiting], arrived: Sequence[Arrived], now_ms: int, early_ms: int
+) -> Step:
+    """What becomes of a bucket at `now_ms` (unix ms). What is due within `early_ms` goes now: the
+    next micro-batch would come later than that.
+
+    Of one request only the newest attempt counts: an older one is a repeat, given again by a new
+    master (L7) or read again by a replayed micro-batch, and the master would refuse it (L5).
+    """
+    newest = {entry.request_id: entry for entry in waiting}
+    for item in arrived:
+        known = newest.get(item.request_id)
+        if known is None or known.attempt < item.attempt:
+            pause_ms = backoff_ms(item.attempt, jitter(item.request_id, item.attempt))
+            newest[item.request_id] = Waiting(
+                item.request_id, item.attempt, now_ms + pause_ms, item.conflict
+            )
+    by_due = sorted(newest.values(), key=lambda entry: (entry.due_ms, entry.request_id))
+    ready = sum(1 for entry in by_due if entry.due_ms <= now_ms + early_ms)
+    ready = max(ready, len(by_due) - WAITING_MAX)
+    left = tuple(by_due[ready:])
+    assert len(left) <= WAITING_MAX, len(left)
+    return Step(left, tuple(by_due[:ready]), left[0].due_ms if left else None)
+
+
+def jitter(request_id: bytes, attempt: int) -> float:
+    """In [0, 1), the same each time it is asked: a micro-batch that is run again decides alike."""
+    digest = blake2b(request_id + attempt.to_bytes(8, "big"), digest_size=6).digest()
+    return int.from_bytes(digest, "big") / (1 << 48)
+
+
+def pack(waiting: Sequence[Waiting]) -> bytes:
+    data: bytes = msgpack.packb(waiting)
+    return data
+
+
+def unpack(data: bytes) -> tuple[Waiting, ...]:
+    return tuple(Waiting(*fields) for fields in msgpack.unpackb(data, use_list=False))

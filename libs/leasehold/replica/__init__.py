@@ -1,0 +1,1 @@
+"""The embedded replica: coherent reads, writes through the master, transactions."""

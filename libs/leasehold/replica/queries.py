@@ -1,0 +1,114 @@
+"""Queries of an embedded replica: text and Python values in, rows of Python values out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+from leasehold.adapters.os.clock import random_bytes, unix_us
+from leasehold.adapters.sqlite.query import BATCH_ROWS, Limits, Rows, run
+from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
+from leasehold.catalog.elements import Moment
+from leasehold.model.errors import DuplicateColumn, FeatureNotSupported, MalformedRequest
+from leasehold.sql.planning.plan import Plans, Prepared
+from leasehold.sql.system_catalog.system_relations import with_system
+from leasehold.values.types import STORED_AS_THEY_ARE, from_storage, to_storage
+
+ROWS_MAX: Final = 100_000
+_NO_MOMENT: Final = Moment(0, b"")
+BYTES_MAX: Final = 256 << 20
+
+
+class Queries:
+    """Statements are prepared once and kept (thread-safe as long as each snapshot is one thread's:
+    the kept ones are only looked up and replaced whole)."""
+
+    def __init__(self) -> None:
+        self._plans = Plans()
+
+    def prepared(self, snapshot: SqliteSnapshot, text: str) -> Prepared:
+        return self._plans.get(text, snapshot.newest)
+
+    def rows(
+        self, snapshot: SqliteSnapshot, text: str, parameters: Sequence[Any], limits: Limits
+    ) -> tuple[Prepared, Rows]:
+        prepared = self.prepared(snapshot, text)
+        if prepared.write is not None and not prepared.explain:
+            raise FeatureNotSupported(
+                f"{prepared.tag} writes: run it in a transaction, by `execute` of what `transact`"
+                " hands to its function"
+            )
+        values = stored(prepared, parameters)
+        moment = _NO_MOMENT
+        if prepared.emitted.depends_on_moment:
+            moment = Moment(unix_us(), random_bytes(16))
+        if prepared.asks_system:
+            moment = with_system(moment, snapshot.tables)
+        return prepared, run(snapshot.connection, prepared, values, moment=moment, limits=limits)
+
+
+def stored(prepared: Prepared, parameters: Sequence[Any]) -> list[Any]:
+    """Python values of parameters as storage values. Raises MalformedRequest for a wrong number."""
+    given = len(parameters)
+    if given != len(prepared.parameters):
+        raise MalformedRequest(
+            f"the statement has {len(prepared.parameters)} parameters; {given} were given"
+        )
+    pairs = zip(prepared.parameters, parameters, strict=True)
+    return [to_storage(kind)(value) for kind, value in pairs]
+
+
+def python_rows(prepared: Prepared, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    kinds = [column.kind for column in prepared.columns or ()]
+    return [tuple(from_storage(k, v) for k, v in zip(kinds, row, strict=True)) for row in rows]
+
+
+_CHANGES: dict[int, tuple[Prepared, list[tuple[int, Callable[[Any], Any]]]]] = {}
+_CHANGES_MAX: Final = 4_000
+
+
+def _changes(prepared: Prepared) -> list[tuple[int, Callable[[Any], Any]]]:
+    """(place, storage value → Python value) of the columns where they differ. By identity, which is
+    one look-up; the statement is kept, so no id comes twice."""
+    found = _CHANGES.get(id(prepared))
+    if found is None:
+        if len(_CHANGES) >= _CHANGES_MAX:
+            _CHANGES.clear()
+        kinds = [column.kind for column in prepared.columns or ()]
+        changes: list[tuple[int, Callable[[Any], Any]]] = [
+            (place, partial(from_storage, kind))
+            for place, kind in enumerate(kinds)
+            if kind.name not in STORED_AS_THEY_ARE
+        ]
+        found = _CHANGES[id(prepared)] = (prepared, changes)
+    return found[1]
+
+
+def as_tuples(prepared: Prepared, rows: Rows) -> Iterator[tuple[Any, ...]]:
+    """Rows as tuples of Python values, a batch at a time."""
+    changed = _changes(prepared)
+    try:
+        while batch := rows.fetch(BATCH_ROWS):
+            for row in batch:
+                if not changed:
+                    yield row
+                    continue
+                values = list(row)
+                for place, change in changed:
+                    values[place] = change(values[place])
+                yield tuple(values)
+    finally:
+        rows.close()
+
+
+def as_dicts(prepared: Prepared, rows: Rows) -> Iterator[dict[str, Any]]:
+    """Raises DuplicateColumn where two columns of the result have one name."""
+    names = [column.name for column in prepared.columns or ()]
+    if len(set(names)) < len(names):
+        rows.close()
+        raise DuplicateColumn(
+            "two columns of the result have one name: give them names with AS, or ask for tuples"
+        )
+    for row in as_tuples(prepared, rows):
+        yield dict(zip(names, row, strict=True))

@@ -1,0 +1,248 @@
+"""Coherent reads on a local store, and the descriptor versions that a transaction pins (D8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from leasehold.adapters.os.clock import boottime_ns
+from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
+from leasehold.catalog.descriptor import Descriptor, Index
+from leasehold.catalog.states import READABLE
+from leasehold.lease.agent.held_leases import HeldLease, HeldLeases, Use
+from leasehold.model.errors import MalformedRequest, NotCoherent, UnknownColumn, UnknownTable
+from leasehold.model.ports import Row, Snapshots, StoreSnapshot
+from leasehold.model.records import Key
+from leasehold.sql.expressions.key_types import key_types
+from leasehold.transaction.binding import binding
+from leasehold.transaction.pinned_version import check_pinned
+from leasehold.values.types import Type, sort_key_of, to_storage
+
+
+class LooksUp(Protocol):
+    """What of a snapshot is asked while a statement has it open."""
+
+    def newest(self, table: str) -> Any: ...
+
+    def versions(self, table_id: int) -> Sequence[Any]: ...
+
+    def get(self, descriptor: Descriptor, key: Key) -> Row | None: ...
+
+
+class Reads:
+    """Statements of one user; `close` gives the pinned versions back.
+
+    The coherency lease is looked at before every snapshot is taken (C2), and the pinned version
+    is compared with `min_version` *inside* that snapshot (D3 ⚠): between a check and a read the
+    store may have moved on by two versions. Both are needed for what is newest only: what was there
+    at a `moment` (an LSN) does not change, and is read under the versions of then (D8).
+    """
+
+    def __init__(
+        self,
+        store: Snapshots,
+        coherent: Callable[[], bool],
+        leases: HeldLeases | None,
+        users_left: Callable[[], None],
+        label: str = "",
+        moment: int | None = None,
+    ) -> None:
+        """`label` names the user to those who wait for a version that it has pinned."""
+        self._store = store
+        self._coherent = coherent
+        self.moment = moment
+        self._leases = leases
+        self._users_left = users_left
+        self._use = None if leases is None else Use(label, "", boottime_ns())
+        self._open: LooksUp | None = None
+        self._pinned: dict[str, tuple[Descriptor, HeldLease | None]] = {}
+        self._made: Mapping[str, Descriptor] = {}
+        self._gone: Container[str] = ()
+
+    def says(self, sql: str) -> None:
+        """What its user does now, for those who wait for it."""
+        if self._use is not None:
+            self._use.sql = sql
+
+    def lasts_as(self, block: Reads) -> None:
+        """From here on as `block`, of which nothing was asked yet: what was used is leased, too. It
+        keeps the version that it was used under (D8): if that is too old by now, the next snapshot
+        tells, and for what was written the master (D5)."""
+        self._leases, self._users_left, self._use = block._leases, block._users_left, block._use
+        if self._leases is None or self._use is None:
+            return
+        for table, (descriptor, lease) in self._pinned.items():
+            assert lease is None, "whoever has leases lasts already"
+            lease = self._leases.acquire_named(descriptor.table_id, self._use)
+            self._pinned[table] = (descriptor, lease)
+
+    def sees(self, made: Mapping[str, Descriptor], gone: Container[str]) -> None:
+        """Tables that this transaction makes, which no store has, and names of those that it
+        drops."""
+        self._made, self._gone = made, gone
+
+    def snapshot(self) -> StoreSnapshot:
+        """Raises NotCoherent: this replica may have missed a write that was answered; as of a
+        moment SnapshotTooOld, when that is no longer kept."""
+        if self.moment is not None:
+            return self._at(self.moment)
+        self.check_coherent()
+        return self._store.open_snapshot()
+
+    def brief_snapshot(self) -> SqliteSnapshot:
+        """Of what is newest, for one statement that surely ends soon. Raises NotCoherent."""
+        self.check_coherent()
+        snapshot = self._store.open_snapshot(brief=True)
+        assert isinstance(snapshot, SqliteSnapshot), "on a store of this process"
+        return snapshot
+
+    def check_coherent(self) -> None:
+        """Before a snapshot of what is newest is taken (C2). Raises NotCoherent."""
+        if not self._coherent():
+            raise NotCoherent(
+                "this replica is not coherent now: it has no valid lease from the master; wait"
+                " for it (`wait_coherent`) or read elsewhere"
+            )
+
+    def _at(self, moment: int) -> StoreSnapshot:
+        snapshot = self._store.open_snapshot()
+        try:
+            return snapshot.as_of(moment)
+        except BaseException:
+            snapshot.close()
+            raise
+
+    def pin(self, table: str) -> Descriptor:
+        """The version this transaction uses of `table`. Raises UnknownTable, StaleVersion."""
+        made = self._made.get(table)
+        if made is not None:
+            return made
+        if table in self._gone:
+            raise UnknownTable(f"table {table!r} does not exist", table=table)
+        found = self._pinned.get(table)
+        if found is not None:
+            return found[0]
+        if self._open is not None:
+            return self._pin(table, self._open)
+        with self.snapshot() as snapshot:
+            return self._pin(table, snapshot)
+
+    def _pin(self, table: str, snapshot: LooksUp) -> Descriptor:
+        newest: Descriptor = snapshot.newest(table)
+        lease = None
+        if self._leases is not None and self._use is not None:
+            lease = self._leases.acquire_named(newest.table_id, self._use)
+        descriptor = newest
+        if self.moment is None and lease is not None and lease.version != newest.version:
+            versions = {d.version: d for d in snapshot.versions(newest.table_id)}
+            # The agent may be a moment behind or ahead of this snapshot; what the snapshot
+            # has decides, and a write is fenced by the master anyway (D5).
+            descriptor = versions.get(lease.version, newest)
+        self._pinned[table] = (descriptor, lease)
+        return descriptor
+
+    def key(self, descriptor: Descriptor, key: Any) -> Key:
+        """A key as given by a user → storage form. Raises what `Binding.key` raises."""
+        return key_in(descriptor, key)
+
+    def bound(self, descriptor: Descriptor, key: Any) -> Key | None:
+        """A bound of a scan: None, or a key or a prefix of one."""
+        if key is None:
+            return None
+        given = key if isinstance(key, tuple) else (key,)
+        return binding(descriptor).key_prefix(given)
+
+    def index_key(self, descriptor: Descriptor, index: Index, given: Sequence[Any]) -> Key:
+        """The first parts of an index's key in storage form. Raises MalformedRequest for more than
+        it has, and what the types raise."""
+        kinds = key_types(descriptor, index)
+        if len(given) > len(kinds):
+            raise MalformedRequest(
+                f"the key of index {index.name!r} has {len(kinds)} parts; {len(given)} values were"
+                " given",
+                index=index.name,
+            )
+        return tuple(_keyed(kind, value) for kind, value in zip(kinds, given, strict=False))
+
+    def used(self) -> dict[str, int]:
+        """Every table of this transaction with its pinned version, those only read included."""
+        return {table: descriptor.version for table, (descriptor, _) in self._pinned.items()}
+
+    def index(self, name: str) -> tuple[Descriptor, Index]:
+        """A public index, `table.index` or its name alone, with its table's pinned version. Raises
+        UnknownColumn."""
+        with self.snapshot() as snapshot:
+            found, _ = public_index(snapshot.tables(), name)
+        pinned = self.pin(found.name)
+        return public_index((pinned,), name)
+
+    def _check_pinned(self, descriptor: Descriptor, snapshot: StoreSnapshot) -> None:
+        if self.moment is None:
+            check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
+
+    @contextmanager
+    def within(self, snapshot: LooksUp) -> Iterator[None]:
+        """Tables and rows are looked up in the snapshot that a statement has open, and has
+        checked."""
+        self._open = snapshot
+        try:
+            yield
+        finally:
+            self._open = None
+
+    def row(self, descriptor: Descriptor, key: Key) -> Row | None:
+        if self._open is not None:
+            return self._open.get(descriptor, key)
+        with self.snapshot() as snapshot:
+            self._check_pinned(descriptor, snapshot)
+            return snapshot.get(descriptor, key)
+
+    def scan(
+        self, descriptor: Descriptor, low: Key | None, high: Key | None, rows_max: int
+    ) -> Iterator[tuple[Key, Row]]:
+        with self.snapshot() as snapshot:
+            self._check_pinned(descriptor, snapshot)
+            yield from snapshot.scan(descriptor, low, high, rows_max=rows_max)
+
+    def get_by(
+        self, descriptor: Descriptor, index: Index, values: Key, rows_max: int
+    ) -> Iterator[tuple[Key, Row]]:
+        with self.snapshot() as snapshot:
+            self._check_pinned(descriptor, snapshot)
+            yield from snapshot.get_by(descriptor, index.element_id, values, rows_max=rows_max)
+
+    def close(self) -> None:
+        for _, lease in self._pinned.values():
+            if lease is None or self._leases is None or self._use is None:
+                continue
+            if self._leases.release_named(lease, self._use):
+                self._users_left()
+        self._pinned.clear()
+
+
+def key_in(descriptor: Descriptor, key: Any) -> Key:
+    """As `Reads.key`."""
+    if type(key) is int or type(key) is str:  # isinstance of Mapping takes a while
+        return binding(descriptor).key((key,))
+    given = key if isinstance(key, tuple | Mapping) else (key,)
+    return binding(descriptor).key(given)
+
+
+def _keyed(kind: Type, value: Any) -> Any:
+    """An outside value as an index's entries hold it."""
+    stored, key = to_storage(kind)(value), sort_key_of(kind)
+    return stored if key is None or stored is None else key(stored)
+
+
+def public_index(tables: Sequence[Descriptor], name: str) -> tuple[Descriptor, Index]:
+    """Raises UnknownColumn: elements that aren't public don't exist for a query."""
+    table, _, index = name.rpartition(".")
+    for descriptor in tables:
+        names = descriptor.names
+        if not names or (table and table not in names):
+            continue  # one that is on its way out, or to take another's place, is nobody's to read
+        found = descriptor.index(index)
+        if found is not None and found.state in READABLE:
+            return descriptor, found
+    raise UnknownColumn(f"index {name!r} does not exist", index=name)

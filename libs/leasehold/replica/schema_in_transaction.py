@@ -1,0 +1,133 @@
+"""The schema changes of a transaction block: collected, planned as the master will plan them, and
+sent with its rows at COMMIT.
+
+A block takes what is whole at its commit: tables that it makes, all that is said of those, and
+what it takes away (tables, indexes, constraints), which can't fail. What another job would do to a
+table that was there may fail when COMMIT has been answered: that is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.definitions import quoted
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Moment
+from leasehold.model.errors import FeatureNotSupported, RequestTooLarge
+from leasehold.model.ports import StoredCatalog
+from leasehold.schema_change.plan.script import Script, notices_in
+from leasehold.sql.ddl import STATEMENTS_MAX, parse_statements
+from leasehold.sql.parse import STATEMENT_BYTES_MAX
+from leasehold.sql.syntax.statements import DropTable, Explain
+from leasehold.values.time_zone import UTC, zone_at
+
+HINT: Final = "Drivers have a mode for it: autocommit, isolation level AUTOCOMMIT."
+
+TEXT_BYTES_MAX: Final = STATEMENT_BYTES_MAX // 2
+"""The rest of a request's text is for TRUNCATE."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSchema:
+    """A value, which a savepoint keeps. `texts`: the statements that the request will hold;
+    `zones`: the time zone in which each was said, () = all in UTC.
+    `script`: what they come to, on the catalog of the block's first one, with provisional ids for
+    its tables; None before that. `count`: statements in all."""
+
+    texts: tuple[str, ...] = ()
+    script: Script | None = None
+    count: int = 0
+    zones: tuple[str, ...] = ()
+
+    @property
+    def made(self) -> Mapping[str, Descriptor]:
+        """Tables of this block, by name."""
+        return {} if self.script is None else {t.name: t for t in self.script.made.values()}
+
+    @property
+    def dropped(self) -> Mapping[str, Descriptor]:
+        """Tables that were there and are gone for this block, by name, which another one of this
+        block may have now."""
+        dropped = () if self.script is None else self.script.dropped.values()
+        return {name: table for table in dropped for name in table.names}
+
+    @property
+    def begins_jobs(self) -> bool:
+        """Does something go on after its commit?"""
+        return self.script is not None and self.script.takes_away
+
+    def gone_with(self, schema: BlockSchema) -> list[Descriptor]:
+        """Tables that there are here and not any more in `schema`, which comes after this."""
+        mine = {t.table_id for t in self.dropped.values()}
+        kept = {t.table_id for t in schema.made.values()}
+        dropped = [t for t in schema.dropped.values() if t.table_id not in mine]
+        return dropped + [t for t in self.made.values() if t.table_id not in kept]
+
+    def begun_by(self, schema: BlockSchema) -> set[int]:
+        """Sequences that begin in `schema`, which comes after this, and not here."""
+        before = {} if self.script is None else self.script.begun
+        after = {} if schema.script is None else schema.script.begun
+        return {each for each, begun in after.items() if before.get(each) != begun}
+
+    def as_it_will_be(self, table: Descriptor) -> Descriptor:
+        return table if self.script is None else self.script.as_it_will_be(table)
+
+    def taking(
+        self, text: str, stored: Callable[[], StoredCatalog], moment: Moment
+    ) -> tuple[BlockSchema, list[str]]:
+        """With what `text` asks for, and the notices of it. Raises what `Script.take` raises,
+        FeatureNotSupported, RequestTooLarge (54000)."""
+        if self.script is None:
+            script = Script.on(_catalog(stored()), provisional=True)
+        else:
+            script = self.script.copy()
+        texts, drops = [*self.texts], []
+        notices: list[str] = []
+        zone = zone_at(moment).key
+        said = parse_statements(text, () if zone == UTC.key else (zone,))
+        for statement, sql in said:
+            assert not isinstance(statement, Explain), "that changes nothing"
+            answer = script.take(statement, sql, b"", moment, lambda _: -1)
+            _refuse_jobs(script)
+            notices += notices_in(answer)
+            if isinstance(statement, DropTable) and answer.keys() != {"notice"}:
+                # Of those that one text drops some may not be there.
+                drops.append(statement)
+            elif answer.keys() != {"notice"}:
+                texts.append(sql)
+        if drops:
+            names = ", ".join(quoted(each.name) for each in drops)
+            texts.append(f"DROP TABLE {names}{' CASCADE' if drops[0].cascade else ''}")
+        count = self.count + len(said)
+        if count >= STATEMENTS_MAX or _bytes(texts) > TEXT_BYTES_MAX:
+            raise RequestTooLarge(
+                f"a transaction block has at most {STATEMENTS_MAX - 1} schema changes, of"
+                f" {TEXT_BYTES_MAX} bytes in all: COMMIT more often"
+            )
+        zones = self.zones or (UTC.key,) * len(self.texts)
+        zones += (zone,) * (len(texts) - len(zones))
+        zones = () if {UTC.key}.issuperset(zones) else zones
+        return BlockSchema(tuple(texts), script, count, zones), notices
+
+
+def _catalog(stored: StoredCatalog) -> Catalog:
+    min_versions = dict(stored.min_versions)
+    return Catalog.load(stored.descriptors, min_versions, stored.jobs, stored.ledger_run)
+
+
+def _bytes(texts: Sequence[str]) -> int:
+    return sum(len(text.encode()) for text in texts)
+
+
+def _refuse_jobs(script: Script) -> None:
+    for job in script.jobs.values():
+        raise FeatureNotSupported(
+            f"table {job.table!r} was there before this transaction: such a change ({job.kind})"
+            " is a job, which goes on after its commit and may fail then; send it outside of"
+            " BEGIN",
+            hint=HINT,
+            table=job.table,
+        )

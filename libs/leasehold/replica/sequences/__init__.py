@@ -1,0 +1,1 @@
+"""Sequence values that a node and its sessions have allocated."""

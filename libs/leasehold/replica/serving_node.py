@@ -1,0 +1,305 @@
+"""A node's store as those see it who share its process: read coherently, written through the
+master. An embedded replica and the sessions of a replicant stand on it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, Protocol
+
+from leasehold.adapters.os.clock import boottime_ns, now
+from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.admin.dead_letters import DeadLetters
+from leasehold.admin.shared_watch import ClusterLooks
+from leasehold.admin.view import ClusterView
+from leasehold.admin.watch import ClusterWatch
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.job import Job
+from leasehold.client.change_producer import ChangeProducer
+from leasehold.client.pending import Pending
+from leasehold.lease.agent.held_leases import Use
+from leasehold.model.errors import BusUnavailable, NotCoherent
+from leasehold.model.records import ChangeRequest, DeadLetter, Outcome
+from leasehold.node.kafka_node import KafkaNode
+from leasehold.replica.as_of import CLOSED_WAIT_S, moment_of
+from leasehold.replica.barrier import Barriers
+from leasehold.replica.barrier_group import BarrierGroup
+from leasehold.replica.reads import Reads
+from leasehold.replica.sequences.node_blocks import NodeNumbers
+from leasehold.replica.sessions import Sessions
+from leasehold.settings.client import ClientSettings
+from leasehold.settings.environment import describe
+from leasehold.transaction.isolation import Isolation
+from leasehold.values.dates import AsOf
+
+COHERENT_TIMEOUT_S: Final = 60.0
+
+
+class SqlNode(Protocol):
+    """What a SQL session asks of the node it is on."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def database(self) -> str: ...
+
+    @property
+    def sessions(self) -> Sessions:
+        """Those that are on it."""
+        ...
+
+    def cluster(self) -> ClusterView:
+        """The whole database as the command and the dashboard see it, with the jobs and versions
+        that are applied here. Raises BusUnavailable, LedgerUnavailable."""
+        ...
+
+    def dead_letters(self) -> list[tuple[int, DeadLetter]]:
+        """With their offsets, oldest first. Raises BusUnavailable."""
+        ...
+
+    def uses(self) -> list[tuple[Use, int, int]]:
+        """Who has pinned which version of which table on this node."""
+        ...
+
+    def tables(self) -> Sequence[Descriptor]: ...
+
+    def described(self) -> Mapping[str, str]:
+        """Its settings, secrets masked."""
+        ...
+
+    @property
+    def coherent(self) -> bool: ...
+
+    def reads(self, label: str, moment: int | None = None) -> Reads:
+        """Of one transaction: what it uses is pinned and leased, in the name of `label`. With a
+        `moment` (an LSN) all of it is read as of then."""
+        ...
+
+    def moment(self, isolation: Isolation, as_of: AsOf | None, timeout_s: float) -> int | None:
+        """What a transaction at that level, which begins now, reads as of. Raises what `moment_of`
+        raises, and BusUnavailable."""
+        ...
+
+    def single_read(self, *, moment: int | None = None) -> Reads:
+        """As `reads`, of who pins nothing that is to be waited for."""
+        ...
+
+    def submit(
+        self, request: ChangeRequest, timeout_s: float, stopped: Callable[[], bool] | None = None
+    ) -> Outcome:
+        """Raises OutcomeUnknown (08007), BusUnavailable; QueryCanceled once `stopped`."""
+        ...
+
+    def send(self, request: ChangeRequest) -> Pending | None:
+        """As `submit`, whose outcome comes later; None: sending would have to wait."""
+        ...
+
+    @property
+    def numbers(self) -> NodeNumbers:
+        """Of sequences, as this node has taken them."""
+        ...
+
+    def jobs(self) -> Mapping[int, Job]: ...
+
+    def has_newer(self, descriptor: Descriptor) -> bool:
+        """Has a version of its table been applied here that reads see now, or in a moment?"""
+        ...
+
+    def is_settled(self) -> bool:
+        """Do reads see all that was applied here?"""
+        ...
+
+    def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
+        """Until `met`, looked at whenever this node has taken a step, or the time is over. Raises
+        what stopped the node."""
+        ...
+
+    def turned(self) -> None:
+        """Whoever waits is to look again."""
+        ...
+
+
+class ServingNode:
+    """Methods may be called from any thread. `close` ends what it has started; the node itself is
+    the caller's."""
+
+    def __init__(self, node: KafkaNode, store: SqliteStore, settings: ClientSettings) -> None:
+        self.node = node
+        self.store = store
+        self._settings = settings
+        self._producer: ChangeProducer | None = None
+        self._producer_lock = threading.Lock()
+        self._barriers: Barriers | None = None
+        self._barrier_group = BarrierGroup(self._append_barrier)
+        self._turned = threading.Condition()
+        self._turns = 0
+        self._looks = ClusterLooks(lambda: ClusterWatch(settings))
+        self.sessions = Sessions()
+        self.numbers = NodeNumbers(self.submit, self.single_read)
+        node.on_tick = self.turned
+
+    @property
+    def name(self) -> str:
+        return self._settings.cluster.node
+
+    @property
+    def database(self) -> str:
+        return self._settings.cluster.database
+
+    def close(self) -> None:
+        self._looks.close()
+        with self._producer_lock:
+            if self._producer is not None:
+                self._producer.close()
+            if self._barriers is not None:
+                self._barriers.close()
+
+    # ------------------------------------------------------------ what it tells
+
+    def cluster(self) -> ClusterView:
+        jobs = {number for number, job in list(self.jobs().items()) if not job.status.ended}
+        versions = {t.table_id: t.version for t in self.tables() if t.sequence is None}
+
+        def has_all(view: ClusterView) -> bool:
+            return jobs <= view.jobs.keys() and all(
+                table in view.tables and view.tables[table].event.version >= version
+                for table, version in versions.items()
+            )
+
+        return self._looks.view(has_all)
+
+    def dead_letters(self) -> list[tuple[int, DeadLetter]]:
+        return DeadLetters(self._settings).read()
+
+    def uses(self) -> list[tuple[Use, int, int]]:
+        agent = self.node.node.agent
+        return [] if agent is None else agent.leases.named_uses()
+
+    def tables(self) -> Sequence[Descriptor]:
+        with self.store.open_snapshot() as snapshot:
+            return snapshot.tables()
+
+    def described(self) -> Mapping[str, str]:
+        given = self._settings
+        parts = (given.cluster, given.kafka, given.redis, given.snapshot)
+        return {name: value for part in parts for name, value in describe(part).items()}
+
+    # ------------------------------------------------------------ how far the node is
+
+    def turned(self) -> None:
+        """Never waits for those who look: it is called on the node's own thread, and by whoever
+        cancels."""
+        with self._turned:
+            self._turns += 1
+            self._turned.notify_all()
+
+    @property
+    def coherent(self) -> bool:
+        return self.node.node.lease.holds(boottime_ns())
+
+    def wait_coherent(self, timeout_s: float = COHERENT_TIMEOUT_S) -> None:
+        """Raises NotCoherent when that takes longer, or what stopped the node."""
+        if not self.coherent:
+            self.wait_for(lambda: self.coherent, timeout_s, "to become coherent")
+
+    def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
+        end_s = time.monotonic() + timeout_s
+        turned = True
+        while turned:
+            seen = self._turns  # before the look, which is not under the lock: it may take long
+            if self.node.error is not None or met():
+                break
+            left_s = max(end_s - time.monotonic(), 0.0)
+            with self._turned:
+                turned = self._turned.wait_for(lambda turn=seen: self._turns != turn, left_s)  # type: ignore[misc]
+        self._check_running()
+        return met()
+
+    def wait_for(self, met: Callable[[], bool], timeout_s: float, what: str) -> None:
+        """Raises NotCoherent when that takes longer."""
+        if not self.wait(met, timeout_s):
+            raise NotCoherent(
+                f"this replica took longer than {timeout_s:g} s {what}: is there a master? see"
+                " `leasehold status`"
+            )
+
+    def jobs(self) -> Mapping[int, Job]:
+        """As applied here; what they did is seen by reads a moment later."""
+        return self.node.node.catalog.jobs
+
+    def has_newer(self, descriptor: Descriptor) -> bool:
+        return self.node.node.catalog.has_newer(descriptor)
+
+    def is_settled(self) -> bool:
+        with self.store.open_snapshot() as snapshot:
+            return snapshot.lsn >= self.node.node.position.lsn
+
+    # ------------------------------------------------------------ reads and writes
+
+    def reads(self, label: str, moment: int | None = None) -> Reads:
+        agent = self.node.node.agent
+        leases = agent.leases if agent else None
+        return Reads(self.store, self._holds, leases, self._users_left, label, moment)
+
+    def single_read(self, wait_s: float = 0.0, *, moment: int | None = None) -> Reads:
+        """`wait_s`: how long it waits to become coherent."""
+        holds = partial(self._holds_within, wait_s) if wait_s else self._holds
+        return Reads(self.store, holds, None, lambda: None, moment=moment)
+
+    def _holds(self) -> bool:
+        """Raises what stopped the node: who reads again until it is coherent is to hear of it."""
+        if self.coherent:
+            return True
+        self._check_running()
+        return False
+
+    def _check_running(self) -> None:
+        if self.node.error is not None:
+            # Without those of all the times before: they would stay as long as the error does.
+            raise self.node.error.with_traceback(None)
+
+    def _holds_within(self, wait_s: float) -> bool:
+        return self.coherent or self.wait(lambda: self.coherent, wait_s)
+
+    def moment(self, isolation: Isolation, as_of: AsOf | None, timeout_s: float) -> int | None:
+        def pass_barrier() -> None:
+            passed = partial(self.node.node.has_committed, self._barrier_group.offset())
+            self.wait_for(passed, timeout_s, "to read its own barrier in the log")
+
+        wait = partial(self.wait, timeout_s=CLOSED_WAIT_S)
+        return moment_of(
+            isolation, as_of, self.store, self._holds, pass_barrier, wait, now().wall_us
+        )
+
+    def _append_barrier(self) -> int:
+        with self._producer_lock:
+            if self._barriers is None:
+                self._barriers = Barriers(self._settings)
+        return self._barriers.append()
+
+    def _users_left(self) -> None:
+        agent = self.node.node.agent
+        if agent is not None:
+            self.node.call_soon(lambda: agent.users_left(now().mono_ns))
+
+    def submit(
+        self, request: ChangeRequest, timeout_s: float, stopped: Callable[[], bool] | None = None
+    ) -> Outcome:
+        with self._producer_lock:
+            if self._producer is None:
+                self._producer = ChangeProducer(self._settings)
+        pending = self._producer.submit(request)
+        if stopped is None:
+            return pending.result(timeout_s)
+        return pending.result_unless(stopped, timeout_s)
+
+    def send(self, request: ChangeRequest) -> Pending | None:
+        if self._producer is None:  # it is made by whoever can wait for the broker
+            return None
+        try:
+            return self._producer.submit(request, timeout_s=0.0, together=True)
+        except BusUnavailable:
+            return None

@@ -1,0 +1,173 @@
+"""SQL statements inside a transaction: what they find and write, as operations of its write set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from leasehold.adapters.os.clock import random_bytes, unix_us
+from leasehold.adapters.sqlite.query import Limits, run
+from leasehold.adapters.sqlite.reads import places_read
+from leasehold.adapters.sqlite.write import RowWrite, Writing, Written, own_rows
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Moment
+from leasehold.model.ports import Row
+from leasehold.model.records import Key
+from leasehold.replica.queries import BYTES_MAX, ROWS_MAX, as_tuples, python_rows, stored
+from leasehold.replica.sql_reads import gather, gather_sought, planned
+from leasehold.sql.functions.session import drawing
+from leasehold.sql.planning.plan import Plans, Prepared
+from leasehold.sql.system_catalog.system_relations import with_system
+from leasehold.transaction.pinned_version import check_pinned
+from leasehold.values.time_zone import UTC
+from leasehold.values.types import from_storage
+
+if TYPE_CHECKING:
+    from leasehold.replica.reads import Reads
+    from leasehold.replica.write_set import WriteSet
+
+T = TypeVar("T")
+_PLANS: Final = Plans()
+
+
+class Executed(NamedTuple):
+    """`rows`: tuples of Python values, of a query or of RETURNING, under `names`. `rowcount`: rows
+    that were found, or written."""
+
+    rowcount: int
+    rows: list[tuple[Any, ...]]
+    names: tuple[str, ...]
+
+
+def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] = ()) -> Executed:
+    """Runs one statement on what the transaction's level shows, with its own rows where it shows
+    those; its changes are in the write set then, named with the genids that it has seen, and what
+    it has read where the level verifies it.
+
+    Raises every Refused of the statement, NotCoherent, SnapshotTooOld.
+    """
+    isolation = writes.isolation
+    tables = writes.own_tables if isolation.own_writes else frozenset()
+    moment = Moment(unix_us(), random_bytes(16))
+    limits = Limits(None, ROWS_MAX, BYTES_MAX)
+    lsn = reads.moment or 0
+    snapshot, prepared = planned(_PLANS.get, sql, (), tables, reads, reads.pin, UTC)
+    with snapshot:
+        values = stored(prepared, parameters)
+        names = tuple(column.name for column in prepared.columns or ())
+        for descriptor in prepared.tables.values() if reads.moment is None else ():
+            check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
+        connection = snapshot.connection
+        with own_rows(connection, writes.own_images(tables_read(prepared) & tables)):
+            if prepared.counts:
+                moment = with_system(drawing(moment, writes.numbers), snapshot.tables)
+            if isolation.verifies_reads and not prepared.explain:
+                found_in = places_read(connection, prepared, values, moment, limits, lsn)
+                gather(writes.so_far, prepared, found_in)
+            if prepared.write is None or prepared.explain:
+                found = _drawing(
+                    writes,
+                    prepared,
+                    lambda: list(
+                        as_tuples(
+                            prepared,
+                            run(
+                                connection,
+                                prepared,
+                                values,
+                                moment=moment,
+                                limits=limits,
+                                as_of=lsn,
+                                visit=writes.visited,
+                            ),
+                        )
+                    ),
+                )
+                return Executed(len(found), found, names)
+            keys = writes.hidden_keys
+
+            def write() -> Written:
+                return Writing(connection, prepared, values, moment, limits, keys, lsn).run()
+
+            written = _drawing(writes, prepared, write)
+        target = prepared.write.bound.descriptor
+        if isolation.verifies_reads:
+            gather_sought(writes.so_far, target, written.sought)
+        with reads.within(snapshot):
+            apply(writes, target, written.writes)
+    return Executed(written.count, python_rows(prepared, written.rows), names)
+
+
+def _drawing(writes: WriteSet, plan: Prepared, work: Callable[[], T]) -> T:
+    """Runs a statement, again where it had to wait for numbers of sequences."""
+    if not plan.counts or writes.numbers is None:
+        return work()
+    place, local = next(writes.statements), writes.local_sequences
+    return writes.numbers.running(place, local, work, _go_on, _go_on)
+
+
+def _go_on() -> None:
+    """A function that a replica runs waits where it stands."""
+
+
+def tables_read(plan: Prepared) -> frozenset[int]:
+    """Those whose rows a statement may look at; an INSERT of values looks at none."""
+    write = plan.write
+    if write is not None and not (write.update or write.there):
+        found = plan.reads.table_ids
+        return found if write.bound.kind == "INSERT" else found | {write.bound.descriptor.table_id}
+    return frozenset(descriptor.table_id for descriptor in plan.tables.values())
+
+
+def fates_of(descriptor: Descriptor, written: Written) -> Iterator[tuple[Key, Key | None]]:
+    """Rows that have other keys now, or are gone (None), by the keys that they had."""
+    for write in written.writes:
+        to = write.after and tuple(write.after.get(e) for e in descriptor.primary_key)
+        if write.before is not None and to != write.key:
+            yield write.key, to or None
+
+
+def _names(descriptor: Descriptor, arbiters: tuple[int, ...]) -> tuple[str, ...]:
+    """Of unique indexes; "" for the primary key."""
+    if not arbiters:
+        return ()
+    names = {index.element_id: index.name for index in descriptor.indexes}
+    return tuple(names.get(arbiter, "") for arbiter in arbiters)
+
+
+def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) -> None:
+    """What a statement does to rows becomes operations. Raises what the write set raises."""
+    moving: list[tuple[Key, dict[str, Any]]] = []
+    for write in rows:
+        key = tuple(
+            from_storage(column.type, value)
+            for column, value in zip(descriptor.key_columns, write.key, strict=True)
+        )
+        found: Row | None = None
+        if write.before is not None and write.genids is not None:
+            found = Row(write.before, write.genids, 0)
+            writes.saw(descriptor, write.key, found)
+        after = write.after or {}
+        moves = write.before is not None and any(
+            e in write.given and after.get(e) != value
+            for e, value in zip(descriptor.primary_key, write.key, strict=True)
+        )
+        values = {
+            column.name: from_storage(column.type, after.get(column.element_id))
+            for column in descriptor.by_name.values()
+            if column.element_id in write.given
+            and (moves or column.element_id not in descriptor.primary_key)
+        }
+        there = True
+        if write.before is None:
+            writes.insert(descriptor.name, key, values, _names(descriptor, write.arbiters))
+        elif write.after is None:
+            there = writes.delete(descriptor.name, key, found=found)
+        elif moves:
+            moving.append((key, values))
+        else:
+            there = writes.update(descriptor.name, key, values, found=found)
+        assert there, "the statement has found it in the same snapshot"
+    if moving:
+        there = writes.update_together(descriptor.name, moving)
+        assert there, "the statement has found them in the same snapshot"

@@ -1,0 +1,1 @@
+"""Acknowledgements, records and requests by Redis, ahead of Kafka. Pure."""

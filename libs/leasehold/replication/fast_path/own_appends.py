@@ -1,0 +1,101 @@
+"""What a master knows of its own records without reading them back from Kafka.
+
+A broker that acknowledges an append says at which offset the record stands, and that every in-sync
+replica has it there. Where that is the offset which is next for this node, it has read the log up
+to the record, and knows the record: nothing is left to be fetched. So it counts as read back (L4),
+judged as if it had been (`admit`), at the moment of the acknowledgement.
+
+- ⚠ `next_only`: an append that landed behind the next offset has something else before it, maybe
+  the Claim by which this master was deposed (L1). Then Kafka is read, the own record included.
+
+The log is fetched meanwhile, so that nothing hangs on this; but each of a steady stream of records
+costs the broker a fetch. So after a row of them none are made, until an acknowledgement is missing
+for `silence_ms`, something else stands in the log, or the term ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from leasehold.model.time_units import NS_PER_MS
+from leasehold.replication.fast_path.backoff import FaultPause
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAppendsSettings:
+    """After `row_min` records taken at most `silence_ms` apart the log is not fetched; once that
+    went wrong it is for `pause_ms`, doubled up to `pause_ms_max` (who writes into the log, too, as
+    a barrier does, makes the master wait for a fetch each time)."""
+
+    on: bool = True
+    silence_ms: int = 50
+    row_min: int = 4
+    pause_ms: int = 1_000
+    pause_ms_max: int = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAppendsRules:
+    """⚠ rules for the simulation to switch off."""
+
+    next_only: bool = True
+
+
+RULES: Final = OwnAppendsRules()
+
+
+class OwnAppends:
+    """A master's. Times are this host's CLOCK_BOOTTIME in ns.
+
+    Invariant: what `landed` lets pass or Kafka gave before the node's next offset is the whole log
+    below it.
+    """
+
+    def __init__(self, settings: OwnAppendsSettings, rules: OwnAppendsRules = RULES) -> None:
+        self._on = settings.on
+        self._rules = rules
+        self._silence_ns = settings.silence_ms * NS_PER_MS
+        self._row_min = settings.row_min
+        self._row = 0
+        self._landed_ns = 0
+        self._since_ns = 0  # when fetching was given up
+        self._taken = 0  # below that everything was given to the node
+        self._pause = FaultPause(settings.pause_ms, settings.pause_ms_max)
+        self.fetches = True
+        """Whether the log is to be fetched from Kafka."""
+
+    def landed(self, offset: int, next_offset: int, now_ns: int) -> bool:
+        """An append of this term stands at `offset`, -1: somewhere; the node has the log below
+        `next_offset`. Whether it is to be taken as read back."""
+        if not self._on or 0 <= offset < next_offset:
+            return False
+        if offset < 0 or (offset > next_offset and self._rules.next_only):
+            self._leave(now_ns)
+            return False
+        close = now_ns - self._landed_ns <= self._silence_ns
+        self._row = (self._row if close else 0) + 1
+        self._landed_ns = now_ns
+        self._taken = offset + 1
+        if self.fetches and self._row >= self._row_min and now_ns >= self._pause.until_ns:
+            self.fetches, self._since_ns = False, now_ns
+        return True
+
+    def is_new(self, offset: int) -> bool:
+        """Whether the record that Kafka gives at `offset` was not taken before."""
+        return offset >= self._taken
+
+    def tick(self, now_ns: int, *, master: bool) -> None:
+        """After each turn. `master`: whether this node is one still."""
+        if not self.fetches and (not master or now_ns - self._landed_ns >= self._silence_ns):
+            self.fetches, self._row = True, 0
+
+    def due_ns(self) -> int | None:
+        """When `tick` has to be called next, while nothing lands."""
+        return None if self.fetches else self._landed_ns + self._silence_ns
+
+    def _leave(self, now_ns: int) -> None:
+        self._row = 0
+        if not self.fetches:
+            self.fetches = True
+            self._pause.fault(now_ns, self._since_ns)

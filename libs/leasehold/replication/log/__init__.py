@@ -1,0 +1,1 @@
+"""What makes a record of the log valid, and what applying it does. Pure."""

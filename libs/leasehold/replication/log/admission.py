@@ -1,0 +1,136 @@
+"""Which records of the log count (L1, L2, L9): decided by every reader from the log alone.
+
+`admit` is a pure function of the reader's position and the next record, so masters, followers,
+snapshots and the changefeed can't come to different conclusions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from leasehold.model.errors import LogStopped
+from leasehold.model.records import Barrier, Claim, Decisions, LogPosition, LogRecord
+from leasehold.replication.master.attempts import attempts_after
+
+
+class Verdict(Enum):
+    APPLY = "apply"  # a Decisions record that counts
+    CLAIMED = "claimed"  # a Claim that counts: its node is master of the new epoch
+    BARRIER = "barrier"
+    SKIP = "skip"  # read over it, as every reader does
+
+
+@dataclass(frozen=True, slots=True)
+class LogRules:
+    """⚠ rules that models switch off one by one to see the harm; never off in a service."""
+
+    claim_is_compare_and_set: bool = True  # L1
+    incarnation_counts: bool = True  # L1, L4
+    digests_chain: bool = True  # L2
+
+
+RULES: Final = LogRules()
+
+
+def admit(
+    position: LogPosition, offset: int, record: LogRecord, digest: bytes, rules: LogRules = RULES
+) -> tuple[Verdict, LogPosition]:
+    """Judge `record` at `offset`, read by a reader at `position`; → (verdict, position after it).
+
+    Raises LogStopped when the record proves that this reader, or the broker, has lost something.
+    """
+    if offset < position.offset:
+        return Verdict.SKIP, position  # delivered again; it was judged before
+    after = position._replace(offset=offset + 1)
+    if isinstance(record, Decisions):
+        return _admit_decisions(position, after, record, digest, rules)
+    if isinstance(record, Barrier):
+        return Verdict.BARRIER, after
+    return _admit_claim(position, after, record, digest, rules)
+
+
+def _admit_claim(
+    position: LogPosition, after: LogPosition, claim: Claim, digest: bytes, rules: LogRules
+) -> tuple[Verdict, LogPosition]:
+    if claim.epoch <= position.epoch:
+        return Verdict.SKIP, after  # L1: the first Claim for an epoch wins
+    if claim.epoch != position.epoch + 1:
+        raise LogStopped(
+            f"L1: the log claims epoch {claim.epoch} at offset {after.offset - 1}, this reader is"
+            f" in epoch {position.epoch} and has missed a Claim; rebuild it from a snapshot"
+        )
+    if claim.previous != position.digest and rules.claim_is_compare_and_set:
+        # L1 ⚠: another record stands between what the claimer had applied and its Claim.
+        return Verdict.SKIP, after
+    return Verdict.CLAIMED, after._replace(
+        epoch=claim.epoch, incarnation=claim.incarnation, sequence=0, digest=digest
+    )
+
+
+def _admit_decisions(
+    position: LogPosition,
+    after: LogPosition,
+    record: Decisions,
+    digest: bytes,
+    rules: LogRules,
+) -> tuple[Verdict, LogPosition]:
+    where = f"offset {after.offset - 1}, epoch {record.epoch}, sequence {record.sequence}"
+    if record.epoch > position.epoch:
+        raise LogStopped(
+            f"L1: {where}: this reader is in epoch {position.epoch} and has missed a Claim;"
+            " rebuild it from a snapshot"
+        )
+    if record.epoch < position.epoch:
+        return Verdict.SKIP, after  # a deposed master's record, late
+    if record.incarnation != position.incarnation and rules.incarnation_counts:
+        return Verdict.SKIP, after  # an earlier process of the same node, late
+    if record.sequence == position.sequence and digest == position.digest:
+        return Verdict.SKIP, after  # L2: the same record once more
+    if rules.digests_chain:
+        if record.sequence != position.sequence + 1:
+            raise LogStopped(
+                f"L2: {where}: expected sequence {position.sequence + 1}; the broker has lost or"
+                " repeated an acknowledged record"
+            )
+        if record.previous != position.digest:
+            raise LogStopped(
+                f"L2: {where}: it follows a record this reader has not read; the broker has lost"
+                " an acknowledged record"
+            )
+        if record.first_lsn != position.lsn + 1:
+            raise LogStopped(f"L2: {where}: LSN {record.first_lsn} follows LSN {position.lsn}")
+    if record.reset_us:
+        position = position._replace(
+            commit_us=record.reset_us, closed_us=0, id_horizon_us=0, reset_us=record.reset_us
+        )
+    commit_us, closed_us = position.commit_us, position.time_us
+    for commit in record.commits:
+        commit_us = commit.commit_us
+        if commit_us <= closed_us:
+            raise LogStopped(f"L9: {where}: commit time {commit_us} is not after {closed_us}")
+        closed_us = commit_us
+    attempts = position.attempts
+    if attempts or record.attempts:
+        attempts = attempts_after(attempts, record)
+    return Verdict.APPLY, after._replace(
+        sequence=record.sequence,
+        digest=digest,
+        lsn=position.lsn + len(record.commits),
+        commit_us=commit_us,
+        decided_through={**position.decided_through, **record.decided_through},
+        lane_topics=(
+            {**position.lane_topics, **record.lane_topics}
+            if record.lane_topics
+            else position.lane_topics
+        ),
+        answered_through=max(position.answered_through, record.answered_through),
+        longest_grant_ms=max(
+            position.longest_grant_ms, max((g.duration_ms for g in record.grants), default=0)
+        ),
+        closed_us=max(position.closed_us, record.closed_us),
+        id_horizon_us=max(position.id_horizon_us, record.id_horizon_us),
+        reset_us=position.reset_us,
+        attempts=attempts,
+    )

@@ -1,0 +1,141 @@
+"""Applying a record that counts to a node's store and catalog: the same on every node (L6)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from leasehold.catalog.catalog import Catalog
+from leasehold.model.ports import StoreWriter
+from leasehold.model.records import (
+    CatalogWrite,
+    ChunkDecided,
+    Commit,
+    Decisions,
+    DescriptorWrite,
+    FindingsDecided,
+    JobForgotten,
+    JobWrite,
+    LedgerRun,
+    LogPosition,
+    MinVersion,
+    TableForgotten,
+    TableTruncated,
+)
+from leasehold.replication.log.retention import HistorySettings, collect_history, times_of
+from leasehold.replication.outcomes import (
+    OutcomeSettings,
+    is_untimely,
+    outcome_of_commit,
+    outcome_of_refusal,
+)
+
+COLLECT_EVERY_RECORDS: Final = 64
+COLLECT_EVERY_COMMITS: Final = 256
+"""One by one it would cost half of what a small record's commit does."""
+
+
+def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -> None:
+    """Rows and fills of one commit, each under the version it was made under (T0)."""
+    for write in commit.catalog:
+        if isinstance(write, TableTruncated):
+            store.truncate(write.table_id, lsn)
+    for position, change in enumerate(commit.changes):
+        descriptor = catalog.version(change.table_id, change.version)
+        store.change(descriptor, change, lsn, position, None)
+    for fill in commit.fills:
+        store.fill(catalog.version(fill.table_id, fill.version), fill)
+
+
+def apply_catalog(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -> bool:
+    """Catalog writes of one commit, into the catalog and the store alike."""
+    for write in commit.catalog:
+        catalog.apply(write, commit.commit_us, lsn)
+        _keep(write, catalog, store)
+    return bool(commit.catalog)
+
+
+def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
+    match write:
+        case DescriptorWrite(table_id=table_id, version=version):
+            descriptor = catalog.version(table_id, version)
+            store.prepare(descriptor)
+            store.put_descriptor(table_id, version, descriptor.to_wire())
+        case MinVersion(table_id=table_id, version=version):
+            store.put_min_version(table_id, version)
+        case JobWrite(job_id=job_id) | ChunkDecided(job_id=job_id) | FindingsDecided(job_id=job_id):
+            store.put_job(job_id, catalog.jobs[job_id].to_wire())
+        case TableForgotten(table_id=table_id):
+            store.forget_table(table_id)
+        case JobForgotten(job_id=job_id):
+            store.forget_job(job_id)
+        case LedgerRun(run_id=run_id):
+            store.put_ledger_run(run_id)
+
+
+def apply_record(
+    record: Decisions,
+    after: LogPosition,
+    catalog: Catalog,
+    store: StoreWriter,
+    settings: OutcomeSettings,
+    history: HistorySettings,
+) -> bool:
+    """A whole Decisions record, inside the store's open transaction; `after` is the position
+    behind it. The caller commits with that position. → whether the catalog has changed."""
+    lsn = record.first_lsn
+    changed = False
+    for commit in record.commits:
+        if commit.catalog:
+            # Its own tables first: rows of the same commit may be in them.
+            changed |= apply_catalog(commit, lsn, catalog, store)
+        apply_rows(commit, lsn, catalog, store)
+        if commit.request_id:
+            store.put_outcome(commit.request_id, outcome_of_commit(commit, lsn))
+        lsn += 1
+    for refusal in record.refusals:
+        if refusal.request_id:
+            outcome = outcome_of_refusal(refusal)
+            # (Of an older master all are forgotten alike.)
+            if record.id_horizon_us and is_untimely(refusal):
+                store.put_untimely(refusal.request_id, outcome)
+            else:
+                store.put_outcome(refusal.request_id, outcome)
+    keep_past(record, after, catalog, store, settings, history)
+    return changed
+
+
+def keep_past(
+    record: Decisions,
+    after: LogPosition,
+    catalog: Catalog,
+    store: StoreWriter,
+    settings: OutcomeSettings,
+    history: HistorySettings,
+) -> None:
+    """What is known of the past: when a record's commits were made; and forget outcomes by the id
+    horizon (L5), descriptors and rows by commit time, at the same log position on every node."""
+    commits = record.commits
+    if record.reset_us:
+        store.reset_commit_times(record.first_lsn - 1, record.reset_us)
+    if commits and history.rows_ms:
+        store.put_commit_times(times_of(record.first_lsn, commits))
+    at_times = after.sequence % COLLECT_EVERY_RECORDS == 0 and after.commit_us > 0
+    if after.id_horizon_us:
+        # Twice as many as came since, so that there can't come more than go.
+        passed = after.lsn // COLLECT_EVERY_COMMITS - (
+            (record.first_lsn - 1) // COLLECT_EVERY_COMMITS
+        )
+        most = 2 * (COLLECT_EVERY_COMMITS * passed + len(record.refusals))
+        if at_times:
+            most += settings.collected_per_record_max
+        if most:
+            store.collect_outcomes(after.id_horizon_us, most)
+    elif at_times:
+        # A record of an older master, whose ids were judged accordingly: an id may have been ahead
+        # of the clock when it was decided, and grows old so much later.
+        kept_ms = settings.horizon_ms + settings.ahead_ms_max
+        store.collect_decided_outcomes(
+            after.commit_us - kept_ms * 1000, settings.collected_per_record_max
+        )
+    if at_times:
+        collect_history(after.commit_us, after.lsn, catalog, store, history)

@@ -1,0 +1,1 @@
+"""The master: takes requests, decides them in batches, answers. Pure."""

@@ -1,0 +1,199 @@
+"""The backfill lane of a master: chunks, their ends and findings that it has read, and how they are
+decided. Nobody's request is here, and anybody may write to it: what can't be decided is passed over
+and kept for people, and its job is told where nothing else would tell it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from leasehold.model.errors import (
+    LeaseholdError,
+    MalformedRequest,
+    Refused,
+    RequestTooLarge,
+    TooComplex,
+)
+from leasehold.model.ports import Codec, Now
+from leasehold.model.records import Chunk, ChunkDecided, ChunksEnd, Findings, Lane
+from leasehold.model.time_units import NS_PER_MS
+from leasehold.replication.effects import LaneRead
+from leasehold.replication.master.attempts import Attempts, no_master_survives
+from leasehold.replication.master.backfill import OpenChunk
+from leasehold.replication.master.batch import Batch, Full, failed
+from leasehold.replication.master.schema_changes import SchemaChanges
+from leasehold.replication.master.write_behind import LateWrites
+
+FILL_MS_MAX: Final = 200
+"""Of one turn, for rows of a backfill: what may lie between two heartbeats in any case."""
+FILL_ROWS_FIRST: Final = 64
+"""What a row costs is known after the first few; a function over it may be a dear one."""
+
+
+class BackfillLane:
+    """Of one term. `clock_ns`: see `Node`."""
+
+    def __init__(
+        self,
+        codec: Codec,
+        store: LateWrites,
+        changes: SchemaChanges,
+        attempts: Attempts,
+        clock_ns: Callable[[], int],
+    ) -> None:
+        self._codec = codec
+        self._store = store
+        self._changes = changes
+        self._attempts = attempts
+        self._clock_ns = clock_ns
+        self._messages: deque[LaneRead] = deque()
+        self._open: OpenChunk | None = None
+        self._fill_rows = FILL_ROWS_FIRST  # index entries that take a moment
+
+    def __len__(self) -> int:
+        """Messages that are not begun."""
+        return len(self._messages)
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is anything to decide."""
+        return bool(self._messages) or self._open is not None
+
+    def append(self, message: LaneRead) -> None:
+        self._messages.append(message)
+
+    def take(self, batch: Batch, rows_max: int, now: Now) -> None:
+        begun_ns = self._clock_ns()
+        while batch.rows_filled < rows_max and not batch.closed:
+            if self._open is None and not self._open_next(batch, now):
+                return
+            if self._open is not None:
+                self._fill(batch, rows_max - batch.rows_filled, now)
+            if self._clock_ns() - begun_ns >= FILL_MS_MAX * NS_PER_MS:
+                return
+
+    def to_say(self) -> tuple[int, int] | None:
+        """L10: offset and rows decided of the first of the backfill lane in this term; None once
+        one is decided, or while there is none."""
+        if not self._attempts.alone(Lane.BACKFILL):
+            return None
+        if self._open is not None:
+            return self._open.message.offset, self._open.done
+        if not self._messages:
+            return None
+        offset = self._messages[0].offset
+        return offset, self._attempts.rows_before(Lane.BACKFILL, offset)
+
+    def take_alone(self, batch: Batch, place: tuple[int, int], rows_max: int, now: Now) -> None:
+        """L10: in a record of its own. What is said of the rows that come next stands in the record
+        of those before; whoever is master next goes on there."""
+        attempts, (offset, done) = self._attempts, place
+        if attempts.is_refused(Lane.BACKFILL, offset, done):
+            self._refuse(batch, offset, done, now)
+        else:
+            if self._open is None:
+                self._open_next(batch, now, done)
+            if self._open is not None:
+                self._fill(batch, rows_max, now)
+            if self._open is not None:
+                batch.attempts += attempts.say(Lane.BACKFILL, offset, self._open.done)
+        batch.closed = True
+
+    def _refuse(self, batch: Batch, offset: int, rows: int, now: Now) -> None:
+        """Read it to know which job waits for it, unless that has ended a master, too. Raises
+        Full."""
+        message = self._messages[0]
+        error = no_master_survives(self._attempts.lost_over(Lane.BACKFILL, offset, rows))
+        job_id = None
+        if not self._attempts.is_refused_unread(Lane.BACKFILL, offset, rows):
+            job_id = self._changes.job_of(self._decoded(message))
+        detail = {} if job_id is None else {"job": job_id}
+        batch.dead_letter(message, error, detail=detail)
+        self._messages.popleft()
+        if job_id is not None:
+            self._fail_job(batch, job_id, error, now)
+
+    def _fail_job(self, batch: Batch, job_id: int, error: Refused, now: Now) -> None:
+        """In the same record, if it has room: a master may not come further than this."""
+        writes = self._changes.failing(job_id, error.message, now)
+        try:
+            if writes:
+                batch.write_catalog(writes)
+        except Full:
+            self._changes.write_soon(job_id, writes)
+
+    def _decoded(self, message: LaneRead) -> object:
+        """None where its bytes are no record."""
+        try:
+            return self._codec.decode(message.body)
+        except MalformedRequest:
+            return None
+
+    def _fill(self, batch: Batch, rows_max: int, now: Now) -> None:
+        """Rows of the open chunk, as many as are computed in a moment. Raises Full."""
+        chunk = self._open
+        assert chunk is not None, "one is open"
+        if not self._changes.accepts(chunk.chunk):
+            # ⚠ a late chunk: decided, and not taken
+            batch.passed(Lane.BACKFILL, chunk.message.offset)
+            self._open = None
+            return
+        rows = min(rows_max, self._fill_rows)
+        begun_ns = self._clock_ns()
+        try:
+            done = batch.fill(chunk.chunk, chunk.done, rows)
+        except Refused as error:
+            self._give_up(batch, chunk, error, now)
+            return
+        took_ns = self._clock_ns() - begun_ns
+        self._fill_rows = max(1, rows * FILL_MS_MAX * NS_PER_MS // max(1, 2 * took_ns))
+        if done < len(chunk.chunk.keys):
+            self._open = chunk._replace(done=done)
+            return
+        batch.passed(Lane.BACKFILL, chunk.message.offset)
+        self._open = None
+
+    def _give_up(self, batch: Batch, chunk: OpenChunk, error: Refused, now: Now) -> None:
+        """It is passed over, as every master would have to. Its rows are not filled: the job ends
+        with that, or is told so by its verification. Raises Full."""
+        batch.dead_letter(chunk.message, error, detail={"job": chunk.chunk.job_id})
+        self._open = None
+        if isinstance(error, RequestTooLarge | TooComplex):
+            self._fail_job(batch, chunk.chunk.job_id, error, now)
+
+    def _open_next(self, batch: Batch, now: Now, done: int = 0) -> bool:
+        """Take the next message of the backfill lane, of which `done` rows are decided; False when
+        there is none, or the batch is closed by it. Raises Full."""
+        if not self._messages:
+            return False
+        message = self._messages[0]
+        record = self._decoded(message)
+        if isinstance(record, Chunk):
+            self._open = OpenChunk(message, record, min(done, len(record.keys)))
+        elif isinstance(record, Findings):
+            self._take_findings(batch, message, record, now)
+        else:
+            # Anything but a chunk or the end of a run is nobody's request: it is passed over.
+            if isinstance(record, ChunksEnd) and self._changes.accepts_end(record):
+                batch.write_catalog((ChunkDecided(record.job_id, record.run, 0, 0, True),))
+            batch.passed(Lane.BACKFILL, message.offset)
+        self._messages.popleft()
+        return not batch.closed
+
+    def _take_findings(self, batch: Batch, message: LaneRead, findings: Findings, now: Now) -> None:
+        """Raises Full. Nothing else ends the run that they end: its job is told if they can't be
+        looked into."""
+        try:
+            decided = self._changes.confirmed(findings, self._store.settle())
+        except Exception as error:
+            if isinstance(error, LeaseholdError) and not isinstance(error, Refused):
+                raise  # the store contradicts the log: no message's fault
+            words = error if isinstance(error, Refused) else failed(error)
+            batch.dead_letter(message, words, detail={"job": findings.job_id})
+            self._fail_job(batch, findings.job_id, words, now)
+            return
+        if decided is not None:
+            batch.write_catalog((decided,))
+        batch.passed(Lane.BACKFILL, message.offset)

@@ -1,0 +1,74 @@
+"""Requests that the master has read and not decided, in the order of their lane."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from leasehold.model.errors import Refused
+from leasehold.model.ports import Codec
+from leasehold.model.records import ChangeRequest
+from leasehold.replication.effects import LaneRead
+from leasehold.replication.master.batch import failed
+
+READ_AHEAD_BYTES_MAX: Final = 256 * 1024
+
+
+class WaitingRequests:
+    """The first of them may be decoded before their turn: while a record travels, the master has
+    nothing else to do, and what is done then the next record need not wait for. Decoding is a
+    function of the message alone, so when it is done makes no difference to what is decided."""
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+        self._messages: deque[LaneRead] = deque()
+        self._decoded: deque[ChangeRequest | Refused] = deque()  # of the first messages
+        self._decoded_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def append(self, message: LaneRead) -> None:
+        self._messages.append(message)
+
+    def read_ahead(self, requests_max: int) -> None:
+        """Have so many of the first decoded, if there are, of `READ_AHEAD_BYTES_MAX` at most: a
+        read-back that comes meanwhile waits for it."""
+        while self.may_read_ahead(requests_max):
+            self._read(self._messages[len(self._decoded)])
+
+    def may_read_ahead(self, requests_max: int) -> bool:
+        known = len(self._decoded)
+        if known >= min(requests_max, len(self._messages)):
+            return False
+        next_bytes = len(self._messages[known].body)
+        return self._decoded_bytes + next_bytes <= READ_AHEAD_BYTES_MAX
+
+    def next(self) -> LaneRead:
+        """The oldest, not looked into. Raises IndexError."""
+        return self._messages[0]
+
+    def first(self) -> tuple[LaneRead, ChangeRequest | Refused]:
+        """The oldest, and what its bytes say, or why they say nothing. Raises IndexError."""
+        message = self._messages[0]
+        if not self._decoded:
+            self._read(message)
+        return message, self._decoded[0]
+
+    def pop(self) -> None:
+        """The oldest is decided. Raises IndexError."""
+        message = self._messages.popleft()
+        if self._decoded:
+            self._decoded.popleft()
+            self._decoded_bytes -= len(message.body)
+
+    def _read(self, message: LaneRead) -> None:
+        said: ChangeRequest | Refused
+        try:
+            said = self._codec.decode_request(message.content_type, message.body)
+        except Refused as error:
+            said = error
+        except Exception as error:  # noqa: BLE001 - every master would come to it
+            said = failed(error)
+        self._decoded.append(said)
+        self._decoded_bytes += len(message.body)

@@ -1,0 +1,236 @@
+"""The master's side of DDL: requests become plans, jobs are driven by the coordinator, late chunks
+are turned away. This is the seam between replication (when and where something is written) and
+schema (what and why)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.elements import Moment
+from leasehold.model.errors import FeatureNotSupported
+from leasehold.model.ports import Now
+from leasehold.model.records import (
+    CatalogWrite,
+    ChangeRequest,
+    CheckReport,
+    Chunk,
+    ChunksEnd,
+    Findings,
+    FindingsDecided,
+    JobWrite,
+    LeaseAck,
+    Operation,
+)
+from leasehold.replication.effects import CallLedger, Effect
+from leasehold.replication.effects import Wake as WakeNode
+from leasehold.replication.master.findings import Reader, confirm
+from leasehold.schema_change.coordinator import effects as wanted
+from leasehold.schema_change.coordinator.coordinator import Coordinator, CoordinatorSettings
+from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_end, accept_findings
+from leasehold.schema_change.job.estimate import pace_of
+from leasehold.schema_change.job.rules import RULES, JobRules
+from leasehold.schema_change.job.transitions import can_turn_back, turned_back
+from leasehold.schema_change.plan.explain import explain
+from leasehold.schema_change.plan.joined_alterations import answers_for, join_alterations
+from leasehold.schema_change.plan.plan import NO_MOMENT, JobPlan, Plan, plan
+from leasehold.schema_change.plan.results import refuse_lacking
+from leasehold.schema_change.plan.script import Script, answer_of
+from leasehold.sql.ddl import Said, parse_statements
+from leasehold.sql.syntax.statements import CreateSequence, Explain
+
+SEED_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaSettings:
+    coordinator: CoordinatorSettings = field(default_factory=CoordinatorSettings)
+
+
+class Decision(NamedTuple):
+    """What a DDL or job-control request writes, and what its result carries. Its rows, if it has
+    any, are decided under `catalog`, where the tables `empty` have none yet; `opening` stand before
+    them, and are of sequences."""
+
+    writes: tuple[CatalogWrite, ...]
+    answer: Mapping[str, Any]
+    catalog: Catalog
+    empty: frozenset[int] = frozenset()
+    opening: tuple[Operation, ...] = ()
+
+
+class SchemaChanges:
+    """One per mastership; everything it remembers may be lost with it."""
+
+    def __init__(
+        self,
+        settings: SchemaSettings,
+        node: str,
+        catalog: Catalog,
+        epoch: int,
+        rules: JobRules = RULES,
+        rows_about: Callable[[int], int] = lambda table_id: -1,
+        secret: bytes = b"",
+        is_empty: Callable[[int], bool] = lambda table_id: False,
+        users: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`rows_about`: how many rows a table has, for estimates; -1 = not known. `secret`: see
+        `Node`; what goes into a job is made from it, never the secret itself. `is_empty` and
+        `users`: see `Coordinator`."""
+        self._rows_about = rows_about
+        self._secret = secret + epoch.to_bytes(8, "big")
+        self._catalog = catalog
+        self._rules = rules
+        self._is_empty = is_empty
+        self._coherent: frozenset[str] | None = None
+        self._writes: deque[wanted.Write] = deque()
+        self.coordinator = Coordinator(
+            catalog, epoch, node, settings.coordinator, rules, is_empty, rows_about, users
+        )
+
+    # ------------------------------------------------------------ requests
+
+    def decide(self, request: ChangeRequest, now: Now) -> Decision:
+        """Plan DDL or apply job control. Raises Refused."""
+        if request.control is not None:
+            effects = self.coordinator.step(wanted.Controlled(request.control), now)
+            (write,) = (effect for effect in effects if isinstance(effect, wanted.Write))
+            return Decision(write.writes, {"job": request.control.job}, self._catalog)
+        assert request.sql is not None
+        said = parse_statements(request.sql, request.time_zones)
+        if any(isinstance(each.statement, Explain) for each in said):
+            return self._explain(said, request)
+        script = Script.on(self._catalog)
+        moment = self._moment(request.id, now)
+        answers: list[Mapping[str, Any]] = []
+        for (statement, sql), count in join_alterations(said):
+            assert not isinstance(statement, Explain), "looked at before"
+            text = request.sql if len(said) == 1 else sql
+            said_of_it = script.take(statement, text, request.id, moment, self._rows_about)
+            answers += answers_for(said_of_it, count)
+        for job in script.jobs.values():
+            if job.table_id not in script.empty and not self._is_empty(job.table_id):
+                refuse_lacking(job)
+        script.refuse_dropped(request.operations)
+        answer = answer_of(tuple(answers))
+        opening = script.opening
+        return Decision(script.writes, answer, script.catalog, script.empty, opening)
+
+    def _explain(self, said: tuple[Said, ...], request: ChangeRequest) -> Decision:
+        statement = said[0].statement
+        if len(said) > 1 or request.operations or not isinstance(statement, Explain):
+            raise FeatureNotSupported(
+                "EXPLAIN changes nothing, so it stands alone in its request: without other"
+                " statements and without rows"
+            )
+        return Decision((), {"plan": self._explained(statement)}, self._catalog)
+
+    def _explained(self, statement: Explain) -> list[dict[str, Any]]:
+        planned: list[Plan] = [plan(statement.change, self._catalog)]
+        if isinstance(statement.change, CreateSequence):
+            # With OWNED BY it is made at once, and a job of its owner's table follows.
+            script = Script.on(self._catalog)
+            script.take(statement.change, "", b"", NO_MOMENT, self._rows_about)
+            planned += map(JobPlan, script.jobs.values())
+        pace = pace_of(self._catalog.jobs.values())
+        steps: list[dict[str, Any]] = []
+        for each in planned:
+            rows = self._rows_about(each.job.table_id) if isinstance(each, JobPlan) else -1
+            steps += (step.to_wire() for step in explain(each, rows, pace))
+        return steps
+
+    def _moment(self, request_id: bytes, now: Now) -> Moment:
+        """As of which rows that are there get a default that changes from call to call."""
+        seed = blake2b(request_id, key=self._secret, digest_size=SEED_BYTES).digest()
+        return Moment(now.wall_us, seed)
+
+    # ------------------------------------------------------------ the backfill lane
+
+    def accepts(self, chunk: Chunk) -> bool:
+        return accept_chunk(self._catalog, chunk, self._rules)
+
+    def accepts_end(self, end: ChunksEnd) -> bool:
+        return accept_end(self._catalog, end, self._rules)
+
+    def confirmed(self, findings: Findings, store: Reader) -> FindingsDecided | None:
+        """What becomes of findings, by the master's rows; None: they come late."""
+        if not accept_findings(self._catalog, findings, self._rules):
+            return None
+        return confirm(findings, self._catalog, store, self._rules)
+
+    def job_of(self, record: object) -> int | None:
+        """The job that waits for that record of the backfill lane; None: none does."""
+        match record:
+            case Chunk():
+                waits = self.accepts(record)
+            case ChunksEnd():
+                waits = self.accepts_end(record)
+            case Findings():
+                waits = accept_findings(self._catalog, record, self._rules)
+            case _:
+                return None
+        return record.job_id if waits else None
+
+    def failing(self, job_id: int, error: str, now: Now) -> tuple[CatalogWrite, ...]:
+        """What turns a job back whose rows can't be filled; () past its point of no return."""
+        job = self._catalog.jobs[job_id]
+        if not can_turn_back(job):
+            return ()
+        return (JobWrite(job_id, turned_back(job, now.wall_us, error).to_wire()),)
+
+    def write_soon(self, job_id: int, writes: tuple[CatalogWrite, ...]) -> None:
+        """In a record to come."""
+        self._writes.append(wanted.Write(job_id, writes, self._catalog.jobs[job_id]))
+
+    # ------------------------------------------------------------ writes for the log
+
+    def has_write(self) -> bool:
+        return bool(self._writes)
+
+    def next_write(self, lsn: int) -> tuple[CatalogWrite, ...] | None:
+        """The next writes, as they stand in commit `lsn`; taken when `appended` is called."""
+        while self._writes and not self._writes[0].holds(self._catalog):
+            # Somebody changed the job first; the coordinator thinks again when it reads that.
+            self._writes.popleft()
+        return self._writes[0].at(lsn) if self._writes else None
+
+    def appended(self) -> None:
+        self._writes.popleft()
+
+    # ------------------------------------------------------------ events
+
+    def catalog_changed(self, lsn: int, now: Now) -> list[Effect]:
+        return self._step(wanted.CatalogChanged(lsn), now)
+
+    def lease_acked(self, ack: LeaseAck, now: Now) -> list[Effect]:
+        return self._step(wanted.LeaseAcked(ack.table_id, ack.version), now)
+
+    def reported(self, report: CheckReport, now: Now) -> list[Effect]:
+        return self._step(wanted.Reported(report), now)
+
+    def ledger_replied(self, token: object, reply: Any, now: Now) -> list[Effect]:
+        assert isinstance(token, int)
+        return self._step(wanted.LedgerReplied(token, reply), now)
+
+    def tick(self, coherent: frozenset[str] | None, now: Now) -> list[Effect]:
+        """`coherent`: who may be serving reads now; None while that is not known."""
+        if coherent is not None and coherent != self._coherent:
+            self._coherent = coherent
+            return self._step(wanted.CoherentNodes(coherent), now)
+        return self._step(wanted.Tick(), now)
+
+    def _step(self, event: wanted.Event, now: Now) -> list[Effect]:
+        effects: list[Effect] = []
+        for effect in self.coordinator.step(event, now):
+            match effect:
+                case wanted.Write():
+                    self._writes.append(effect)
+                case wanted.Call(token, command):
+                    effects.append(CallLedger(token, command))
+                case wanted.Wake(at_ns):
+                    effects.append(WakeNode(at_ns))
+        return effects

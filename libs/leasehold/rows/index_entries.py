@@ -1,0 +1,138 @@
+"""The entry that a row has in an index: the values of its key, then those of included columns.
+
+In the key stands what a value is ordered and compared by: of a numeric its sort key.
+
+Of a partial index only rows that make the predicate true have one; where key or predicate can't be
+computed (1/a with a = 0) there is none, and `breaks` says why. Every node computes entries from its
+own rows, so what is compiled here must give the same value on each, now and later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from leasehold.catalog.descriptor import Descriptor, Index
+from leasehold.catalog.elements import EXPRESSION
+from leasehold.catalog.states import DELETED
+from leasehold.model.errors import Refused
+from leasehold.model.records import Image, Key
+from leasehold.sql.expressions.expression import (
+    compile_condition,
+    compile_expression,
+    total,
+    type_of_expression,
+)
+from leasehold.sql.expressions.key_types import key_types
+from leasehold.values.types import Type, sort_key_of, words_of
+
+Entry: TypeAlias = Key
+EntryOf: TypeAlias = Callable[[Image], Entry | None]
+_KEPT_MAX: Final = 4_096
+_kept: dict[tuple[int, int], tuple[Descriptor, tuple[tuple[Index, EntryOf], ...]]] = {}
+
+
+def exact_entry(descriptor: Descriptor, index: Index) -> EntryOf:
+    """A function from a row's image to its entry, None where the predicate is not true.
+
+    Compile once per descriptor; the function raises a Refused where an expression meets a value it
+    can't take, and for whatever else goes wrong inside. The columns that the index names may not
+    be public yet, or no longer.
+    """
+    columns = (*index.columns, *index.included)
+    there = descriptor.by_id
+    keyed = any(c in there and sort_key_of(there[c].type) for c in index.columns)
+    if not index.computed and not keyed:
+        return lambda image: tuple(map(image.get, columns))
+    seen = descriptor.showing(index.mentioned)
+    texts = iter(index.expressions)
+    parts: list[Callable[[Image], Any]] = []
+    for column in index.columns:
+        if column == EXPRESSION:
+            text = next(texts)
+            value = compile_expression(text, seen)
+            keyed_value = _keyed(value, type_of_expression(text, seen))
+            parts.append(value if keyed_value is value else total(text, keyed_value))
+        else:
+            kind = there[column].type if column in there else None
+            parts.append(_keyed(_pair(column), kind))
+    parts += map(_pair, index.included)
+    if not index.predicate:
+        return lambda image: tuple(part(image) for part in parts)
+    holds = compile_condition(index.predicate, seen)
+    return lambda image: tuple(part(image) for part in parts) if holds(image) == 1 else None
+
+
+def _pair(column: int) -> Callable[[Image], Any]:
+    return lambda image: image.get(column)
+
+
+def _keyed(value: Callable[[Image], Any], kind: Type | None) -> Callable[[Image], Any]:
+    key = None if kind is None else sort_key_of(kind)
+    if key is None:
+        return value
+
+    def keyed(image: Image) -> Any:
+        found = value(image)
+        return None if found is None else key(found)
+
+    return keyed
+
+
+def entry_of(descriptor: Descriptor, index: Index) -> EntryOf:
+    """As `exact_entry`, but a row whose entry can't be computed has none: for all who meet rows
+    that writers could make before the index was there."""
+    exact = exact_entry(descriptor, index)
+    if not index.computed:
+        return exact
+
+    def entry(image: Image) -> Entry | None:
+        try:
+            return exact(image)
+        except Refused:
+            return None
+
+    return entry
+
+
+def breaks(exact: EntryOf, image: Image) -> str:
+    """Why a row can't have the entry that `exact_entry` computes, "" when nothing is in the way."""
+    try:
+        exact(image)
+    except Refused as error:
+        return f"its entry can't be computed on the row: {error.message}"
+    return ""
+
+
+def entries_kept(descriptor: Descriptor) -> tuple[tuple[Index, EntryOf], ...]:
+    """The indexes whose entries an operation under `descriptor` touches, each with `entry_of`;
+    kept as long as that very descriptor is in use."""
+    name = descriptor.table_id, descriptor.version
+    found = _kept.get(name)
+    if found is None or found[0] is not descriptor:
+        if len(_kept) >= _KEPT_MAX:
+            _kept.clear()
+        made = tuple((i, entry_of(descriptor, i)) for i in descriptor.indexes if i.state in DELETED)
+        found = _kept[name] = (descriptor, made)
+    return found[1]
+
+
+def key_of(index: Index, entry: Entry | None) -> Key | None:
+    """The part of an entry that is ordered, looked up and unique."""
+    return None if entry is None else entry[: len(index.columns)]
+
+
+def key_shown(descriptor: Descriptor, index: Index, key: Key) -> str:
+    """The values of a key for people."""
+    kinds = key_types(descriptor, index)
+    return ", ".join(words_of(kind, value) for kind, value in zip(kinds, key, strict=True))
+
+
+def key_words(descriptor: Descriptor, index: Index) -> tuple[str, ...]:
+    """The parts of the key as a person would write them."""
+    texts, names = iter(index.expressions), descriptor.by_id
+    return tuple(
+        next(texts, "…") if column == EXPRESSION else names[column].name
+        for column in index.columns
+        if column == EXPRESSION or column in names
+    )

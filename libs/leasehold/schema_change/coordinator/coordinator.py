@@ -1,0 +1,490 @@
+"""The master's driver of schema changes: what the log says is to be done next, and nothing else.
+
+Made at the read-back of a Claim and dropped with the epoch. What it remembers (calls under way,
+back-off, reports) may be lost at any moment: the next master's coordinator begins from the catalog
+alone. The order of each step is D2 and D5: intent in the log, the ledger's publish, the descriptor
+in the log, drained, `min_version` in the log; see DESIGN.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.job import Job, Phase, Status
+from leasehold.lease.commands import (
+    HOLDERS_MAX,
+    Change,
+    Command,
+    ExpireAgent,
+    Holders,
+    Publish,
+    SetMinVersion,
+)
+from leasehold.lease.replies import (
+    HolderList,
+    Holding,
+    LedgerRefused,
+    MinVersionSet,
+    Published,
+    RefusalReason,
+    Reply,
+)
+from leasehold.model.errors import LedgerUnavailable
+from leasehold.model.ports import Now
+from leasehold.model.records import (
+    CatalogWrite,
+    DescriptorWrite,
+    JobWrite,
+    LedgerRun,
+    MinVersion,
+)
+from leasehold.model.time_units import NS_PER_MS
+from leasehold.schema_change.coordinator.effects import (
+    Call,
+    CatalogChanged,
+    CoherentNodes,
+    Controlled,
+    Effect,
+    Event,
+    LeaseAcked,
+    LedgerReplied,
+    Reported,
+    Tick,
+    Wake,
+    Write,
+)
+from leasehold.schema_change.coordinator.job_state import JobMemory, place_of
+from leasehold.schema_change.coordinator.ledger import LedgerSide, LedgerSideSettings, Wanted
+from leasehold.schema_change.coordinator.sliced_verification import VerificationWalk, WalkSettings
+from leasehold.schema_change.coordinator.step_work import StepWork, WorkSettings
+from leasehold.schema_change.job.control import control
+from leasehold.schema_change.job.rules import RULES, JobRules
+from leasehold.schema_change.job.transitions import (
+    fenced,
+    published,
+)
+from leasehold.schema_change.plan.plan import moving, next_descriptors
+
+# ⚠ A ledger that forgot (D6) between a publish and the descriptor's commit was seeded from a log
+# without it: it refuses leases on the new version, and those on the old one never end.
+POLLS_BEFORE_PUBLISHING_AGAIN: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorSettings:
+    """Polls that wait for leases to end come after a quarter of the time waited so far, at least
+    `poll_ms` and at most `poll_max_ms`; the acknowledgement of an agent whose lease was in use
+    cuts it short. Who is in the way is asked for by name when it has been for `names_after_ms`."""
+
+    poll_ms: int = 2
+    poll_max_ms: int = 500
+    names_after_ms: int = 100
+    ledger_retry_ms: int = 200
+    verification_ms: int = 60_000
+    verifications_max: int = 5
+    walk: WalkSettings = field(default_factory=WalkSettings)
+    ledger: LedgerSideSettings = field(default_factory=LedgerSideSettings)
+
+
+class Sent(NamedTuple):
+    """A call under way; job 0: the ledger side's own."""
+
+    job_id: int
+    command: Command
+    at_ns: int
+
+
+class Coordinator:
+    """`blockers` and `waiting_for` are for people: what each job waits for now."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        epoch: int,
+        node: str = "master",
+        settings: CoordinatorSettings | None = None,
+        rules: JobRules = RULES,
+        is_empty: Callable[[int], bool] = lambda table_id: False,
+        rows_about: Callable[[int], int] = lambda table_id: -1,
+        users: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`catalog` is the node's own and changes under it; `node` is the master itself.
+        `is_empty`: whether a table has no row in the master's store now; `rows_about`: how many
+        rows it has, -1 = not known; `users`: whether some write now."""
+        self._catalog = catalog
+        self._epoch = epoch
+        self._settings = settings or CoordinatorSettings()
+        self._rules = rules
+        self._memories: dict[int, JobMemory] = {}
+        self._walk = VerificationWalk(catalog, self._settings.walk, rules, rows_about, users)
+        work = WorkSettings(self._settings.verification_ms, self._settings.verifications_max)
+        self._step_work = StepWork(node, self._walk, work, rules, is_empty)
+        self._calls: dict[int, Sent] = {}  # by token
+        self._token = 0
+        self._unended: list[int] | None = None
+        self.ledger = LedgerSide(catalog, epoch, self._settings.ledger)
+
+    # ------------------------------------------------------------ for people
+
+    def blockers(self, job_id: int) -> tuple[Holding, ...]:
+        """Leases that a job waits for, as the ledger named them last."""
+        memory = self._memories.get(job_id)
+        return memory.blockers if memory else ()
+
+    def waiting_for(self, job_id: int) -> str:
+        """In words, "" when it waits for nothing but its own next step."""
+        job = self._catalog.jobs.get(job_id)
+        if job is None or job.status.ended:
+            return ""
+        if job.status is Status.PAUSED:
+            return "somebody to resume it: it is paused"
+        memory = self._memories.get(job_id)
+        return memory.waiting if memory else ""
+
+    # ------------------------------------------------------------ step
+
+    def step(self, event: Event, now: Now) -> list[Effect]:
+        """What to do about `event`. For Controlled it raises what `control` raises, having
+        changed nothing; its Write belongs into the commit that answers the request."""
+        effects: list[Effect] = []
+        match event:
+            case Controlled(asked):
+                return [self._controlled(control(self._catalog, asked, now.wall_us))]
+            case CatalogChanged(lsn):
+                self._unended = None
+                self._read_back(lsn, now)
+                effects += self._asked(self.ledger.catalog_changed(now), now)
+            case LedgerReplied(token, reply):
+                effects += self._replied(token, reply, now)
+            case LeaseAcked(table_id):
+                for job in self._running():
+                    if table_id in job.tables:
+                        self._memory(job).retry_ns = 0
+            case Reported(report):
+                self._walk.take(report)
+            case CoherentNodes(nodes):
+                self._step_work.coherent = nodes
+            case Tick():
+                pass
+        return effects + self._drive(now)
+
+    def _controlled(self, job: Job) -> Write:
+        return Write(
+            job.job_id, (JobWrite(job.job_id, job.to_wire()),), self._catalog.jobs[job.job_id]
+        )
+
+    def _running(self) -> Iterator[Job]:
+        """Jobs that have not ended; found anew when the catalog has changed."""
+        if self._unended is None:
+            jobs = self._catalog.jobs.values()
+            self._unended = [job.job_id for job in jobs if not job.status.ended]
+        for job_id in self._unended:
+            yield self._catalog.jobs[job_id]
+
+    def _memory(self, job: Job) -> JobMemory:
+        """What is remembered of a job where it stands now; elsewhere it counts no more."""
+        memory = self._memories.get(job.job_id)
+        if memory is None or memory.place != place_of(job):
+            memory = self._memories[job.job_id] = JobMemory(place_of(job))
+        return memory
+
+    def _drive(self, now: Now) -> list[Effect]:
+        effects = self._asked(self.ledger.tick(now), now)
+        wakes = [self.ledger.due_ns()]
+        for job in self._running():
+            effects += self._drive_job(job, now)
+            memory = self._memory(job)
+            wakes.append(memory.retry_ns)
+            if memory.verification is not None:
+                wakes.append(memory.verification.deadline_ns)
+        ahead = [at_ns for at_ns in wakes if at_ns > now.mono_ns]
+        return [*effects, Wake(min(ahead))] if ahead else effects
+
+    def _drive_job(self, job: Job, now: Now) -> list[Effect]:
+        memory = self._memory(job)
+        if job.status is Status.PAUSED:
+            return []
+        if memory.expects is not None:
+            if memory.expects == job:
+                return []  # its Write is on its way
+            memory.expects = None
+        if memory.token or memory.retry_ns > now.mono_ns:
+            return []
+        match job.phase:
+            case Phase.PUBLISHING:
+                return self._publish(job, memory, now)
+            case Phase.DRAINING:
+                return self._drain(job, memory, now)
+            case Phase.BACKFILLING | Phase.VALIDATING | Phase.VERIFYING:
+                return self._work(job, memory, now)
+            case Phase.DONE:
+                raise AssertionError(f"job {job.job_id} is {job.status.value} and done")
+
+    # ------------------------------------------------------------ effects
+
+    def _write(self, job: Job, after: Job, *before: CatalogWrite) -> list[Effect]:
+        memory = self._memory(job)
+        memory.expects = job
+        memory.wrote = after
+        write = JobWrite(after.job_id, after.to_wire())
+        return [Write(job.job_id, (*before, write), job)]
+
+    def _call(self, job_id: int, command: Command, now: Now) -> list[Effect]:
+        self._token += 1
+        self._calls[self._token] = Sent(job_id, command, now.mono_ns)
+        if job_id:
+            self._memories[job_id].token = self._token
+        return [Call(self._token, command)]
+
+    def _asked(self, wanted: Iterable[Wanted], now: Now) -> list[Effect]:
+        effects: list[Effect] = []
+        for each in wanted:
+            if isinstance(each, LedgerRun):
+                effects.append(Write(0, (each,), None))
+            else:
+                effects += self._call(0, each, now)
+        return effects
+
+    def _wait(self, memory: JobMemory, now: Now, words: str, retry_ms: int) -> None:
+        memory.waiting = words
+        memory.retry_ns = now.mono_ns + retry_ms * NS_PER_MS
+
+    def _poll(self, job: Job, now: Now, holders: tuple[Holding, ...], total: int) -> list[Effect]:
+        """Leases are in the way: look again later, sooner if an agent acknowledges (D4); after the
+        time that the job says, their agents' renewals are refused (D7)."""
+        memory = self._memory(job)
+        memory.blockers = holders
+        memory.blocked_ns = memory.blocked_ns or now.mono_ns
+        settings = self._settings
+        waited_ms = (now.mono_ns - memory.blocked_ns) // NS_PER_MS
+        pause_ms = min(max(settings.poll_ms, waited_ms // 4), settings.poll_max_ms)
+        memory.polls += 1
+        memory.publish_again = not memory.polls % POLLS_BEFORE_PUBLISHING_AGAIN
+        agents = ", ".join(sorted({holder.agent for holder in holders}))
+        words = f"{total} leases to end" + (f", of {agents}" if agents else "")
+        self._wait(memory, now, words, pause_ms)
+        return self._expire(job, memory, now)
+
+    def _expire(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
+        after_ms = job.settings.get("cancel_blockers_after_ms", 0)
+        if not after_ms or now.mono_ns < memory.blocked_ns + after_ms * NS_PER_MS:
+            return []
+        # Said at every poll: it may have been lost, and a second time it changes nothing.
+        effects: list[Effect] = []
+        for agent in sorted({holder.agent for holder in memory.blockers}):
+            effects += self._call(0, ExpireAgent(self._epoch, agent), now)
+        return effects
+
+    # ------------------------------------------------------------ publishing (D2)
+
+    def _publish(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
+        for table_id in self._tables(job):
+            version, newest = job.versions[table_id], self._catalog.newest(table_id).version
+            assert version == newest + 1, f"D2: job {job.job_id} publishes {version} after {newest}"
+            if self._rules.fence_before_next:
+                assert self._catalog.min_version(table_id) == newest, "D5: published unfenced"
+        if self._in_trouble(job, memory, now):
+            return []
+        if job.postponed:
+            memory.waiting = "somebody to let it go on: its point of no return is postponed"
+            return []
+        # ⚠ From the beginning: what somebody said of the job may have come before the record of
+        # what the ledger had; none is left to ask for then, and the ledger may have lost it since.
+        memory.waiting, memory.ahead = "", frozenset()
+        return self._ask_publish(job, now)
+
+    def _tables(self, job: Job) -> tuple[int, ...]:
+        """Those of the job's tables that move with its step."""
+        return moving(job, self._catalog)
+
+    def _ask_publish(self, job: Job, now: Now) -> list[Effect]:
+        """All tables in one call, which takes all of them or none (D9). The job is the number that
+        its publish is known by: one job at a time changes a table (D9), and it publishes each
+        version once. Asking again changes nothing. ⚠ All but those that it has already, or it would
+        take none of the rest."""
+        changes = tuple(
+            Change(table_id, job.versions[table_id] - 1, job.versions[table_id])
+            for table_id in self._tables(job)
+            if table_id not in self._memory(job).ahead
+        )
+        return self._call(job.job_id, Publish(self._epoch, changes, job.job_id), now)
+
+    def _in_trouble(self, job: Job, memory: JobMemory, now: Now) -> bool:
+        words = self.ledger.trouble(now)
+        if not words and not all(map(self.ledger.knows, self._tables(job))):
+            words = "the ledger (Redis) to take the table in"
+        memory.waiting = words or memory.waiting
+        return bool(words)
+
+    def _published(self, job: Job, now: Now) -> list[Effect]:
+        made = next_descriptors(job, self._catalog)
+        assert all(each.version == job.versions[each.table_id] for each in made), "D2"
+        # Who takes another's place is told of first: the name is a table's all the time.
+        writes = [DescriptorWrite(d.table_id, d.version, d.to_wire()) for d in reversed(made)]
+        return self._write(job, published(job, now.wall_us), *writes)
+
+    # ------------------------------------------------------------ draining (D4, D5)
+
+    def _drain(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
+        if not self._rules.drain_before_fence:
+            return self._fence(job, now)
+        if self._in_trouble(job, memory, now):
+            return []
+        if memory.publish_again:
+            memory.publish_again, memory.ahead = False, frozenset()
+            return self._ask_publish(job, now)
+        # One table after the other: first nobody is seen below in any. From the ledger's answer to
+        # SetMinVersion on nobody can come back, and only those answers count: until them an agent
+        # whose store lags may acquire v again (D1).
+        tables = self._tables(job)
+        turn, place = divmod(memory.drained, len(tables))
+        table_id, version = tables[place], job.versions[tables[place]]
+        if turn:
+            return self._call(job.job_id, SetMinVersion(self._epoch, table_id, version), now)
+        names_max = HOLDERS_MAX if self._wants_names(job, memory, now) else 0
+        return self._call(job.job_id, Holders(table_id, version, names_max), now)
+
+    def _wants_names(self, job: Job, memory: JobMemory, now: Now) -> bool:
+        """Do people, or a setting, want to know by now who is in the way?"""
+        after_ms = self._settings.names_after_ms
+        expire_ms = job.settings.get("cancel_blockers_after_ms", 0)
+        if expire_ms:
+            after_ms = min(after_ms, expire_ms)
+        waited_ns = now.mono_ns - memory.blocked_ns if memory.blocked_ns else 0
+        return waited_ns >= after_ms * NS_PER_MS
+
+    def _fence(self, job: Job, now: Now) -> list[Effect]:
+        """D5: everything from this commit on is at the step's version; it is the fence."""
+        after = fenced(job, now.wall_us, self._walk.first(job))
+        if not self._rules.fence_before_next:
+            return self._write(job, after)
+        fences = (MinVersion(table_id, job.versions[table_id]) for table_id in self._tables(job))
+        return self._write(job, after, *fences)
+
+    def _unannounced(self, job: Job, now: Now) -> list[Effect]:
+        """What the rule on intents is there to prevent; never sent while it is on."""
+        if self._rules.intent_before_publish:
+            return []
+        version = job.versions[job.table_id]
+        change = Change(job.table_id, version, version + 1)
+        return self._call(0, Publish(self._epoch, (change,), job.job_id), now)
+
+    # ------------------------------------------------------------ the step's work
+
+    def _work(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
+        after = self._step_work.next(job, memory, now)
+        return [] if after is None else self._write(job, after)
+
+    # ------------------------------------------------------------ the ledger
+
+    def _replied(self, token: int, reply: Reply | LedgerUnavailable, now: Now) -> list[Effect]:
+        sent = self._calls.pop(token, None)
+        if sent is None:
+            return []
+        job_id, command, at_ns = sent
+        if not job_id:
+            return self._asked(self.ledger.replied(command, reply, at_ns, now), now)
+        effects = self._asked(self.ledger.told(reply, now), now)
+        if self._catalog.has_ended(job_id):
+            return effects
+        job = self._catalog.jobs[job_id]
+        memory = self._memory(job)
+        if memory.token != token:
+            return effects  # the job has moved on; every command may be repeated or forgotten
+        memory.token = 0
+        if job.status is Status.PAUSED or job.postponed:
+            return effects  # asked anew once it goes on; the ledger may be ahead by then (D2)
+        if isinstance(reply, LedgerUnavailable):
+            self._wait(memory, now, self.ledger.trouble(now), self._settings.ledger_retry_ms)
+            return effects
+        if isinstance(command, Publish):
+            return effects + self._publish_answered(job, memory, command, reply, now)
+        return effects + self._drain_answered(job, memory, reply, now)
+
+    def _publish_answered(
+        self, job: Job, memory: JobMemory, command: Publish, reply: Reply, now: Now
+    ) -> list[Effect]:
+        told = reply.table if isinstance(reply, LedgerRefused) else 0
+        change = next((c for c in command.changes if c.table == told), command.changes[0])
+        draining = job.phase is Phase.DRAINING
+        match reply:
+            case Published() if draining:
+                return []  # the ledger knows the version, if it did not before
+            case Published():
+                return self._published(job, now)
+            case LedgerRefused(reason=RefusalReason.VERSION, current=change.to_version) if (
+                self._rules.ledger_ahead_is_adopted
+            ):
+                # One ahead of the log: that number was published for a job that was turned back
+                # before its descriptor was out. It passed the same checks, so it is good (D2). ⚠ Of
+                # the job's other tables that says nothing.
+                memory.ahead |= {change.table}
+                if not memory.ahead.issuperset(self._tables(job)):
+                    return self._ask_publish(job, now)
+                return [] if draining else self._published(job, now)
+            case LedgerRefused(current=change.to_version) if draining:
+                return []
+            case LedgerRefused(reason=RefusalReason.HOLDERS, holders=holders, holders_total=total):
+                if not self._rules.publish_checks_holders:
+                    return self._published(job, now)
+                return self._poll(job, now, holders, total)
+            case LedgerRefused(reason=RefusalReason.NOT_FENCED):
+                # The log has the fence (asserted in _publish); the ledger is told once more.
+                fence = SetMinVersion(self._epoch, change.table, change.from_version)
+                return self._call(job.job_id, fence, now)
+            case LedgerRefused():
+                self._refused(job, memory, reply, now)
+            case _:
+                self._wait(memory, now, "the ledger (Redis)", self._settings.ledger_retry_ms)
+        return []
+
+    def _drain_answered(self, job: Job, memory: JobMemory, reply: Reply, now: Now) -> list[Effect]:
+        match reply:
+            case HolderList(ready=True, holders_total=0):
+                memory.drained += 1
+            case MinVersionSet(holders_total=0):
+                if job.phase is not Phase.DRAINING:
+                    return []
+                memory.drained += 1
+                if memory.drained >= 2 * len(self._tables(job)):
+                    return self._unannounced(job, now) + self._fence(job, now)
+            case (
+                HolderList(holders=holders, holders_total=total)
+                | MinVersionSet(holders=holders, holders_total=total)
+            ):
+                memory.drained = 0
+                return self._poll(job, now, holders, total)
+            case LedgerRefused():
+                memory.publish_again = reply.reason is RefusalReason.FUTURE
+                self._refused(job, memory, reply, now)
+            case _:
+                self._wait(memory, now, "the ledger (Redis)", self._settings.ledger_retry_ms)
+        return []
+
+    def _refused(self, job: Job, memory: JobMemory, reply: LedgerRefused, now: Now) -> None:
+        """A refusal that the ledger's watch deals with; the job asks again after it."""
+        if reply.reason in (RefusalReason.VERSION, RefusalReason.UNKNOWN_TABLE):
+            self.ledger.forget(reply.table or job.table_id)
+        words = f"the ledger (Redis): it refused with {reply.reason.value!r}"
+        self._wait(memory, now, words, self._settings.ledger_retry_ms)
+
+    # ------------------------------------------------------------ the log
+
+    def _read_back(self, lsn: int, now: Now) -> None:
+        """A verification is ours if the record that asks for it is: its LSN is known then."""
+        for job in self._running():
+            memory = self._memories.get(job.job_id)
+            if memory is None or memory.wrote is None or job.phase is not Phase.VERIFYING:
+                continue
+            if (job.marks, job.look) != (memory.wrote.marks, memory.wrote.look):
+                continue
+            self._walk.asked(job, memory.walked)
+            fresh = JobMemory(place_of(job))
+            fresh.verification = self._step_work.begun(lsn, now)
+            self._memories[job.job_id] = fresh
+        for job_id in [j for j in self._memories if self._catalog.has_ended(j)]:
+            del self._memories[job_id]
+        self._walk.forget_ended()

@@ -1,0 +1,103 @@
+"""What goes into the coordinator and what comes out of it: its whole boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.job import Job
+from leasehold.lease.commands import Command
+from leasehold.lease.replies import Reply
+from leasehold.model.errors import LedgerUnavailable
+from leasehold.model.records import CatalogWrite, CheckReport, JobControl, JobWrite
+from leasehold.schema_change.job.transitions import FENCE_HERE
+
+# ---------------------------------------------------------------- events
+
+
+class Tick(NamedTuple):
+    """Time has passed; also given when a Wake is due."""
+
+
+class CatalogChanged(NamedTuple):
+    """A record with catalog writes was read back and applied; `lsn` is that of its last commit."""
+
+    lsn: int
+
+
+class LedgerReplied(NamedTuple):
+    """Every Call is answered once, if only with LedgerUnavailable."""
+
+    token: int
+    reply: Reply | LedgerUnavailable
+
+
+class LeaseAcked(NamedTuple):
+    """An agent says it has moved off versions below; only wakes who waits (D4)."""
+
+    table_id: int
+    version: int
+
+
+class Reported(NamedTuple):
+    report: CheckReport
+
+
+class CoherentNodes(NamedTuple):
+    """Who answers reads now, hence who must verify."""
+
+    nodes: frozenset[str]
+
+
+class Controlled(NamedTuple):
+    """A job control request; its Write belongs into the very commit that answers it."""
+
+    control: JobControl
+
+
+Event: TypeAlias = (
+    Tick | CatalogChanged | LedgerReplied | LeaseAcked | Reported | CoherentNodes | Controlled
+)
+
+# ---------------------------------------------------------------- effects
+
+
+class Write(NamedTuple):
+    """Append these catalog writes in one commit, if `holds` when the record is made; else drop it:
+    whatever changed the job is followed by a CatalogChanged, and the coordinator thinks again.
+
+    `job_id` 0: not about a job (the ledger's run id).
+    """
+
+    job_id: int
+    writes: tuple[CatalogWrite, ...]
+    expects: Job | None
+
+    def holds(self, catalog: Catalog) -> bool:
+        return self.job_id == 0 or catalog.jobs.get(self.job_id) == self.expects
+
+    def at(self, lsn: int) -> tuple[CatalogWrite, ...]:
+        """The writes as they stand in the log: the fence is the commit they are in (D5)."""
+        return tuple(_fence_at(write, lsn) for write in self.writes)
+
+
+def _fence_at(write: CatalogWrite, lsn: int) -> CatalogWrite:
+    if isinstance(write, JobWrite) and write.body["fence_lsn"] == FENCE_HERE:
+        body: Mapping[str, object] = {**write.body, "fence_lsn": lsn}
+        return write._replace(body=body)
+    return write
+
+
+class Call(NamedTuple):
+    token: int
+    command: Command
+
+
+class Wake(NamedTuple):
+    """Give a Tick at this CLOCK_BOOTTIME or soon after."""
+
+    at_ns: int
+
+
+Effect: TypeAlias = Write | Call | Wake

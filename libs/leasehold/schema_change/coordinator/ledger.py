@@ -1,0 +1,222 @@
+"""The coordinator's part that keeps the ledger usable: watch of its run id (D6), watch of sessions
+(D7), and tables that are new to it. Jobs publish only while `trouble` is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from leasehold.catalog.catalog import Catalog
+from leasehold.lease.commands import (
+    TABLES_PER_CALL_MAX,
+    Change,
+    Command,
+    DropTable,
+    Liveness,
+    MarkReady,
+    Publish,
+    RegisterEpoch,
+    Seed,
+    SeedTables,
+    Snapshot,
+)
+from leasehold.lease.master.ledger_watch import (
+    Answered,
+    EpochLost,
+    LedgerAway,
+    LedgerWatch,
+    RecordRun,
+    RunRecorded,
+    SeedFromLog,
+    TimePassed,
+    seed_parts,
+)
+from leasehold.lease.master.ledger_watch import Effect as WatchEffect
+from leasehold.lease.master.session_watch import SessionWatch
+from leasehold.lease.replies import (
+    Dropped,
+    LedgerRefused,
+    LivenessReport,
+    Published,
+    Reply,
+    Seeded,
+    SnapshotReport,
+)
+from leasehold.model.errors import LedgerUnavailable
+from leasehold.model.ports import Now
+from leasehold.model.records import LedgerRun
+from leasehold.model.time_units import NS_PER_MS
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSideSettings:
+    """`look_ms` between looks at the sessions; `look_again_ms` while the ledger is not ready."""
+
+    session_ttl_ms: int = 15_000
+    look_ms: int = 1_000
+    look_again_ms: int = 100
+
+
+Wanted: TypeAlias = Command | LedgerRun
+
+
+class LedgerSide:
+    """Gives commands to send and LedgerRun records to write; `known`: tables the ledger has."""
+
+    def __init__(self, catalog: Catalog, epoch: int, settings: LedgerSideSettings) -> None:
+        self._catalog = catalog
+        self._epoch = epoch
+        self._settings = settings
+        ttl_ns = settings.session_ttl_ms * NS_PER_MS
+        self._watch = LedgerWatch(epoch, catalog.ledger_run, ttl_ns)
+        self._sessions = SessionWatch(epoch, ttl_ns)
+        self._recorded = catalog.ledger_run
+        self._looking = False
+        self._look_ns = 0
+        self._seeds: list[SeedTables] = []
+        self._away = False
+        # None: not asked yet what the ledger has. `_asking`: an introduction is under way.
+        self._known: set[int] | None = None
+        self._asking = False
+        self._look_for_new = True  # the catalog has changed since tables were compared
+        self.epoch_lost = 0
+
+    def knows(self, table_id: int) -> bool:
+        return self._known is not None and table_id in self._known
+
+    def forget(self, table_id: int) -> None:
+        """The ledger says that it does not have the table after all."""
+        self._look_for_new = True
+        if self._known is not None:
+            self._known.discard(table_id)
+
+    def trouble(self, now: Now) -> str:
+        """Why nothing can be published now; "" when it can."""
+        if self.epoch_lost:
+            return f"nothing: epoch {self.epoch_lost} has begun, another node is master"
+        if self._away:
+            return "the ledger (Redis), which can't be reached"
+        if not self._watch.may_publish:
+            return f"the ledger (Redis): {self._watch.describe(now.mono_ns)}"
+        return ""
+
+    def due_ns(self) -> int:
+        due = self._watch.due_ns()
+        return self._look_ns if due is None else min(due, self._look_ns)
+
+    # ------------------------------------------------------------ events
+
+    def tick(self, now: Now) -> list[Wanted]:
+        wanted = self._from_watch(self._watch.step(TimePassed(), now.mono_ns))
+        if not self._looking and now.mono_ns >= self._look_ns:
+            wanted += self._look()
+        return wanted + self._introduce(now)
+
+    def catalog_changed(self, now: Now) -> list[Wanted]:
+        self._look_for_new = True
+        if self._catalog.ledger_run == self._recorded:
+            return []
+        self._recorded = self._catalog.ledger_run
+        event = RunRecorded(self._recorded)
+        return self._from_watch(self._watch.step(event, now.mono_ns))
+
+    def told(self, reply: Reply | LedgerUnavailable, now: Now) -> list[Wanted]:
+        """Any answer of the ledger tells of its state, a job's too."""
+        if isinstance(reply, LedgerUnavailable):
+            self._away = True
+            return self._from_watch(self._watch.step(LedgerAway(), now.mono_ns))
+        self._away = False
+        return self._from_watch(self._watch.step(Answered(reply), now.mono_ns))
+
+    def replied(
+        self, command: Command, reply: Reply | LedgerUnavailable, sent_ns: int, now: Now
+    ) -> list[Wanted]:
+        """An answer to a command of this part's own."""
+        wanted: list[Wanted] = []
+        match command:
+            case Liveness():
+                self._looking = False
+                if isinstance(reply, LivenessReport):
+                    wanted += self._sessions.step(reply, sent_ns, now.mono_ns)
+            case SeedTables():
+                seeded = isinstance(reply, Seeded)
+                self._seeds = self._seeds[1:] if seeded else []
+                wanted += self._seeds[:1]
+            case Snapshot() | Publish() | DropTable():
+                self._asking = False
+                self._introduced(command, reply)
+        wanted += self.told(reply, now)
+        pause_ms = self._settings.look_ms if not self.trouble(now) else self._settings.look_again_ms
+        if isinstance(command, Liveness):
+            self._look_ns = now.mono_ns + pause_ms * NS_PER_MS
+        return wanted
+
+    # ------------------------------------------------------------ the run id (D6)
+
+    def _look(self) -> list[Wanted]:
+        if self._looking:
+            return []
+        self._looking = True
+        return [Liveness()]
+
+    def _from_watch(self, effects: Iterable[WatchEffect]) -> list[Wanted]:
+        wanted: list[Wanted] = []
+        for effect in effects:
+            match effect:
+                case Liveness():
+                    wanted += self._look()
+                case SeedFromLog(run_id):
+                    versions = self._versions()
+                    self._watch.seeding(len(versions))
+                    self._seeds = seed_parts(self._epoch, run_id, versions)
+                    wanted += self._seeds[:1]
+                case RecordRun(run_id):
+                    wanted.append(LedgerRun(run_id))
+                case EpochLost(epoch):
+                    self.epoch_lost = epoch
+                case RegisterEpoch() | MarkReady():
+                    wanted.append(effect)
+        return wanted
+
+    def _versions(self) -> list[Seed]:
+        catalog = self._catalog
+        return [
+            Seed(table.table_id, table.version, catalog.min_version(table.table_id))
+            for table in catalog.leased_tables()
+        ]
+
+    # ------------------------------------------------------------ new tables
+
+    def _introduce(self, now: Now) -> list[Wanted]:
+        """A table is in the log first and in the ledger after: nobody can hold a lease on it
+        before, and whoever asks for one meanwhile asks again."""
+        if not self._look_for_new or self._asking or self.trouble(now):
+            return []
+        if self._known is None:
+            self._asking = True
+            return [Snapshot()]
+        leased = {t.table_id: t for t in self._catalog.leased_tables()}
+        gone = sorted(self._known - leased.keys())
+        if gone:
+            self._asking = True
+            return [DropTable(self._epoch, gone[0])]
+        new = [table for table_id, table in leased.items() if table_id not in self._known]
+        if not new:
+            self._look_for_new = False
+            return []
+        self._asking = True
+        changes = tuple(Change(t.table_id, 0, t.version) for t in new[:TABLES_PER_CALL_MAX])
+        return [Publish(self._epoch, changes)]
+
+    def _introduced(self, command: Command, reply: Reply | LedgerUnavailable) -> None:
+        match reply:
+            case SnapshotReport(tables=tables):
+                self._known = {table.table for table in tables}
+            case Dropped() if isinstance(command, DropTable) and self._known is not None:
+                self._known.discard(command.table)
+            case Published() if isinstance(command, Publish) and self._known is not None:
+                self._known |= {change.table for change in command.changes}
+            case LedgerRefused():
+                self._known = None  # it has changed since: ask again

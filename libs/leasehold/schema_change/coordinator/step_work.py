@@ -1,0 +1,149 @@
+"""The work of a step behind its fence: rows are filled, looked through, and compared on every node.
+
+What becomes of a job there, as far as reports, counts and the clock tell; the coordinator writes
+it. What a step waits for before, leases of older versions, is the coordinator's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from leasehold.catalog.job import Job, Phase
+from leasehold.model.ports import Now
+from leasehold.model.records import CheckSlice
+from leasehold.model.time_units import NS_PER_MS
+from leasehold.schema_change.coordinator.job_state import JobMemory, Verification
+from leasehold.schema_change.coordinator.sliced_verification import VerificationWalk
+from leasehold.schema_change.coordinator.verification import Judgement, judge
+from leasehold.schema_change.job.rules import JobRules
+from leasehold.schema_change.job.transitions import (
+    filled,
+    looked_at,
+    turned_back,
+    validated,
+    verified,
+    verified_again,
+)
+
+
+class WorkSettings(NamedTuple):
+    """See `CoordinatorSettings`."""
+
+    verification_ms: int
+    verifications_max: int
+
+
+class StepWork:
+    """`coherent`: the nodes that are so, None = not known yet (C4). `next` gives the job as it is
+    to be written; None: it waits, and `memory.waiting` says for what."""
+
+    def __init__(
+        self,
+        node: str,
+        walk: VerificationWalk,
+        settings: WorkSettings,
+        rules: JobRules,
+        is_empty: Callable[[int], bool],
+    ) -> None:
+        self.coherent: frozenset[str] | None = None
+        self._node = node
+        self._walk = walk
+        self._settings = settings
+        self._rules = rules
+        self._is_empty = is_empty
+
+    def next(self, job: Job, memory: JobMemory, now: Now) -> Job | None:
+        match job.phase:
+            case Phase.BACKFILLING:
+                return self._backfill(job, memory, now)
+            case Phase.VALIDATING:
+                return self._validate(job, memory, now)
+            case Phase.VERIFYING:
+                return self._verify(job, memory, now)
+        raise AssertionError(f"job {job.job_id} has no work in {job.phase.value}")
+
+    def begun(self, lsn: int, now: Now) -> Verification | None:
+        """One that the record at `lsn` asks for."""
+        if self.coherent is None:
+            return None
+        deadline_ns = now.mono_ns + self._settings.verification_ms * NS_PER_MS
+        return Verification(lsn, now.mono_ns, deadline_ns, self.coherent)
+
+    # ------------------------------------------------------------ filled, looked through
+
+    def _backfill(self, job: Job, memory: JobMemory, now: Now) -> Job | None:
+        if not job.chunks_ended and not self._is_empty(job.table_id):
+            memory.waiting = f"the backfill: {job.rows_read} rows so far"
+            return None
+        if job.verdict:
+            return turned_back(job, now.wall_us, job.verdict, job.findings, job.code)
+        if not self._rules.verify_before_public:
+            return verified(job, now.wall_us)
+        return filled(job, now.wall_us, self._walk.first(job))
+
+    def _validate(self, job: Job, memory: JobMemory, now: Now) -> Job | None:
+        if not job.chunks_ended and not self._is_empty(job.table_id):
+            memory.waiting = "the validation of the rows there are"
+            return None
+        if job.verdict:
+            return turned_back(job, now.wall_us, job.verdict, job.findings, job.code)
+        return validated(job, now.wall_us, self._walk.first(job))
+
+    # ------------------------------------------------------------ compared on every node
+
+    def _verify(self, job: Job, memory: JobMemory, now: Now) -> Job | None:
+        if self.coherent is None:
+            memory.waiting = "the coherent nodes to be known"
+            return None
+        asked = memory.verification
+        if asked is None:
+            # Asked for by an earlier master, or before a pause: reports may have passed us by.
+            return self._ask(job, memory, self._walk.resumed(job), now)
+        nodes = frozenset({self._node} | (asked.nodes & self.coherent))
+        verdict = judge(job, asked.lsn, self._walk.reports(job), nodes, self._rules)
+        memory.waiting = verdict.words
+        if verdict.judgement is Judgement.CLEAN:
+            if job.look is None:
+                return verified(job, now.wall_us)
+            return self._next_slice(job, memory, asked, nodes, now)
+        if verdict.judgement is Judgement.FOUND:
+            return turned_back(job, now.wall_us, verdict.words, verdict.findings, verdict.code)
+        late = now.mono_ns >= asked.deadline_ns
+        if verdict.judgement is Judgement.WAITING and not late:
+            return None
+        return self._ask_again(job, memory, job.look, verdict.words, now)
+
+    def _next_slice(
+        self,
+        job: Job,
+        memory: JobMemory,
+        asked: Verification,
+        nodes: frozenset[str],
+        now: Now,
+    ) -> Job | None:
+        step = self._walk.step(job, nodes)
+        if step.look is not None:
+            memory.retry_ns = asked.at_ns + self._walk.pause_ns(job, step)
+            if memory.retry_ns > now.mono_ns:
+                memory.waiting = "its next slice: a rate is set, or users write"
+                return None
+            memory.walked = step.nodes
+            return looked_at(job, step.look, step.keys)
+        if step.absent:
+            words = f"{', '.join(sorted(step.absent))}, not coherent from the first slice on"
+            return self._ask_again(job, memory, self._walk.first(job), words, now)
+        return verified(job, now.wall_us)
+
+    def _ask(self, job: Job, memory: JobMemory, look: CheckSlice | None, now: Now) -> Job:
+        memory.walked = self._walk.nodes(job) if look == job.look else None
+        return verified_again(job, now.wall_us, look)
+
+    def _ask_again(
+        self, job: Job, memory: JobMemory, look: CheckSlice | None, words: str, now: Now
+    ) -> Job:
+        tried = self._walk.tries(job)
+        if tried < self._settings.verifications_max:
+            return self._ask(job, memory, look, now)
+        error = f"{job.subject} could not be verified in {tried} tries; the last waited for {words}"
+        return turned_back(job, now.wall_us, error)

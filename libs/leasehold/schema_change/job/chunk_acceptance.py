@@ -1,0 +1,55 @@
+"""Which messages of the backfill lane the master takes (⚠ the rule on late chunks)."""
+
+from __future__ import annotations
+
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.elements import ALL_ROWS
+from leasehold.catalog.job import Job, Phase, Status
+from leasehold.catalog.states import State
+from leasehold.model.records import Chunk, ChunksEnd, Findings
+from leasehold.schema_change.job.rules import RULES, JobRules
+
+
+def _running(catalog: Catalog, phase: Phase, job_id: int, run: int, rules: JobRules) -> Job | None:
+    """The job, if that run of it is under way in that phase and has not ended.
+
+    A paused job's chunks are taken: they are right ones, and one that was refused would never
+    come again. Pausing stops the sender, not what is on its way.
+    """
+    job = catalog.jobs.get(job_id)
+    if job is None or job.phase is not phase or job.chunks_ended:
+        return None
+    if job.status not in (Status.RUNNING, Status.PAUSED):
+        return None
+    if rules.chunk_names_run and job.run != run:
+        return None
+    return job
+
+
+def accept_chunk(catalog: Catalog, chunk: Chunk, rules: JobRules = RULES) -> bool:
+    """Whether a chunk is taken: its job's run is in that step and the element write-only, in the
+    version it names, which is the newest. One that comes late, or twice after the end, is not."""
+    job = _running(catalog, Phase.BACKFILLING, chunk.job_id, chunk.run, rules)
+    if job is None or job.table_id != chunk.table_id or job.element_id != chunk.element_id:
+        return False
+    newest = catalog.newest(chunk.table_id)
+    if chunk.version != newest.version:
+        return False
+    if chunk.element_id == ALL_ROWS:
+        return bool(newest.twin) and catalog.newest(newest.twin).state is State.WRITE_ONLY
+    element = newest.element(chunk.element_id)
+    return element is not None and element.state is State.WRITE_ONLY
+
+
+def accept_end(catalog: Catalog, end: ChunksEnd, rules: JobRules = RULES) -> bool:
+    """Whether an end marker ends the run it names."""
+    return _running(catalog, Phase.BACKFILLING, end.job_id, end.run, rules) is not None
+
+
+def accept_findings(catalog: Catalog, findings: Findings, rules: JobRules = RULES) -> bool:
+    """Whether findings are looked at, which ends their run: those of a job or run that is over
+    say nothing about the rows that matter now."""
+    job = _running(catalog, Phase.VALIDATING, findings.job_id, findings.run, rules)
+    if job is None or job.table_id != findings.table_id:
+        return False
+    return findings.version == catalog.newest(findings.table_id).version

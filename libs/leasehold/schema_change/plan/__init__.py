@@ -1,0 +1,1 @@
+"""One DDL statement → the descriptors it leads to. One module a kind of statement. Pure."""

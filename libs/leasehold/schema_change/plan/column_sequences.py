@@ -1,0 +1,45 @@
+"""The sequences that new columns draw their values from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from leasehold.catalog import sequence as numbers
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.sequence import Numbering
+from leasehold.catalog.sequence_ownership import (
+    derived_name,
+    nextval_text,
+    relation_of,
+    sequence_named,
+)
+from leasehold.model.errors import DuplicateObject
+from leasehold.sql.syntax.statements import ColumnDefinition
+
+
+class Drawn(NamedTuple):
+    """What a column's definition says of its numbers: `text` is its default's; `made`: a sequence
+    of its own."""
+
+    numbering: Numbering
+    text: str
+    made: Descriptor | None = None
+
+
+def drawn_by(
+    table: str, definition: ColumnDefinition, catalog: Catalog, taken: set[str], before: int
+) -> Drawn:
+    """`before`: sequences that the statement has made already. Raises UnknownTable, WrongObject,
+    DuplicateObject, InvalidArgument."""
+    said = definition.numbering
+    assert said is not None, "it draws"
+    if said.named:
+        found = sequence_named(catalog, said.named, said.position)
+        return Drawn(Numbering(found.table_id), nextval_text(found.name))
+    name = said.options.name or derived_name(table, definition.name, taken)
+    if name in taken:
+        raise DuplicateObject(f"{name!r} exists already", table=name, position=said.position)
+    sequence = numbers.defined(said.options, definition.type.name)
+    made = relation_of(sequence, catalog.next_sequence_id() + before, name)
+    return Drawn(Numbering(made.table_id, True, said.identity), nextval_text(name), made)

@@ -1,0 +1,55 @@
+"""What rests on something that is to be dropped: it is named and the drop refused, or CASCADE takes
+it along. In PostgreSQL's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from leasehold.model.errors import DependentObjects
+from leasehold.schema_change.plan.foreign_keys import Referring, implied_index
+from leasehold.schema_change.steps.element_paths import Track, drop_check, drop_index
+
+HINT: Final = "Use DROP ... CASCADE to drop the dependent objects too."
+
+
+class Doomed(NamedTuple):
+    """What is to be dropped. `what` it is called, `needed`: as what others need it."""
+
+    what: str
+    needed: str
+    cascade: bool = False
+    position: int = 1
+
+    def refused(self, dependents: Iterable[str], **detail: object) -> DependentObjects:
+        """`dependents`: what others are called."""
+        return DependentObjects(
+            f"cannot drop {self.what} because other objects depend on it",
+            detail="\n".join(f"{each} depends on {self.needed}" for each in dependents),
+            hint=HINT,
+            position=self.position,
+            **detail,
+        )
+
+
+def constraint_words(reference: Referring) -> str:
+    child, key = reference
+    return f"constraint {key.name} on table {child.name}"
+
+
+def cascades_to(words: str) -> str:
+    """The notice."""
+    return f"drop cascades to {words}"
+
+
+def dropped_along(found: Sequence[Referring]) -> list[Track]:
+    """The ways of foreign keys of other tables, and of indexes that nothing needs without them."""
+    tracks: dict[tuple[int, int], Track] = {}
+    for child, key in found:
+        going = {k.element_id for c, k in found if c.table_id == child.table_id}
+        index = implied_index(child, key, going)
+        for track in (drop_check(key), *(() if index is None else (drop_index(index),))):
+            place = child.table_id, track.name[1]
+            tracks.setdefault(place, replace(track, table_id=child.table_id))
+    return list(tracks.values())

@@ -1,0 +1,191 @@
+"""What one statement on a table comes to while its actions are read, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from leasehold.catalog.descriptor import (
+    Descriptor,
+)
+from leasehold.catalog.elements import (
+    Check,
+    Column,
+    Constraint,
+    ForeignKey,
+    Index,
+    Moment,
+)
+from leasehold.catalog.names import constraint_names
+from leasehold.catalog.sequence import Options
+from leasehold.catalog.states import State
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    UnknownColumn,
+)
+from leasehold.schema_change.plan.column_sequences import Drawn
+from leasehold.schema_change.plan.dependents import Doomed, cascades_to, constraint_words
+from leasehold.schema_change.plan.foreign_keys import (
+    References,
+    Referring,
+    implied_index,
+)
+from leasehold.schema_change.steps import element_paths as way
+from leasehold.schema_change.steps.element_paths import Track
+from leasehold.sql.syntax.statements import ColumnDefinition
+
+DrawnBy: TypeAlias = Callable[[ColumnDefinition, set[str], int], Drawn]
+"""`sequences.drawn_by` of the table and the catalog."""
+
+
+class Draft:
+    """`tracks` of elements, `notices` for what needed nothing done, `needs`: tables that must stay
+    as they are until it is done.
+
+    `taken` are names of relations, `names` those of the table's constraints; `columns` by name, as
+    the actions so far leave them; `going` names the columns that some action drops, `unbound` are
+    generated columns that lose their expression, as they were. `parents` finds a table by its
+    name, `references` the foreign keys that refer to this one; `moment`: see `plan`. `gone`: what
+    else the same request takes away, (table id, element id); `along`: foreign keys of other tables
+    that CASCADE takes; `sequences`: those that columns bring;
+    `unnumbered`: columns that are no identity any more, and what they drew from; `drew`: what
+    columns drew from that have another default now, or none.
+    """
+
+    def __init__(
+        self,
+        table: Descriptor,
+        taken: set[str],
+        parents: Callable[[str], Descriptor],
+        references: References,
+        moment: Moment | None,
+        drawn_by: DrawnBy | None,
+    ) -> None:
+        self.table = table
+        self.taken = set(taken)
+        self.parents = parents
+        self.references = references
+        self.moment = moment
+        self.names = constraint_names(table)
+        self.columns = {
+            c.name: c for c in table.columns if c.state is State.PUBLIC and not c.hidden
+        }
+        self.next_id = table.next_element_id
+        self.words: list[str] = []
+        self.dropped: set[int] = set()
+        self.retyped: set[int] = set()
+        self.going: set[str] = set()
+        self.unbound: dict[int, Column] = {}
+        self.tracks: list[Track] = []
+        self.notices: list[str] = []
+        self.needs: set[int] = set()
+        self.drew: set[int] = set()
+        self.gone: frozenset[tuple[int, int]] = frozenset()
+        self.along: list[Referring] = []
+        self.sequences: list[Descriptor] = []
+        self.unnumbered: dict[int, int] = {}
+        self.altered: list[tuple[Column, Options]] = []
+        self._drawn_by = drawn_by
+
+    def take(self, track: Track, words: str) -> None:
+        self.tracks.append(track)
+        self.words.append(words)
+
+    def new_id(self) -> int:
+        self.next_id += 1
+        return self.next_id - 1
+
+    def drawn_by(self, definition: ColumnDefinition) -> Drawn:
+        """Where a new column has its numbers from. Raises what `sequences.drawn_by` raises."""
+        assert self._drawn_by is not None, "columns of a table that is there"
+        drawn = self._drawn_by(definition, self.taken, len(self.sequences))
+        if drawn.made is None:
+            self.needs.add(drawn.numbering.sequence)
+        else:
+            self.sequences.append(drawn.made)
+            self.taken.add(drawn.made.name)
+            self.tracks.append(way.add_sequence(drawn.made))
+        return drawn
+
+    def column(self, name: str, position: int = 1) -> Column:
+        found = self.columns.get(name) or self.table.by_alias.get(name)
+        if found is None:
+            raise UnknownColumn(
+                f"column {name!r} does not exist in table {self.table.name!r}",
+                table=self.table.name,
+                column=name,
+                position=position,
+            )
+        return found
+
+    def drop_once(self, track: Track, element: Index | Constraint, words: str) -> None:
+        """Two dropped columns may share an index."""
+        if element.element_id not in self.dropped:
+            self.dropped.add(element.element_id)
+            self.take(track, words)
+
+    def drop_referring(self, found: Iterable[Referring], doomed: Doomed) -> int:
+        """Foreign keys that refer to what is doomed; → the steps by which it has to wait for them.
+        Raises DependentObjects unless it takes them along."""
+        found = list(found)
+        left = [each for each in found if not self._goes(each)]
+        if left and not doomed.cascade:
+            raise doomed.refused(map(constraint_words, left), table=self.table.name)
+        for child, key in left:
+            self.notices.append(cascades_to(constraint_words((child, key))))
+            if child.table_id == self.table.table_id:
+                self.drop_foreign_key(key)
+            else:
+                self.along.append((child, key))
+        return int(bool(found))
+
+    def _goes(self, reference: Referring) -> bool:
+        child, key = reference
+        if child.table_id == self.table.table_id:
+            return key.element_id in self.dropped
+        place = child.table_id, key.element_id
+        return place in self.gone or place in {(c.table_id, k.element_id) for c, k in self.along}
+
+    def drop_foreign_key(self, key: ForeignKey) -> None:
+        """With the index that it alone needs, side by side: who misses an entry in it is at a
+        version that relies on the key no more."""
+        self.drop_once(way.drop_check(key), key, f"constraint {key.name}")
+        index = implied_index(self.table, key, self.dropped)
+        made = (track.element for track in self.tracks if track.new)
+        needed = {each.index for each in made if isinstance(each, ForeignKey)}
+        if index is not None and index.element_id not in needed:
+            self.drop_once(way.drop_index(index), index, f"index {index.name}")
+
+    def made_over(self, column: Column) -> list[str]:
+        """What this very statement makes that rests on a column."""
+        made = [track.element for track in self.tracks if track.new]
+        over = [
+            f"constraint {element.name}"
+            for element in made
+            if isinstance(element, Index | Check | ForeignKey)
+            and column.element_id in element.columns
+        ]
+        following = (e for e in made if isinstance(e, Column) and e.derived is not None)
+        return over + [
+            f"generated column {c.name}"
+            for c in following
+            if c.derived and c.generated and column.element_id in c.derived.sources
+        ]
+
+    def computed_from(self, column: Column) -> list[Column]:
+        """Generated columns of the table that follow a column, as it stands."""
+        return [
+            c
+            for c in self.table.columns
+            if c.derived and c.generated and column.element_id in c.derived.sources
+        ]
+
+    def refuse_retyped(self, columns: Iterable[Column]) -> None:
+        """⚠ A constraint over a new column shows it early (`steps`): beside the old one here."""
+        for column in columns:
+            if column.element_id in self.retyped:
+                raise FeatureNotSupported(
+                    f"column {column.name!r} changes its type in the same statement: add the"
+                    " constraint by a statement of its own",
+                    column=column.name,
+                )

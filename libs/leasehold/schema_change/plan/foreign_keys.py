@@ -1,0 +1,167 @@
+"""FOREIGN KEY in a statement → an element, and the index over its columns where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from typing import Final, NamedTuple
+
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, ForeignKey, Index, OnChange
+from leasehold.catalog.states import State
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    InvalidColumnReference,
+    InvalidForeignKey,
+    SyntaxInvalid,
+    UnknownObject,
+    WrongType,
+)
+from leasehold.sql.syntax.statements import ForeignKeyDefinition
+
+
+class Referred(NamedTuple):
+    """What a foreign key refers to: columns of `parent` in the order of the key, and the id of
+    the index that finds them, 0 = the primary key."""
+
+    parent: Descriptor
+    columns: tuple[Column, ...]
+    index_id: int
+
+
+def referred(definition: ForeignKeyDefinition, parent: Descriptor) -> Referred:
+    """Raises UnknownColumn, InvalidForeignKey (42830) when the columns are not unique."""
+    if definition.parent_columns:
+        columns = tuple(parent.column(name) for name in definition.parent_columns)
+    elif parent.hidden_key:
+        raise UnknownObject(
+            f"table {parent.name!r} has no primary key that a foreign key could refer to: name"
+            " columns that are UNIQUE",
+            table=parent.name,
+            position=definition.position,
+        )
+    else:
+        columns = parent.key_columns
+    if len(columns) != len(definition.columns):
+        raise InvalidForeignKey(
+            f"a foreign key of {len(definition.columns)} columns can't refer to {len(columns)}",
+            position=definition.position,
+        )
+    index_id = unique_over(parent, columns)
+    if index_id is not None:
+        return Referred(parent, columns, index_id)
+    names = ", ".join(column.name for column in columns)
+    raise InvalidForeignKey(
+        f"({names}) of table {parent.name!r} is neither its primary key nor UNIQUE in this order",
+        table=parent.name,
+        position=definition.position,
+    )
+
+
+def unique_over(table: Descriptor, columns: tuple[Column, ...]) -> int | None:
+    """The index that finds the one row by these columns: 0 = the primary key, None = none."""
+    ids = tuple(column.element_id for column in columns)
+    if set(ids) == set(table.primary_key) and len(ids) == len(table.primary_key):
+        return 0
+    found = (i.element_id for i in table.indexes if i.unique and _finds(i, ids))
+    return next(found, None)
+
+
+def check_types(columns: tuple[Column, ...], to: Referred, position: int) -> None:
+    """Raises WrongType: values are compared as they are stored. FeatureNotSupported for types of
+    which one value has several forms, or no order."""
+    for own, other in zip(columns, to.columns, strict=True):
+        if own.type.name in ("numeric", "jsonb"):
+            raise FeatureNotSupported(
+                f"column {own.name!r} is {own.type}: a foreign key over it is not supported yet",
+                column=own.name,
+                position=position,
+            )
+        if _class_of(own) != _class_of(other):
+            raise WrongType(
+                f"column {own.name!r} is {own.type}, column {other.name!r} of table"
+                f" {to.parent.name!r} is {other.type}: a foreign key compares like with like",
+                column=own.name,
+                position=position,
+            )
+
+
+_WRITES_ON_DELETE: Final = (OnChange.SET_NULL, OnChange.SET_DEFAULT)
+
+
+def check_actions(columns: tuple[Column, ...], definition: ForeignKeyDefinition) -> None:
+    """Raises SyntaxInvalid (42601, as PostgreSQL) for an action that would write a generated
+    column."""
+    generated = next((column for column in columns if column.generated), None)
+    if generated is None:
+        return
+    for said, refused, words in (
+        (definition.on_update, (*_WRITES_ON_DELETE, OnChange.CASCADE), "ON UPDATE"),
+        (definition.on_delete, _WRITES_ON_DELETE, "ON DELETE"),
+    ):
+        if said in refused:
+            raise SyntaxInvalid(
+                f"column {generated.name!r} is generated, and {words} {said.upper()} would write"
+                " it",
+                column=generated.name,
+                position=definition.position,
+            )
+
+
+def set_on_delete(columns: tuple[Column, ...], definition: ForeignKeyDefinition) -> tuple[int, ...]:
+    """Ids of the columns that ON DELETE SET … names. Raises InvalidColumnReference (42P10)."""
+    ids = dict(zip(definition.columns, (c.element_id for c in columns), strict=True))
+    for name in definition.delete_sets:
+        if name not in ids:
+            raise InvalidColumnReference(
+                f"column {name!r} is named in ON DELETE {definition.on_delete.upper()}, and is not"
+                " part of the foreign key",
+                column=name,
+                position=definition.position,
+            )
+    return tuple(ids[name] for name in definition.delete_sets)
+
+
+def _class_of(column: Column) -> str:
+    name = column.type.name
+    if name in ("smallint", "integer", "bigint"):
+        return "integer"
+    # char(n) is stored without the blanks that fill it up, so that it is text like any other. (To
+    # a key of char a text with blanks at its end refers to no row, while PostgreSQL passes over
+    # them: an index over texts could not find all that refer to one.)
+    return "text" if name in ("text", "varchar", "char") else name
+
+
+def index_over(table: Descriptor, columns: tuple[Column, ...]) -> int | None:
+    """The index that finds rows by exactly these columns: 0 = the primary key, None = none."""
+    ids = tuple(column.element_id for column in columns)
+    if set(ids) == set(table.primary_key) and len(ids) == len(table.primary_key):
+        return 0
+    return next((i.element_id for i in table.indexes if _finds(i, ids)), None)
+
+
+def _finds(index: Index, columns: tuple[int, ...]) -> bool:
+    """Does it have every row, by exactly these columns?"""
+    return index.state is State.PUBLIC and index.columns == columns and not index.computed
+
+
+def implied_index(table: Descriptor, key: ForeignKey, going: Container[int]) -> Index | None:
+    """The index that goes with a foreign key: made for it, and needed by no other one of the table
+    but those that go, too."""
+    needed = {k.index for k in table.foreign_keys if k is not key and k.element_id not in going}
+    found = (i for i in table.indexes if i.element_id == key.index and i.implied)
+    return next((index for index in found if index.element_id not in needed), None)
+
+
+Referring = tuple[Descriptor, ForeignKey]
+"""A foreign key and the table that has it."""
+References = Callable[[], tuple[Referring, ...]]
+
+
+def referring_to(references: References, index: Index) -> tuple[Referring, ...]:
+    """Foreign keys that need an index to find the row that they refer to."""
+    return tuple((t, k) for t, k in references() if k.parent_index == index.element_id)
+
+
+def referring(references: References, table: Descriptor) -> tuple[Referring, ...]:
+    """Foreign keys of other tables."""
+    return tuple((t, k) for t, k in references() if t.table_id != table.table_id)

@@ -1,0 +1,101 @@
+"""Identity columns: one becomes one, is generated otherwise, is one no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from leasehold.catalog.elements import Column
+from leasehold.model.errors import FeatureNotSupported, WrongIdentity
+from leasehold.schema_change.plan.definitions import drawing
+from leasehold.schema_change.plan.draft import Draft
+from leasehold.schema_change.steps import element_paths as way
+from leasehold.sql.ddl_column import check_identity
+from leasehold.sql.syntax.statements import (
+    AddIdentity,
+    AlterIdentity,
+    ColumnDefinition,
+    DropIdentity,
+    SetIdentity,
+)
+
+
+class IdentityActions:
+    """Of one draft."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+
+    def _identity(self, name: str, position: int) -> Column:
+        """Raises WrongIdentity."""
+        column = self._draft.column(name, position)
+        if not column.identity:
+            raise WrongIdentity(
+                f"column {column.name!r} of relation {self._draft.table.name!r} is not an identity"
+                " column",
+                column=column.name,
+                position=position,
+            )
+        return column
+
+    def add(self, action: AddIdentity) -> None:
+        """Its rows have values, and keep them: NOT NULL says so."""
+        column = self._draft.column(action.column, action.position)
+        what = f"column {column.name!r} of relation {self._draft.table.name!r}"
+        said: dict[str, Any] = {"column": column.name, "position": action.position}
+        check_identity(column.type, action.position)
+        if column.nullable and column.element_id not in self._draft.table.primary_key:
+            raise WrongIdentity(
+                f"{what} must be declared NOT NULL before identity can be added", **said
+            )
+        if column.identity:
+            raise WrongIdentity(f"{what} is already an identity column", **said)
+        if column.has_default or column.generated:
+            raise WrongIdentity(f"{what} already has a default value", **said)
+        self._refuse_new(column, action.position)
+        definition = ColumnDefinition(column.name, column.type, numbering=action.numbering)
+        made = drawing(column, self._draft.drawn_by(definition))
+        self._draft.take(way.set_drawn(column, made), f"column {column.name}")
+        self._draft.columns[column.name] = made
+
+    def _refuse_new(self, column: Column, position: int) -> None:
+        if self._draft.table.element(column.element_id) is None:
+            raise FeatureNotSupported(
+                f"column {column.name!r} is added by the same statement: say it there",
+                column=column.name,
+                position=position,
+            )
+
+    def set(self, action: SetIdentity) -> None:
+        column = self._identity(action.column, action.position)
+        self._refuse_new(column, action.position)
+        assert column.numbering is not None, column
+        if column.identity == action.identity:
+            self._draft.notices.append(f"column {column.name!r} is generated like that already")
+            return
+        numbering = column.numbering._replace(identity=action.identity)
+        made = replace(column, numbering=numbering)
+        self._draft.take(way.set_numbering(column, made), f"column {column.name}")
+        self._draft.columns[column.name] = made
+
+    def alter(self, action: AlterIdentity) -> None:
+        """Of its sequence; with SET GENERATED, if that is said as well."""
+        if action.identity:
+            self.set(SetIdentity(action.column, action.identity, action.position))
+        column = self._identity(action.column, action.position)
+        self._refuse_new(column, action.position)
+        self._draft.altered.append((column, action.options))
+        self._draft.words.append(f"sequence of column {column.name}")
+
+    def drop(self, action: DropIdentity) -> None:
+        try:
+            column = self._identity(action.column, action.position)
+        except WrongIdentity as error:
+            if not action.if_exists:
+                raise
+            self._draft.notices.append(f"{error.message}, nothing was done")
+            return
+        self._refuse_new(column, action.position)
+        self._draft.take(way.drop_numbering(column), f"column {column.name}")
+        self._draft.unnumbered[column.element_id] = column.draws_from
+        self._draft.columns[column.name] = way.undrawn(column)

@@ -1,0 +1,84 @@
+"""Statements of one text that alter the same table, as one ALTER TABLE: one job, all of it or
+nothing, as statements of one query string are one transaction in PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from leasehold.catalog.job import Job
+from leasehold.schema_change.plan.script import Script
+from leasehold.sql.ddl import Said
+from leasehold.sql.syntax.statements import (
+    AddCheck,
+    AddColumn,
+    AddForeignKey,
+    AddUnique,
+    AlterTable,
+    DropColumn,
+    DropConstraint,
+    RenameColumn,
+    RenameConstraint,
+    RenameTable,
+)
+
+_ADDS: Final = (AddCheck, AddColumn, AddForeignKey, AddUnique)
+_DROPS: Final = (DropColumn, DropConstraint)
+_RENAMES: Final = (RenameColumn, RenameConstraint, RenameTable)
+
+
+def join_alterations(said: Iterable[Said]) -> list[tuple[Said, int]]:
+    """Returns the statements with those joined that follow each other and alter one table, each
+    with how many it was made of.
+
+    In one ALTER TABLE what is dropped goes before what is added, whatever the order. So what comes
+    after an addition, and drops, stays a statement of its own, and so does a RENAME.
+    """
+    found: list[tuple[Said, int]] = []
+    for each in said:
+        if found and _continues(found[-1][0].statement, each.statement):
+            (before, count) = found.pop()
+            assert isinstance(before.statement, AlterTable)
+            assert isinstance(each.statement, AlterTable)
+            actions = (*before.statement.actions, *each.statement.actions)
+            whole = replace(before.statement, actions=actions)
+            found.append((Said(whole, f"{before.sql}; {each.sql}"), count + 1))
+        else:
+            found.append((each, 1))
+    return found
+
+
+def _continues(before: object, after: object) -> bool:
+    if not isinstance(before, AlterTable) or not isinstance(after, AlterTable):
+        return False
+    if (before.table, before.if_exists) != (after.table, after.if_exists):
+        return False
+    if any(isinstance(action, _RENAMES) for action in (*before.actions, *after.actions)):
+        return False
+    adds = any(isinstance(action, _ADDS) for action in before.actions)
+    return not (adds and any(isinstance(action, _DROPS) for action in after.actions))
+
+
+def is_all_or_nothing(script: Script) -> bool:
+    """Whether all of it is done or nothing, whatever the rows are: what a request does at once is
+    its commit, and a job that may fail is alone."""
+    jobs = tuple(script.jobs.values())
+    if not any(map(may_fail, jobs)):
+        return True
+    beside = script.made or script.truncated or script.begun or script.takes_away
+    return len(jobs) == 1 and not beside
+
+
+def may_fail(job: Job) -> bool:
+    """Whether rows that are there can keep a job from its end: what is filled in or looked
+    through."""
+    return any(step.fills or step.validates for step in job.steps)
+
+
+def answers_for(answer: Mapping[str, Any], count: int) -> Iterator[Mapping[str, Any]]:
+    """Yields an answer for each of the statements that were joined: notices come once."""
+    yield answer
+    for _ in range(count - 1):
+        yield {name: value for name, value in answer.items() if name == "job"}

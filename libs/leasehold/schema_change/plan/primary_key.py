@@ -1,0 +1,304 @@
+"""DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (…), or one of them alone: another key for a table that
+has rows and users.
+
+A row's key is its identity: where it lies in a store, what entries, images, chunks and requests
+name. So the rows go over to another table that has the same columns and the other key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from leasehold.catalog.descriptor import DEFAULT_LOCK, Descriptor
+from leasehold.catalog.elements import HIDDEN_NAME, Column, ForeignKey, Index
+from leasehold.catalog.names import (
+    constraint_names,
+    implied_index_name,
+)
+from leasehold.catalog.object_names import PRIMARY_KEY_LABEL, free_object_name, joined_names
+from leasehold.catalog.states import State
+from leasehold.model.errors import (
+    DependentObjects,
+    DuplicateObject,
+    FeatureNotSupported,
+    InvalidDefinition,
+    UnknownColumn,
+)
+from leasehold.schema_change.plan.definitions import made_index
+from leasehold.schema_change.plan.dependents import HINT, dropped_along
+from leasehold.schema_change.plan.foreign_keys import (
+    Referring,
+    implied_index,
+    index_over,
+    unique_over,
+)
+from leasehold.schema_change.steps.element_paths import (
+    Track,
+    another_key,
+    hidden_key,
+    lost_reference,
+    refer_to,
+)
+from leasehold.sql.parse import placed
+from leasehold.sql.syntax.statements import (
+    Action,
+    AddPrimaryKey,
+    AddUnique,
+    DropConstraint,
+    UniqueDefinition,
+)
+from leasehold.values.types import Type, why_no_key
+
+HIDDEN_TYPE: Final = Type("uuid")
+
+
+def hidden_column(element_id: int) -> Column:
+    """The key of a table that has no PRIMARY KEY (T7)."""
+    return Column(element_id, HIDDEN_NAME, HIDDEN_TYPE, nullable=False, hidden=True)
+
+
+class KeyChange(NamedTuple):
+    """What a statement asks of the primary key. `key`: the other one, None = none any more, so that
+    rows get one that nobody sees; `unique`: what the old key's columns are from then on; `cascade`:
+    foreign keys go along to whose columns nothing is UNIQUE then."""
+
+    key: AddPrimaryKey | None
+    unique: UniqueDefinition | None
+    position: int
+    cascade: bool = False
+
+
+NOTHING_BESIDE: Final = KeyChange(None, None, 1)
+
+
+def asked_key(table: Descriptor, actions: Sequence[Action]) -> KeyChange | None:
+    """What the actions ask for if they are about the primary key.
+
+    Raises InvalidDefinition (42P16) for a second key beside the one there is, FeatureNotSupported
+    for other actions beside.
+    """
+    name = table.key_constraint
+    added = [action for action in actions if isinstance(action, AddPrimaryKey)]
+    dropped = [a for a in actions if isinstance(a, DropConstraint) and a.name == name]
+    named = table.hidden_key or table.index(name) or table.check(name)
+    if not added and (not dropped or named):
+        return None
+    position = (added or dropped)[-1].position
+    if len(added) > 1 and table.hidden_key:
+        raise InvalidDefinition(
+            f"table {table.name!r} can have one primary key", table=table.name, position=position
+        )
+    if len(added) > 1 or (not dropped and not table.hidden_key):
+        raise InvalidDefinition(
+            f"table {table.name!r} can have one primary key: drop the one there is in the same"
+            f" statement, DROP CONSTRAINT {name}, ADD PRIMARY KEY (…)",
+            table=table.name,
+            position=position,
+        )
+    uniques = [a.unique for a in actions if isinstance(a, AddUnique) and not table.hidden_key]
+    old = [column.name for column in table.key_columns]
+    unique = next((u for u in uniques if sorted(u.columns) == sorted(old)), None)
+    known = len(added) + bool(dropped and not table.hidden_key) + (unique is not None)
+    if len(actions) > known:
+        drop = "" if table.hidden_key else f" DROP CONSTRAINT {name},"
+        kept = "" if table.hidden_key else f" (or ADD UNIQUE ({', '.join(old)}))"
+        raise FeatureNotSupported(
+            f"a primary key is changed by a statement of its own: ALTER TABLE …{drop} ADD PRIMARY"
+            f" KEY (…), and nothing else{kept}",
+            position=position,
+        )
+    cascade = any(action.cascade for action in dropped)
+    return KeyChange(added[0] if added else None, unique, position, cascade)
+
+
+def key_columns(table: Descriptor, key: AddPrimaryKey) -> tuple[Column, ...]:
+    """Raises UnknownColumn, InvalidDefinition (42P16), FeatureNotSupported."""
+    found = []
+    for name in key.columns:
+        try:
+            column = table.column(name)
+        except UnknownColumn as error:
+            raise placed(error, key.position) from error
+        where = {"column": column.name, "position": key.position}
+        if column.derived is not None:
+            raise InvalidDefinition(
+                f"column {name!r} is generated, which a column of a primary key can't be", **where
+            )
+        if words := why_no_key(column.type):
+            raise FeatureNotSupported(
+                f"column {name!r} can't be in the PRIMARY KEY: {words}", **where
+            )
+        if column.locks != (DEFAULT_LOCK,):
+            raise FeatureNotSupported(
+                f"column {name!r} is under a lock of its own, and a key is under none: drop the"
+                " lock first",
+                **where,
+            )
+        found.append(column)
+    return tuple(found)
+
+
+def key_tracks(
+    table: Descriptor,
+    columns: tuple[Column, ...],
+    other_id: int,
+    taken: set[str],
+    asked: KeyChange = NOTHING_BESIDE,
+) -> list[Track]:
+    """The ways of both tables, () `columns`: to a hidden key. Raises DuplicateObject for a name
+    that is taken, OutOfRange (limits). `taken`: names of relations."""
+    if not columns:
+        hidden = _still_hidden(hidden_column(table.next_element_id))
+        other = _under_key(table, (hidden,), other_id)
+        return hidden_key(table, _completed(other, taken, asked), hidden)
+    used = taken | constraint_names(table)
+    name = free_object_name(table.name, "", PRIMARY_KEY_LABEL, used)
+    index = made_index(table, name, columns, table.next_element_id)
+    nullable = [column for column in columns if column.nullable]
+    # The name of the key that goes is free for the one that comes, as in PostgreSQL.
+    own = set() if table.hidden_key else {table.key_constraint}
+    key_name = free_object_name(table.name, "", PRIMARY_KEY_LABEL, taken - own)
+    other = _under_key(table, columns, other_id)
+    other = replace(other, key_name="" if key_name == other.key_constraint else key_name)
+    return another_key(table, _completed(other, taken | {name}, asked), index, nullable)
+
+
+def referring_tracks(
+    referring: Iterable[tuple[Descriptor, ForeignKey]],
+    table: Descriptor,
+    tracks: Iterable[Track],
+    asked: KeyChange,
+) -> tuple[list[Track], list[Referring]]:
+    """The ways of the foreign keys that refer to `table`, its own too: they refer to the one that
+    takes its place from the step on in which it does. Where nothing would keep what they refer to
+    unique they go along; those are told, too. Raises DependentObjects unless that is asked for."""
+    tracks = list(tracks)
+    steps = max(len(track.rise) for track in tracks)
+    made = (t.element for t in tracks if t.new)
+    other = next(element for element in made if isinstance(element, Descriptor))
+    found: list[Track] = []
+    lost: list[Referring] = []
+    for child, key in referring:
+        columns = tuple(other.by_id[element_id] for element_id in key.parent_columns)
+        index = unique_over(other, columns)
+        own = child.table_id == table.table_id
+        if index is None and asked.cascade:
+            lost.append((child, key))
+            found.append(lost_reference(key, steps, 0 if own else child.table_id))
+            continue
+        if index is None:
+            names = ", ".join(column.name for column in columns)
+            raise DependentObjects(
+                f"foreign key {key.name!r} of table {child.name!r} refers to ({names}) of table"
+                f" {table.name!r}, which nothing else keeps unique: ADD UNIQUE ({names}) in the"
+                " same statement, or drop the foreign key first",
+                hint=HINT,
+                table=table.name,
+                constraint=key.name,
+                position=asked.position,
+            )
+        standing = other.foreign_key(key.name) if own else key
+        assert standing is not None, "a table with another key has all that it had"
+        place = other.table_id if own else child.table_id
+        found.append(refer_to(standing, other.table_id, index, place))
+    others = [(child, key) for child, key in lost if child.table_id != table.table_id]
+    indexes = (t for t in dropped_along(others) if isinstance(t.element, Index))
+    return [*found, *indexes], lost
+
+
+def _under_key(table: Descriptor, columns: tuple[Column, ...], other_id: int) -> Descriptor:
+    """The same table with another key. Elements keep their ids, so that a row has one image in
+    both; new ones get ids that neither has had."""
+    key = tuple(column.element_id for column in columns)
+    present = (_still_hidden(c) if c.hidden else c for c in table.columns)
+    made = (replace(c, default_expression="") for c in columns if c.hidden)
+    shown = tuple(
+        replace(c, nullable=False, not_null_enforced=False) if c.element_id in key else c
+        for c in (*present, *made)
+    )
+    return replace(
+        table,
+        table_id=other_id,
+        columns=shown,
+        primary_key=key,
+        next_element_id=table.next_element_id + 1,
+        twin=table.table_id,
+        former=table.table_id,
+        key_name="",
+        modified_us=0,
+        since_lsn=0,
+    )
+
+
+def _completed(other: Descriptor, taken: set[str], asked: KeyChange) -> Descriptor:
+    """With the indexes that it needs where the old key has served until now. They have every row
+    from the first on, and no two are equal as long as the old key is one."""
+    if asked.unique is not None:
+        other = _with_unique(other, asked.unique, taken)
+    if asked.cascade:
+        other = _without_lost(other)
+    for foreign in other.foreign_keys:
+        other = _with_index(other, foreign)
+    return other
+
+
+def _without_lost(other: Descriptor) -> Descriptor:
+    """Without its own foreign keys to which it keeps nothing unique, and what they alone needed."""
+    lost = [
+        key
+        for key in other.foreign_keys
+        if key.parent == other.former
+        and unique_over(other, tuple(other.by_id[e] for e in key.parent_columns)) is None
+    ]
+    going = {key.element_id for key in lost}
+    unneeded = [implied_index(other, key, going) for key in lost]
+    return replace(
+        other,
+        foreign_keys=tuple(k for k in other.foreign_keys if k not in lost),
+        indexes=tuple(i for i in other.indexes if i not in unneeded),
+    )
+
+
+def _with_unique(table: Descriptor, unique: UniqueDefinition, taken: set[str]) -> Descriptor:
+    used = taken | constraint_names(table)
+    parts = joined_names(unique.columns)
+    name = unique.name or free_object_name(table.name, parts, "key", used)
+    if name in used:
+        raise DuplicateObject(
+            f"{name!r} exists already as a constraint of table {table.name!r}, or as an index or a"
+            " table",
+            constraint=name,
+        )
+    taken.add(name)
+    columns = [table.column(column) for column in unique.columns]
+    index = made_index(table, name, columns, table.next_element_id)
+    made = replace(index, state=State.PUBLIC, unique=True, constraint=True)
+    next_id = table.next_element_id + 1
+    return replace(table, indexes=(*table.indexes, made), next_element_id=next_id)
+
+
+def _still_hidden(column: Column) -> Column:
+    """Rows that are inserted under the other key have one in this table, too, while it is
+    written."""
+    return replace(column, default_expression="gen_random_uuid()")
+
+
+def _with_index(table: Descriptor, foreign: ForeignKey) -> Descriptor:
+    """A foreign key whose rows were found by the old primary key has an index from now on."""
+    if foreign.index:
+        return table
+    columns = tuple(table.by_id[element_id] for element_id in foreign.columns)
+    indexes: Iterable[Index] = table.indexes
+    found = index_over(table, columns)
+    if found is None:
+        name = implied_index_name(foreign.name)
+        made = replace(made_index(table, name, columns, table.next_element_id), implied=True)
+        found, indexes = made.element_id, (*table.indexes, made)
+    keys = (
+        replace(k, index=found) if k.element_id == foreign.element_id else k
+        for k in table.foreign_keys
+    )
+    next_id = max(table.next_element_id, found + 1)
+    return replace(table, indexes=tuple(indexes), foreign_keys=tuple(keys), next_element_id=next_id)

@@ -1,0 +1,172 @@
+"""What a statement comes to: a table at once, a job, or nothing to do; and who else changes a table
+now. The plans themselves are made in plan.py and `sequences.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.edits import Kind
+from leasehold.catalog.elements import Column, column_from_wire
+from leasehold.catalog.job import Job, Status
+from leasehold.catalog.names import running_jobs
+from leasehold.model.errors import NotNullViolation, TableBusy, UnknownTable
+from leasehold.schema_change.job.transitions import can_turn_back
+from leasehold.schema_change.plan.dependents import dropped_along
+from leasehold.schema_change.plan.foreign_keys import Referring
+from leasehold.schema_change.steps.element_paths import Track
+from leasehold.sql.syntax.statements import AlterTable, DropConstraint
+
+
+class Going(NamedTuple):
+    """What earlier statements of the same request take away, all in one job: `elements` are (table
+    id, element id). More may go with it."""
+
+    job_id: int = 0
+    elements: frozenset[tuple[int, int]] = frozenset()
+
+    def for_actions(self, statement: AlterTable) -> Going:
+        drops = all(isinstance(action, DropConstraint) for action in statement.actions)
+        return self if drops else NOTHING_GOES
+
+
+NOTHING_GOES: Final = Going()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTablePlan:
+    """Version 1, public at once: nobody can have used a table that was not there. `sequences`: its
+    own, made before it."""
+
+    descriptor: Descriptor
+    notices: tuple[str, ...] = ()
+    sequences: tuple[Descriptor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPlan:
+    """A sequence goes on from `start`."""
+
+    sequence: Descriptor
+    start: int
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    """`job` is the first record of the job and the intent of its first step in one (D2). `made`:
+    sequences that it makes for new columns; `within`: as they will be, sequences that may not stand
+    beyond their new bounds when it begins."""
+
+    job: Job
+    notices: tuple[str, ...] = ()
+    made: tuple[Descriptor, ...] = ()
+    within: tuple[Descriptor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToDo:
+    """IF NOT EXISTS of something that is there, and the like; `notice` says so."""
+
+    notice: str
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatePlan:
+    """Their rows go at one LSN; the versions stay. `restarted`: sequences that begin anew."""
+
+    tables: tuple[Descriptor, ...]
+    notices: tuple[str, ...] = ()
+    restarted: tuple[Descriptor, ...] = ()
+
+
+Plan: TypeAlias = CreateTablePlan | RestartPlan | TruncatePlan | JobPlan | NothingToDo
+
+
+class Changes:
+    """What a statement on one table comes to: tracks of elements, and words for people."""
+
+    def __init__(self, table: Descriptor, kind: str, subject: str, tracks: Iterable[Track]) -> None:
+        self.table = table
+        self.kind = kind
+        self.subject = subject
+        self.tracks = tuple(tracks)
+        self.notices: tuple[str, ...] = ()
+        self.needs: tuple[int, ...] = ()
+        self.joins: tuple[int, ...] = ()
+        self.made: tuple[Descriptor, ...] = ()
+        self.within: tuple[Descriptor, ...] = ()
+        self.versions = {table.table_id: table.version + 1}  # with those that move together
+
+    def take_along(self, found: Sequence[Referring], catalog: Catalog, going: Going) -> None:
+        """Foreign keys of other tables, which join in where they are edited. Raises TableBusy."""
+        others = {child.table_id: child for child, _ in found}
+        for child in others.values():
+            free_table(catalog, child, going)
+        self.tracks += tuple(dropped_along(found))
+        self.versions |= {child.table_id: child.version + 1 for child in others.values()}
+        self.joins = tuple(sorted({*self.joins, *others}))
+
+
+def busy_job(catalog: Catalog, table_id: int) -> Job | None:
+    """The job that is changing a table now, or needs it as it is (D9: at most one)."""
+    found = (j for j in running_jobs(catalog) if table_id in j.tables or table_id in j.needs)
+    return next(found, None)
+
+
+def _busy_words(job: Job, table_id: int) -> str:
+    """What keeps a table, and what one can do about it, as the job stands now."""
+    busy = "is being changed by" if table_id in job.tables else "has to stay as it is for"
+    stands = "postponed" if job.postponed else job.status.value
+    wishes = ["wait for it to end"]
+    if job.status is Status.PAUSED:
+        wishes = ["resume it"]
+    elif job.postponed:
+        wishes = ["complete it"]
+    if can_turn_back(job):
+        wishes.append("cancel it")
+    return f"{busy} job {job.job_id} ({job.kind}, {stands}): {', or '.join(wishes)}"
+
+
+def free_table(catalog: Catalog, table: Descriptor, going: Going = NOTHING_GOES) -> None:
+    job = busy_job(catalog, table.table_id)
+    if job is not None and job.job_id != going.job_id:
+        raise TableBusy(
+            f"table {table.name!r} {_busy_words(job, table.table_id)}",
+            table=table.name,
+            job=job.job_id,
+        )
+
+
+def is_table(catalog: Catalog, name: str) -> bool:
+    """One that is being dropped is not there any more, though its name is still taken."""
+    try:
+        catalog.resolve(name)
+    except UnknownTable:
+        return False
+    return True
+
+
+def refuse_lacking(job: Job) -> None:
+    """Raises NotNullViolation (23502) for a job that no row of before can outlast: one that adds a
+    column which must have a value, and gives it none. It would find that out itself, when writers
+    have been refused for a column that goes again."""
+    added: dict[int, Column] = {}
+    for step in job.steps:
+        for edit in step.edits:
+            if edit.kind is Kind.COLUMN and edit.before is None and edit.after is not None:
+                column = column_from_wire(edit.after)
+                if not column.required and column.derived is None:
+                    added[edit.element_id] = column
+        for element_id in added.keys() & {*step.validates}:
+            name = added[element_id].name
+            raise NotNullViolation(
+                f'column "{name}" of relation "{job.table}" contains null values',
+                table=job.table,
+                column=name,
+                hint="Add it with a DEFAULT, or without NOT NULL and give the rows a value first.",
+            )

@@ -1,0 +1,407 @@
+"""The DDL statements of one request, one after the other: each sees what those before it will have
+done, and the request's rows are decided under what all of them leave.
+
+A table that is made here is nobody's yet: further statements on it take all their steps at once,
+and are part of its first version. A table that was there keeps its version: its job begins with the
+commit, and rows are decided under the version before the job's first step. All that is taken away
+is one job (`drops.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, Final
+
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.edits import edited
+from leasehold.catalog.elements import Moment
+from leasehold.catalog.job import Job, Step
+from leasehold.catalog.names import relations_in
+from leasehold.catalog.overlay import CatalogAhead
+from leasehold.catalog.sequence import restarted_at
+from leasehold.catalog.sequence_ownership import owned_by, setting, standing_within
+from leasehold.catalog.states import State
+from leasehold.model.errors import FeatureNotSupported, TableBusy, UnknownTable
+from leasehold.model.records import (
+    CatalogWrite,
+    DescriptorWrite,
+    JobWrite,
+    MinVersion,
+    Operation,
+    TableTruncated,
+)
+from leasehold.schema_change.plan.drops import (
+    names_of,
+    of_what_stays,
+    side_by_side,
+    taken_away,
+    waiting,
+    with_new,
+    without,
+)
+from leasehold.schema_change.plan.plan import (
+    NOTHING_GOES,
+    CreateTablePlan,
+    Going,
+    JobPlan,
+    NothingToDo,
+    RestartPlan,
+    TruncatePlan,
+    plan,
+)
+from leasehold.sql.syntax.statements import (
+    Change,
+    CreateSequence,
+    DropSequence,
+    DropTable,
+    OwnSequence,
+)
+
+Answer = dict[str, Any]
+_BEGINNINGS: Final = count(1)
+"""Of sequences, in this process."""
+
+
+@dataclass
+class Script:
+    """`catalog`: as it will be with what was taken so far. `made`: tables of this request, at their
+    version 1; `truncated`, `jobs`, `dropped`: what becomes of tables that were there; `begun`:
+    sequences that it makes or restarts, with where they begin, and which beginning that is;
+    `within`: as they will be, those that have to be inside of their new bounds."""
+
+    catalog: CatalogAhead
+    made: dict[int, Descriptor] = field(default_factory=dict)
+    truncated: dict[int, None] = field(default_factory=dict)
+    jobs: dict[int, Job] = field(default_factory=dict)  # by table id
+    dropped: dict[int, Descriptor] = field(default_factory=dict)
+    begun: dict[int, tuple[int, int]] = field(default_factory=dict)
+    within: list[Descriptor] = field(default_factory=list)
+    _taking: list[Job] = field(default_factory=list)
+    _going: Going = NOTHING_GOES
+
+    @classmethod
+    def on(cls, catalog: Catalog, *, provisional: bool = False) -> Script:
+        return cls(CatalogAhead.of(catalog, provisional=provisional))
+
+    def copy(self) -> Script:
+        """To go on from here without this one."""
+        kept = dict(self.made), dict(self.truncated), dict(self.jobs), dict(self.dropped)
+        begun, within = dict(self.begun), list(self.within)
+        return Script(self.catalog.copy(), *kept, begun, within, list(self._taking), self._going)
+
+    @property
+    def writes(self) -> tuple[CatalogWrite, ...]:
+        waits = not names_of(self.made.values()).isdisjoint(names_of(self.dropped.values()))
+        shown = map(waiting, self.made.values()) if waits else self.made.values()
+        made = (DescriptorWrite(t.table_id, t.version, t.to_wire()) for t in shown)
+        # D5: nobody has used a lower one.
+        numbered = (table for table in self.made.values() if table.version > 1)
+        fences = (MinVersion(table.table_id, table.version) for table in numbered)
+        jobs = list(self.jobs.values())
+        if self._taking:
+            taking = side_by_side(self._taking, self._going.job_id)
+            jobs.append(with_new(taking, self.made) if waits else taking)
+        begun = (JobWrite(job.job_id, job.to_wire()) for job in jobs)
+        return (*made, *fences, *map(TableTruncated, self.truncated), *begun)
+
+    @property
+    def opening(self) -> tuple[Operation, ...]:
+        """Where sequences begin, or have to be, before the first of its own operations."""
+        begun = (setting(t, self.start_of(t)[0], called=False) for t in self.own_sequences)
+        return (*begun, *map(standing_within, self.within))
+
+    def start_of(self, sequence: Descriptor) -> tuple[int, int]:
+        """Where it begins, and which of all beginnings in this process that is."""
+        return self.begun[sequence.table_id]
+
+    @property
+    def own_sequences(self) -> tuple[Descriptor, ...]:
+        """Those that it makes, and those that it restarts."""
+        made = (t for t in self.made.values() if t.sequence is not None)
+        gone = self.made.keys() | self.dropped.keys()
+        restarted = (self.catalog.newest(s) for s in self.begun if s not in gone)
+        return (*made, *restarted)
+
+    def _begin(self, sequence_id: int, start: int) -> None:
+        """⚠ What is taken back to a savepoint and said once more is another beginning."""
+        self.begun[sequence_id] = (start, next(_BEGINNINGS))
+
+    @property
+    def takes_away(self) -> bool:
+        return bool(self._taking)
+
+    def as_it_will_be(self, table: Descriptor) -> Descriptor:
+        """One that was there, without what this takes away from it."""
+        return without(table, self._going.elements)
+
+    @property
+    def empty(self) -> frozenset[int]:
+        """Tables that have no row before the first of the request's own."""
+        return frozenset((*self.made, *self.truncated))
+
+    def take(
+        self,
+        change: Change,
+        sql: str,
+        request_id: bytes,
+        moment: Moment,
+        rows_about: Callable[[int], int],
+    ) -> Answer:
+        """Add what a statement asks for; → what is answered of it. Raises what `plan` raises."""
+        if isinstance(change, CreateSequence) and change.options.owner is not None:
+            plain, owning = _owned_apart(change)
+            answered = self.take(plain, sql, request_id, moment, rows_about)
+            if owning is None or "table" not in answered:
+                return answered  # nobody is to own it, or it was there
+            return {**answered, **self.take(owning, sql, request_id, moment, rows_about)}
+        try:
+            planned = plan(
+                change,
+                self.catalog,
+                sql=sql,
+                request_id=request_id,
+                moment=moment,
+                going=self._going,
+            )
+        except TableBusy as error:
+            raise self._own_job(error) from error
+        match planned:
+            case NothingToDo(notice):
+                return {"notice": notice}
+            case CreateTablePlan(table):
+                for made in planned.sequences:
+                    self._make(made)
+                self._make(table)
+                for made in (*planned.sequences, table):
+                    if made.sequence is not None:
+                        self._begin(made.table_id, made.sequence.start)
+                answer: Answer = {"table": table.table_id}
+            case RestartPlan(sequence, start):
+                self._begin(sequence.table_id, start)
+                answer = {"restarted": sequence.name}
+            case TruncatePlan(tables):
+                for sequence in planned.restarted:
+                    assert sequence.sequence is not None, sequence
+                    self._begin(sequence.table_id, sequence.sequence.start)
+                self.truncated |= dict.fromkeys(
+                    t.table_id for t in tables if t.table_id not in self.made
+                )
+                answer = {"truncated": tuple(table.name for table in tables)}
+            case JobPlan(job) if isinstance(change, DropTable | DropSequence) and taken_away(job):
+                own = tuple(owned_by(self.catalog.newest(job.table_id)))
+                answer = self._drop(job, rows_about)
+                for sequence_id in own:
+                    self._drop_owned(sequence_id, sql, request_id, moment, rows_about)
+            case JobPlan(job) if job.table_id in self.made:
+                self._refuse_beside(planned)
+                for made in planned.made:
+                    assert made.sequence is not None, made
+                    self._make(made)
+                    self._begin(made.table_id, made.sequence.start)
+                for table_id in (job.table_id, *sorted(_others(planned))):
+                    self._make_altered(_at_once(self.made[table_id], job))
+                answer = {"table": job.table_id}
+            case JobPlan(job) if taken_away(job):
+                answer = {"job": self._take_away(self._counted(job, rows_about))}
+            case JobPlan(job):
+                self._refuse_name_that_goes(job)
+                self.within += planned.within
+                self.jobs[job.table_id] = job = self._counted(job, rows_about)
+                self.catalog.jobs[job.job_id] = job
+                answer = {"job": job.job_id}
+        if planned.notices:
+            answer["notice"] = "; ".join(planned.notices)
+        if len(planned.notices) > 1:
+            answer["notices"] = planned.notices
+        return answer
+
+    def _refuse_beside(self, planned: JobPlan) -> None:
+        """A job that is done at once may have no part in tables that are not this request's
+        alone."""
+        job = planned.job
+        others = _others(planned) - self.made.keys()
+        if not others:
+            return
+        there = [self.catalog.newest(t).name for t in sorted(others) if self.catalog.has(t)]
+        if not there:
+            raise FeatureNotSupported(
+                f"table {job.table!r} is made by the same request: make it with that primary key,"
+                " or without one",
+                table=job.table,
+            )
+        raise FeatureNotSupported(
+            f"this changes table {job.table!r}, which the same request makes, together with"
+            f" {', '.join(map(repr, there))}, which was there before it: send it by itself, after"
+            " the request that makes the table",
+            table=job.table,
+        )
+
+    def _counted(self, job: Job, rows_about: Callable[[int], int]) -> Job:
+        rows = 0 if job.table_id in self.truncated else rows_about(job.table_id)
+        return replace(job, rows=rows)
+
+    def _make(self, table: Descriptor) -> None:
+        """Name and version mean one table for ever: a name that goes is taken with its numbers."""
+        before = next((t for t in self.dropped.values() if t.name == table.name), None)
+        version, replaces = (1, 0) if before is None else (before.version, before.table_id)
+        table = replace(table, version=version, replaces=replaces)
+        self.made[table.table_id] = table
+        self.catalog.make(table)
+
+    def _make_altered(self, table: Descriptor) -> None:
+        """A sequence of this request stays where it was, unless RESTART is said as well, or goes
+        again."""
+        if table.state is State.ABSENT:
+            del self.made[table.table_id]
+            self.begun.pop(table.table_id, None)
+            self.catalog.unmake(table.table_id)
+            return
+        sequence = table.sequence
+        if sequence is not None:
+            if sequence.begins is not None:
+                self._begin(table.table_id, sequence.begins)
+            restarted_at(sequence, self.begun[table.table_id][0])
+            table = replace(table, sequence=sequence._replace(begins=None))
+        self._make(table)
+
+    def _drop(self, job: Job, rows_about: Callable[[int], int]) -> Answer:
+        """With the foreign keys of others that the statement says go, too."""
+        table_id = job.table_id
+        self.begun.pop(table_id, None)
+        gone = taken_away(job)
+        for child_id in {child_id for child_id, _ in gone if child_id in self.made} - {table_id}:
+            self._make(without(self.made[child_id], gone))
+        if table_id in self.made:
+            del self.made[table_id]
+            self.catalog.unmake(table_id)
+            return {"table": table_id}
+        self.dropped[table_id] = self.catalog.newest(table_id)
+        self.catalog.drop(table_id)
+        edits = (tuple(e for e in s.edits if e.table_id not in self.made) for s in job.steps)
+        versions = {t: v for t, v in job.versions.items() if t not in self.made}
+        of_others = replace(job, steps=tuple(map(Step, edits)), versions=versions)
+        return {"job": self._take_away(self._counted(of_others, rows_about))}
+
+    def _drop_owned(
+        self,
+        sequence_id: int,
+        sql: str,
+        request_id: bytes,
+        moment: Moment,
+        rows_about: Callable[[int], int],
+    ) -> None:
+        """A sequence whose table has gone. It may have gone itself, where its column was dropped
+        alone."""
+        if not self.catalog.has(sequence_id):
+            return
+        sequence = self.catalog.newest(sequence_id)
+        if not sequence.names or sequence_id in self.dropped:
+            return
+        change = DropSequence(sequence.name, owned=True)
+        planned = plan(
+            change, self.catalog, sql=sql, request_id=request_id, moment=moment, going=self._going
+        )
+        assert isinstance(planned, JobPlan), "it is there"
+        self._drop(planned.job, rows_about)
+
+    def _take_away(self, job: Job) -> int:
+        """→ the number of the one job that takes all away."""
+        gone = taken_away(job)
+        if gone & self._going.elements:
+            raise self._twice(job)
+        self._taking.append(job)
+        job_id = self._going.job_id or job.job_id
+        self._going = Going(job_id, self._going.elements | gone)
+        # Of tables that go nothing can be asked any more, and their names are free here.
+        self.catalog.jobs[job_id] = of_what_stays(side_by_side(self._taking, job_id))
+        return job_id
+
+    def _own_job(self, busy: TableBusy) -> TableBusy | FeatureNotSupported:
+        own = {job.job_id: job for job in self.jobs.values()}
+        if self._taking:
+            own[self._going.job_id] = self.catalog.jobs[self._going.job_id]
+        job = next((own[j] for j in own if j == busy.detail.get("job")), None)
+        return busy if job is None else self._twice(job)
+
+    def _refuse_name_that_goes(self, job: Job) -> None:
+        """⚠ D9: a table that goes has its names until it is drained, or for good where its drop is
+        cancelled before its first step. A table that is made here waits for that, in the same job;
+        a job of another table would not."""
+        for name in relations_in(job) & names_of(self.dropped.values()):
+            raise FeatureNotSupported(
+                f"the name {name!r} goes with a table that this very request drops, and a table"
+                " that was there can have it when that has ended: send the drop first, by itself",
+                table=job.table,
+            )
+
+    def _twice(self, job: Job) -> FeatureNotSupported:
+        return FeatureNotSupported(
+            f"an earlier statement of this request changes table {job.table!r} already, or needs it"
+            " as it is: a request has one change per table that is there (several actions may"
+            " stand in one ALTER TABLE)",
+            table=job.table,
+        )
+
+    def refuse_dropped(self, operations: tuple[Operation, ...]) -> None:
+        """Raises UnknownTable for a row of a table that the same request drops."""
+        dropped = {name for table in self.dropped.values() for name in table.names}
+        made = {table.name for table in self.made.values()}
+        for name, version in {(o.table, o.schema_version) for o in operations if dropped}:
+            if name in dropped and (version is not None or name not in made):
+                raise UnknownTable(f"table {name!r} is dropped by this very request", table=name)
+
+
+def _owned_apart(change: CreateSequence) -> tuple[CreateSequence, OwnSequence | None]:
+    """What makes a sequence, and what says who owns it."""
+    owner = change.options.owner
+    made = replace(change, options=change.options._replace(owner=None))
+    if owner is None or not owner.table:
+        return made, None
+    return made, OwnSequence(change.name, owner, position=change.position)
+
+
+def _others(planned: JobPlan) -> set[int]:
+    """Tables that a job changes beside its own, but for what it makes."""
+    return {*planned.job.tables[1:]} - {made.table_id for made in planned.made}
+
+
+def _at_once(table: Descriptor, job: Job) -> Descriptor:
+    """All steps of a job on a table that nobody can have used and that has no rows."""
+    for step in job.steps:
+        own = (e for e in step.edits if (e.table_id or job.table_id) == table.table_id)
+        table = edited(table, tuple(own))
+    # No row is older than its locks, so they have nothing to take over, nor than its columns.
+    columns = tuple(
+        replace(column, missing=None, moment=None, moment_zone="") for column in table.columns
+    )
+    return replace(table, modified_us=0, lock_moves=(), columns=columns)
+
+
+def answer_of(answers: tuple[Mapping[str, Any], ...]) -> Mapping[str, Any]:
+    """Of one statement its own answer, of several each one's."""
+    return answers[0] if len(answers) == 1 else {"statements": answers}
+
+
+def answers_in(answer: Any) -> tuple[Mapping[str, Any], ...]:
+    """The statements' answers in a request's; none in one that had no DDL."""
+    if not isinstance(answer, Mapping):
+        return ()
+    return tuple(answer["statements"]) if "statements" in answer else (answer,)
+
+
+def notices_in(answer: Any) -> tuple[str, ...]:
+    """What was said of a request's DDL beside its answers."""
+    found: list[str] = []
+    for each in answers_in(answer):
+        one = [each["notice"]] if "notice" in each else []
+        found += map(str, each.get("notices", one))
+    return tuple(found)
+
+
+def jobs_in(answer: Any) -> tuple[int, ...]:
+    """The jobs that a request's DDL has begun."""
+    found = (each["job"] for each in answers_in(answer) if "job" in each)
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,278 @@
+"""Statements on sequences → plans: what is made at once, set anew, or a job and its steps.
+
+What they lose or get beside their row is edits of the columns that have them; so most are jobs of
+a table, and other tables join in (DESIGN.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
+from leasehold.catalog.names import relation_names
+from leasehold.catalog.sequence import Options, Sequence, altered, defined, restarted_at
+from leasehold.catalog.sequence_ownership import (
+    drawing_from,
+    nextval_text,
+    owned_anew,
+    relation_of,
+    sequence_named,
+    users_of,
+)
+from leasehold.model.errors import (
+    DuplicateObject,
+    UnknownTable,
+    WrongIdentity,
+)
+from leasehold.schema_change.plan.dependents import Doomed, cascades_to
+from leasehold.schema_change.plan.results import (
+    Changes,
+    CreateTablePlan,
+    Going,
+    NothingToDo,
+    RestartPlan,
+    free_table,
+    is_table,
+)
+from leasehold.schema_change.steps.element_paths import (
+    alter_sequence,
+    drop_numbering,
+    drop_sequence,
+    drop_table,
+    rename,
+    reword_drawn,
+    set_numbering,
+)
+from leasehold.sql.syntax.statements import (
+    AlterSequence,
+    CreateSequence,
+    DropSequence,
+    OwnSequence,
+    RenameSequence,
+    RestartIdentity,
+    RestartSequence,
+    SequenceStatement,
+)
+
+
+def of_sequence(
+    statement: SequenceStatement, catalog: Catalog, going: Going
+) -> Changes | CreateTablePlan | RestartPlan | NothingToDo:
+    match statement:
+        case CreateSequence():
+            return _create_sequence(statement, catalog)
+        case RestartSequence():
+            return _restart_sequence(statement, catalog)
+        case DropSequence():
+            return _drop_sequence(statement, catalog, going)
+        case OwnSequence():
+            return _own_sequence(statement, catalog, going)
+        case RenameSequence():
+            return _rename_sequence(statement, catalog)
+        case AlterSequence():
+            return _alter_sequence(statement, catalog, going)
+
+
+def _create_sequence(statement: CreateSequence, catalog: Catalog) -> CreateTablePlan | NothingToDo:
+    name = statement.name
+    if name in relation_names(catalog):
+        if statement.if_not_exists and is_table(catalog, name):
+            return NothingToDo(f"relation {name!r} exists already, nothing was done")
+        raise DuplicateObject(
+            f"relation {name!r} exists already, or is being made or dropped",
+            table=name,
+            position=statement.position,
+        )
+    made = relation_of(defined(statement.options), catalog.next_sequence_id(), name)
+    return CreateTablePlan(made)
+
+
+def _sequence(
+    statement: DropSequence | RestartSequence | OwnSequence | RenameSequence | AlterSequence,
+    catalog: Catalog,
+) -> Descriptor | NothingToDo:
+    try:
+        return sequence_named(catalog, statement.name, statement.position)
+    except UnknownTable:
+        if not statement.if_exists:
+            raise
+        return NothingToDo(f"sequence {statement.name!r} does not exist, nothing was done")
+
+
+def _restart_sequence(statement: RestartSequence, catalog: Catalog) -> RestartPlan | NothingToDo:
+    found = _sequence(statement, catalog)
+    if isinstance(found, NothingToDo):
+        return found
+    assert found.sequence is not None, "it is one"
+    sequence = found.sequence
+    start = sequence.start if statement.start is None else statement.start
+    return RestartPlan(found, restarted_at(sequence, start, statement.position))
+
+
+def restart_identity(
+    table: Descriptor, action: RestartIdentity, catalog: Catalog
+) -> RestartPlan | NothingToDo:
+    column = table.column(action.column)
+    if not column.identity:
+        raise WrongIdentity(
+            f"column {column.name!r} of relation {table.name!r} is not an identity column",
+            column=column.name,
+            position=action.position,
+        )
+    name = catalog.newest(column.draws_from).name
+    restart = RestartSequence(name, action.start, position=action.position)
+    return _restart_sequence(restart, catalog)
+
+
+def _drop_sequence(
+    statement: DropSequence, catalog: Catalog, going: Going
+) -> Changes | NothingToDo:
+    found = _sequence(statement, catalog)
+    if isinstance(found, NothingToDo):
+        return found
+    free_table(catalog, found, going)
+    name = f"sequence {found.name}"
+    users = [] if statement.owned else drawing_from(catalog, found, statement.position)
+    if not users:
+        return Changes(found, "drop sequence", name, [drop_table(found)])
+    if not statement.cascade:
+        doomed = Doomed(name, name, position=statement.position)
+        raise doomed.refused((user.words for user in users), sequence=found.name)
+    # Nobody draws any more in the version in which it goes.
+    first, *others = {user.table.table_id: user.table for user in users}.values()
+    for table in (first, *others):
+        free_table(catalog, table)
+    gone = (
+        replace(drop_numbering(u.column), table_id=0 if u.table is first else u.table.table_id)
+        for u in users
+    )
+    made = Changes(first, "drop sequence", name, (*gone, drop_sequence(found, 1)))
+    made.versions |= {table.table_id: table.version + 1 for table in (*others, found)}
+    made.joins = tuple(sorted(table.table_id for table in (*others, found)))
+    made.notices = tuple(cascades_to(user.words) for user in users)
+    return made
+
+
+class Altered(NamedTuple):
+    """A sequence that is there, and what is to be said of it."""
+
+    before: Descriptor
+    said: Sequence
+
+    @property
+    def before_plainly(self) -> Sequence:
+        assert self.before.sequence is not None, "it is one"
+        return self.before.sequence._replace(begins=None)
+
+    @property
+    def within(self) -> tuple[Descriptor, ...]:
+        """Where it may stand beyond its new bounds, which only its row can tell."""
+        before, said = self.before_plainly, self.said
+        narrower = said.least > before.least or said.most < before.most
+        return (replace(self.before, sequence=said),) if narrower and said.begins is None else ()
+
+
+def _alter_sequence(
+    statement: AlterSequence, catalog: Catalog, going: Going
+) -> Changes | RestartPlan | NothingToDo:
+    found = _sequence(statement, catalog)
+    if isinstance(found, NothingToDo):
+        return found
+    assert found.sequence is not None, "it is one"
+    said = altered(found.sequence, statement.options)
+    owner = statement.options.owner
+    if owner is not None and owned_anew(catalog, found, owner):
+        own = OwnSequence(statement.name, owner, position=statement.position)
+        made = _own_sequence(own, catalog, going)
+        assert isinstance(made, Changes), "another column owns it"
+        # RESTART, too: at once it would come before the rest.
+        if said != found.sequence._replace(begins=None):
+            take_altered(made, (Altered(found, said),))
+            made.needs = ()
+        return made
+    if said._replace(begins=None) == found.sequence._replace(begins=None):
+        if said.begins is not None:
+            return RestartPlan(found, said.begins)
+        return NothingToDo(f"sequence {found.name!r} is like that already")
+    free_table(catalog, found, going)
+    track = replace(alter_sequence(found, said), table_id=0)
+    made = Changes(found, "alter sequence", f"sequence {found.name}", [track])
+    made.within = Altered(found, said).within
+    return made
+
+
+def altered_beside(
+    asked: Iterable[tuple[Column, Options]], catalog: Catalog, going: Going
+) -> list[Altered]:
+    """Sequences of identity columns, by a statement on their table. Raises TableBusy,
+    InvalidArgument."""
+    made: dict[int, Altered] = {}
+    for column, options in asked:
+        found = catalog.newest(column.draws_from)
+        assert found.sequence is not None, "it is one"
+        before = made.get(found.table_id, Altered(found, found.sequence._replace(begins=None))).said
+        said = altered(before, options)
+        if said.begins is None and before.begins is not None:  # by an action before this one
+            said = said._replace(begins=restarted_at(said, before.begins))
+        made[found.table_id] = Altered(found, said)
+    changed = [a for a in made.values() if a.said != a.before_plainly]
+    for each in changed:
+        free_table(catalog, each.before, going)
+    return changed
+
+
+def take_altered(changes: Changes, others: Iterable[Altered]) -> None:
+    """They join in the step that alters them."""
+    for each in others:
+        changes.tracks += (alter_sequence(*each),)
+        changes.versions[each.before.table_id] = each.before.version + 1
+        changes.joins = tuple(sorted({*changes.joins, each.before.table_id}))
+        changes.within += each.within
+
+
+def _rename_sequence(statement: RenameSequence, catalog: Catalog) -> Changes | NothingToDo:
+    found = _sequence(statement, catalog)
+    if isinstance(found, NothingToDo):
+        return found
+    if statement.to in relation_names(catalog):
+        raise DuplicateObject(
+            f"relation {statement.to!r} exists already, or is being made or dropped",
+            table=statement.to,
+            position=statement.position,
+        )
+    users = [user for user in users_of(catalog, found.table_id) if user.draws]
+    tables = {user.table.table_id: user.table for user in users}
+    for table in (found, *tables.values()):
+        free_table(catalog, table)
+    text = nextval_text(statement.to)
+    shown = (replace(reword_drawn(u.column, text), table_id=u.table.table_id) for u in users)
+    tracks = (rename(found, statement.to), *shown)
+    made = Changes(found, "rename sequence", f"sequence {found.name}", tracks)
+    made.versions |= {table.table_id: table.version + 1 for table in tables.values()}
+    made.joins = tuple(sorted(tables))
+    return made
+
+
+def _own_sequence(statement: OwnSequence, catalog: Catalog, going: Going) -> Changes | NothingToDo:
+    found = _sequence(statement, catalog)
+    if isinstance(found, NothingToDo):
+        return found
+    changed = owned_anew(catalog, found, statement.owner)
+    if not changed:
+        return NothingToDo(f"sequence {found.name!r} is owned like that already")
+    first, *others = {each.table.table_id: each.table for each in changed}.values()
+    for table in (found, first, *others):
+        free_table(catalog, table, going)
+    tracks = (
+        replace(set_numbering(column, owning), table_id=0 if table is first else table.table_id)
+        for table, column, owning in changed
+    )
+    made = Changes(first, "own sequence", f"sequence {found.name}", tracks)
+    made.versions |= {table.table_id: table.version + 1 for table in others}
+    made.joins = tuple(sorted(table.table_id for table in others))
+    made.needs = (found.table_id,)
+    return made

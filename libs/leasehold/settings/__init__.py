@@ -1,0 +1,1 @@
+"""Settings from environment variables and files, declared once with their words and limits."""

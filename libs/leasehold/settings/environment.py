@@ -1,0 +1,360 @@
+"""The settings of this system: how to reach Kafka and Redis, and where a process stands.
+
+Each service reads them once (`from_environment(KafkaSettings, os.environ)`) and prints
+`describe(…)`; no other code looks at the environment. A service with settings of its own makes a
+dataclass of `setting()` fields beside its main.py and reads it the same way.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from leasehold.model.errors import ConfigurationError
+from leasehold.settings.setting import (
+    MASK,
+    PORT,
+    choice,
+    describe,
+    from_environment,
+    host_and_ports,
+    integer,
+    name,
+    own_address,
+    redis_url,
+    setting,
+    to_environment,
+)
+
+__all__ = [
+    "MASK",
+    "ClusterSettings",
+    "KafkaSettings",
+    "RedisSettings",
+    "choice",
+    "describe",
+    "from_environment",
+    "integer",
+    "name",
+    "setting",
+    "to_environment",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaSettings:
+    """How to reach Kafka, in the spelling of each of the three clients in use."""
+
+    bootstrap: str = setting(
+        "LEASEHOLD_KAFKA",
+        "brokers to ask first, host:port with commas",
+        default="127.0.0.1:19092",
+        parse=host_and_ports,
+    )
+    security: str = setting(
+        "LEASEHOLD_KAFKA_SECURITY",
+        "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL",
+        default="PLAINTEXT",
+        parse=choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    )
+    sasl_mechanism: str = setting(
+        "LEASEHOLD_KAFKA_SASL_MECHANISM",
+        "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512",
+        default="SCRAM-SHA-512",
+        parse=choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    )
+    username: str | None = setting("LEASEHOLD_KAFKA_USERNAME", "SASL user", default=None)
+    password: str | None = setting(
+        "LEASEHOLD_KAFKA_PASSWORD", "SASL password", default=None, secret=True
+    )
+    ca: Path | None = setting(
+        "LEASEHOLD_KAFKA_CA", "PEM file of the authority to trust", default=None, parse=Path
+    )
+    certificate: Path | None = setting(
+        "LEASEHOLD_KAFKA_CERTIFICATE", "PEM file of our certificate", default=None, parse=Path
+    )
+    key: Path | None = setting(
+        "LEASEHOLD_KAFKA_KEY", "PEM file (PKCS 8) of our private key", default=None, parse=Path
+    )
+    key_password: str | None = setting(
+        "LEASEHOLD_KAFKA_KEY_PASSWORD", "password of the private key", default=None, secret=True
+    )
+
+    def __post_init__(self) -> None:
+        if self.uses_sasl and not (self.username and self.password):
+            raise ConfigurationError(
+                f"LEASEHOLD_KAFKA_SECURITY is {self.security}, which needs "
+                "LEASEHOLD_KAFKA_USERNAME and LEASEHOLD_KAFKA_PASSWORD "
+                "(or LEASEHOLD_KAFKA_PASSWORD_FILE)."
+            )
+        if (self.certificate is None) != (self.key is None):
+            raise ConfigurationError(
+                "LEASEHOLD_KAFKA_CERTIFICATE and LEASEHOLD_KAFKA_KEY only work together; "
+                "set both or neither."
+            )
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self.security.startswith("SASL_")
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.security.endswith("SSL")
+
+    def librdkafka(self) -> dict[str, str | int | float | bool]:
+        """For confluent_kafka's Producer, Consumer and AdminClient. Holds secrets: never print."""
+        options: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": self.bootstrap,
+            "security.protocol": self.security.lower(),
+        }
+        if self.uses_sasl:
+            options["sasl.mechanism"] = self.sasl_mechanism
+            options["sasl.username"] = self.username or ""
+            options["sasl.password"] = self.password or ""
+        if self.uses_tls:
+            if self.ca is not None:
+                options["ssl.ca.location"] = str(self.ca)
+            if self.certificate is not None:
+                options["ssl.certificate.location"] = str(self.certificate)
+                options["ssl.key.location"] = str(self.key)
+            if self.key_password is not None:
+                options["ssl.key.password"] = self.key_password
+        return options
+
+    def spark_options(self) -> dict[str, str]:
+        """For Spark's Kafka source and sink: the JVM client's names behind "kafka.".
+
+        Holds secrets: never print. Raises ConfigurationError if a PEM file can't be read.
+        """
+        options = {"bootstrap.servers": self.bootstrap, "security.protocol": self.security}
+        if self.uses_sasl:
+            options["sasl.mechanism"] = self.sasl_mechanism
+            options["sasl.jaas.config"] = self._jaas()
+        if self.uses_tls:
+            if self.ca is not None:
+                options["ssl.truststore.type"] = "PEM"
+                options["ssl.truststore.location"] = str(self.ca)
+            if self.certificate is not None and self.key is not None:
+                # The JVM takes a PEM key store as one file or as text; ours are two files.
+                options["ssl.keystore.type"] = "PEM"
+                options["ssl.keystore.certificate.chain"] = _pem(self.certificate)
+                options["ssl.keystore.key"] = _pem(self.key)
+            if self.key_password is not None:
+                options["ssl.key.password"] = self.key_password
+        return {f"kafka.{option}": value for option, value in options.items()}
+
+    def aiokafka(self) -> dict[str, Any]:
+        """For aiokafka (under Faust). Holds secrets: never print."""
+        options: dict[str, Any] = {
+            "bootstrap_servers": self.bootstrap,
+            "security_protocol": self.security,
+        }
+        if self.uses_sasl:
+            options["sasl_mechanism"] = self.sasl_mechanism
+            options["sasl_plain_username"] = self.username
+            options["sasl_plain_password"] = self.password
+        if self.uses_tls:
+            options["ssl_context"] = self.ssl_context()
+        return options
+
+    def ssl_context(self) -> ssl.SSLContext:
+        """Verifies the broker's name and certificate. Raises ConfigurationError."""
+        try:
+            context = ssl.create_default_context(cafile=self.ca)
+            if self.certificate is not None:
+                context.load_cert_chain(self.certificate, self.key, self.key_password)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigurationError(
+                f"The TLS files for Kafka (LEASEHOLD_KAFKA_CA, _CERTIFICATE, _KEY) "
+                f"can't be used: {error}."
+            ) from None
+        return context
+
+    def _jaas(self) -> str:
+        module = "plain.PlainLoginModule"
+        if self.sasl_mechanism != "PLAIN":
+            module = "scram.ScramLoginModule"
+        return (
+            f"org.apache.kafka.common.security.{module} required "
+            f"username={_jaas_text(self.username or '')} "
+            f"password={_jaas_text(self.password or '')};"
+        )
+
+
+def _jaas_text(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _pem(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"The PEM file {str(path)!r} can't be read: {error}.") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedisSettings:
+    """How to reach the lease ledger."""
+
+    url: str = setting(
+        "LEASEHOLD_REDIS",
+        "redis://host:port/number, rediss:// for TLS",
+        default="redis://127.0.0.1:16379/0",
+        parse=redis_url,
+        in_repr=False,
+    )
+    password: str | None = setting(
+        "LEASEHOLD_REDIS_PASSWORD", "Redis password", default=None, secret=True
+    )
+    ca: Path | None = setting(
+        "LEASEHOLD_REDIS_CA", "PEM file of the authority to trust", default=None, parse=Path
+    )
+    fast_acks: str = setting(
+        "LEASEHOLD_FAST_ACKS",
+        "on or off: nodes tell the master through Redis what they have applied, Kafka stands in"
+        " while that fails; off = always through Kafka",
+        default="on",
+        parse=choice("on", "off"),
+    )
+    fast_log: str = setting(
+        "LEASEHOLD_FAST_LOG",
+        "on, off or auto: the master passes each record of the log on to replicants through Redis,"
+        " Kafka stands in while that fails; auto = on, unless Kafka is reached with a password or"
+        " TLS and Redis without; off = every node fetches each from Kafka, the master its own, too",
+        default="auto",
+        parse=choice("auto", "on", "off"),
+    )
+
+    fast_requests: str = setting(
+        "LEASEHOLD_FAST_REQUESTS",
+        "on, off or auto: who asks again and again tells the master its requests through Redis, and"
+        " hears their answers there, Kafka stands in while that fails; auto as above",
+        default="auto",
+        parse=choice("auto", "on", "off"),
+    )
+
+    def tells_records(self, kafka: KafkaSettings) -> bool:
+        """Rows go where the rest of them goes, and never by a way that is guarded less unless
+        somebody says so."""
+        return self._tells(self.fast_log, kafka)
+
+    def tells_requests(self, kafka: KafkaSettings) -> bool:
+        """As with records: rows stand in requests."""
+        return self._tells(self.fast_requests, kafka)
+
+    def _tells(self, wish: str, kafka: KafkaSettings) -> bool:
+        if wish != "auto":
+            return wish == "on"
+        parts = urlsplit(self.url)
+        passwords = (self.password, parts.password, *parse_qs(parts.query).get("password", ()))
+        open_to_all = not any(passwords)
+        plain = not self.url.startswith("rediss:")
+        return not (kafka.uses_sasl and open_to_all) and not (kafka.uses_tls and plain)
+
+    @property
+    def where(self) -> str:
+        """The address alone, for people: before it and behind it a password may stand."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+    def client_options(self) -> dict[str, Any]:
+        """Keyword arguments beside the URL: `Redis.from_url(s.url, **s.client_options())`."""
+        options: dict[str, Any] = {}
+        if self.password is not None:
+            options["password"] = self.password
+        if self.url.startswith("rediss:") and self.ca is not None:
+            options["ssl_ca_certs"] = str(self.ca)
+        return options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSettings:
+    """Where a process stands: its database, its id, its folder, its listeners."""
+
+    database: str = setting("LEASEHOLD_DATABASE", "the database served", default="demo", parse=name)
+    node: str = setting(
+        "LEASEHOLD_NODE", "stable id of this node or agent", default="n1", parse=name
+    )
+    data: Path = setting(
+        "LEASEHOLD_DATA",
+        "folder of stores, logs of processes, pid files",
+        default=Path(".leasehold/data"),
+        parse=Path,
+    )
+    listen: str = setting(
+        "LEASEHOLD_LISTEN",
+        "address that listeners bind",
+        default="127.0.0.1",
+        parse=own_address,
+    )
+    advertise: str = setting(
+        "LEASEHOLD_ADVERTISE", "host name under which others reach this node", default="127.0.0.1"
+    )
+    dashboard_port: int = setting(
+        "LEASEHOLD_DASHBOARD_PORT", "port of the dashboard", default=8080, parse=PORT
+    )
+    replication_factor: int = setting(
+        "LEASEHOLD_REPLICATION_FACTOR",
+        "brokers that keep each record; 3 in production",
+        default=1,
+        parse=integer(1, 9),
+    )
+    session_ttl_ms: int = setting(
+        "LEASEHOLD_SESSION_TTL_MS",
+        "how long the ledger counts a silent agent as alive; the same for all processes",
+        default=15_000,
+        parse=integer(1_500, 600_000),
+    )
+    history_ms: int = setting(
+        "LEASEHOLD_HISTORY_MS",
+        "how long replaced descriptors stay readable AS OF their time; the same for all nodes",
+        default=24 * 3600 * 1000,
+        parse=integer(0, 366 * 24 * 3600 * 1000),
+    )
+    row_history_ms: int = setting(
+        "LEASEHOLD_ROW_HISTORY_MS",
+        "how long replaced rows stay readable AS OF their time, 0 = not at all (then there are no"
+        " snapshot and serializable transactions); the same for all nodes",
+        default=60_000,
+        parse=integer(0, 366 * 24 * 3600 * 1000),
+    )
+    dropped_ms: int = setting(
+        "LEASEHOLD_DROPPED_MS",
+        "how long a dropped table's topic is kept, and a job after its end; at least as long as the"
+        " past can be read; the same for all masters",
+        default=7 * 24 * 3600 * 1000,
+        parse=integer(0, 366 * 24 * 3600 * 1000),
+    )
+    store_cache_mb: int = setting(
+        "LEASEHOLD_STORE_CACHE_MB",
+        "MB of its store that a node keeps in memory to apply the log, at most",
+        default=256,
+        parse=integer(1, 1 << 20),
+    )
+    ready_file: Path | None = setting(
+        "LEASEHOLD_READY_FILE",
+        "file that the process writes once it is ready for work",
+        default=None,
+        parse=Path,
+    )
+    spark_jars: Path = setting(
+        "LEASEHOLD_SPARK_JARS",
+        "folder of Spark's Kafka jars",
+        default=Path(".leasehold/jars/spark"),
+        parse=Path,
+    )
+    log_level: str = setting(
+        "LEASEHOLD_LOG_LEVEL",
+        "DEBUG, INFO, WARNING or ERROR",
+        default="INFO",
+        parse=choice("DEBUG", "INFO", "WARNING", "ERROR"),
+    )
+
+    @property
+    def folder(self) -> Path:
+        """This node's own folder."""
+        return self.data / self.node

@@ -1,0 +1,150 @@
+"""How nodes hand their stores to each other: where, to whom, and whether encrypted.
+
+A snapshot holds every row, so it is for whoever shows the token; with a certificate the token and
+the rows travel encrypted. All nodes of a database are given the same. Nodes of one user on one
+machine need not be given any: the first of them makes one, in a file below LEASEHOLD_DATA that is
+closed to others.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from leasehold.model.errors import ConfigurationError
+from leasehold.settings.private_files import FOLDER_MODE, keep_private, make_private_file
+from leasehold.settings.setting import PORT_OR_ANY, setting
+
+TOKEN_CHARACTERS_LEAST: Final = 16
+TOKEN_FILE: Final = "snapshot-token"  # noqa: S105 - the file's name
+"""Below LEASEHOLD_DATA; LEASEHOLD_SNAPSHOT_TOKEN_FILE may name it for a node with another one."""
+TOKEN_BYTES: Final = 32
+
+
+def token(text: str) -> str:
+    """What can stand in an HTTP header and can't be guessed, such as `openssl rand -hex 32`."""
+    plain = text.isascii() and text.isprintable() and " " not in text
+    if not plain or len(text) < TOKEN_CHARACTERS_LEAST:
+        raise ValueError(
+            f"at least {TOKEN_CHARACTERS_LEAST} printable ASCII characters without a space"
+        )
+    return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotSettings:
+    """Without `tls_cert` and `tls_ca` snapshots travel in the clear."""
+
+    port: int = setting(
+        "LEASEHOLD_SNAPSHOT_PORT",
+        "port on which a node hands out snapshots; 0 takes any free one",
+        default=0,
+        parse=PORT_OR_ANY,
+    )
+    token: str | None = setting(
+        "LEASEHOLD_SNAPSHOT_TOKEN",
+        "what a node must show to be handed a snapshot; the same for all nodes",
+        default=None,
+        parse=token,
+        secret=True,
+    )
+    tls_cert: Path | None = setting(
+        "LEASEHOLD_SNAPSHOT_TLS_CERT",
+        "PEM file of the certificate that snapshots are served with; names LEASEHOLD_ADVERTISE",
+        default=None,
+        parse=Path,
+    )
+    tls_key: Path | None = setting(
+        "LEASEHOLD_SNAPSHOT_TLS_KEY", "PEM file of its private key", default=None, parse=Path
+    )
+    tls_ca: Path | None = setting(
+        "LEASEHOLD_SNAPSHOT_TLS_CA",
+        "PEM file of the authority to trust; where none is given, those of the system",
+        default=None,
+        parse=Path,
+    )
+
+    def __post_init__(self) -> None:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ConfigurationError(
+                "LEASEHOLD_SNAPSHOT_TLS_CERT and LEASEHOLD_SNAPSHOT_TLS_KEY only work together; "
+                "set both or neither."
+            )
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.tls_cert is not None or self.tls_ca is not None
+
+    def to_serve(self) -> ssl.SSLContext | None:
+        """None: serve in the clear. Raises ConfigurationError for files that can't be used."""
+        if self.tls_cert is None:
+            return None
+        try:
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(self.tls_cert, self.tls_key)
+        except (OSError, ssl.SSLError) as error:
+            raise _unusable("_CERT and _KEY", error) from None
+        return context
+
+    def to_fetch(self) -> ssl.SSLContext | None:
+        """None: fetch in the clear; else the server's name and certificate are verified. Raises
+        ConfigurationError for a file that can't be used."""
+        if not self.uses_tls:
+            return None
+        try:
+            return ssl.create_default_context(cafile=self.tls_ca)
+        except (OSError, ssl.SSLError) as error:
+            raise _unusable("_CA", error) from None
+
+
+def token_made_here(data: Path) -> str:
+    """The token of this machine's nodes, which is made where there is none: whole, and once,
+    however many processes begin at a time. Raises ConfigurationError."""
+    found = token_kept_here(data)
+    if found is not None:
+        return found
+    unfinished = data / f".{TOKEN_FILE}-{os.getpid()}"
+    try:
+        data.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        make_private_file(unfinished)
+        unfinished.write_text(f"{secrets.token_hex(TOKEN_BYTES)}\n", encoding="ascii")
+        try:
+            (data / TOKEN_FILE).hardlink_to(unfinished)
+        except FileExistsError:
+            pass  # another one was quicker
+        finally:
+            unfinished.unlink()
+    except OSError as error:
+        raise ConfigurationError(
+            f"the nodes' token can't be written below {data} ({error.strerror}); see to the"
+            " folder, or set LEASEHOLD_SNAPSHOT_TOKEN"
+        ) from error
+    made = token_kept_here(data)
+    assert made is not None, "it was put there before"
+    return made
+
+
+def token_kept_here(data: Path) -> str | None:
+    """The token that a node on this machine has made, None where none did. Raises
+    ConfigurationError for one that others may read, or that can't be read."""
+    file = data / TOKEN_FILE
+    try:
+        keep_private(file)
+        return token(file.read_text(encoding="ascii").strip())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"the nodes' token in {file} can't be used ({error}); remove the file and start the"
+            " nodes of this machine again, or set LEASEHOLD_SNAPSHOT_TOKEN"
+        ) from error
+
+
+def _unusable(which: str, error: Exception) -> ConfigurationError:
+    return ConfigurationError(
+        f"The TLS files for snapshots (LEASEHOLD_SNAPSHOT_TLS{which}) can't be used: {error}."
+    )

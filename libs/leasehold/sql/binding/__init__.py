@@ -1,0 +1,1 @@
+"""Syntax trees → bound trees: names resolved, types known. Pure."""

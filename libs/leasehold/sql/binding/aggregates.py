@@ -1,0 +1,250 @@
+"""Aggregates and window functions of a query → bound ones: SQLite's own where they are
+PostgreSQL's, else the catalogue's, run by the adapter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    GroupingError,
+    InvalidColumnReference,
+    Refused,
+    WindowingError,
+    WrongType,
+)
+from leasehold.sql.binding import window
+from leasehold.sql.binding.bound_tree import OPEN, Aggregate, Bound, Key
+from leasehold.sql.binding.order import sortable
+from leasehold.sql.binding.typing import KEYED, PLAIN, keyed, opened, sentence_of
+from leasehold.sql.binding.walk import has_aggregate, has_window
+from leasehold.sql.functions import aggregates
+from leasehold.sql.functions.aggregates import AGGREGATE_NAMES
+from leasehold.sql.functions.distinct_aggregates import Sorted, distinct
+from leasehold.sql.functions.function import BIGINT, DOUBLE, INTEGER, TEXT
+from leasehold.sql.functions.registry import aggregate_for
+from leasehold.sql.parse import placed
+from leasehold.sql.syntax import tree as tree
+from leasehold.values.text_io import shows_zone
+from leasehold.values.types import Type, element_of, sort_key_of
+
+if TYPE_CHECKING:
+    from leasehold.sql.binding.expressions import Expressions
+
+
+class Shape(NamedTuple):
+    """`emitted`: its name in SQLite, "" where `function` computes it; `arguments`: what these are
+    brought to; `found`: the catalogue's, None of what is only a window function."""
+
+    emitted: str
+    arguments: tuple[Type, ...]
+    result: Type
+    function: aggregates.Aggregate | None = None
+    found: aggregates.Aggregate | None = None
+
+
+AGGREGATES: Final = AGGREGATE_NAMES | {"json_agg", "json_object_agg"}
+"""Those too that the catalogue refuses with a sentence of its own."""
+WINDOWS: Final = frozenset(
+    {
+        *("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"),
+        *("lag", "lead", "first_value", "last_value", "nth_value"),
+    }
+)
+_BOOLEANS: Final = {"bool_and": "min", "every": "min", "bool_or": "max"}
+
+
+def aggregate_shape(name: str, kinds: list[Type], *, over: bool) -> Shape:
+    """Of an aggregate over values of these types, open ones among them; `over`: of a window. Raises
+    UnknownFunction, AmbiguousFunction, FeatureNotSupported."""
+    found = aggregate_for(name, tuple(opened(kind) for kind in kinds))
+    native = _native(name, found)
+    if over and native == "group_concat":
+        native = ""  # SQLite's loses a separator when an empty text leaves the frame
+    return Shape(native, found.arguments, found.result, None if native else found, found)
+
+
+def _native(name: str, found: aggregates.Aggregate) -> str:
+    """What SQLite computes as PostgreSQL does: 0 and 1 have the least and the greatest, sums of
+    integers are whole or refused."""
+    first = found.arguments[0] if found.arguments else None
+    if name == "count":
+        return "count"
+    if name in _BOOLEANS:
+        return _BOOLEANS[name]
+    if first is None:
+        return ""
+    if name in ("min", "max") and first.name in PLAIN:
+        return name
+    if name == "sum" and first.name in ("smallint", "integer"):
+        return "sum"
+    return "group_concat" if name == "string_agg" and first == TEXT else ""
+
+
+def window_shape(name: str, kinds: list[Type]) -> Shape | None:
+    """Of a function that is only a window function; its types are known by now."""
+    if not kinds:
+        if name in ("row_number", "rank", "dense_rank"):
+            return Shape(name, (), BIGINT)
+        if name in ("percent_rank", "cume_dist"):
+            return Shape(name, (), DOUBLE)
+        return None
+    first = kinds[0]
+    if name == "ntile" and len(kinds) == 1:
+        return Shape("ntile", (INTEGER,), INTEGER)
+    if name in ("first_value", "last_value") and len(kinds) == 1:
+        return Shape(name, (first,), first)
+    if name == "nth_value" and len(kinds) == 2:
+        return Shape(name, (first, INTEGER), first)
+    if name in ("lag", "lead") and 1 <= len(kinds) <= 3:
+        return Shape(name, (first, INTEGER, first)[: len(kinds)], first)
+    return None
+
+
+# -------------------------------------------------------------- binding
+
+
+def aggregate(self: Expressions, node: tree.Call) -> Bound:
+    name, at = node.name, node.at
+    _check_place(self, node)
+    if node.over is None and name in WINDOWS:
+        raise WindowingError(f"window function {name} requires an OVER clause", position=at)
+    if node.over is not None and name not in AGGREGATES | WINDOWS:
+        raise WrongType(f"{name} is not a window function nor an aggregate", position=at)
+    self.inside += node.over is None
+    try:
+        arguments = [] if node.star else [self.bind(a) for a in node.arguments]
+        order = self.sort_keys(node.order)
+        condition = None if node.filter is None else self.condition(node.filter, "FILTER")
+    finally:
+        self.inside -= node.over is None
+    if node.over is None and any(map(has_aggregate, arguments)):
+        raise GroupingError("aggregate function calls cannot be nested", position=at)
+    if any(map(has_window, arguments)):
+        kind = WindowingError if node.over is not None else GroupingError
+        raise kind("aggregate function calls cannot contain window function calls", position=at)
+    if node.star:
+        if name != "count":
+            raise sentence_of(name, [])
+        return Aggregate("count", (), BIGINT, condition=condition, over=window.over(self, node))
+    if name in ("jsonb_agg", "jsonb_object_agg"):
+        arguments = _shown_in_zone(self, name, arguments, at)
+    shape = _shape(self, name, arguments, at, over=node.over is not None)
+    parts = tuple(
+        self.typing.brought(a, k, at) for a, k in zip(arguments, shape.arguments, strict=True)
+    )
+    _check_aggregate(node, order)
+    if node.distinct and _told_apart_here(name, parts, order):
+        function = distinct(shape.found, _sorted(self, node, arguments, parts, order))
+        return Aggregate("", parts, shape.result, condition=condition, function=function)
+    if node.distinct and name == "array_agg":
+        order = (Key(sortable(parts[0], at), False, False),)  # as PostgreSQL finds equal ones
+    if node.distinct and name == "count":
+        parts = (keyed(parts[0]),)
+    return Aggregate(
+        shape.emitted,
+        parts,
+        shape.result,
+        node.distinct,
+        order,
+        condition,
+        window.over(self, node),
+        shape.function,
+    )
+
+
+def _told_apart_here(name: str, parts: tuple[Bound, ...], order: tuple[Key, ...]) -> bool:
+    """Which rows differ: SQLite knows it of one argument, whose equal values look the same or are
+    known by a key, and in its own order."""
+    if len(parts) != 1 or order:
+        return True
+    kind = parts[0].kind
+    if kind == DOUBLE and name not in ("count", "min", "max", "array_agg"):
+        return True  # a sum depends on the order of what is added
+    if kind.name in KEYED:
+        return name not in ("count", "min", "max")
+    return sort_key_of(kind) is not None and element_of(kind) is None
+
+
+def _sorted(
+    self: Expressions,
+    node: tree.Call,
+    arguments: list[Bound],
+    parts: tuple[Bound, ...],
+    order: tuple[Key, ...],
+) -> tuple[Sorted, ...]:
+    """By what is asked for, and then by the other arguments, as PostgreSQL finds equal rows.
+    `parts`: `arguments` as the aggregate takes them."""
+    if not order and node.name == "count":
+        return ()
+    shown = [{keyed(a), keyed(p)} for a, p in zip(arguments, parts, strict=True)]
+    made: list[Sorted] = []
+    for key, said in zip(order, node.order, strict=True):
+        places = [n for n, forms in enumerate(shown) if key.value in forms]
+        if not places:
+            raise InvalidColumnReference(
+                "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
+                position=said.node.at,
+            )
+        made.append(Sorted(places[0], key.descending, key.nulls_first))
+    asked = {key.argument for key in made}
+    made += (Sorted(n) for n in range(len(parts)) if n not in asked)
+    for place in made:
+        sortable(parts[place.argument], node.at)
+    return tuple(made)
+
+
+def _shown_in_zone(self: Expressions, name: str, arguments: list[Bound], at: int) -> list[Bound]:
+    """As the names and the JSON that functions make of them: aggregates know no session."""
+    made = []
+    for place, argument in enumerate(arguments):
+        if not shows_zone(self.typing.kind_of(argument)):
+            made.append(argument)
+        elif place == 0 and name == "jsonb_object_agg":
+            made.append(self.typing.cast(argument, TEXT, at))
+        else:
+            made.append(self.called("to_jsonb", [argument], at))
+    return made
+
+
+def _shape(self: Expressions, name: str, arguments: list[Bound], at: int, *, over: bool) -> Shape:
+    if name not in WINDOWS:
+        try:
+            kinds = [self.typing.kind_of(a) for a in arguments]
+            return aggregate_shape(name, kinds, over=over)
+        except Refused as error:
+            raise placed(error, at) from error
+    for place, part in enumerate(arguments):
+        counts = place == (0 if name == "ntile" else 1)
+        like = arguments[0].kind if place == 2 else TEXT
+        if self.typing.kind_of(part) == OPEN:
+            arguments[place] = self.typing.brought(part, INTEGER if counts else like, at)
+    kinds = [a.kind for a in arguments]
+    shape = window_shape(name, kinds)
+    if shape is None:
+        raise placed(sentence_of(name, kinds), at)
+    return shape
+
+
+def _check_place(self: Expressions, node: tree.Call) -> None:
+    if node.over is not None:
+        if self.place not in ("", "ORDER BY"):
+            raise WindowingError(
+                f"window functions are not allowed in {self.place}", position=node.at
+            )
+    elif self.place not in ("", "ORDER BY", "HAVING"):
+        raise GroupingError(
+            f"aggregate functions are not allowed in {self.place}", position=node.at
+        )
+
+
+def _check_aggregate(node: tree.Call, order: tuple[Key, ...]) -> None:
+    at = node.at
+    if node.over is not None and (node.distinct or order):
+        raise FeatureNotSupported(
+            "DISTINCT and ORDER BY inside a window function are not supported", position=at
+        )
+    if node.name in WINDOWS and (node.filter is not None or node.distinct or order):
+        raise FeatureNotSupported(
+            "FILTER is not implemented for non-aggregate window functions", position=at
+        )

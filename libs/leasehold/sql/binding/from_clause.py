@@ -1,0 +1,432 @@
+"""FROM: tables, queries, functions and joins → bound sources and the names that they bring."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from leasehold.catalog.descriptor import Column as TableColumn
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.sequence_ownership import refuse_sequence
+from leasehold.model.errors import (
+    AmbiguousColumn,
+    FeatureNotSupported,
+    InvalidColumnReference,
+    Refused,
+    SyntaxInvalid,
+    UnknownColumn,
+    UnknownFunction,
+)
+from leasehold.sql.binding import arrays as query_array
+from leasehold.sql.binding.bound_tree import (
+    OPEN,
+    Apply,
+    Bound,
+    BoundQuery,
+    BoundSelect,
+    BoundSource,
+    BoundValues,
+    Column,
+    CteSource,
+    ElementsSource,
+    Field,
+    JoinSource,
+    Native,
+    Origin,
+    Scalar,
+    SeriesSource,
+    SubSource,
+    SystemSource,
+    TableSource,
+    Value,
+)
+from leasehold.sql.binding.expressions import Expressions
+from leasehold.sql.binding.labels import label_of
+from leasehold.sql.binding.scope import Columns, Names, Scope
+from leasehold.sql.binding.typing import common_type
+from leasehold.sql.binding.walk import has_aggregate, has_window, relations_in, walk
+from leasehold.sql.functions.function import BIGINT, BOOLEAN, INTEGER
+from leasehold.sql.functions.registry import SET_NAMES
+from leasehold.sql.functions.set_returning import COLUMN_NAMES, SERIES, WITHOUT_ROWS
+from leasehold.sql.parse import placed
+from leasehold.sql.syntax import tree as tree
+from leasehold.sql.system_catalog.oids import RELATIONS, table_oid
+from leasehold.sql.system_catalog.relations import PG_CATALOG, Relation
+from leasehold.sql.system_catalog.system_relations import refuse_write, relation_of
+from leasehold.values.catalog_types import OID
+from leasehold.values.types import INTEGER_BITS, Type
+
+if TYPE_CHECKING:
+    from leasehold.sql.binding.queries import Binder
+
+RELATIONS_MAX: Final = 60
+"""SQLite joins 64 tables at most, and an index is one more."""
+
+
+class Sources:
+    """Of one statement."""
+
+    def __init__(self, binder: Binder) -> None:
+        self._binder = binder
+
+    def bind(self, source: tree.Source, scope: Scope, before: Names) -> tuple[BoundSource, Names]:
+        """`before`: what LATERAL may see."""
+        if self._binder.relations > RELATIONS_MAX * 4:
+            raise FeatureNotSupported("too many tables in one statement", position=source.at)
+        match source:
+            case tree.TableName():
+                return self._table(source, scope)
+            case tree.QuerySource():
+                return self._query_source(source, scope, before)
+            case tree.CallSource():
+                return self._call_source(source, scope, before)
+            case tree.Join():
+                return self._join(source, scope, before)
+
+    def _table(self, source: tree.TableName, scope: Scope) -> tuple[BoundSource, Names]:
+        alias = source.alias or source.name
+        cte = None if source.schema else scope.cte(source.name)
+        relation = self._binder.new_relation()
+        if cte is not None:
+            columns = _fields(relation, cte.columns)
+            named = _with_names(columns, source.columns, alias, source.at)
+            return CteSource(relation, cte.number, len(columns)), Names([(alias, named)], named)
+        system = self._system(source)
+        if system is not None:
+            fields = system_fields(system, relation)
+            named = _with_names(fields, source.columns, alias, source.at)
+            number = RELATIONS.get(system.name) if system.schema == PG_CATALOG else None
+            return SystemSource(relation, system), Names(
+                [(alias, named)], named, _hidden(alias, number)
+            )
+        descriptor = self._binder.descriptor(source.name, source.at)
+        found: list[tuple[str, Bound]] = list(table_fields(descriptor, relation))
+        named = _with_names(found, source.columns, alias, source.at)
+        hidden = _hidden(alias, table_oid(descriptor.table_id))
+        return TableSource(relation, descriptor, alias), Names([(alias, named)], named, hidden)
+
+    def _system(self, source: tree.TableName) -> Relation | None:
+        try:
+            return relation_of(source.schema, source.name)
+        except Refused as error:
+            raise placed(error, source.at) from error
+
+    def target(self, table: tree.TableName) -> Descriptor:
+        """The table that a statement writes. Raises UnknownTable, InsufficientPrivilege."""
+        system = self._system(table)
+        if system is not None:
+            try:
+                refuse_write(system)
+            except Refused as error:
+                raise placed(error, table.at) from error
+        return refuse_sequence(self._binder.descriptor(table.name, table.at), table.at)
+
+    def _query_source(
+        self, source: tree.QuerySource, scope: Scope, before: Names
+    ) -> tuple[BoundSource, Names]:
+        # A query in FROM sees what is outside of this one, not the tables beside it.
+        parent = Scope(scope.parent, ctes=scope.ctes)
+        if source.lateral:
+            parent.siblings = before
+        query = self._binder.bind_query(source.query, parent)
+        scope.correlated = scope.correlated or query.correlated
+        relation = self._binder.new_relation()
+        columns = _fields(relation, query.columns)
+        named = _with_names(columns, source.columns, source.alias, source.at)
+        return SubSource(relation, query), Names([(source.alias, named)], named)
+
+    def _computed(
+        self, source: tree.Source, scope: Scope, before: Names
+    ) -> tuple[BoundSource, Names]:
+        """LATERAL (SELECT …) without FROM: one row for each of those before it, whose columns are
+        written where they are named."""
+        assert isinstance(source, tree.QuerySource)
+        body = source.query.body
+        assert isinstance(body, tree.Select)
+        inner = Scope(scope.parent, before, ctes=scope.ctes)
+        expressions = Expressions(self._binder, inner)
+        columns: list[tuple[str, Bound]] = []
+        for target in body.targets:
+            part = expressions.settled(target.node)
+            called = [node for node in walk(part) if isinstance(node, Apply)]
+            changes = any(node.function.volatility == "volatile" for node in called)
+            if has_aggregate(part) or has_window(part) or changes:
+                raise FeatureNotSupported(
+                    "LATERAL with an aggregate, a window function or what is new in each call is"
+                    " not supported",
+                    position=target.node.at,
+                )
+            columns.append((target.label or label_of(target.node), part))
+        scope.correlated = scope.correlated or inner.correlated
+        return self._one_row(source, columns)
+
+    def _one_row(
+        self, source: tree.QuerySource, columns: list[tuple[str, Bound]]
+    ) -> tuple[BoundSource, Names]:
+        """`columns` are written where they are named."""
+        named = _with_names(columns, source.columns, source.alias, source.at)
+        one = BoundValues(((Value(INTEGER, 1),),))
+        relation = self._binder.new_relation()
+        row = SubSource(relation, BoundQuery((Column("column1", INTEGER),), one))
+        return row, Names([(source.alias, named)], named)
+
+    def _aggregated(
+        self, source: tree.Source, scope: Scope, before: Names
+    ) -> tuple[BoundSource, Names] | None:
+        """LATERAL (SELECT aggregates FROM …): one row as well, of which each column is a query for
+        a value. None: it is no such one."""
+        assert isinstance(source, tree.QuerySource)
+        inner = Scope(scope.parent, before, ctes=scope.ctes)
+        query = self._binder.bind_query(source.query, inner)
+        body = query.body
+        if not isinstance(body, BoundSelect) or not body.aggregated or body.group:
+            return None
+        called = [node for node in walk(query) if isinstance(node, Apply)]
+        if body.having is not None or any(n.function.volatility == "volatile" for n in called):
+            return None
+        columns: list[tuple[str, Bound]] = []
+        for column, output in zip(query.columns, body.outputs, strict=True):
+            value = replace(query, columns=(column,), body=replace(body, outputs=(output,)))
+            columns.append((column.name, Scalar(value, column.kind, True)))
+        scope.correlated = scope.correlated or inner.correlated or query.correlated
+        return self._one_row(source, columns)
+
+    def _call_source(
+        self, source: tree.CallSource, scope: Scope, before: Names
+    ) -> tuple[BoundSource, Names]:
+        call = source.call
+        if call.name in WITHOUT_ROWS and not source.ordinality:
+            return self._without_rows(source, scope, before)
+        if call.name not in SET_NAMES:
+            raise FeatureNotSupported(f"{call.name}() in FROM is not supported", position=source.at)
+        if call.star or call.distinct or call.order or call.filter or call.over:
+            raise SyntaxInvalid(f"{call.name} is not an aggregate function", position=source.at)
+        inner = Scope(scope.parent, before, ctes=scope.ctes)
+        expressions = Expressions(self._binder, inner)
+        expressions.place = "functions in FROM"
+        parts = [expressions.bind(node) for node in call.arguments]
+        scope.correlated = scope.correlated or inner.correlated
+        relation = self._binder.new_relation()
+        alias = source.alias or call.name
+        made, columns = (
+            self._series(call, parts, relation, alias, inner)
+            if call.name == SERIES
+            else self._elements(call, parts, relation, alias, inner)
+        )
+        if source.ordinality:
+            columns.append(("ordinality", Field(relation, "ordinality", BIGINT, False)))
+        named = _with_names(columns, source.columns, alias, source.at)
+        return made, Names([(alias, named)], named)
+
+    def _without_rows(
+        self, source: tree.CallSource, scope: Scope, before: Names
+    ) -> tuple[BoundSource, Names]:
+        call = source.call
+        argument, columns = WITHOUT_ROWS[call.name]
+        if len(call.arguments) != 1 or call.star or call.distinct or call.order or call.filter:
+            raise UnknownFunction(
+                f"function {call.name} of these arguments does not exist", position=call.at
+            )
+        inner = Scope(scope.parent, before, ctes=scope.ctes)
+        part = Expressions(self._binder, inner).bind(call.arguments[0])
+        self._binder.typing.brought(part, argument, call.at)  # it is to be such a one
+        scope.correlated = scope.correlated or inner.correlated
+        empty = tuple(Value(kind, None) for _, kind in columns)
+        body = BoundSelect(empty, None, Value(BOOLEAN, 0), (), False, None, None)
+        query = BoundQuery(tuple(Column(name, kind) for name, kind in columns), body)
+        relation = self._binder.new_relation()
+        alias = source.alias or call.name
+        named = _with_names(_fields(relation, query.columns), source.columns, alias, source.at)
+        return SubSource(relation, query), Names([(alias, named)], named)
+
+    def _elements(
+        self, call: tree.Call, parts: list[Bound], relation: int, alias: str, scope: Scope
+    ) -> tuple[BoundSource, list[tuple[str, Bound]]]:
+        """unnest and its like; unnest of several arrays puts them side by side."""
+        typing = self._binder.typing
+        groups = [[part] for part in parts] if call.name == "unnest" and parts else [parts]
+        arrays = [query_array.set_of(typing, call.name, group, call.at) for group in groups]
+        name = COLUMN_NAMES.get(call.name, alias if len(arrays) == 1 else call.name)
+        columns: list[tuple[str, Bound]] = [
+            (name, Field(relation, f"v{n}", query_array.element_kind(array)))
+            for n, array in enumerate(arrays)
+        ]
+        if len(arrays) > query_array.SIDE_BY_SIDE_MAX:
+            raise FeatureNotSupported(
+                f"more than {query_array.SIDE_BY_SIDE_MAX} arrays side by side", position=call.at
+            )
+        return ElementsSource(relation, tuple(arrays)), columns
+
+    def _series(
+        self, call: tree.Call, parts: list[Bound], relation: int, alias: str, scope: Scope
+    ) -> tuple[BoundSource, list[tuple[str, Bound]]]:
+        if not 2 <= len(parts) <= 3:
+            raise UnknownFunction(
+                f"function generate_series of {len(parts)} arguments does not exist",
+                position=call.at,
+            )
+        kinds = {self._binder.typing.kind_of(part).name for part in parts}
+        if kinds - {OPEN.name, *INTEGER_BITS}:
+            return self._elements(call, parts, relation, alias, scope)
+        kind = self._binder.typing.common(parts, call.at, "generate_series")
+        kind = Type("integer") if kind in (OPEN, Type("smallint")) else kind
+        parts = [self._binder.typing.brought(part, kind, call.at) for part in parts]
+        field = Field(relation, "value", kind, False)
+        return SeriesSource(relation, tuple(parts)), [(alias, field)]
+
+    def _join(self, source: tree.Join, scope: Scope, before: Names) -> tuple[BoundSource, Names]:
+        left, mine = self.bind(source.left, scope, before)
+        visible = before.beside(mine, source.at)
+        found: tuple[BoundSource, Names] | None = None
+        if _only_computes(source):
+            found = self._computed(source.right, scope, visible)
+        elif _may_aggregate(source):
+            found = self._aggregated(source.right, scope, visible)
+        right, theirs = found or self.bind(source.right, scope, visible)
+        both = mine.beside(theirs, source.at)
+        if source.kind in ("right", "full") and _depends(right, left):
+            raise FeatureNotSupported(
+                "a function over columns of the other side of RIGHT or FULL JOIN is not supported",
+                position=source.at,
+            )
+        using = source.using
+        if source.natural:
+            names = [name for name, _ in theirs.columns]
+            using = tuple(name for name, _ in mine.columns if name in names)
+        condition: Bound | None = None
+        if source.condition is not None:
+            inner = Scope(scope.parent, both, ctes=scope.ctes)
+            expressions = Expressions(self._binder, inner)
+            expressions.place = "JOIN conditions"
+            condition = expressions.condition(source.condition, "JOIN/ON")
+            scope.correlated = scope.correlated or inner.correlated
+        merged: list[tuple[str, Bound]] = []
+        tests: list[Bound] = []
+        for name in using or ():
+            a, b = (
+                self._using(name, mine, source, "left"),
+                self._using(name, theirs, source, "right"),
+            )
+            test = self._binder.typing.compared("=", a, b, source.at)
+            tests.append(test)
+            kind = common_type([a.kind, b.kind], source.at, "JOIN/USING")
+            a, b = (self._binder.typing.brought(part, kind, source.at) for part in (a, b))
+            full = Native("coalesce", (a, b), kind)
+            merged.append(
+                (name, full if source.kind == "full" else b if source.kind == "right" else a)
+            )
+        if tests:
+            condition = tests[0] if len(tests) == 1 else Native("and", tuple(tests), tests[0].kind)
+        if source.kind in ("right", "full"):
+            mine = mine.as_nullable()
+        if source.kind in ("left", "full"):
+            theirs = theirs.as_nullable()
+        tables = mine.tables + theirs.tables
+        rest = [(n, b) for n, b in mine.columns + theirs.columns if n not in (using or ())]
+        kind_of_join = "cross" if condition is None and source.kind == "inner" else source.kind
+        made = JoinSource(kind_of_join, left, right, condition)
+        return made, Names(tables, merged + rest, mine.hidden + theirs.hidden)
+
+    def _using(self, name: str, names: Names, join: tree.Join, side: str) -> Bound:
+        found = [bound for column, bound in names.columns if column == name]
+        if not found:
+            raise UnknownColumn(
+                f"column {name!r} specified in USING clause does not exist in {side} table",
+                position=join.at,
+                column=name,
+            )
+        if len(found) > 1:
+            raise AmbiguousColumn(
+                f"common column name {name!r} appears more than once in {side} table",
+                position=join.at,
+            )
+        return found[0]
+
+
+# -------------------------------------------------------------- parts
+
+
+def _hidden(alias: str, number: int | None) -> list[tuple[str, Columns]]:
+    """tableoid, of a table that has a number."""
+    return [] if number is None else [(alias, [("tableoid", Value(OID, number))])]
+
+
+def table_fields(descriptor: Descriptor, relation: int) -> list[tuple[str, Field]]:
+    """Public columns in the order of their making."""
+    return [
+        (name, _field(descriptor, column, relation)) for name, column in descriptor.by_name.items()
+    ]
+
+
+def row_fields(descriptor: Descriptor, relation: int) -> list[Field]:
+    """Of all that a write has to know of a row."""
+    return [_field(descriptor, column, relation) for column in descriptor.row_columns]
+
+
+def _field(descriptor: Descriptor, column: TableColumn, relation: int) -> Field:
+    origin = Origin(descriptor.table_id, column.element_id)
+    return Field(relation, f"c{column.element_id}", column.type, column.nullable, origin)
+
+
+def system_fields(system: Relation, relation: int) -> list[tuple[str, Bound]]:
+    return [
+        (
+            column.name,
+            Field(relation, f"c{n}", column.type, column.name in system.nullable),
+        )
+        for n, column in enumerate(system.columns)
+    ]
+
+
+def _fields(relation: int, columns: tuple[Column, ...]) -> list[tuple[str, Bound]]:
+    return [
+        (c.name, Field(relation, f"o{n}", c.kind, c.nullable, c.origin))
+        for n, c in enumerate(columns)
+    ]
+
+
+def _with_names(
+    columns: list[tuple[str, Bound]], names: tuple[str, ...], alias: str, at: int
+) -> list[tuple[str, Bound]]:
+    if len(names) > len(columns):
+        raise InvalidColumnReference(
+            f"table {alias!r} has {len(columns)} columns available but {len(names)} columns"
+            " specified",
+            position=at,
+        )
+    return [
+        (names[n] if n < len(names) else name, bound) for n, (name, bound) in enumerate(columns)
+    ]
+
+
+def _only_computes(join: tree.Join) -> bool:
+    """Is on its right a LATERAL query of expressions alone, which gives one row?"""
+    body = _lateral(join)
+    return body is not None and body.source is None and body.where is None
+
+
+def _may_aggregate(join: tree.Join) -> bool:
+    """Is it one that gives one row if it aggregates?"""
+    body = _lateral(join)
+    return body is not None and body.source is not None
+
+
+def _lateral(join: tree.Join) -> tree.Select | None:
+    """The LATERAL query on its right, where that is plain."""
+    right = join.right
+    if not isinstance(right, tree.QuerySource) or not right.lateral:
+        return None
+    query, body = right.query, right.query.body
+    if not isinstance(body, tree.Select) or join.kind not in ("inner", "cross"):
+        return None
+    rest = (body.having, body.distinct, query.limit, query.offset)
+    stars = any(isinstance(target.node, tree.Star) for target in body.targets)
+    plain = not (body.grouped or body.windows or query.order or query.ctes or stars)
+    return body if plain and body.targets and all(part is None for part in rest) else None
+
+
+def _depends(source: BoundSource, other: BoundSource) -> bool:
+    """Has `source` a function over columns of `other`?"""
+    theirs = {n.relation for n in walk(other) if hasattr(n, "relation")}
+    series = [node for node in walk(source) if isinstance(node, SeriesSource | ElementsSource)]
+    return any(relations_in(node) & theirs for node in series)

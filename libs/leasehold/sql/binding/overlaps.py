@@ -1,0 +1,95 @@
+"""(begin, end) OVERLAPS (begin, end), whose ends may be lengths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from leasehold.model.errors import FeatureNotSupported, SyntaxInvalid, UnknownFunction
+from leasehold.sql.binding.bound_tree import OPEN, Apply, Bound
+from leasehold.sql.binding.walk import draws
+from leasehold.sql.functions.function import (
+    BOOLEAN,
+    DATE,
+    INTERVAL,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Function,
+)
+from leasehold.sql.syntax import tree as tree
+
+if TYPE_CHECKING:
+    from leasehold.sql.binding.expressions import Expressions
+
+NAME: Final = "overlaps"
+_MOMENTS: Final = frozenset({DATE, TIMESTAMP, TIMESTAMPTZ})
+
+
+def _ordered(begin: int | None, end: int | None) -> tuple[int | None, int | None]:
+    """What is not known stands behind."""
+    if begin is None or (end is not None and begin > end):
+        return end, begin
+    return begin, end
+
+
+def _overlap(a: int | None, b: int | None, c: int | None, d: int | None) -> int | None:
+    """A length of nothing overlaps what it is within, or begins with; NULL where an end that is
+    not known would decide."""
+    begin, end = _ordered(a, b)
+    other, other_end = _ordered(c, d)
+    if begin is None or other is None:
+        return None
+    if begin == other:
+        return None if end is None or other_end is None else 1
+    if begin > other:
+        begin, end, other, other_end = other, other_end, begin, end
+    if end is None:  # of what begins earlier
+        return None
+    if other < end:
+        return 1
+    return None if other_end is None else 0
+
+
+_FUNCTIONS: Final = {
+    kind: Function(NAME, (kind,) * 4, BOOLEAN, _overlap, strict=False)
+    for kind in (TIMESTAMP, TIMESTAMPTZ)
+}
+
+
+def read(left: tree.Node, right: tree.Node, at: int) -> tree.Call:
+    """Raises SyntaxInvalid: both are rows of two."""
+    for side, row in (("left", left), ("right", right)):
+        if not isinstance(row, tree.RowOf):
+            raise SyntaxInvalid("syntax error at or near 'overlaps'", position=at)
+        if len(row.items) != 2:
+            raise SyntaxInvalid(
+                f"wrong number of parameters on {side} side of OVERLAPS expression", position=at
+            )
+    assert isinstance(left, tree.RowOf)
+    assert isinstance(right, tree.RowOf)
+    return tree.Call(at, NAME, (*left.items, *right.items))
+
+
+def overlaps(self: Expressions, node: tree.Call) -> Bound:
+    parts = [self.bind(argument) for argument in node.arguments]
+    kinds = [self.typing.kind_of(part) for part in parts]
+    moments = [k for n, k in enumerate(kinds) if k != OPEN and not (n % 2 and k == INTERVAL)]
+    if len(parts) != 4 or not moments or not _MOMENTS.issuperset(moments):
+        shown = ", ".join(str(kind) for kind in kinds)
+        raise UnknownFunction(f"function overlaps({shown}) does not exist", position=node.at)
+    if (DATE in moments and TIMESTAMP not in moments) or TIMESTAMPTZ in moments:
+        of = TIMESTAMPTZ  # of both that a date may become the preferred one
+    else:
+        of = TIMESTAMP
+    made: list[Bound] = []
+    for place, (part, kind) in enumerate(zip(parts, kinds, strict=True)):
+        if kind != INTERVAL:
+            made.append(self.typing.brought(part, of, node.at))
+            continue
+        if draws(made[place - 1]):
+            raise FeatureNotSupported(
+                "OVERLAPS with a length behind a value that changes from call to call is not"
+                " supported: compute it in a query in FROM",
+                position=node.at,
+            )
+        made.append(self.typing.operated("+", made[place - 1], part, node.at))
+    return Apply(_FUNCTIONS[of], tuple(made), BOOLEAN)

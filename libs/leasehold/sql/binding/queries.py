@@ -1,0 +1,245 @@
+"""A query's tree → a bound one: VALUES, set operations, types of a result; what stands inside is
+bound by `select.py`, `from_clause.py`, `with_clause.py` and `expressions.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from zoneinfo import ZoneInfo
+
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    InvalidColumnReference,
+    Refused,
+    SyntaxInvalid,
+    UnknownColumn,
+)
+from leasehold.sql.binding.bound_tree import (
+    OPEN,
+    Bound,
+    BoundQuery,
+    BoundSelect,
+    BoundSet,
+    BoundValues,
+    Column,
+    Field,
+    Key,
+    Native,
+    Output,
+    SubSource,
+    Value,
+)
+from leasehold.sql.binding.expressions import Expressions
+from leasehold.sql.binding.from_clause import Sources
+from leasehold.sql.binding.order import ambiguous_order, check_grouped, number_of, sortable
+from leasehold.sql.binding.scope import Scope
+from leasehold.sql.binding.select import SelectBinder
+from leasehold.sql.binding.typing import Typing, common_type
+from leasehold.sql.binding.walk import walk
+from leasehold.sql.binding.with_clause import Ctes
+from leasehold.sql.functions.function import BIGINT, TEXT
+from leasehold.sql.parse import placed
+from leasehold.sql.syntax import tree as tree
+from leasehold.values.catalog_types import REGISTERED
+from leasehold.values.types import Type
+
+
+class Binder:
+    """Of one statement. `lookup`: the descriptor of a table's name, or UnknownTable. `zone`: the
+    session's time zone."""
+
+    def __init__(
+        self, lookup: Callable[[str], Descriptor], types: dict[int, Type], zone: ZoneInfo
+    ) -> None:
+        self._lookup = lookup
+        self.typing = Typing(types, zone)
+        self.used: dict[str, Descriptor] = {}
+        self.sources = Sources(self)
+        self.relations = 0
+        self.ctes = Ctes(self)
+
+    def new_relation(self) -> int:
+        self.relations += 1
+        return self.relations
+
+    def descriptor(self, name: str, at: int) -> Descriptor:
+        found = self.used.get(name)
+        if found is None:
+            try:
+                found = self._lookup(name)
+            except Refused as error:
+                raise placed(error, at) from error
+            self.used[name] = found
+        return found
+
+    # ---------------------------------------------------------- queries
+
+    def bind_query(self, query: tree.Query, parent: Scope | None) -> BoundQuery:
+        """With every column's type known."""
+        return self.settled(self.bind_open(query, parent), query.at)
+
+    def bind_open(self, query: tree.Query, parent: Scope | None) -> BoundQuery:
+        """Constants of the result may still be open."""
+        outer = Scope(parent)
+        ctes = self.ctes.bind(query.ctes, outer)
+        body = query.body
+        if isinstance(body, tree.Select):
+            found = SelectBinder(self, body, query, outer).bound()
+        elif isinstance(body, tree.Values):
+            found = self._values(body, outer)
+            found = replace(found, order=self._output_order(query.order, found))
+        else:
+            found = self._set_operation(body, outer)
+            found = replace(found, order=self._output_order(query.order, found))
+        return replace(
+            found,
+            limit=self._row_count(query.limit, "LIMIT", outer),
+            offset=self._row_count(query.offset, "OFFSET", outer),
+            ctes=(*ctes, *found.ctes),
+            correlated=found.correlated or outer.correlated,
+        )
+
+    def shown(self, query: BoundQuery, at: int) -> BoundQuery:
+        """As clients get it: what is shown by its name is its name then."""
+        kinds = [TEXT if c.kind.name in REGISTERED else c.kind for c in query.columns]
+        made = self.as_kinds(query, kinds, at, "explicit")
+        columns = zip(made.columns, query.columns, strict=True)
+        return replace(made, columns=tuple(replace(c, kind=old.kind) for c, old in columns))
+
+    def settled(self, query: BoundQuery, at: int) -> BoundQuery:
+        """Open columns as text."""
+        kinds = [TEXT if c.kind == OPEN else c.kind for c in query.columns]
+        return self.as_kinds(query, kinds, at)
+
+    def as_kinds(
+        self, query: BoundQuery, kinds: list[Type], at: int, context: str = "implicit"
+    ) -> BoundQuery:
+        """The same query with its columns brought to these types."""
+        if [c.kind for c in query.columns] == kinds:
+            return query
+        columns = tuple(
+            replace(c, kind=kind, origin=c.origin if c.kind == kind else None)
+            for c, kind in zip(query.columns, kinds, strict=True)
+        )
+        brought = self.typing.brought
+        body = query.body
+        opened = [c.kind == OPEN for c in query.columns]
+        if isinstance(body, BoundSelect):
+            changed = tuple(
+                brought(output, kind, at, context)
+                for output, kind in zip(body.outputs, kinds, strict=True)
+            )
+            plain = body.distinct is None and not query.order and query.limit is None
+            if plain or all(
+                o or c.kind == k for o, c, k in zip(opened, query.columns, kinds, strict=True)
+            ):
+                return replace(query, columns=columns, body=replace(body, outputs=changed))
+        if isinstance(body, BoundValues) and not query.order:
+            rows = tuple(
+                tuple(brought(v, k, at, context) for v, k in zip(row, kinds, strict=True))
+                for row in body.rows
+            )
+            return replace(query, columns=columns, body=BoundValues(rows))
+        relation = self.new_relation()
+        fields = tuple(
+            brought(Field(relation, f"o{n}", c.kind, c.nullable), kind, at, context)
+            for n, (c, kind) in enumerate(zip(query.columns, kinds, strict=True))
+        )
+        outer = BoundSelect(fields, SubSource(relation, query), None, (), False, None, None)
+        order = tuple(
+            Key(Output(n, kinds[n]), key.descending, key.nulls_first)
+            for key in query.order
+            if isinstance(key.value, Output)
+            for n in (key.value.number,)
+        )
+        return BoundQuery(columns, outer, order, correlated=query.correlated)
+
+    def _row_count(self, node: tree.Node | None, word: str, scope: Scope) -> Bound | None:
+        if node is None:
+            return None
+        expressions = Expressions(self, Scope(scope.parent))
+        expressions.place = word
+        part = expressions.bind(node)
+        kind = self.typing.kind_of(part)
+        if kind != OPEN and kind.name not in ("smallint", "integer", "bigint"):
+            part = self.typing.brought(part, BIGINT, node.at, "assignment")
+        if any(isinstance(found, Field) for found in walk(part)):
+            raise InvalidColumnReference(
+                f"argument of {word} must not contain variables", position=node.at
+            )
+        part = self.typing.brought(part, BIGINT, node.at)
+        return Native(word.lower(), (part,), BIGINT)
+
+    def _values(self, body: tree.Values, scope: Scope) -> BoundQuery:
+        widths = {len(row) for row in body.rows}
+        if len(widths) != 1:
+            at = next(r for r in body.rows if len(r) != len(body.rows[0]))[0].at
+            raise SyntaxInvalid("VALUES lists must all be the same length", position=at)
+        expressions = Expressions(self, scope)
+        expressions.place = "VALUES"
+        rows = [[expressions.bind(node) for node in row] for row in body.rows]
+        columns: list[Column] = []
+        for n in range(widths.pop()):
+            cells = [row[n] for row in rows]
+            at = body.rows[0][n].at
+            kind = self.typing.common(cells, at, "VALUES")
+            if kind != OPEN:
+                for row in rows:
+                    row[n] = self.typing.brought(row[n], kind, at)
+            columns.append(Column(f"column{n + 1}", kind))
+        made = BoundValues(tuple(map(tuple, rows)))
+        return BoundQuery(tuple(columns), made, correlated=scope.correlated)
+
+    def _set_operation(self, body: tree.SetOperation, scope: Scope) -> BoundQuery:
+        left, right = self.bind_open(body.left, scope), self.bind_open(body.right, scope)
+        return self.united(body, left, right)
+
+    def united(self, body: tree.SetOperation, left: BoundQuery, right: BoundQuery) -> BoundQuery:
+        word = body.word.upper()
+        if len(left.columns) != len(right.columns):
+            raise SyntaxInvalid(
+                f"each {word} query must have the same number of columns", position=body.right.at
+            )
+        kinds: list[Type] = []
+        for a, b in zip(left.columns, right.columns, strict=True):
+            kind = common_type([a.kind, b.kind], body.right.at, word)
+            kinds.append(TEXT if kind == OPEN else kind)
+        left = self.as_kinds(left, kinds, body.left.at)
+        right = self.as_kinds(right, kinds, body.right.at)
+        if not (body.every and body.word == "union"):
+            for kind in kinds:
+                check_grouped(kind, word, body.at)
+        columns = tuple(
+            Column(a.name, kind, None, a.nullable or b.nullable)
+            for a, b, kind in zip(left.columns, right.columns, kinds, strict=True)
+        )
+        made = BoundSet(body.word, body.every, left, right)
+        return BoundQuery(columns, made, correlated=left.correlated or right.correlated)
+
+    def _output_order(self, keys: tuple[tree.SortKey, ...], query: BoundQuery) -> tuple[Key, ...]:
+        """ORDER BY after UNION and VALUES: by a result's name or number alone."""
+        made = []
+        for key in keys:
+            number = number_of(key.node, len(query.columns))
+            if number is None and isinstance(key.node, tree.Name) and len(key.node.parts) == 1:
+                named = [n for n, c in enumerate(query.columns) if c.name == key.node.parts[0]]
+                if len(named) > 1:
+                    raise ambiguous_order(key.node)
+                if not named:
+                    raise UnknownColumn(
+                        f"column {key.node.parts[0]!r} does not exist", position=key.node.at
+                    )
+                number = named[0]
+            if number is None:
+                raise FeatureNotSupported(
+                    "invalid UNION/INTERSECT/EXCEPT ORDER BY clause: only the result's column names"
+                    " and numbers can be used",
+                    position=key.node.at,
+                )
+            kind = query.columns[number].kind
+            sortable(Value(TEXT if kind == OPEN else kind, None), key.node.at)
+            made.append(Key(Output(number, kind), key.descending, key.first))
+        return tuple(made)
+
+    # ---------------------------------------------------------- WITH

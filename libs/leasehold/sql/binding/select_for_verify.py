@@ -1,0 +1,150 @@
+"""SELECTV and FOR UPDATE: which rows a query has shown, so that COMMIT can verify that they are
+still the same. A row of the result is made of one row of each table in FROM: their keys and genids
+stand behind the columns that the client gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.model.errors import FeatureNotSupported, UnknownTable
+from leasehold.model.records import Genids, Key
+from leasehold.sql.binding.bound_tree import (
+    Bound,
+    BoundQuery,
+    BoundSelect,
+    BoundSet,
+    Column,
+    CteSource,
+    Field,
+    SubSource,
+    TableSource,
+)
+from leasehold.sql.binding.walk import has_window, leaves
+from leasehold.sql.functions.function import BIGINT
+from leasehold.sql.planning.physical_names import column_name, lock_name
+from leasehold.sql.syntax.tree import SELECTV
+from leasehold.sql.syntax.tree import Visits as Asked
+
+Rows = list[tuple[Any, ...]]
+Visit = Callable[[Descriptor, Key, Genids], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """`width`: columns of the client's; behind them a key and genids for each of `tables`. `apart`:
+    where a row of the result is made of many, or of one of several queries, those that FROM and
+    WHERE leave are queries by themselves."""
+
+    width: int
+    tables: tuple[Descriptor, ...]
+    apart: tuple[Apart, ...] | None = None
+
+    def shown(self, visit: Visit | None, *, whole: bool = False) -> Callable[[Rows], Rows]:
+        """Rows as they are found → as clients get them (`whole`: as they are found), with `visit`
+        told of each row of a table that is committed (not those of the transaction itself, nor what
+        an outer join lacks)."""
+
+        def cut(rows: Rows) -> Rows:
+            for row in rows if visit is not None else ():
+                at = self.width
+                for table in self.tables:
+                    keyed = at + len(table.primary_key)
+                    end = keyed + len(table.locks)
+                    values = zip(table.locks, row[keyed:end], strict=True)
+                    genids = {lock: value for lock, value in values if value is not None}
+                    if genids:
+                        assert visit is not None
+                        visit(table, row[at:keyed], genids)
+                    at = end
+            return rows if whole else [row[: self.width] for row in rows]
+
+        return cut
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """A query of keys and genids alone (`width` 0)."""
+
+    query: BoundQuery
+    visits: Visits
+
+
+def visited_in(query: BoundQuery, asked: Asked) -> tuple[BoundQuery, Visits]:
+    """The query that shows them. Raises FeatureNotSupported, UnknownTable for a name after OF."""
+    body = query.body
+    own = asked.words == SELECTV
+    if own and not isinstance(body, BoundSelect):
+        return query, Visits(0, (), tuple(_each_apart(query, asked)))
+    many = isinstance(body, BoundSelect) and (body.aggregated or body.distinct is not None)
+    if not isinstance(body, BoundSelect) or (many and not own):
+        _refuse(asked, "UNION, GROUP BY, DISTINCT, VALUES or aggregates: its rows are of no table")
+    assert isinstance(body, BoundSelect)
+    if any(map(has_window, body.outputs)):
+        if not own:
+            _refuse(asked, "window functions")
+        many = True
+    sources = list(leaves(body.source))
+    if own and (many or any(isinstance(one, SubSource) for one in sources)):
+        return query, Visits(0, (), tuple(_each_apart(query, asked)))
+    found: list[TableSource] = []
+    for source in sources:
+        if isinstance(source, TableSource) and (not asked.of or source.alias in asked.of):
+            found.append(source)
+        elif isinstance(source, SubSource | CteSource) and not asked.of:
+            _refuse(asked, "a query in FROM or WITH: name its tables themselves")
+    unknown = set(asked.of) - {source.alias for source in found}
+    if unknown:
+        name = min(unknown)
+        raise UnknownTable(
+            f"relation {name!r} in {asked.words} clause not found in FROM clause",
+            position=asked.at,
+            table=name,
+        )
+    more, tables = _marks(found)
+    visits = Visits(len(body.outputs), tables)
+    return replace(query, body=replace(body, outputs=(*body.outputs, *more))), visits
+
+
+def _each_apart(query: BoundQuery, asked: Asked) -> Iterator[Apart]:
+    """Of each SELECT that it is made of by UNION and its like, and by queries in FROM, the rows
+    that its FROM and WHERE leave."""
+    body = query.body
+    if isinstance(body, BoundSet):
+        for side in (body.left, body.right):
+            yield from _each_apart(replace(side, ctes=(*query.ctes, *side.ctes)), asked)
+    if not isinstance(body, BoundSelect):
+        return
+    found: list[TableSource] = []
+    for source in leaves(body.source):
+        if isinstance(source, TableSource):
+            found.append(source)
+        elif isinstance(source, CteSource):
+            _refuse(asked, "a query of WITH: name its tables themselves")
+        elif isinstance(source, SubSource):
+            inner = source.query
+            yield from _each_apart(replace(inner, ctes=(*query.ctes, *inner.ctes)), asked)
+    if found:
+        more, tables = _marks(found)
+        columns = tuple(Column(f"v{n}", part.kind) for n, part in enumerate(more))
+        rows = BoundSelect(tuple(more), body.source, body.where, (), False, None, None)
+        yield Apart(BoundQuery(columns, rows, ctes=query.ctes), Visits(0, tables))
+
+
+def _marks(found: list[TableSource]) -> tuple[list[Bound], tuple[Descriptor, ...]]:
+    """Keys and genids of these tables' rows."""
+    more: list[Bound] = []
+    for source in found:
+        descriptor = source.descriptor
+        more += (
+            Field(source.relation, column_name(e), descriptor.by_id[e].type)
+            for e in descriptor.primary_key
+        )
+        more += (Field(source.relation, lock_name(lock), BIGINT) for lock in descriptor.locks)
+    return more, tuple(source.descriptor for source in found)
+
+
+def _refuse(asked: Asked, what: str) -> None:
+    raise FeatureNotSupported(f"{asked.words} is not supported with {what}", position=asked.at)

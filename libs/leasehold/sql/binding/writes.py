@@ -1,0 +1,560 @@
+"""INSERT, UPDATE and DELETE as plans: a query that finds rows and computes new values, and what is
+done with what it gives. Nothing is written here: whoever runs the plan gets keys, values and the
+genids that were seen, which a write set is made of.
+
+What a row's own columns are after the write is known only then, so RETURNING and DO UPDATE are
+queries of their own, which get the row's values as further parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.states import READABLE
+from leasehold.model.errors import (
+    DuplicateColumn,
+    FeatureNotSupported,
+    GeneratedAlways,
+    InvalidColumnReference,
+    Refused,
+    SyntaxInvalid,
+    UnknownColumn,
+    UnknownObject,
+)
+from leasehold.sql.binding.bound_tree import (
+    Access,
+    Apply,
+    Bound,
+    BoundQuery,
+    BoundSelect,
+    BoundValues,
+    CteSource,
+    Field,
+    JoinSource,
+    Native,
+    Slot,
+    SubSource,
+    TableSource,
+    Value,
+)
+from leasehold.sql.binding.bound_tree import Column as ResultColumn
+from leasehold.sql.binding.expressions import Expressions
+from leasehold.sql.binding.from_clause import row_fields, table_fields
+from leasehold.sql.binding.labels import label_of
+from leasehold.sql.binding.queries import Binder
+from leasehold.sql.binding.scope import Names, Scope
+from leasehold.sql.binding.typing import Typing, keyed
+from leasehold.sql.binding.walk import has_aggregate, has_window, mapped, walk
+from leasehold.sql.expressions.default import decided_default, is_random
+from leasehold.sql.functions.function import BIGINT, BOOLEAN
+from leasehold.sql.functions.sequence import DRAWN
+from leasehold.sql.parse import placed
+from leasehold.sql.planning.indexes import bound_expression
+from leasehold.sql.planning.physical_names import column_name, lock_name
+from leasehold.sql.syntax import tree as tree
+
+GENIDS: Final = BIGINT
+
+
+@dataclass(frozen=True, slots=True)
+class BoundConflict:
+    """ON CONFLICT. `arbiters`: the indexes looked at, 0 = the primary key; () = all unique ones.
+    `update` None: DO NOTHING; else a query over the slots of the row that is there, then of the one
+    that was to be inserted: (does WHERE hold, values of `assigned`)."""
+
+    arbiters: tuple[int, ...]
+    assigned: tuple[Column, ...]
+    update: BoundQuery | None
+
+
+@dataclass(frozen=True)
+class BoundWrite:
+    """`find` gives, for INSERT: a value for each of `given`. For UPDATE and DELETE: the values of
+    `columns` before, a genid for each lock of the table (NULL where there is none, or the row is
+    the transaction's own), then for UPDATE the new values of `given`. `extra` more values follow,
+    of other tables, for `returning`; its slots are numbered behind the statement's parameters:
+    `columns` as they are after the write (before it: DELETE), then those. `parts`: of UPDATE, the
+    new values before they were brought to their columns' types. `cursor`: of WHERE CURRENT OF.
+    """
+
+    kind: str
+    descriptor: Descriptor
+    columns: tuple[Column, ...]
+    given: tuple[Column, ...]
+    find: BoundQuery
+    extra: int
+    returning: BoundQuery | None
+    conflict: BoundConflict | None
+    parts: tuple[Bound, ...] = ()
+    cursor: str | None = None
+
+    @property
+    def key_slots(self) -> int:
+        """Of `cursor`: the primary key of the row that it stands on is in slots right behind the
+        statement's parameters; NULLs where it stands on none any more."""
+        return 0 if self.cursor is None else len(self.descriptor.primary_key)
+
+    @cached_property
+    def required(self) -> tuple[int, ...]:
+        """Element ids of `columns` that a row must have a value of."""
+        keys = self.descriptor.primary_key
+        return tuple(c.element_id for c in self.columns if c.refuses_null or c.element_id in keys)
+
+
+class WriteBinder:
+    """`numbered`: the highest number of the statement's parameters."""
+
+    def __init__(self, binder: Binder, numbered: int) -> None:
+        self._binder = binder
+        self._typing: Typing = binder.typing
+        self._numbered = numbered
+        self._outer = Scope()  # what WITH names
+
+    def bind(self, statement: tree.Insert | tree.Update | tree.Delete) -> BoundWrite:
+        ctes = self._binder.ctes.bind(statement.ctes, self._outer)
+        match statement:
+            case tree.Insert():
+                made = self._insert(statement)
+            case tree.Update():
+                made = self._changed(statement, statement.assignments, statement.source)
+            case tree.Delete():
+                made = self._changed(statement, (), statement.source)
+        conflict = None if made.conflict is None else made.conflict.update
+        for later in (made.returning, conflict):
+            if later is not None and any(isinstance(n, CteSource) for n in walk(later)):
+                raise FeatureNotSupported(
+                    "a query of WITH inside RETURNING or ON CONFLICT is not supported",
+                    position=statement.at,
+                )
+        return replace(made, find=replace(made.find, ctes=ctes))
+
+    # ---------------------------------------------------------- UPDATE and DELETE
+
+    def _changed(
+        self,
+        statement: tree.Update | tree.Delete,
+        assignments: Sequence[tree.Assignment],
+        other: tree.Source | None,
+    ) -> BoundWrite:
+        binder, table = self._binder, statement.table
+        descriptor = binder.sources.target(table)
+        relation = binder.new_relation()
+        columns = descriptor.row_columns
+        fields = table_fields(descriptor, relation)
+        alias = table.alias or table.name
+        names = Names([(alias, list(fields))], list(fields))
+        target = TableSource(relation, descriptor, alias)
+        scope = Scope(names=names, ctes=self._outer.ctes)
+        source: TableSource | JoinSource = target
+        if other is not None:
+            bound, more = binder.sources.bind(other, scope, Names())
+            scope.names = names.beside(more, statement.at)
+            source = JoinSource("cross", target, bound, None)
+        expressions = Expressions(binder, scope)
+        expressions.place = "WHERE"
+        said, cursor, where = statement.where, None, None
+        if isinstance(said, tree.CurrentOf):
+            cursor, where = said.cursor, self._has_key(descriptor, relation)
+        elif said is not None:
+            where = expressions.condition(said, "WHERE")
+        expressions.place = "UPDATE"
+        given, values, parts = self._assigned(descriptor, assignments, expressions)
+        genids = [
+            Field(relation, lock_name(lock), GENIDS, nullable=True) for lock in descriptor.locks
+        ]
+        found = row_fields(descriptor, relation)
+        outputs: list[Bound] = [*found, *genids, *values]
+        slots = self._slots(relation, columns, self._numbered)
+        returning, extras = self._returning(statement.returning, scope, slots, len(columns))
+        whole = expressions.only_rows.beside(source)
+        body = BoundSelect((*outputs, *extras), whole, where, (), False, None, None)
+        kind = "UPDATE" if isinstance(statement, tree.Update) else "DELETE"
+        found_by = _query(body)
+        return BoundWrite(
+            kind, descriptor, columns, given, found_by, len(extras), returning, None, parts, cursor
+        )
+
+    def _has_key(self, descriptor: Descriptor, relation: int) -> Bound:
+        """Its primary key is that in the slots behind the parameters, which are taken by it."""
+        tests: list[Bound] = []
+        for element in descriptor.primary_key:
+            self._numbered += 1
+            kind = descriptor.by_id[element].type
+            field, slot = Field(relation, column_name(element), kind), Slot(self._numbered, kind)
+            tests.append(Native("=", (keyed(field), keyed(slot)), BOOLEAN))
+        return tests[0] if len(tests) == 1 else Native("and", tuple(tests), BOOLEAN)
+
+    def _assigned(
+        self,
+        descriptor: Descriptor,
+        assignments: Sequence[tree.Assignment],
+        expressions: Expressions,
+    ) -> tuple[tuple[Column, ...], list[Bound], tuple[Bound, ...]]:
+        """Columns, their values, and the same before they were brought to the columns' types."""
+        given: list[Column] = []
+        values: list[Bound] = []
+        parts: list[Bound] = []
+        for assignment in assignments:
+            column = _column(descriptor, assignment.column, assignment.at)
+            if column in given:
+                raise SyntaxInvalid(
+                    f"multiple assignments to same column {column.name!r}", position=assignment.at
+                )
+            node = assignment.node
+            if isinstance(node, tree.DefaultWord):
+                if column.generated:
+                    continue
+                part = value = self._default(column, descriptor)
+            else:
+                _refuse_generated(column, node.at)
+                if column.identity == "a":
+                    raise GeneratedAlways(
+                        f"column {column.name!r} can only be updated to DEFAULT: it is an identity"
+                        " column defined as GENERATED ALWAYS",
+                        column=column.name,
+                        position=assignment.at,
+                    )
+                part = expressions.bind(node)
+                value = self._stored(part, column, node.at)
+            given.append(column)
+            values.append(value)
+            parts.append(part)
+        return tuple(given), values, tuple(parts)
+
+    def _stored(self, part: Bound, column: Column, at: int) -> Bound:
+        """As PostgreSQL's assignment brings it to a column."""
+        if has_aggregate(part) or has_window(part):
+            raise FeatureNotSupported(
+                "an aggregate or window function can't be assigned here", position=at
+            )
+        try:
+            return self._typing.brought(part, column.type, at, "assignment")
+        except Refused as error:
+            if "column" in error.detail:
+                raise
+            position = int(str(error.detail.get("position", at)))
+            raise placed(
+                error, position, f"column {column.name!r}: ", column=column.name
+            ) from error
+
+    def _default(self, column: Column, descriptor: Descriptor) -> Bound:
+        if not column.default_expression:
+            return Value(column.type, column.default)
+        if column.draws_from:
+            drawn = Apply(DRAWN, (Value(BIGINT, column.draws_from),), BIGINT)
+            return self._typing.brought(drawn, column.type, 1, "assignment")
+        if not is_random(column.default_expression):
+            return Apply(decided_default(column.default_expression, column.type), (), column.type)
+        made = bound_expression(self._binder, column.default_expression, descriptor, 0)
+        if made is None:
+            raise FeatureNotSupported(
+                f"the default {column.default_expression!r:.80} of column {column.name!r} can't be"
+                " computed in a statement: give a value"
+            )
+        return self._typing.brought(made, column.type, 1, "assignment")
+
+    # ---------------------------------------------------------- INSERT
+
+    def _insert(self, statement: tree.Insert) -> BoundWrite:
+        binder, table = self._binder, statement.table
+        descriptor = binder.sources.target(table)
+        columns = descriptor.row_columns
+        settable = tuple(c for c in descriptor.by_name.values() if not c.generated)
+        named = self._named(statement, descriptor, settable)
+        outputs, source = self._source(statement, descriptor, named)
+        values: dict[str, Bound] = {
+            c.name: o
+            for c, o in zip(named, outputs, strict=False)
+            if not c.generated and not (c.identity and statement.overriding == "user")
+        }
+        shown = tuple(values.get(c.name) or self._default(c, descriptor) for c in settable)
+        body = BoundSelect(shown, source, None, (), False, None, None)
+        relation = binder.new_relation()
+        fields = table_fields(descriptor, relation)
+        alias = table.alias or table.name
+        names = Names([(alias, list(fields))], list(fields))
+        scope = Scope(names=names, ctes=self._outer.ctes)
+        slots = self._slots(relation, columns, self._numbered)
+        returning, extras = self._returning(statement.returning, scope, slots, len(columns))
+        assert not extras, "an INSERT has no other tables"
+        conflict = None
+        if statement.conflict is not None:
+            conflict = self._conflict(statement.conflict, descriptor, alias, columns)
+        return BoundWrite(
+            "INSERT", descriptor, columns, settable, _query(body), 0, returning, conflict
+        )
+
+    def _named(
+        self, statement: tree.Insert, descriptor: Descriptor, settable: tuple[Column, ...]
+    ) -> tuple[Column, ...]:
+        if statement.columns is None:
+            return tuple(descriptor.by_name.values())
+        named: list[Column] = []
+        for name, at in statement.columns:
+            column = _column(descriptor, name, at)
+            if column in named:
+                raise DuplicateColumn(
+                    f"column {name!r} specified more than once", position=at, column=name
+                )
+            named.append(column)
+        return tuple(named)
+
+    def _source(
+        self, statement: tree.Insert, descriptor: Descriptor, named: tuple[Column, ...]
+    ) -> tuple[list[Bound], SubSource | None]:
+        """Values for the first of `named`, and where they come from."""
+        query = statement.source
+        if query is None:
+            return [], None
+        plain = not query.order and query.limit is None and query.offset is None
+        if isinstance(query.body, tree.Values) and plain and query.ctes is None:
+            found = self._rows(
+                query.body,
+                descriptor,
+                named,
+                statement.overriding,
+                explicit=statement.columns is not None,
+            )
+        else:
+            found = self._binder.bind_open(query, self._outer)
+            self._check_width(len(found.columns), named, query.at, statement.columns is not None)
+            for column, _ in zip(named, found.columns, strict=False):
+                _refuse_generated(column, query.at)
+                _refuse_identity(column, statement.overriding, query.at)
+            kinds = [c.type for c, _ in zip(named, found.columns, strict=False)]
+            found = self._binder.as_kinds(found, kinds, query.at, "assignment")
+        relation = self._binder.new_relation()
+        outputs: list[Bound] = [
+            Field(relation, f"o{n}", column.kind) for n, column in enumerate(found.columns)
+        ]
+        return outputs, SubSource(relation, found)
+
+    def _rows(
+        self,
+        body: tree.Values,
+        descriptor: Descriptor,
+        named: tuple[Column, ...],
+        overriding: str,
+        *,
+        explicit: bool,
+    ) -> BoundQuery:
+        expressions = Expressions(self._binder, Scope(ctes=self._outer.ctes))
+        expressions.place = "VALUES"
+        width = len(body.rows[0])
+        rows: list[tuple[Bound, ...]] = []
+        for row in body.rows:
+            if len(row) != width:
+                raise SyntaxInvalid("VALUES lists must all be the same length", position=row[0].at)
+            self._check_width(len(row), named, row[min(len(row), len(named)) - 1].at, explicit)
+            cells: list[Bound] = []
+            for column, node in zip(named, row, strict=False):
+                if isinstance(node, tree.DefaultWord):
+                    cells.append(
+                        Value(column.type, None)
+                        if column.generated
+                        else self._default(column, descriptor)
+                    )
+                    continue
+                _refuse_generated(column, node.at)
+                _refuse_identity(column, overriding, node.at)
+                cells.append(self._stored(expressions.bind(node), column, node.at))
+            rows.append(tuple(cells))
+        columns = tuple(ResultColumn(c.name, c.type) for c in named[:width])
+        return BoundQuery(columns, BoundValues(tuple(rows)))
+
+    def _check_width(self, width: int, named: tuple[Column, ...], at: int, explicit: bool) -> None:
+        if width > len(named):
+            raise SyntaxInvalid("INSERT has more expressions than target columns", position=at)
+        if explicit and width < len(named):
+            raise SyntaxInvalid("INSERT has more target columns than expressions", position=at)
+
+    # ---------------------------------------------------------- ON CONFLICT
+
+    def _conflict(
+        self,
+        conflict: tree.Conflict,
+        descriptor: Descriptor,
+        alias: str,
+        columns: tuple[Column, ...],
+    ) -> BoundConflict:
+        arbiters = self._arbiters(conflict, descriptor)
+        if not conflict.updates:
+            return BoundConflict(arbiters, (), None)
+        there, excluded = self._binder.new_relation(), self._binder.new_relation()
+        mine, theirs = table_fields(descriptor, there), table_fields(descriptor, excluded)
+        names = Names([(alias, list(mine)), ("excluded", list(theirs))], list(mine))
+        scope = Scope(names=names, ctes=self._outer.ctes)
+        expressions = Expressions(self._binder, scope)
+        expressions.place = "ON CONFLICT DO UPDATE"
+        assigned, values, _ = self._assigned(descriptor, conflict.updates, expressions)
+        holds: Bound = Value(BOOLEAN, 1)
+        if conflict.where is not None:
+            holds = expressions.condition(conflict.where, "WHERE")
+        slots = {
+            **self._slots(there, columns, self._numbered),
+            **self._slots(excluded, columns, self._numbered + len(columns)),
+        }
+        beside = expressions.only_rows.beside(None)
+        body = BoundSelect((holds, *values), beside, None, (), False, None, None)
+        return BoundConflict(arbiters, assigned, _query(_with_slots(body, slots)))
+
+    def _arbiters(self, conflict: tree.Conflict, descriptor: Descriptor) -> tuple[int, ...]:
+        uniques = [i for i in descriptor.indexes if i.unique and i.state in READABLE]
+        if conflict.constraint:
+            if conflict.constraint == descriptor.key_constraint and not descriptor.hidden_key:
+                return (0,)
+            found = [i.element_id for i in uniques if i.name == conflict.constraint]
+            if not found:
+                raise UnknownObject(
+                    f"constraint {conflict.constraint!r} for table {descriptor.name!r} does not"
+                    " exist",
+                    position=conflict.at,
+                )
+            return tuple(found)
+        if not conflict.columns:
+            return ()
+        wanted = {_column(descriptor, name, conflict.at).element_id for name in conflict.columns}
+        made = [0] if wanted == set(descriptor.primary_key) else []
+        made += [i.element_id for i in uniques if set(i.columns) == wanted and _whole(i)]
+        if not made:
+            raise InvalidColumnReference(
+                "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+                position=conflict.at,
+            )
+        return tuple(made)
+
+    # ---------------------------------------------------------- RETURNING
+
+    def _slots(
+        self, relation: int, columns: tuple[Column, ...], before: int
+    ) -> dict[tuple[int, str], Slot]:
+        return {
+            (relation, column_name(c.element_id)): Slot(before + n, c.type)
+            for n, c in enumerate(columns, 1)
+        }
+
+    def _returning(
+        self,
+        targets: tuple[tree.Target, ...],
+        scope: Scope,
+        slots: dict[tuple[int, str], Slot],
+        width: int,
+    ) -> tuple[BoundQuery | None, list[Bound]]:
+        """The query over the written row's slots, and what else the finding query must give."""
+        if not targets:
+            return None, []
+        expressions = Expressions(self._binder, scope)
+        expressions.place = "RETURNING"
+        outputs: list[Bound] = []
+        names: list[str] = []
+        for target in targets:
+            node = target.node
+            if isinstance(node, tree.Star):
+                found = scope.table(node.table, node.at) if node.table else scope.names.columns
+                for name, bound in found:
+                    outputs.append(bound)
+                    names.append(name)
+                continue
+            outputs.append(expressions.settled(node))
+            names.append(target.label or label_of(node))
+        columns = tuple(
+            ResultColumn(name, o.kind, o.origin if isinstance(o, Field) else None)
+            for name, o in zip(names, outputs, strict=True)
+        )
+        extras: list[Bound] = []
+        mine = {
+            f.relation
+            for _, table in scope.names.tables
+            for _, b in table
+            for f in walk(b)
+            if isinstance(f, Field)
+        }
+        for output in outputs:
+            for field in walk(output):
+                known = isinstance(field, Field) and field.relation in mine
+                if isinstance(field, Field) and known and (field.relation, field.name) not in slots:
+                    extras.append(field)
+                    number = self._numbered + width + len(extras)
+                    slots[field.relation, field.name] = Slot(number, field.kind)
+        body = BoundSelect(tuple(outputs), None, None, (), False, None, None)
+        return BoundQuery(columns, _with_slots(body, slots)), extras
+
+
+def _with_slots(body: BoundSelect, slots: dict[tuple[int, str], Slot]) -> BoundSelect:
+    def change(node: Any) -> Any:
+        if isinstance(node, Field):
+            return slots.get((node.relation, node.name), node)
+        return node
+
+    found = mapped(body, change)
+    assert isinstance(found, BoundSelect)
+    return found
+
+
+def _query(body: BoundSelect) -> BoundQuery:
+    columns = tuple(ResultColumn(f"v{n}", o.kind) for n, o in enumerate(body.outputs))
+    return BoundQuery(columns, body)
+
+
+def _whole(index: Index) -> bool:
+    return not index.computed
+
+
+def _column(descriptor: Descriptor, name: str, at: int) -> Column:
+    found = descriptor.by_name.get(name)
+    if found is None:
+        raise UnknownColumn(
+            f"column {name!r} of relation {descriptor.name!r} does not exist",
+            position=at,
+            column=name,
+        )
+    return found
+
+
+def _refuse_generated(column: Column, at: int) -> None:
+    if column.generated:
+        raise GeneratedAlways(
+            f"column {column.name!r} is GENERATED ALWAYS and takes no value but DEFAULT",
+            position=at,
+            column=column.name,
+        )
+
+
+def _refuse_identity(column: Column, overriding: str, at: int) -> None:
+    if column.identity == "a" and not overriding:
+        raise GeneratedAlways(
+            f"cannot insert a non-DEFAULT value into column {column.name!r}: it is an identity"
+            " column defined as GENERATED ALWAYS; use OVERRIDING SYSTEM VALUE to override",
+            position=at,
+            column=column.name,
+        )
+
+
+def rows_in_the_way(bound: BoundWrite, conflict: BoundConflict) -> Iterator[tuple[int, BoundQuery]]:
+    """For each arbiter the query for rows that have the key of the row in the slots 1 … n
+    (`columns` of the plan): their columns, then their genids."""
+    descriptor = bound.descriptor
+    uniques = [i for i in descriptor.indexes if i.unique and i.state in READABLE]
+    relation = 1  # a query of its own, with nothing beside the table
+    place = {c.element_id: n for n, c in enumerate(bound.columns, 1)}
+    for arbiter in conflict.arbiters or (0, *(i.element_id for i in uniques if _whole(i))):
+        index = next((i for i in uniques if i.element_id == arbiter), None)
+        key = descriptor.primary_key if index is None else index.columns
+        parts = [
+            (descriptor.by_id[e].type, Slot(place[e], descriptor.by_id[e].type), e) for e in key
+        ]
+        tests: list[Bound] = [
+            Native("=", (keyed(Field(relation, column_name(e), kind)), keyed(slot)), BOOLEAN)
+            for kind, slot, e in parts
+        ]
+        where = tests[0] if len(tests) == 1 else Native("and", tuple(tests), BOOLEAN)
+        access = None if index is None else Access(index, tuple(keyed(s) for _, s, _ in parts))
+        genids = [Field(relation, lock_name(lock), GENIDS) for lock in descriptor.locks]
+        source = TableSource(relation, descriptor, "", access)
+        outputs = (*row_fields(descriptor, relation), *genids)
+        body = BoundSelect(outputs, source, where, (), False, None, None)
+        yield arbiter, _query(body)

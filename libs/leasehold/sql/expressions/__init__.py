@@ -1,0 +1,1 @@
+"""Expressions that descriptors keep, as closures over rows. Pure."""

@@ -1,0 +1,146 @@
+"""DEFAULT's expression: a constant is computed once; what changes from call to call is kept as text
+and computed by the master, for each row at the moment that it decides on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from leasehold.catalog.elements import Column, Moment
+from leasehold.model.errors import FeatureNotSupported, InvalidObject, OutOfRange
+from leasehold.model.records import Image, Key
+from leasehold.sql.expressions.compiler import DECIDED, NOW, SEED, Compiler
+from leasehold.sql.expressions.expression import EXPRESSION_BYTES_MAX, total, with_exact_numbers
+from leasehold.sql.expressions.typed import Typed, asking_zone, assigned, computed_in
+from leasehold.sql.functions.function import Function
+from leasehold.sql.parse import (
+    position_of_token,
+    tokens_of,
+    tree_of,
+)
+from leasehold.sql.words import VOLATILE
+from leasehold.values.time_zone import UTC, zone_at
+from leasehold.values.types import Type
+
+_PROBE: Final = Moment(0, b"")
+
+Evaluate = Callable[[Moment, int, int, Key], Any]
+
+
+class Default(NamedTuple):
+    """`value` is a storage value, None = no constant; `expression` the text of what is computed
+    for each row, "" = none."""
+
+    value: Any = None
+    expression: str = ""
+
+
+def default_of_text(text: str, kind: Type, zone: str = "") -> Default:
+    """What DEFAULT `text` is in a column of `kind`; nothing for NULL. `zone`: of the session that
+    says it, in which a constant without one is read, for good.
+
+    Raises FeatureNotSupported for what can't be a default, WrongType for one of another type,
+    SyntaxInvalid, DivisionByZero, InvalidText, OutOfRange and TooLong as the expression and the
+    type say; positions count in `text`.
+    """
+    with computed_in(zone), asking_zone() as asked:
+        made, decided = _read(text)
+        compute = assigned(made, kind)
+        if not decided:
+            return Default(compute({}))
+    if asked.constants:
+        raise FeatureNotSupported(
+            f"{asked.constants[0]!r:.80} in a default that changes from call to call is read in"
+            f" UTC, and not in the session's time zone, {zone}: say its offset"
+        )
+    text = with_exact_numbers(text)
+    if len(text.encode()) > EXPRESSION_BYTES_MAX:
+        raise OutOfRange(f"the expression has more than {EXPRESSION_BYTES_MAX} bytes")
+    # Whether there is a value at all is seen now, not when a row is written.
+    if compile_default(text, kind)(_PROBE, 0, 0, ()) is None:
+        raise FeatureNotSupported(f"the default {text!r:.80} is always NULL: leave it out")
+    return Default(None, text)
+
+
+def check_default(text: str) -> None:
+    """Refuses what no column could have as its default; raises what `default_of_text` raises."""
+    _read(text)
+
+
+@lru_cache(maxsize=1_024)
+def compile_default(text: str, kind: Type, zone: str = "") -> Evaluate:
+    """A function from (moment, table id, element id, the row's primary key) to the storage value:
+    the same for the same arguments, everywhere; random values differ by each of them. `zone`: the
+    time zone of whoever asks for it, "" = UTC; a constant in it is of nobody's."""
+    with computed_in(zone, constants=""):
+        compute = total(text, assigned(_read(text)[0], kind))
+
+    def evaluate(moment: Moment, table_id: int, element_id: int, key: Key) -> Any:
+        place = repr((table_id, element_id, tuple(key))).encode()
+        seed = blake2b(place, key=moment.seed[:64], digest_size=32).digest()
+        row: Image = {NOW: moment.now_us, SEED: seed}
+        return compute(row)
+
+    return evaluate
+
+
+@lru_cache(maxsize=1_024)
+def decided_default(text: str, kind: Type) -> Function:
+    """A default that is the same in each row of a statement, as a function for queries: in the time
+    zone of the session whose statement it is."""
+
+    def compute(at: Moment) -> Any:
+        zone = zone_at(at)
+        evaluate = compile_default(text, kind, "" if zone is UTC else zone.key)
+        return evaluate(at, 0, 0, ())
+
+    return Function("default", (), kind, compute, volatility="stable")
+
+
+@lru_cache(maxsize=1_024)
+def is_random(text: str) -> bool:
+    """Does each row get another value?"""
+    return any(word == "gen_random_uuid" for word, _ in _words(tokens_of(text)))
+
+
+def _read(text: str) -> tuple[Typed, bool]:
+    """The compiled expression, and whether it changes from call to call."""
+    tokens = tokens_of(text)
+    decided = False
+    for word, token in _words(tokens):
+        if word in DECIDED:
+            decided = True
+        elif word in VOLATILE:
+            raise FeatureNotSupported(
+                f"{word!r:.40} can't be in a default; a constant can, and of what changes from"
+                f" call to call {', '.join(sorted(DECIDED))}",
+                position=position_of_token(token),
+            )
+    tree = tree_of(text, tokens)
+    return Compiler(_no_column, "", decides=True, kept=decided).part(tree), decided
+
+
+def refuse_changing(text: str) -> None:
+    """Raises InvalidObject for an expression that changes from call to call."""
+    for word, token in _words(tokens_of(text)):
+        if word in VOLATILE:
+            raise InvalidObject(
+                f"{word!r:.40} gives another value each time: the expression of a generated column"
+                " or of an index must depend on the row alone",
+                position=position_of_token(token),
+            )
+
+
+def _words(tokens: list[Token]) -> list[tuple[str, Token]]:
+    quoted = (TokenType.STRING, TokenType.IDENTIFIER)
+    return [(t.text.lower(), t) for t in tokens if t.token_type not in quoted]
+
+
+def _no_column(name: str) -> Column:
+    raise FeatureNotSupported(
+        f"a default is the same for every row: the column {name!r:.80} can't be used in it"
+    )

@@ -1,0 +1,342 @@
+"""An expression over one row, e.g. `seats - 1`, compiled once to a closure over its image.
+
+Also the text of an expression as a descriptor keeps it: which columns it names, and the same text
+with one of them renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.model.errors import (
+    InternalFailure,
+    InvalidObject,
+    Refused,
+    UnknownTable,
+    WrongType,
+)
+from leasehold.model.records import Image
+from leasehold.sql.expressions.closures import Compute
+from leasehold.sql.expressions.compiler import Compiler, argument, check_functions
+from leasehold.sql.expressions.typed import ZoneUse, asking_zone, assigned, brought, computed_in
+from leasehold.sql.functions.function import BOOLEAN, TEXT, Function
+from leasehold.sql.parse import (
+    name_of,
+    only,
+    placed,
+    position_of,
+    tokens_of,
+    tree_of,
+)
+from leasehold.sql.words import RESERVED, is_word
+from leasehold.values.types import Type, parse_type, to_storage
+
+EXPRESSION_BYTES_MAX: Final = 4_096
+_KEPT_MAX: Final = 4_096
+
+_CONDITION: Final = -1  # where a target's element id stands among what is kept
+
+# Every place in which a column's name may stand in an expression.
+_PLACES: Final = (
+    "? > 1 and (1 < ?) or not ? in (?, ?) and ?::text || ? between ? and ? and ? is not null"
+    " and case ? when ? then ? else ? end = - ? and coalesce(?, ?) is distinct from ?"
+    " and case when ? then ? end"
+)
+
+_kept: dict[tuple[int, int, int, str, tuple[str, ...], str], tuple[Descriptor, Compute]] = {}
+
+
+def compile_expression(
+    text: str,
+    descriptor: Descriptor,
+    target: Column | None = None,
+    *,
+    kept: bool = True,
+    types: tuple[str, ...] = (),
+    zone: str = "",
+) -> Callable[[Image], Any]:
+    """A function from a row's image to the storage value of `text` under `descriptor`; `kept` is
+    False for the text of a request, in which 1.5 is a numeric (`with_exact_numbers`). `types`: of
+    $1, $2 …, whose values the image has to have, too (`arguments`). `zone`: the session's time zone
+    in which it was said, "" = UTC.
+
+    With `target` the value is what is stored in that column: range, length and rounding are those
+    of PostgreSQL's assignment, and a value of another type is refused here already.
+
+    Raises SyntaxInvalid, UnknownColumn, UndefinedParameter, WrongType, FeatureNotSupported and
+    OutOfRange (limits) when compiling; the function raises leaves of Refused alone (`total`):
+    DivisionByZero, OutOfRange, InvalidText, TooLong, and InternalFailure for a defect.
+    """
+
+    def compiled() -> Compute:
+        known = [argument_type(name) for name in types]
+        compiler = Compiler(descriptor.column, descriptor.name, kept=kept, types=known)
+        made = compiler.part(_tree(text))
+        if target is None:
+            return made.compute if made.kind else brought(made, TEXT)
+        return assigned(made, target.type)
+
+    use = target.element_id if target else 0
+    return _remembered(text, descriptor, use if kept else ~use - 1, compiled, types, zone)
+
+
+def arguments(types: Sequence[str], values: Sequence[Any]) -> Image:
+    """The values of $1, $2 …, outside ones, as a row's image has them beside its columns. Raises
+    what the types raise."""
+    return {
+        argument(number): _to_argument(name)(value)
+        for number, (name, value) in enumerate(zip(types, values, strict=True), 1)
+    }
+
+
+@lru_cache(maxsize=256)
+def _to_argument(name: str) -> Callable[[Any], Any]:
+    return to_storage(argument_type(name))
+
+
+@lru_cache(maxsize=256)
+def argument_type(name: str) -> Type:
+    """Raises FeatureNotSupported, InvalidArgument."""
+    return parse_type(name)
+
+
+def compile_condition(
+    text: str, descriptor: Descriptor, zone: str = ""
+) -> Callable[[Image], int | None]:
+    """A constraint's condition as a function from a row's image: 1, 0 or None (unknown). `zone`: as
+    of `compile_expression`.
+
+    Raises what `compile_expression` raises, then and when called, and WrongType for a text that is
+    not a boolean.
+    """
+
+    def compiled() -> Compute:
+        made = Compiler(descriptor.column, descriptor.name, kept=True).part(_tree(text))
+        if made.kind is not None and made.kind != BOOLEAN:
+            raise WrongType(f"the condition is of type {made.kind}, not boolean")
+        return brought(made, BOOLEAN)
+
+    return _remembered(text, descriptor, _CONDITION, compiled, zone=zone)
+
+
+def asks_session_zone(
+    text: str,
+    descriptor: Descriptor,
+    target: Column | None,
+    types: tuple[str, ...] = (),
+    zone: str = "",
+) -> ZoneUse:
+    """What of an expression (as of `compile_expression`) would be another value in a session of
+    another time zone than UTC; constants: in one of `zone`."""
+    known = [argument_type(name) for name in types]
+    with computed_in(zone), asking_zone() as asked:
+        made = Compiler(descriptor.column, descriptor.name, types=known).part(_tree(text))
+        if target is not None:
+            assigned(made, target.type)
+    return asked
+
+
+def zone_kept(text: str, descriptor: Descriptor, zone: str, target: Column | None = None) -> str:
+    """What is kept with an expression that is said in a session of `zone`: that where it makes a
+    difference, else ""."""
+    return zone if zone and asks_session_zone(text, descriptor, target, zone=zone) else ""
+
+
+def refuse_session_zone(
+    text: str, descriptor: Descriptor, target: Column | None = None, zone: str = ""
+) -> ZoneUse:
+    """Raises InvalidObject (42P17) for an expression of a generated column or of an index that
+    depends on the session's time zone. Those that were kept before there was one are in UTC. →
+    what of it is a constant that means another moment in `zone`."""
+    asked = asks_session_zone(text, descriptor, target, zone=zone)
+    if asked.functions:
+        raise InvalidObject(
+            "the expression of a generated column or of an index must depend on the row alone, and"
+            f" {_in_words(asked.functions[0])} depends on the session's time zone: say AT TIME ZONE"
+            " 'UTC' (or another one)"
+        )
+    return asked
+
+
+def _in_words(function: Function) -> str:
+    kinds = [str(kind) for kind in function.arguments]
+    if function.name == "cast":
+        return f"a cast of {kinds[0]} to {function.result}"
+    if function.name.isidentifier():
+        return str(function)
+    return f" {function.name} ".join(kinds)
+
+
+def type_of_expression(text: str, descriptor: Descriptor) -> Type:
+    """What `compile_expression` without a target gives. Raises what that raises."""
+    compile_expression(text, descriptor)  # a refusal is placed there
+    return Compiler(descriptor.column, descriptor.name, kept=True).part(_tree(text)).kind or TEXT
+
+
+def _remembered(
+    text: str,
+    descriptor: Descriptor,
+    use: int,
+    compiled: Callable[[], Compute],
+    types: tuple[str, ...] = (),
+    zone: str = "",
+) -> Compute:
+    name = (descriptor.table_id, descriptor.version, use, text, types, zone)
+    found = _kept.get(name)
+    if found is not None and found[0] is descriptor:
+        return found[1]
+    try:
+        with computed_in(zone):
+            made = total(text, compiled())
+    except Refused as error:
+        if "position" in error.detail:
+            raise
+        raise placed(error, position_of(_tree(text))) from error
+    if len(_kept) >= _KEPT_MAX:
+        _kept.clear()
+    _kept[name] = (descriptor, made)
+    return made
+
+
+def total(text: str, compute: Callable[..., Any]) -> Callable[..., Any]:
+    """`compute`, the compiled `text`, with each error that is no Refused as InternalFailure.
+
+    ⚠ Nodes compute what is kept (index entries, generated columns, conditions) while they apply
+    the log. A defect of one function would end each of them there, at every start; as a refusal it
+    is a row without an entry, the same on all nodes. Being out of memory says something of this
+    node alone, which must not go on with another result than the others.
+    """
+
+    def computed(*given: Any) -> Any:
+        try:
+            return compute(*given)
+        except (Refused, MemoryError):
+            raise
+        except Exception as error:
+            kind = type(error).__name__
+            raise InternalFailure(
+                f"computing {text!r:.200} failed inside ({kind}: {str(error)[:200]}); please report"
+                " it with the expression",
+                expression=text,
+            ) from error
+
+    return computed
+
+
+@lru_cache(maxsize=1_024)
+def _tree(text: str) -> exp.Expression:
+    tree = tree_of(text, tokens_of(text, EXPRESSION_BYTES_MAX))
+    check_functions(tree)
+    return tree
+
+
+# ------------------------------------------------------------------ the text itself
+
+
+def with_exact_numbers(text: str) -> str:
+    """An expression as it is kept: 1.5 becomes 1.5::numeric. Texts from before there was numeric
+    lack that, and mean doubles."""
+    tokens = tokens_of(text)
+    made = text
+    for token, after in reversed(list(zip(tokens, [*tokens[1:], None], strict=True))):
+        is_number = token.token_type is TokenType.NUMBER and not token.text.isdecimal()
+        if is_number and (after is None or after.token_type is not TokenType.DCOLON):
+            end = int(token.end) + 1
+            made = f"{made[:end]}::numeric{made[end:]}"
+    return made
+
+
+def columns_of_expression(text: str) -> frozenset[str]:
+    """The names of the columns that an expression mentions. Raises SyntaxInvalid, OutOfRange."""
+    return frozenset(name_of(column.this) for column in _columns(text))
+
+
+def column_places(text: str) -> dict[str, int]:
+    """The columns that an expression mentions, and where each stands first: characters from 1."""
+    found: dict[str, int] = {}
+    for column in _columns(text):
+        found.setdefault(name_of(column.this), _span(column.this)[0] + 1)
+    return found
+
+
+def column_of_expression(text: str) -> str | None:
+    """The column's name where an expression is nothing but a column, as (a) is."""
+    tree = _tree(text)
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    return name_of(tree.this) if isinstance(tree, exp.Column) else None
+
+
+def rename_column_in(text: str, old: str, new: str) -> str:
+    """`text` with every mention of column `old` now naming `new`; nothing else is touched.
+
+    Raises OutOfRange when the text would grow above EXPRESSION_BYTES_MAX.
+    """
+    name = written_name(new)
+    mentions = [column.this for column in _columns(text) if name_of(column.this) == old]
+    return _edited(text, [(*_span(mention), name) for mention in mentions])
+
+
+def without_table(text: str, table: str) -> str:
+    """`t.a > 1` → `a > 1`: kept so, an expression survives its table's new name.
+
+    Raises UnknownTable when another table is named.
+    """
+    edits: list[tuple[int, int, str]] = []
+    for column in _columns(text):
+        qualifier = column.args.get("table")
+        if qualifier is None:
+            continue
+        if name_of(qualifier) != table:
+            raise UnknownTable(
+                f"table {name_of(qualifier)!r:.80} is not the one that is meant here",
+                position=position_of(qualifier),
+            )
+        edits.append((_span(qualifier)[0], _span(column.this)[0], ""))
+    return _edited(text, edits)
+
+
+def written_name(name: str) -> str:
+    """A column's name as an expression spells it: in quotes where it would read otherwise."""
+    quoted = '"' + name.replace('"', '""') + '"'
+    if not is_word(name) or name != name.lower() or name in RESERVED:
+        return quoted
+    return name if _reads_alike(name, quoted) else quoted
+
+
+def _reads_alike(name: str, quoted: str) -> bool:
+    """Is it a column's name wherever one may stand? The parser turns off at IF, GLOB, ROLLBACK …"""
+    bare, sure = (_PLACES.replace("?", spelled) for spelled in (name, quoted))
+    try:
+        read = tree_of(bare, tokens_of(bare))
+    except Refused:
+        return False
+    wanted = tree_of(sure, tokens_of(sure))
+    for column in wanted.find_all(exp.Column):
+        column.this.set("quoted", False)
+    return read == wanted
+
+
+def _columns(text: str) -> list[exp.Column]:
+    found = list(_tree(text).find_all(exp.Column))
+    for column in found:
+        only(column, "this", "table")
+    return found
+
+
+def _span(name: exp.Expression) -> tuple[int, int]:
+    """From where to where (exclusive) an identifier stands, quotes included."""
+    return int(name.meta["start"]), int(name.meta["end"]) + 1
+
+
+def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
+    for start, end, spelled in sorted(edits, reverse=True):
+        text = text[:start] + spelled + text[end:]
+    _tree(text)  # limits hold for what was made, too
+    return text

@@ -1,0 +1,1 @@
+"""Functions, operators, casts and aggregates of SQL, over storage values. Pure."""

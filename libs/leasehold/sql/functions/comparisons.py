@@ -1,0 +1,96 @@
+"""= <> < <= > >= over storage values, which are ordered as PostgreSQL orders the type.
+
+Of a numeric, an interval and jsonb the sort key is compared, not the scale or the parts.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from leasehold.sql.functions.function import (
+    BOOLEAN,
+    BYTEA,
+    CHAR,
+    DATE,
+    DOUBLE,
+    INTEGERS,
+    INTERVAL,
+    JSONB,
+    NUMERIC,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+    Function,
+    zoned,
+)
+from leasehold.values.dates import DAY_US
+from leasehold.values.time_zone import at_zone
+from leasehold.values.types import Type, sort_key_of
+
+SIGNS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_ORDERED: Final = (
+    *(DOUBLE, NUMERIC, TEXT, CHAR, BOOLEAN, BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ),
+    *(INTERVAL, UUID, JSONB),
+)
+
+
+def comparison(
+    sign: str, left: Callable[[Any], Any] | None = None, right: Callable[[Any], Any] | None = None
+) -> Callable[[Any, Any], int]:
+    """`left` and `right` bring a side to what is compared."""
+    compare = SIGNS[sign]
+    if left is None and right is None:
+        return lambda a, b: int(compare(a, b))
+    first, second = left or _itself, right or _itself
+    return lambda a, b: int(compare(first(a), second(b)))
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _midnight(day: int) -> int:
+    return day * DAY_US
+
+
+def _of(left: Type, right: Type) -> list[Function]:
+    key = sort_key_of(left)
+    first = _midnight if left == DATE and right != DATE else key
+    second = _midnight if right == DATE and left != DATE else key
+    return [Function(s, (left, right), BOOLEAN, comparison(s, first, second)) for s in SIGNS]
+
+
+def _in_zone(left: Type, right: Type) -> list[Function]:
+    """One of them is a timestamptz: the other one is, too, by the session's clocks."""
+
+    def of(kind: Type, value: int, zone: ZoneInfo) -> int:
+        if kind == TIMESTAMPTZ:
+            return value
+        return at_zone(_midnight(value) if kind == DATE else value, zone)
+
+    def compared(sign: str) -> Callable[[ZoneInfo, int, int], int]:
+        compare = SIGNS[sign]
+        return lambda zone, a, b: int(compare(of(left, a, zone), of(right, b, zone)))
+
+    return [zoned(sign, (left, right), BOOLEAN, compared(sign)) for sign in SIGNS]
+
+
+_LOCAL: Final = (DATE, TIMESTAMP)
+
+OPERATORS: Final = (
+    *(f for left in INTEGERS for right in INTEGERS for f in _of(left, right)),
+    *(f for kind in _ORDERED for f in _of(kind, kind)),
+    *(f for left in _LOCAL for right in _LOCAL if left != right for f in _of(left, right)),
+    *(f for kind in _LOCAL for f in (*_in_zone(kind, TIMESTAMPTZ), *_in_zone(TIMESTAMPTZ, kind))),
+)

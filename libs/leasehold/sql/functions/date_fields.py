@@ -1,0 +1,345 @@
+"""EXTRACT, date_part and date_trunc."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from leasehold.model.errors import FeatureNotSupported, InvalidArgument, MomentOutOfRange
+from leasehold.sql.functions.arithmetic import quotient
+from leasehold.sql.functions.date_arithmetic import fields_of
+from leasehold.sql.functions.function import (
+    DATE,
+    DOUBLE,
+    INTERVAL,
+    NUMERIC,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Function,
+    zoned,
+)
+from leasehold.values.dates import DAY_US, date_of
+from leasehold.values.interval import HOUR_US, MINUTE_US, Span, span_of, stored_form
+from leasehold.values.numeric import EXACT
+from leasehold.values.numeric import stored_form as stored_numeric
+from leasehold.values.time_zone import at_zone, local_of, offset_at, zone_said
+
+_PLAIN: Final = "timestamp without time zone"
+_ZONED: Final = "timestamp with time zone"
+JULIAN_OF_EPOCH: Final = 2_440_588
+_UNITS: Final = {
+    "microseconds": "microseconds us usec usecs useconds microsecond",
+    "milliseconds": "milliseconds ms msec msecs mseconds millisecond",
+    "second": "second s sec secs seconds",
+    "minute": "minute m min mins minutes",
+    "hour": "hour h hr hrs hours",
+    "day": "day d days",
+    "week": "week w weeks",
+    "month": "month mon mons months",
+    "quarter": "quarter qtr",
+    "year": "year y yr yrs years",
+    "decade": "decade dec decs decades",
+    "century": "century c cent centuries",
+    "millennium": "millennium mil mils millennia",
+    "dow": "dow",
+    "isodow": "isodow",
+    "doy": "doy",
+    "isoyear": "isoyear",
+    "epoch": "epoch",
+    "julian": "julian j jd",
+    "timezone": "timezone",
+    "timezone_hour": "timezone_hour timezone_h",
+    "timezone_minute": "timezone_minute timezone_m",
+}
+_UNIT_OF: Final = {spelling: unit for unit, all_ in _UNITS.items() for spelling in all_.split()}
+_OF_DATES: Final = frozenset(
+    {
+        *("day", "week", "month", "quarter", "year", "decade", "century", "millennium", "dow"),
+        *("isodow", "doy", "isoyear", "epoch", "julian"),
+    }
+)
+_OF_INTERVALS: Final = frozenset(
+    {
+        *("microseconds", "milliseconds", "second", "minute", "hour", "day", "month", "quarter"),
+        *("year", "decade", "century", "millennium", "epoch"),
+    }
+)
+
+
+def unit_of(name: str, kind: str) -> str:
+    """Raises InvalidArgument (22023) for a word that is no unit."""
+    unit = _UNIT_OF.get(name.lower())
+    if unit is None:
+        raise InvalidArgument(f'unit "{name:.40}" not recognized for type {kind}')
+    return unit
+
+
+def _unsupported(unit: str, kind: str) -> FeatureNotSupported:
+    return FeatureNotSupported(f'unit "{unit}" not supported for type {kind}')
+
+
+def _scaled(microseconds: int, digits: int) -> Decimal:
+    return Decimal(microseconds).scaleb(-digits, context=EXACT)
+
+
+def _century(year: int, of: int) -> int:
+    return (year + of - 1) // of
+
+
+def _of_calendar(unit: str, day: int) -> int:
+    shown = date_of(day)
+    match unit:
+        case "day":
+            return shown.day
+        case "week":
+            return shown.isocalendar().week
+        case "month":
+            return shown.month
+        case "quarter":
+            return (shown.month + 2) // 3
+        case "year":
+            return shown.year
+        case "decade":
+            return shown.year // 10
+        case "century":
+            return _century(shown.year, 100)
+        case "millennium":
+            return _century(shown.year, 1_000)
+        case "dow":
+            return shown.isoweekday() % 7
+        case "isodow":
+            return shown.isoweekday()
+        case "doy":
+            return shown.timetuple().tm_yday
+        case "isoyear":
+            return shown.isocalendar().year
+    assert unit == "julian", unit
+    return day + JULIAN_OF_EPOCH
+
+
+def _of_clock(unit: str, rest: int) -> Decimal | None:
+    """Of microseconds of a day; None for a unit of the calendar."""
+    match unit:
+        case "microseconds":
+            return Decimal(rest % MINUTE_US)
+        case "milliseconds":
+            return _scaled(rest % MINUTE_US, 3)
+        case "second":
+            return _scaled(rest % MINUTE_US, 6)
+        case "minute":
+            return Decimal(rest // MINUTE_US % 60)
+        case "hour":
+            return Decimal(rest // HOUR_US)
+    return None
+
+
+def field_of_moment(unit: str, moment: int, zone: ZoneInfo | None = None) -> Decimal:
+    """As the clocks of `zone` show it; None: of a timestamp, which has none."""
+    if unit.startswith("timezone"):
+        if zone is None:
+            raise _unsupported(unit, _PLAIN)
+        ahead = offset_at(moment, zone)
+        if unit == "timezone":
+            return Decimal(ahead)
+        hours = _quotient(ahead, 3_600)
+        by_minutes = _quotient(ahead - hours * 3_600, 60)
+        return Decimal(hours if unit == "timezone_hour" else by_minutes)
+    if unit == "epoch":
+        return _scaled(moment, 6)
+    moment = moment if zone is None else local_of(moment, zone)
+    day, rest = divmod(moment, DAY_US)
+    found = _of_clock(unit, rest)
+    if found is not None:
+        return found
+    if unit == "julian":
+        whole = Decimal(day + JULIAN_OF_EPOCH)
+        if not rest:
+            return whole
+        return whole + quotient(Decimal(rest), Decimal(DAY_US), 20)
+    return Decimal(_of_calendar(unit, day))
+
+
+def field_of_date(unit: str, day: int) -> Decimal:
+    if unit not in _OF_DATES:
+        raise _unsupported(unit, "date")
+    if unit == "epoch":
+        return Decimal(day * (DAY_US // 1_000_000))
+    return Decimal(_of_calendar(unit, day))
+
+
+def _quotient(number: int, by: int) -> int:
+    """Towards zero."""
+    return abs(number) // by * (1 if number >= 0 else -1)
+
+
+def field_of_span(unit: str, span: Span) -> Decimal:
+    if unit not in _OF_INTERVALS:
+        raise _unsupported(unit, "interval")
+    years, months = _quotient(span.months, 12), span.months - _quotient(span.months, 12) * 12
+    seconds = span.microseconds - _quotient(span.microseconds, MINUTE_US) * MINUTE_US
+    match unit:
+        case "microseconds":
+            return Decimal(seconds)
+        case "milliseconds":
+            return _scaled(seconds, 3)
+        case "second":
+            return _scaled(seconds, 6)
+        case "minute":
+            minutes = _quotient(span.microseconds, MINUTE_US)
+            return Decimal(minutes - _quotient(minutes, 60) * 60)
+        case "hour":
+            return Decimal(_quotient(span.microseconds, HOUR_US))
+        case "day":
+            return Decimal(span.days)
+        case "month":
+            return Decimal(months)
+        case "quarter":
+            return Decimal(_quotient(months, 3) + 1)
+        case "year":
+            return Decimal(years)
+        case "decade":
+            return Decimal(_quotient(years, 10))
+        case "century":
+            return Decimal(_quotient(years, 100))
+        case "millennium":
+            return Decimal(_quotient(years, 1_000))
+    # A year is 365.25 days here, a month of the rest 30.
+    quarter_days = years * 1_461 + (months * 30 + span.days) * 4
+    return _scaled(quarter_days * (DAY_US // 4) + span.microseconds, 6)
+
+
+def _extract_local(name: str, moment: int) -> Decimal:
+    return field_of_moment(unit_of(name, _PLAIN), moment)
+
+
+def _extract_zoned(zone: ZoneInfo, name: str, moment: int) -> Decimal:
+    return field_of_moment(unit_of(name, _ZONED), moment, zone)
+
+
+def _extract_date(name: str, day: int) -> Decimal:
+    return field_of_date(unit_of(name, "date"), day)
+
+
+def _part_of_date(name: str, day: int) -> Decimal:
+    """date_part takes a date for the timestamp at its midnight."""
+    return _extract_local(name, day * DAY_US)
+
+
+def _extract_span(name: str, stored: str) -> Decimal:
+    return field_of_span(unit_of(name, "interval"), span_of(stored))
+
+
+# ------------------------------------------------------------------ date_trunc
+
+
+def _truncated_day(unit: str, day: int) -> int:
+    shown = date_of(day)
+    year = shown.year
+    match unit:
+        case "day":
+            return day
+        case "week":
+            return day - (shown.isoweekday() - 1)
+        case "month":
+            return day - (shown.day - 1)
+        case "quarter":
+            first = shown.replace(month=(shown.month - 1) // 3 * 3 + 1, day=1)
+        case "year":
+            first = shown.replace(month=1, day=1)
+        case "decade":
+            if year < 10:  # the decade begins with 1 BC
+                raise MomentOutOfRange("timestamp out of range: the years are 1 to 9999")
+            first = shown.replace(year=year // 10 * 10, month=1, day=1)
+        case "century":
+            first = shown.replace(year=(year - 1) // 100 * 100 + 1, month=1, day=1)
+        case _:
+            first = shown.replace(year=(year - 1) // 1_000 * 1_000 + 1, month=1, day=1)
+    return day - (shown - first).days
+
+
+_STEPS: Final = {
+    "microseconds": 1,
+    "milliseconds": 1_000,
+    "second": 1_000_000,
+    "minute": MINUTE_US,
+    "hour": HOUR_US,
+}
+_TRUNCATED: Final = frozenset(
+    {*_STEPS, "day", "week", "month", "quarter", "year", "decade", "century", "millennium"}
+)
+
+
+def _check_truncated(unit: str, name: str, kind: str) -> None:
+    if unit.startswith("timezone"):
+        raise _unsupported(unit, kind)
+    if unit not in _TRUNCATED:
+        raise InvalidArgument(f'unit "{name:.40}" not recognized for type {kind}')
+
+
+def _truncated(name: str, moment: int, kind: str = _PLAIN) -> int:
+    unit = unit_of(name, kind)
+    _check_truncated(unit, name, kind)
+    if unit in _STEPS:
+        return moment - moment % _STEPS[unit]
+    fields_of(moment)  # the calendar's range
+    return _truncated_day(unit, moment // DAY_US) * DAY_US
+
+
+def _truncated_in_zone(zone: ZoneInfo, name: str, moment: int) -> int:
+    local = local_of(moment, zone)
+    step = _STEPS.get(unit_of(name, _ZONED))
+    if step is not None:  # no clock is put forward or back inside it
+        return moment - local % step
+    return at_zone(_truncated(name, local, _ZONED), zone)
+
+
+def _truncated_in_named(name: str, moment: int, zone: str) -> int:
+    return _truncated_in_zone(zone_said(zone), name, moment)
+
+
+def _truncated_span(name: str, stored: str) -> str:
+    unit = unit_of(name, "interval")
+    months, days, rest = span_of(stored)
+    if unit in _STEPS:
+        return stored_form(Span(months, days, _quotient(rest, _STEPS[unit]) * _STEPS[unit]))
+    if unit == "day":
+        return stored_form(Span(months, days, 0))
+    of_months = {
+        "month": 1,
+        "quarter": 3,
+        "year": 12,
+        "decade": 120,
+        "century": 1_200,
+        "millennium": 12_000,
+    }
+    _check_truncated(unit, name, "interval")
+    if unit == "week":
+        raise FeatureNotSupported('unit "week" not supported for type interval')
+    by = of_months[unit]
+    return stored_form(Span(_quotient(months, by) * by, 0, 0))
+
+
+def _numeric(compute: Callable[..., Decimal]) -> Callable[..., str]:
+    return lambda *values: stored_numeric(compute(*values))
+
+
+def _double(compute: Callable[..., Decimal]) -> Callable[..., float]:
+    return lambda *values: float(compute(*values))
+
+
+_SOURCES: Final = ((TIMESTAMP, _extract_local), (INTERVAL, _extract_span))
+FUNCTIONS: Final[tuple[Function, ...]] = (
+    *(Function("extract", (TEXT, kind), NUMERIC, _numeric(f)) for kind, f in _SOURCES),
+    Function("extract", (TEXT, DATE), NUMERIC, _numeric(_extract_date)),
+    zoned("extract", (TEXT, TIMESTAMPTZ), NUMERIC, _numeric(_extract_zoned)),
+    *(Function("date_part", (TEXT, kind), DOUBLE, _double(f)) for kind, f in _SOURCES),
+    Function("date_part", (TEXT, DATE), DOUBLE, _double(_part_of_date)),
+    zoned("date_part", (TEXT, TIMESTAMPTZ), DOUBLE, _double(_extract_zoned)),
+    Function("date_trunc", (TEXT, TIMESTAMP), TIMESTAMP, _truncated),
+    zoned("date_trunc", (TEXT, TIMESTAMPTZ), TIMESTAMPTZ, _truncated_in_zone),
+    Function("date_trunc", (TEXT, TIMESTAMPTZ, TEXT), TIMESTAMPTZ, _truncated_in_named),
+    Function("date_trunc", (TEXT, INTERVAL), INTERVAL, _truncated_span),
+)

@@ -1,0 +1,98 @@
+"""What the catalogue holds: a function, an operator or a cast over storage values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any, Final, Literal, TypeAlias
+from zoneinfo import ZoneInfo
+
+from leasehold.values.time_zone import UTC, InZone, by_zone
+from leasehold.values.types import Type
+
+Volatility: TypeAlias = Literal["immutable", "stable", "volatile"]
+
+SMALLINT: Final = Type("smallint")
+INTEGER: Final = Type("integer")
+BIGINT: Final = Type("bigint")
+NUMERIC: Final = Type("numeric")
+DOUBLE: Final = Type("double precision")
+TEXT: Final = Type("text")
+VARCHAR: Final = Type("varchar")
+CHAR: Final = Type("char")  # without a length: of any, as PostgreSQL's bpchar
+BOOLEAN: Final = Type("boolean")
+BYTEA: Final = Type("bytea")
+DATE: Final = Type("date")
+TIMESTAMP: Final = Type("timestamp")
+TIMESTAMPTZ: Final = Type("timestamptz")
+INTERVAL: Final = Type("interval")
+UUID: Final = Type("uuid")
+JSONB: Final = Type("jsonb")
+INTEGERS: Final = (SMALLINT, INTEGER, BIGINT)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """`compute` takes storage values of exactly the types `arguments` and gives one of `result`.
+
+    `strict`: it is called without a NULL only, and NULL comes of one; else it gets None for it.
+    A function that is not immutable gets a `Moment` (catalog/elements.py) before its arguments: of
+    the statement, and for a volatile one with another seed in each call.
+    `zoned`: it is stable since it asks that moment for the session's time zone, and nothing else
+    (`in_utc` makes an immutable one of it, for texts that are kept).
+    `computes_more`: `compute` with a larger limit, for values on their way through a query; what is
+    kept, and so computed by every node again, has that of `compute` for ever.
+    `variadic`: the last of `arguments` may come any number of times, at least once.
+    """
+
+    name: str
+    arguments: tuple[Type, ...]
+    result: Type
+    compute: Callable[..., Any]
+    strict: bool = True
+    volatility: Volatility = "immutable"
+    variadic: bool = False
+    zoned: bool = False
+    computes_more: Callable[..., Any] | None = None
+
+    @property
+    def in_queries(self) -> Callable[..., Any]:
+        return self.computes_more or self.compute
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.arguments))})"
+
+
+def zoned(
+    name: str, arguments: tuple[Type, ...], result: Type, compute: Callable[..., Any]
+) -> Function:
+    """`compute` takes the session's time zone before the values."""
+    return Function(name, arguments, result, by_zone(compute), volatility="stable", zoned=True)
+
+
+def in_utc(function: Function) -> Function:
+    """As it is where there is no session."""
+    return in_zone(function, UTC)
+
+
+@lru_cache(maxsize=4_096)
+def in_zone(function: Function, zone: ZoneInfo) -> Function:
+    """As it is in a session of that time zone."""
+    if not function.zoned:
+        return function
+    compute = partial(function.compute, InZone(zone))
+    return replace(function, compute=compute, volatility="immutable", zoned=False)
+
+
+def unchanged(value: Any) -> Any:
+    """The `compute` of a cast that leaves the storage value as it is: it need not be called."""
+    return value
+
+
+def is_integer(kind: Type) -> bool:
+    return kind.name in ("smallint", "integer", "bigint")
+
+
+def is_text(kind: Type) -> bool:
+    return kind.name in ("text", "varchar", "char")

@@ -1,0 +1,59 @@
+"""A storage value as a value of JSON: what to_jsonb and the aggregates over JSON make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from leasehold.values.arrays import elements_of
+from leasehold.values.dates import utc_of
+from leasehold.values.jsonb import value_of
+from leasehold.values.numeric import decimal_of
+from leasehold.values.text_io import double_text, shown_text
+from leasehold.values.time_zone import UTC, local_of, offset_at, offset_text
+from leasehold.values.types import INTEGER_BITS, Type, element_of
+
+
+def json_of(kind: Type, zone: ZoneInfo = UTC) -> Callable[[Any], Any]:
+    """Never called with None. Numbers stay numbers, but for those that JSON has none for."""
+    if kind.name in INTEGER_BITS:
+        return Decimal
+    if kind.name == "boolean":
+        return bool
+    if kind.name == "jsonb":
+        return value_of
+    if kind.name == "numeric":
+        return _exact
+    if kind.name == "double precision":
+        return _double
+    if kind.name == "timestamp":
+        return _local
+    if kind.name == "timestamptz":
+        return lambda value: _zoned(value, zone)
+    element = element_of(kind)
+    if element is not None:
+        make = json_of(element, zone)
+        return lambda stored: [None if v is None else make(v) for v in elements_of(stored)]
+    return lambda value: shown_text(kind, value)
+
+
+def _exact(value: str) -> Any:
+    number = decimal_of(value)
+    return number if number.is_finite() else str(number)
+
+
+def _double(value: float) -> Any:
+    text = double_text(value)
+    return text if text.endswith("y") else Decimal(text)
+
+
+def _local(value: int) -> str:
+    shown = utc_of(value).replace(tzinfo=None).isoformat()
+    return shown.rstrip("0") if "." in shown else shown
+
+
+def _zoned(value: int, zone: ZoneInfo) -> str:
+    offset = offset_text(offset_at(value, zone))
+    return _local(local_of(value, zone)) + (offset if ":" in offset else f"{offset}:00")

@@ -1,0 +1,219 @@
+"""Functions, operators and casts, found by name and types: one meaning for whoever evaluates SQL.
+
+`Function.compute` takes and gives storage values. An argument type None is an open constant
+(PostgreSQL's `unknown`): whoever calls brings it to the type that the found function takes, by
+`cast_for(None, …)`; an argument of another type by `cast_for(…, "implicit")`. What PostgreSQL has
+as syntax (CASE, COALESCE, IN, IS) is the compilers' own, by `resolution.common_type`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from leasehold.model.errors import FeatureNotSupported, UnknownFunction
+from leasehold.sql.functions import (
+    arithmetic,
+    array,
+    bytea,
+    comparisons,
+    date_arithmetic,
+    date_fields,
+    dates,
+    json,
+    like,
+    node,
+    not_supported,
+    number,
+    polymorphic,
+    regexp,
+    sequence,
+    session,
+    set_returning,
+    system_catalog,
+    text,
+)
+from leasehold.sql.functions.aggregates import Aggregate, aggregate_of
+from leasehold.sql.functions.casts import Context, made_cast
+from leasehold.sql.functions.function import TEXT, Function, is_text, zoned
+from leasehold.sql.functions.resolution import category, resolved, shown
+from leasehold.values.time_zone import InZone
+from leasehold.values.types import KNOWN, SYNONYMS, TEXT_BYTES_MAX, Type, element_of
+
+Kinds = tuple[Type | None, ...]
+
+
+def _by_name(table: Iterable[Function]) -> dict[str, tuple[Function, ...]]:
+    found: dict[str, list[Function]] = defaultdict(list)
+    for function in table:
+        found[function.name].append(function)
+    return {name: tuple(functions) for name, functions in found.items()}
+
+
+_MODULES: Final[tuple[Any, ...]] = (
+    *(arithmetic, comparisons, polymorphic, array, bytea, system_catalog),
+    *(json, dates, node, number, like),
+    *(
+        regexp,
+        sequence,
+        session,
+        text,
+        date_arithmetic,
+        date_fields,
+    ),
+)
+ALL_FUNCTIONS: Final[tuple[Function, ...]] = tuple(
+    f for module in _MODULES for f in getattr(module, "FUNCTIONS", ())
+)
+ALL_OPERATORS: Final[tuple[Function, ...]] = tuple(
+    f for module in _MODULES for f in getattr(module, "OPERATORS", ())
+)
+_FUNCTIONS: Final = _by_name(ALL_FUNCTIONS)
+_OPERATORS: Final = _by_name(ALL_OPERATORS)
+_FAMILIES: Final = {**polymorphic.FAMILIES, **array.FAMILIES}
+FUNCTION_NAMES: Final = frozenset(_FUNCTIONS) | frozenset(_FAMILIES)
+SET_NAMES: Final = set_returning.SET_NAMES
+_SETS: Final = _by_name(set_returning.FUNCTIONS)
+_KEPT_MAX: Final = 8_192
+
+
+def function_for(name: str, kinds: Sequence[Type | None]) -> Function:
+    """Raises UnknownFunction (42883), AmbiguousFunction (42725). A sign is an operator's, which
+    stands before its one operand."""
+    if name in _OPERATORS:
+        return _operator(name, tuple(kinds))
+    return _function(name, tuple(kinds))
+
+
+def operator_for(sign: str, left: Type | None, right: Type | None) -> Function:
+    """Raises as `function_for`."""
+    return _operator(sign, (left, right))
+
+
+@lru_cache(maxsize=_KEPT_MAX)
+def set_for(name: str, kinds: Kinds) -> Function:
+    """Of a name among SET_NAMES: a function that gives an array of the rows. Raises as
+    `function_for`."""
+    family = set_returning.FAMILIES.get(name)
+    found = family(kinds) if family is not None else resolved(_SETS.get(name, ()), kinds)
+    if found is None:
+        signature = f"{name}({', '.join(shown(kind) for kind in kinds)})"
+        raise UnknownFunction(
+            f"function {signature} does not exist: no function of that name takes such arguments;"
+            " CAST some of them"
+        )
+    return found
+
+
+@lru_cache(maxsize=_KEPT_MAX)
+def cast_for(source: Type | None, target: Type, context: Context) -> Function | None:
+    """None where there is no such cast in this context; its `compute` may be `unchanged`."""
+    return made_cast(source, target, context)
+
+
+def is_type_name(name: str) -> bool:
+    """May it be called as a cast?"""
+    return SYNONYMS.get(name, name) in KNOWN
+
+
+@lru_cache(maxsize=_KEPT_MAX)
+def aggregate_for(name: str, kinds: Kinds) -> Aggregate:
+    """Of a tuple of types; () for count(*). Raises as `function_for`, and FeatureNotSupported."""
+    return aggregate_of(name, kinds)
+
+
+@lru_cache(maxsize=_KEPT_MAX)
+def _function(name: str, kinds: Kinds) -> Function:
+    family = _FAMILIES.get(name)
+    of_family = None if family is None else family(kinds)
+    if of_family is not None:
+        return of_family
+    found = resolved(_FUNCTIONS.get(name, ()), kinds)
+    if found is not None:
+        return found
+    if len(kinds) == 1 and is_type_name(name):  # date('2020-01-31') is a cast
+        cast = cast_for(kinds[0], Type(SYNONYMS.get(name, name)), "explicit")
+        if cast is not None:
+            return cast
+    signature = f"{name}({', '.join(shown(kind) for kind in kinds)})"
+    sentence = not_supported.FUNCTIONS.get(name)
+    if name == "to_char" and kinds and kinds[0] is not None and category(kinds[0]) == "number":
+        sentence = not_supported.TO_CHAR
+    if sentence is not None:
+        raise FeatureNotSupported(f"function {signature}: {sentence}")
+    if name not in FUNCTION_NAMES:
+        raise UnknownFunction(f"function {signature} does not exist")
+    raise UnknownFunction(
+        f"function {signature} does not exist: no function of that name takes such arguments;"
+        " CAST some of them"
+    )
+
+
+@lru_cache(maxsize=_KEPT_MAX)
+def _operator(sign: str, kinds: Kinds) -> Function:
+    functions = _OPERATORS.get(sign, ())
+    family = array.OPERATOR_FAMILIES.get(sign)
+    if family is not None and any(kind is not None and element_of(kind) for kind in kinds):
+        of_family = family(kinds)
+        if of_family is not None:
+            return of_family
+    if sign == "||" and len(kinds) == 2:
+        functions = (*functions, *_beside_text(kinds))
+    known = [kind for kind in kinds if kind is not None]
+    if len(kinds) == 2 and len(known) == 1:
+        # PostgreSQL tries first whether both operands may be of one type.
+        name = known[0].name
+        for function in functions:
+            if [kind.name for kind in function.arguments] == [name, name]:
+                return function
+    found = resolved(functions, kinds)
+    if found is not None:
+        return found
+    of_json = known and all(kind.name == "jsonb" for kind in known)
+    if sign in not_supported.OPERATORS and len(kinds) == 2 and of_json:
+        raise FeatureNotSupported(f"operator {sign}: {not_supported.OPERATORS[sign]}")
+    words = f" {sign} ".join(shown(kind) for kind in kinds)
+    words = f"{sign} {words}" if len(kinds) == 1 else words
+    raise UnknownFunction(
+        f"operator does not exist: {words}: no operator of that name takes such arguments; CAST"
+        " some of them"
+    )
+
+
+def _beside_text(kinds: Kinds) -> list[Function]:
+    """text || anything and anything || text: what is no text is cast to it."""
+    made = []
+    left, right = kinds
+    for kind, at_left in ((left, True), (right, False)):
+        if kind is None or is_text(kind) or kind.name in ("jsonb", "bytea") or element_of(kind):
+            continue
+        change = cast_for(kind, TEXT, "explicit")
+        assert change is not None, kind
+        arguments = (kind, TEXT) if at_left else (TEXT, kind)
+        if change.zoned:
+            compute = _joined_in_zone(change.compute, at_left=at_left)
+            made.append(zoned("||", arguments, TEXT, compute))
+            continue
+        shorter = _joined(change.compute, at_left=at_left)
+        longer = _joined(change.compute, at_left=at_left, most=text.MADE_CHARACTERS_MAX)
+        made.append(Function("||", arguments, TEXT, shorter, computes_more=longer))
+    return made
+
+
+def _joined_in_zone(to_text: Callable[..., Any], *, at_left: bool) -> Callable[..., Any]:
+    def compute(zone: ZoneInfo, left: Any, right: Any) -> Any:
+        return _joined(partial(to_text, InZone(zone)), at_left=at_left)(left, right)
+
+    return compute
+
+
+def _joined(
+    to_text: Callable[[Any], str], *, at_left: bool, most: int = TEXT_BYTES_MAX
+) -> Callable[[Any, Any], str]:
+    joined = partial(text.joined, most=most)
+    if at_left:
+        return lambda left, right: joined(to_text(left), right)
+    return lambda left, right: joined(left, to_text(right))

@@ -1,0 +1,194 @@
+"""Which of the functions of one name a call means: PostgreSQL's rules, step by step.
+
+An argument of type None is a quoted constant or NULL, whose type is still open: PostgreSQL's
+`unknown`. Lengths and precisions play no part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from leasehold.model.errors import AmbiguousFunction, WrongType
+from leasehold.sql.functions.function import TEXT, Function
+from leasehold.values.catalog_types import NUMBERED, REGISTERED
+from leasehold.values.types import Type, element_of
+
+_CATEGORIES: Final = {
+    **dict.fromkeys(("smallint", "integer", "bigint", "numeric", "double precision"), "number"),
+    **dict.fromkeys(NUMBERED, "number"),
+    **dict.fromkeys(("text", "varchar", "char", "name"), "text"),
+    **dict.fromkeys(("date", "timestamp", "timestamptz"), "moment"),
+    "interval": "span",
+    "boolean": "boolean",
+}
+"""Of every other type: a category of its own kind, `other`."""
+_PREFERRED: Final = frozenset(
+    {"double precision", "oid", "text", "timestamptz", "interval", "boolean"}
+)
+_IMPLICIT: Final = {
+    "smallint": frozenset({"integer", "bigint", "numeric", "double precision", *NUMBERED}),
+    "integer": frozenset({"bigint", "numeric", "double precision", *NUMBERED}),
+    "bigint": frozenset({"numeric", "double precision", *NUMBERED}),
+    "numeric": frozenset({"double precision"}),
+    "text": frozenset({"varchar", "char", "name", "regclass"}),
+    "varchar": frozenset({"text", "char", "name", "regclass"}),
+    "char": frozenset({"text", "varchar", "name"}),
+    "date": frozenset({"timestamp", "timestamptz"}),
+    "timestamp": frozenset({"timestamptz"}),
+    **dict.fromkeys(REGISTERED, frozenset({"oid", "bigint"})),
+    "oid": frozenset({"bigint", *REGISTERED}),
+    "name": frozenset({"text"}),
+    '"char"': frozenset({"text"}),
+}
+"""Casts that are made without being asked for, anywhere in an expression."""
+
+Kinds = Sequence[Type | None]
+
+
+def is_implicit(source: Type, target: Type) -> bool:
+    if source.name == target.name or target.name in _IMPLICIT.get(source.name, ()):
+        return True
+    given, wanted = element_of(source), element_of(target)
+    return given is not None and wanted is not None and is_implicit(given, wanted)
+
+
+def category(kind: Type) -> str:
+    return "array" if element_of(kind) else _CATEGORIES.get(kind.name, "other")
+
+
+def is_preferred(kind: Type) -> bool:
+    return kind.name in _PREFERRED
+
+
+def resolved(functions: Sequence[Function], kinds: Kinds) -> Function | None:
+    """The function that is meant, None where none takes such arguments. Raises AmbiguousFunction
+    (42725)."""
+    fitting = [f for f in (_widened(f, len(kinds)) for f in functions) if f is not None]
+    for function in fitting:
+        if _exact(function, kinds) == len(kinds):
+            return function
+    able = [f for f in fitting if _takes(f, kinds)]
+    if len(able) > 1:
+        able = _best(able, kinds)
+    if len(able) > 1:
+        able = _by_open_ones(able, kinds)
+    if len(able) > 1:
+        signature = f"{functions[0].name}({', '.join(shown(kind) for kind in kinds)})"
+        raise AmbiguousFunction(
+            f"{signature} is not unique: more than one function or operator takes such arguments;"
+            " CAST some of them"
+        )
+    return able[0] if able else None
+
+
+def shown(kind: Type | None) -> str:
+    return "unknown" if kind is None else kind.name
+
+
+def _widened(function: Function, count: int) -> Function | None:
+    """A variadic one with as many arguments as the call has; None where the number is wrong."""
+    arguments = function.arguments
+    if len(arguments) == count:
+        return function
+    if not function.variadic or count < len(arguments):
+        return None
+    more = (arguments[-1],) * (count - len(arguments))
+    return replace(function, arguments=(*arguments, *more))
+
+
+def _same(kind: Type | None, argument: Type) -> bool:
+    return kind is not None and kind.name == argument.name
+
+
+def _exact(function: Function, kinds: Kinds) -> int:
+    return sum(map(_same, kinds, function.arguments))
+
+
+def _takes(function: Function, kinds: Kinds) -> bool:
+    return all(
+        kind is None or is_implicit(kind, argument)
+        for kind, argument in zip(kinds, function.arguments, strict=True)
+    )
+
+
+def _best(able: list[Function], kinds: Kinds) -> list[Function]:
+    """Those with most exact matches; of them those with most exact or preferred ones."""
+    most = max(_exact(f, kinds) for f in able)
+    able = [f for f in able if _exact(f, kinds) == most]
+
+    def liked(function: Function) -> int:
+        return sum(
+            _same(kind, argument)
+            or (
+                kind is not None and is_preferred(argument) and category(kind) == category(argument)
+            )
+            for kind, argument in zip(kinds, function.arguments, strict=True)
+        )
+
+    most = max(map(liked, able))
+    return [f for f in able if liked(f) == most]
+
+
+def _by_open_ones(able: list[Function], kinds: Kinds) -> list[Function]:
+    """What the positions of open constants say: a category all agree on, text before others; at
+    last the type that all other arguments have."""
+    places = [place for place, kind in enumerate(kinds) if kind is None]
+    if not places:
+        return able
+    left = able
+    for place in places:
+        wanted = {category(f.arguments[place]) for f in able}
+        if "text" in wanted:
+            wanted = {"text"}
+        if len(wanted) > 1:
+            return _as_the_others(able, kinds)
+        left = [f for f in left if category(f.arguments[place]) in wanted]
+        if any(is_preferred(f.arguments[place]) for f in left):
+            left = [f for f in left if is_preferred(f.arguments[place])]
+    if len(left) == 1:
+        return left
+    return _as_the_others(left or able, kinds)
+
+
+def _as_the_others(able: list[Function], kinds: Kinds) -> list[Function]:
+    known = {kind.name for kind in kinds if kind is not None}
+    if len(known) != 1:
+        return able
+    one = Type(known.pop())
+    fitting = [f for f in able if _takes(f, [one] * len(kinds))]
+    return fitting if len(fitting) == 1 else able
+
+
+def nullif_type(left: Type, right: Type | None) -> Type:
+    """That of its equality's left side, as in PostgreSQL: which has such operators between whole
+    numbers of two sizes and moments of two kinds, and brings other pairs to one type."""
+    if left.name == "varchar":
+        return TEXT
+    if right is None or category(left) != "number" or category(right) != "number":
+        return left
+    names = (left.name, right.name)
+    wider = (name for name in ("double precision", "numeric") if name in names)
+    name = next(wider, left.name)
+    return left if name == left.name else Type(name)
+
+
+def common_type(kinds: Sequence[Type | None], where: str = "the values") -> Type:
+    """The type to which CASE, COALESCE, UNION … bring all of them: PostgreSQL's rule. Text where
+    none is known. A length or precision stays where all have the same. Raises WrongType (42804)."""
+    known = [kind for kind in kinds if kind is not None]
+    if not known:
+        return TEXT
+    if all(kind == known[0] for kind in kinds):
+        return known[0]
+    found = known[0]
+    for kind in known[1:]:
+        if kind.name == found.name:
+            continue
+        if category(kind) != category(found) or category(kind) == "other":
+            raise WrongType(f"{where} are of types {found.name} and {kind.name}: CAST one of them")
+        one_way = is_implicit(found, kind) and not is_implicit(kind, found)
+        if not is_preferred(found) and one_way:
+            found = kind
+    return Type(found.name)

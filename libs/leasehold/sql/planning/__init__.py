@@ -1,0 +1,1 @@
+"""Bound trees → SQLite statements, with the read set that they will have. Pure."""

@@ -1,0 +1,106 @@
+"""Tables of one FROM, and what is known of those of their rows that matter to what comes out.
+
+A row *matters* if the result could be another one without it, or with another one in its place. Of
+a table that a join leaves without a partner (filled with NULLs) a row matters also where it keeps
+that from happening: so conditions on such a table itself say nothing of it unless they are the
+join's own, or refuse NULLs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from leasehold.sql.binding.bound_tree import Bound, BoundSource, JoinSource, TableSource
+from leasehold.sql.binding.walk import conjuncts, relations_in, walk
+from leasehold.sql.planning.indexes import refuses_nulls
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """`conditions`: a row that matters meets them, with some rows of the other tables. `joined`:
+    and every row of the result that shows one of it (not NULLs) meets these. `extended`: there may
+    be rows that show NULLs."""
+
+    source: TableSource
+    conditions: tuple[Bound, ...]
+    joined: tuple[Bound, ...]
+    extended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Seats:
+    """`holds`: conditions that every row of FROM meets that counts."""
+
+    all: tuple[Seat, ...]
+    holds: tuple[Bound, ...]
+
+
+def seats_of(source: BoundSource, where: Sequence[Bound]) -> Seats:
+    found: list[Seat] = []
+    holds = list(where)
+    _seat(source, tuple(where), (), found, holds, extended=False)
+    return Seats(tuple(found), tuple(holds))
+
+
+def _seat(
+    node: BoundSource,
+    conditions: tuple[Bound, ...],
+    joined: tuple[Bound, ...],
+    found: list[Seat],
+    holds: list[Bound],
+    *,
+    extended: bool,
+) -> None:
+    if isinstance(node, TableSource):
+        found.append(Seat(node, conditions, joined, extended))
+    if not isinstance(node, JoinSource):
+        return
+    on = conjuncts(node.condition)
+    kind = _kind(node, conditions)
+    if kind in ("inner", "cross"):
+        if not extended:
+            holds += on
+        for side in (node.left, node.right):
+            _seat(side, (*conditions, *on), (*joined, *on), found, holds, extended=extended)
+    elif kind == "full":
+        for side in (node.left, node.right):
+            _seat(side, _apart(conditions, node), joined, found, holds, extended=True)
+    else:
+        kept, other = (node.left, node.right) if kind == "left" else (node.right, node.left)
+        _seat(kept, conditions, joined, found, holds, extended=extended)
+        within = (*_apart(conditions, other), *on)
+        _seat(other, within, (*joined, *on), found, holds, extended=True)
+
+
+def _kind(join: JoinSource, conditions: tuple[Bound, ...]) -> str:
+    """What the join comes to where conditions refuse rows that it has filled with NULLs."""
+
+    def needed(side: BoundSource) -> bool:
+        relations = _relations(side)
+        return any(refuses_nulls(condition, relations) for condition in conditions)
+
+    left = join.kind in ("left", "inner", "cross") or needed(join.left)
+    right = join.kind in ("right", "inner", "cross") or needed(join.right)
+    if left and right:
+        return "inner"
+    return "left" if left else "right" if right else "full"
+
+
+def _apart(conditions: tuple[Bound, ...], node: BoundSource) -> tuple[Bound, ...]:
+    """Those that say nothing of what is in there."""
+    relations = _relations(node)
+    return tuple(c for c in conditions if not relations_in(c) & relations)
+
+
+def _relations(source: BoundSource) -> frozenset[int]:
+    if isinstance(source, JoinSource):
+        return _relations(source.left) | _relations(source.right)
+    return frozenset({source.relation})
+
+
+def has_outer_join(source: BoundSource) -> bool:
+    return any(
+        isinstance(node, JoinSource) and node.kind not in ("inner", "cross")
+        for node in walk(source)
+    )

@@ -1,0 +1,290 @@
+"""A statement, prepared: what it is called with, what it gives, and the SQLite text that gives it.
+
+Prepared once for the descriptors it uses and then only run (`Plans`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.model.errors import OutOfRange, Refused
+from leasehold.sql.binding.bound_tree import BoundQuery, Column
+from leasehold.sql.binding.current_of import Located, located_in
+from leasehold.sql.binding.queries import Binder
+from leasehold.sql.binding.select_for_verify import Visits, visited_in
+from leasehold.sql.binding.writes import BoundWrite, WriteBinder, rows_in_the_way
+from leasehold.sql.functions.function import TEXT
+from leasehold.sql.planning.commit_time_update import Computed, computed_in
+from leasehold.sql.planning.emit import emit
+from leasehold.sql.planning.emitted import NOTHING, Beside, Emitted
+from leasehold.sql.planning.indexes import Chosen, Indexes
+from leasehold.sql.planning.read_set import Reads, reads_of
+from leasehold.sql.query_grammar import read_statement
+from leasehold.sql.syntax import tree as tree
+from leasehold.values.time_zone import UTC
+from leasehold.values.types import Type
+
+PLANS_KEPT_MAX: Final = 1_000
+VARIANTS_MAX: Final = 8
+"""Of one text: descriptors of two versions, with and without own rows, of now and of the past; by
+time zone where one makes a difference."""
+
+Lookup = Callable[[str], Descriptor]
+HasChanged = Callable[[int], bool]
+"""Has a row of table `id` been written since the LSN that is read as of?"""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What is done with the rows that a prepared INSERT, UPDATE or DELETE finds (`writes.py`
+    says what they hold). `there`: by arbiter, the query for the row in the way of another one.
+    `computed`: what it does as expressions over the one row that it changes."""
+
+    bound: BoundWrite
+    returning: Emitted | None
+    update: Emitted | None
+    there: dict[int, Emitted]
+    computed: Computed | None = None
+
+    @property
+    def asks_system(self) -> bool:
+        return any(emitted.asks_system for emitted in self._later)
+
+    @property
+    def draws(self) -> bool:
+        return any(emitted.draws for emitted in self._later)
+
+    @property
+    def counts(self) -> bool:
+        return any(emitted.counts for emitted in self._later)
+
+    @property
+    def _later(self) -> Iterator[Emitted]:
+        """What is run for each row."""
+        later = (self.returning, self.update, *self.there.values())
+        return (emitted for emitted in later if emitted is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """`tables`: every table that is used, under the name in the text: its descriptor says the
+    version. `tag` is the command's (SELECT …). `chosen`: by which index each table is found.
+    `columns` None: no rows come back. `ordered`: their order was asked for;
+    `visits`: rows of tables that were shown are told of, or those that `visited` finds.
+    `asks_system`: it asks what is no table's, of the database, the session or the node. `draws`:
+    it has random values; `counts`: it draws numbers from sequences, or asks which were drawn.
+    `explain`: it tells how it would run, or (`tells_reads`) what it would read. `zone`: in which
+    its constants were read, None where that makes no difference. `located`: which rows of tables
+    its rows are stands behind them."""
+
+    text: str
+    tag: str
+    columns: tuple[Column, ...] | None
+    parameters: tuple[Type, ...]
+    tables: dict[str, Descriptor]
+    emitted: Emitted
+    reads: Reads
+    chosen: tuple[Chosen, ...]
+    explain: bool = False
+    write: Write | None = None
+    asks_system: bool = False
+    beside: Beside = NOTHING
+    ordered: bool = False
+    visits: Visits | None = None
+    draws: bool = False
+    tells_reads: bool = False
+    zone: ZoneInfo | None = None
+    counts: bool = False
+    visited: tuple[Emitted, ...] = ()
+    located: Located | None = None
+
+    @property
+    def slots(self) -> int:
+        """Values that it is run with: its parameters, and the key of a row behind them."""
+        keys = 0 if self.write is None else self.write.bound.key_slots
+        return len(self.parameters) + keys
+
+    def serves_in(self, zone: ZoneInfo) -> bool:
+        return self.zone is None or self.zone is zone
+
+
+def prepare(
+    text: str,
+    lookup: Lookup,
+    types: Sequence[Type | None] = (),
+    own: frozenset[int] = frozenset(),
+    has_changed: HasChanged | None = None,
+    zone: ZoneInfo = UTC,
+    *,
+    located: bool = False,
+) -> Prepared:
+    """`types`: of the first parameters, None where open. `own`: ids of tables that the transaction
+    has own rows of. `has_changed`: of a table, where an earlier LSN is read; None: what is newest
+    is. `zone`: the session's. `located`: a query's rows are to tell which rows of tables they are.
+    Raises every Refused that a text can meet before it runs, with its position."""
+    statement, numbered = read_statement(text)
+    explain = isinstance(statement, tree.Explain)
+    tells_reads = isinstance(statement, tree.Explain) and statement.reads
+    if isinstance(statement, tree.Explain):
+        statement = statement.statement
+    known = {number: kind for number, kind in enumerate(types, 1) if kind is not None}
+    binder = Binder(lookup, known, zone)
+    numbered = max(numbered, len(types))
+    visits: Visits | None = None
+    where: Located | None = None
+    try:
+        if isinstance(statement, tree.Query):
+            bound: BoundWrite | None = None
+            query = binder.shown(binder.bind_query(statement, None), statement.at)
+            if statement.visits is not None:
+                query, visits = visited_in(query, statement.visits)
+            if located:
+                query, where = located_in(query, visits)
+        else:
+            assert not isinstance(statement, tree.Explain)
+            bound = WriteBinder(binder, numbered).bind(statement)
+            query = bound.find
+        slots = numbered + (0 if bound is None else bound.key_slots)
+        used = {descriptor.table_id for descriptor in binder.used.values()}
+        changed = () if has_changed is None else filter(has_changed, used)
+        beside = Beside(own & used, frozenset(changed))
+        indexes = Indexes(binder, beside.tables)
+        query = indexes.used_in(query)
+        chosen = tuple(indexes.chosen)
+        columns: tuple[Column, ...] | None = query.columns
+        tag = "SELECT"
+        if bound is not None:
+            tag = bound.kind
+            columns = None if bound.returning is None else bound.returning.columns
+        emitted = emit(query, slots, beside)
+        apart = () if visits is None else visits.apart or ()
+        visited = tuple(emit(indexes.used_in(each.query), numbered, beside) for each in apart)
+        later = () if bound is None else _later(bound)
+        reads = reads_of(query, *later, parameters=slots)
+        write = None if bound is None else _write(bound, indexes, slots, beside)
+        if bound is not None and write is not None and not (explain or bound.key_slots):
+            write = replace(write, computed=computed_in(bound, reads))
+        return Prepared(
+            text,
+            "EXPLAIN" if explain else tag,
+            (Column("QUERY PLAN", TEXT),) if explain else columns,
+            tuple(binder.typing.types.get(n, TEXT) for n in range(1, numbered + 1)),
+            dict(binder.used),
+            emitted,
+            reads,
+            chosen,
+            explain,
+            write,
+            emitted.asks_system or (write is not None and write.asks_system),
+            beside,
+            bool(query.order),
+            visits,
+            emitted.draws or (write is not None and write.draws),
+            tells_reads,
+            zone if binder.typing.asked_zone else None,
+            emitted.counts or (write is not None and write.counts),
+            visited,
+            where,
+        )
+    except RecursionError as error:
+        raise OutOfRange("the statement is nested too deeply") from error
+
+
+def _later(bound: BoundWrite) -> Iterator[BoundQuery]:
+    """What is run for each row that is written."""
+    if bound.returning is not None:
+        yield bound.returning
+    if bound.conflict is not None and bound.conflict.update is not None:
+        yield bound.conflict.update
+
+
+def _write(bound: BoundWrite, indexes: Indexes, numbered: int, beside: Beside) -> Write:
+    def emitted(query: BoundQuery, slots: int) -> Emitted:
+        return emit(indexes.used_in(query), numbered + slots, beside)
+
+    width = len(bound.columns)
+    returning = None
+    if bound.returning is not None:
+        returning = emitted(bound.returning, width + bound.extra)
+    conflict = bound.conflict
+    if conflict is None:
+        return Write(bound, returning, None, {})
+    update = None if conflict.update is None else emitted(conflict.update, 2 * width)
+    there = {
+        arbiter: emit(query, len(bound.columns), beside)
+        for arbiter, query in rows_in_the_way(bound, conflict)
+    }
+    return Write(bound, returning, update, there)
+
+
+class Plans:
+    """Prepared statements by their text and the types given for parameters; a statement whose
+    tables have other descriptors by now is prepared anew. Bounded: the longest unused goes."""
+
+    def __init__(self, kept_max: int = PLANS_KEPT_MAX) -> None:
+        self._kept_max = kept_max
+        self._kept: OrderedDict[tuple[str, tuple[Type | None, ...], bool], list[Prepared]] = (
+            OrderedDict()
+        )
+
+    def get(
+        self,
+        text: str,
+        lookup: Lookup,
+        types: tuple[Type | None, ...] = (),
+        own: frozenset[int] = frozenset(),
+        has_changed: HasChanged | None = None,
+        zone: ZoneInfo = UTC,
+        *,
+        located: bool = False,
+        before_making: Callable[[], None] | None = None,
+    ) -> Prepared:
+        """As `prepare`. `before_making` is called where nothing that is kept serves; what it raises
+        ends the call."""
+        name = (text, types, located)
+        for found in self._kept.get(name, ()):
+            if _serves(found, lookup, own, has_changed, zone):
+                with suppress(KeyError):  # another thread may have made room meanwhile
+                    self._kept.move_to_end(name)
+                return found
+        if before_making is not None:
+            before_making()
+        kept = self._kept.get(name)
+        made = prepare(text, lookup, types, own, has_changed, zone, located=located)
+        self._kept[name] = [made, *(kept or ())][:VARIANTS_MAX]
+        while len(self._kept) > self._kept_max:
+            with suppress(KeyError):
+                self._kept.popitem(last=False)
+        return made
+
+
+def _serves(
+    prepared: Prepared,
+    lookup: Lookup,
+    own: frozenset[int],
+    has_changed: HasChanged | None,
+    zone: ZoneInfo,
+) -> bool:
+    if not prepared.serves_in(zone):
+        return False
+    beside = prepared.beside
+    owned = 0
+    for name, descriptor in prepared.tables.items():
+        try:
+            if lookup(name) is not descriptor:
+                return False
+        except Refused:
+            return False
+        table = descriptor.table_id
+        owned += table in own
+        if has_changed is not None and has_changed(table) != (table in beside.past):
+            return False
+    if has_changed is None and beside.past:
+        return False
+    return owned == len(beside.own) and beside.own <= own

@@ -1,0 +1,560 @@
+"""What a statement reads, as far as its text tells: for a level that must know whether somebody has
+written there since.
+
+A superset: rows that were looked at and did not fit are in it too. A table is read
+
+1. by keys, or a range of the primary key or of an index, where constants, parameters and what
+   follows from them say so (a list or an array: one place for each of its values);
+2. by keys that other tables' rows name (`Lookup`), where those are read like that themselves: only
+   rows with such a key can be in what comes out;
+3. else whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from leasehold.catalog.descriptor import Descriptor, Index
+from leasehold.catalog.states import READABLE
+from leasehold.model.errors import Refused
+from leasehold.model.records import Key
+from leasehold.sql.binding.bound_tree import (
+    Access,
+    Aggregate,
+    Apply,
+    Bound,
+    BoundQuery,
+    BoundSelect,
+    BoundSource,
+    Column,
+    ElementsSource,
+    Field,
+    JoinSource,
+    Member,
+    Native,
+    Slot,
+    TableSource,
+    Value,
+)
+from leasehold.sql.binding.typing import KEYED
+from leasehold.sql.binding.walk import children, conjuncts, has_window, relations_in, walk
+from leasehold.sql.functions.function import BIGINT, BOOLEAN
+from leasehold.sql.planning.emit import emit
+from leasehold.sql.planning.emitted import Beside, Emitted
+from leasehold.sql.planning.indexes import WITHOUT_ENTRIES, Sought, prefix, relations_of, sought_in
+from leasehold.sql.planning.outer_joins import Seat, has_outer_join, seats_of
+from leasehold.sql.planning.physical_names import column_name
+from leasehold.values.arrays import elements_of
+from leasehold.values.numeric import with_scale
+from leasehold.values.types import words_of
+
+LISTED_MAX: Final = 100
+"""Values of an IN or an array that are places of their own; of more the list tells nothing."""
+LOOKED_UP_MAX: Final = 1_000
+"""Keys that other tables' rows name; more of them are the whole table."""
+
+
+class Read(NamedTuple):
+    """Keys of table `table_id` that begin with `prefix` and, in the part behind it, lie in
+    low … high (None: no bound; both ends belong to it): of the primary key (`index_id` 0) or of an
+    index. () without bounds: the whole table. Values are storage values; of an index over numeric
+    what its entries hold."""
+
+    table_id: int
+    index_id: int
+    prefix: Key
+    low: Any = None
+    high: Any = None
+
+
+Scales: TypeAlias = tuple[int | None, ...]
+"""Of the parts of a primary key that are numeric(p, s): what is compared is a key there, behind
+which the scale stands in the store (`values/numeric.py`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """`array`: each of its elements stands behind `prefix`; `keyed`: as entries hold them."""
+
+    table_id: int
+    index_id: int
+    prefix: tuple[Bound, ...]
+    low: Bound | None = None
+    high: Bound | None = None
+    array: Bound | None = None
+    keyed: bool = False
+    scales: Scales = ()
+
+    def reads(self, parameters: Sequence[Any]) -> Iterator[Read]:
+        """Raises what its expressions raise."""
+        scales = self.scales
+        before = as_stored(tuple(_computed(part, parameters) for part in self.prefix), scales)
+        behind = scales[len(before) :]
+        if self.array is None:
+            low, high = (
+                None if b is None else as_stored((_computed(b, parameters),), behind)[0]
+                for b in (self.low, self.high)
+            )
+            yield Read(self.table_id, self.index_id, before, low, high)
+            return
+        stored = _computed(self.array, parameters)
+        elements = [] if stored is None else elements_of(stored)
+        if len(elements) > LISTED_MAX:
+            yield Read(self.table_id, self.index_id, before)
+            return
+        for element in elements:
+            if element is not None:
+                value = element[:-1] if self.keyed else element
+                last = as_stored((value,), behind)
+                yield Read(self.table_id, self.index_id, before + last)
+
+
+def as_stored(key: Key, scales: Scales) -> Key:
+    """Values as they are compared → as the store has them."""
+    return tuple(
+        value
+        if value is None or place >= len(scales) or scales[place] is None
+        else with_scale(value, scales[place] or 0)
+        for place, value in enumerate(key)
+    )
+
+
+class Lookup:
+    """Keys of a table that `query` gives: of the primary key (`index_id` 0), or beginnings of an
+    index's."""
+
+    def __init__(
+        self, table_id: int, index_id: int, query: BoundQuery, by: str, scales: Scales
+    ) -> None:
+        """`by`: names of the tables whose rows say them."""
+        self.table_id = table_id
+        self.index_id = index_id
+        self.by = by
+        self.scales = scales
+        self.query = query
+        self._emitted: Emitted | None = None
+
+    def emitted(self, parameters: int, beside: Beside) -> Emitted:
+        """As that of the statement it belongs to: made when a level asks for it."""
+        if self._emitted is None:
+            self._emitted = emit(self.query, parameters, beside)
+        return self._emitted
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    places: tuple[_Place, ...]
+    lookups: tuple[Lookup, ...] = ()
+
+    def of(self, parameters: Sequence[Any]) -> frozenset[Read]:
+        """Without what is looked up. With the statement's parameters, storage values."""
+        found: set[Read] = set()
+        for place in self.places:
+            try:
+                found.update(place.reads(parameters))
+            except Refused:  # the statement itself will say so, or does not come to it
+                found.add(Read(place.table_id, 0, ()))
+        return frozenset(found)
+
+    @property
+    def table_ids(self) -> frozenset[int]:
+        looked_up = frozenset(lookup.table_id for lookup in self.lookups)
+        return looked_up.union(place.table_id for place in self.places)
+
+    def is_row(self, table_id: int, key_columns: int) -> bool:
+        """Is a row of that table, by its whole primary key, all that is read?"""
+        return not self.lookups and [
+            (p.table_id, p.index_id, len(p.prefix), p.low, p.high, p.array) for p in self.places
+        ] == [(table_id, 0, key_columns, None, None, None)]
+
+
+def reads_of(*queries: BoundQuery, parameters: int) -> Reads:
+    """Of all queries of a statement, as `Indexes` has left them. Slots above its `parameters` hold
+    a row that it writes (of RETURNING, of DO UPDATE): what is found by one is read whole."""
+    found: dict[int, _Found] = {}
+    for query in queries:
+        _go_through(query, None, (), found)
+    for relation, each in found.items():
+        if any(slot.number > parameters for slot in _slots(each)):
+            table_id = each.table_id if isinstance(each, Lookup) else each[0].table_id
+            found[relation] = (_Place(table_id, 0, ()),)
+    places = [p for f in found.values() if not isinstance(f, Lookup) for p in f]
+    lookups = tuple(f for f in found.values() if isinstance(f, Lookup))
+    return Reads(tuple(dict.fromkeys(places)), lookups)
+
+
+_Found: TypeAlias = tuple[_Place, ...] | Lookup
+
+
+def _slots(found: _Found) -> Iterator[Slot]:
+    parts: list[Any] = [found.query] if isinstance(found, Lookup) else []
+    for place in () if isinstance(found, Lookup) else found:
+        parts += [*place.prefix, place.low, place.high, place.array]
+    for part in parts:
+        if part is not None:
+            yield from (node for node in walk(part) if isinstance(node, Slot))
+
+
+def _go_through(
+    node: Any, around: _Select | None, wanted: tuple[Bound, ...], found: dict[int, _Found]
+) -> None:
+    """`around`: whose rows the node is computed for; `wanted`: of its rows only those are asked
+    for that meet this."""
+    if isinstance(node, TableSource):
+        found.setdefault(node.relation, (_Place(node.descriptor.table_id, 0, ()),))
+    if not isinstance(node, BoundQuery) or not isinstance(node.body, BoundSelect):
+        for child in children(node):
+            _go_through(child, around, (), found)
+        return
+    body, source = node.body, node.body.source
+    here = around
+    if source is not None:
+        here = _Select(source, (*conjuncts(body.where), *wanted), around)
+        found |= here.found()
+        # A query in the condition of an outer join is computed for rows that count otherwise, too.
+        _go_through(source, None if has_outer_join(source) else here, (), found)
+    for part in (node.limit, node.offset, *node.ctes):
+        if part is not None:
+            _go_through(part, around, (), found)
+    for part in conjuncts(body.where):
+        asked = _asked_of(part)
+        if asked is None:
+            _go_through(part, here, (), found)
+        else:
+            _go_through(part.query, here, asked, found)  # type: ignore[union-attr]
+    more = (*body.outputs, *body.group, body.having, *(body.distinct or ()), *node.order)
+    for each in more:
+        if each is not None:
+            _go_through(each, here, (), found)
+
+
+def _asked_of(condition: Bound) -> tuple[Bound, ...] | None:
+    """Of `operands IN (query)`, where it is a whole condition: the query's rows that are equal to
+    them are asked for, no others. ⚠ Of NOT IN as well, but only where there is no NULL on either
+    side: one among the query's rows, or the query's having any row, would change the answer."""
+    if not isinstance(condition, Member):
+        return None
+    query, body = condition.query, condition.query.body
+    if not isinstance(body, BoundSelect) or not isinstance(body.source, TableSource | JoinSource):
+        return None
+    if query.limit is not None or query.offset is not None or body.aggregated:
+        return None
+    if any(map(has_window, body.outputs)) or not all(map(_known, condition.operands)):
+        return None
+    if condition.negated and not all(map(_never_null, (*condition.operands, *body.outputs))):
+        return None
+    return tuple(
+        Native("=", (output, operand), BOOLEAN)
+        for output, operand in zip(body.outputs, condition.operands, strict=False)
+    )
+
+
+def _never_null(part: Bound) -> bool:
+    if isinstance(part, Native) and part.word == "same":
+        return all(map(_never_null, part.arguments))
+    if isinstance(part, Field):
+        return not part.nullable
+    return isinstance(part, Value) and part.value is not None
+
+
+class _Select:
+    """The tables of one FROM, inside of another query (`around`) perhaps, for each of whose rows it
+    is computed."""
+
+    def __init__(
+        self, source: BoundSource, where: tuple[Bound, ...], around: _Select | None
+    ) -> None:
+        seats = seats_of(source, where)
+        self._own = seats.all
+        self.seats: dict[int, Seat] = {} if around is None else dict(around.seats)
+        self.seats |= {seat.source.relation: seat for seat in seats.all}
+        self.holds: tuple[Bound, ...] = (*(() if around is None else around.holds), *seats.holds)
+        self._around = () if around is None else around.holds
+        # Of each table that is found, here or around: its relation, and those it is found by.
+        self.tables: dict[int, frozenset[int]] = {} if around is None else dict(around.tables)
+
+    def found(self) -> dict[int, _Found]:
+        """By relation, of those of its own that are not read whole."""
+        found: dict[int, _Found] = {}
+        for seat in self._own:
+            places = _by_constants(seat.source, seat.conditions)
+            if places is not None:
+                found[seat.source.relation] = places
+                self.tables[seat.source.relation] = frozenset({seat.source.relation})
+        for _ in self._own:
+            for seat in self._own:
+                if seat.source.relation not in found:
+                    lookup = self._looked_up(seat)
+                    if lookup is not None:
+                        found[seat.source.relation] = lookup
+        return found
+
+    def _looked_up(self, seat: Seat) -> Lookup | None:
+        """By rows of tables that are found already; None where those do not say enough."""
+        source = seat.source
+        known = frozenset(self.tables)
+
+        def serves(sought: Sought) -> bool:
+            value = sought.values[0]
+            if sought.sign != "=" or value == Value(value.kind, None):
+                return False
+            if _constant(value):
+                return True
+            # Where NULLs are shown in the place of a row, they are to say nothing.
+            plain = not any(self.seats[r].extended for r in sought.relations & known)
+            return sought.relations <= known and _simple(value) and (plain or _strict(value))
+
+        sought = list(filter(serves, sought_in(seat.conditions, source.relation, frozenset())))
+        best = _best(source, sought)
+        if best is None:
+            return None
+        index_id, equal = best
+        needed = frozenset().union(*map(relations_in, equal))
+        if not needed:
+            return None
+        tables = frozenset().union(*(self.tables[relation] for relation in needed))
+        by = ", ".join(sorted({self.seats[r].source.descriptor.name for r in tables}))
+        query = self._query(equal, tables, seat.conditions)
+        self.tables[source.relation] = tables | {source.relation}
+        scales = () if index_id else _scales(source)
+        return Lookup(source.descriptor.table_id, index_id, query, by, scales)
+
+    def _query(
+        self, values: tuple[Bound, ...], tables: frozenset[int], conditions: tuple[Bound, ...]
+    ) -> BoundQuery:
+        """What the rows of `tables` that meet the conditions on them alone say."""
+        source: BoundSource | None = None
+        for relation in sorted(tables):
+            each = self.seats[relation].source
+            part = replace(each, access=_within(each, tables))
+            source = part if source is None else JoinSource("cross", source, part, None)
+        met = (*self._around, *conditions)
+        met += tuple(c for relation in tables for c in self.seats[relation].joined)
+        own = [c for c in dict.fromkeys(met) if relations_of(c) <= tables and _simple(c)]
+        where: Bound | None = None
+        for condition in own:
+            where = condition if where is None else Native("and", (where, condition), BOOLEAN)
+        columns = tuple(Column(f"k{n}", value.kind) for n, value in enumerate(values))
+        once = None if any(value.kind.name in KEYED for value in values) else ()
+        body = BoundSelect(values, source, where, (), False, None, once)
+        return BoundQuery(columns, body, limit=Value(BIGINT, LOOKED_UP_MAX + 1))
+
+
+def _by_constants(source: TableSource, conditions: Sequence[Bound]) -> tuple[_Place, ...] | None:
+    """None: that says nothing."""
+    table_id, key = source.descriptor.table_id, _key(source)
+    sought = [s for s in sought_in(conditions, source.relation, frozenset()) if _says(s)]
+    rank, equal, last = prefix(list(key), sought)
+    access = source.access
+    if access is not None and rank < len(source.descriptor.primary_key):
+        by_index = _by_index(table_id, access)
+        if by_index:
+            return by_index
+    place = _Place(table_id, 0, (), scales=_scales(source))
+    if access is None:
+        for index, parts in _plain_indexes(source):
+            found = prefix(list(parts), sought)
+            if found[0] > rank:
+                rank, equal, last = found
+                place = _Place(table_id, index.element_id, ())
+    if not equal and not last:
+        return None
+    place = replace(place, prefix=equal)
+    for said in last:
+        if said.sign == "in":
+            return tuple(replace(place, prefix=(*equal, item)) for item in said.values)
+        if said.sign == "members":
+            assert said.query is not None
+            keyed = said.query.columns[0].kind.name in KEYED
+            return (replace(place, array=said.values[0], keyed=keyed),)
+        if said.sign in (">", ">="):
+            place = replace(place, low=said.values[0])
+        else:
+            place = replace(place, high=said.values[0])
+    return (place,)
+
+
+def _by_index(table_id: int, access: Access) -> tuple[_Place, ...]:
+    equal = tuple(takewhile(_constant, access.equal))
+    place = _Place(table_id, access.index.element_id, equal)
+    if len(equal) == len(access.equal):
+        if access.items and len(access.items) <= LISTED_MAX and all(map(_constant, access.items)):
+            return tuple(replace(place, prefix=(*equal, item)) for item in access.items)
+        array = None if access.members is None else _array_of(access.members)
+        if array is not None and access.members is not None:
+            keyed = access.members.columns[0].kind.name in KEYED
+            return (replace(place, array=array, keyed=keyed),)
+        low, high = (
+            None if bound is None or not _constant(bound[0]) else bound[0]
+            for bound in (access.low, access.high)
+        )
+        place = replace(place, low=low, high=high)
+    return (place,) if place != _Place(table_id, place.index_id, ()) else ()
+
+
+def _best(source: TableSource, sought: list[Sought]) -> tuple[int, tuple[Bound, ...]] | None:
+    """(index id, values of the first parts of its key) where those are all equal to something."""
+    _, equal, _ = prefix(list(_key(source)), sought)
+    access = source.access
+    if access is not None and len(equal) < len(source.descriptor.primary_key):
+        values = [s.values[0] for s in sought]
+        by_index = tuple(takewhile(values.__contains__, access.equal))
+        if by_index:
+            return access.index.element_id, by_index
+    best = 0, equal
+    if access is None:
+        for index, parts in _plain_indexes(source):
+            _, said, _ = prefix(list(parts), sought)
+            if len(said) > len(best[1]):
+                best = index.element_id, said
+    return best if best[1] else None
+
+
+def _plain_indexes(source: TableSource) -> Iterator[tuple[Index, tuple[Field, ...]]]:
+    """Of all rows, over columns: what is sought in them is read there, whether or not the statement
+    finds its rows so."""
+    descriptor = source.descriptor
+    for index in descriptor.indexes:
+        if index.state in READABLE and not index.predicate and not index.expressions:
+            parts = tuple(
+                Field(source.relation, column_name(element), descriptor.by_id[element].type)
+                for element in index.columns
+            )
+            if not any(part.kind.name in WITHOUT_ENTRIES for part in parts):
+                yield index, parts
+
+
+def _key(source: TableSource) -> tuple[Field, ...]:
+    """The first columns of its primary key, as far as what is compared tells what is stored."""
+    descriptor = source.descriptor
+    fields = (
+        Field(source.relation, column_name(e), descriptor.by_id[e].type)
+        for e in descriptor.primary_key
+    )
+    return tuple(takewhile(lambda f: f.kind.name not in KEYED or f.kind.scale is not None, fields))
+
+
+def _scales(source: TableSource) -> Scales:
+    kinds = [field.kind for field in _key(source)]
+    return tuple(kind.scale if kind.name in KEYED else None for kind in kinds)
+
+
+def _says(sought: Sought) -> bool:
+    """Do constants alone say it?"""
+    if sought.sign == "members":
+        return sought.query is not None and _array_of(sought.query) is not None
+    return len(sought.values) <= LISTED_MAX and all(map(_constant, sought.values))
+
+
+def _array_of(query: BoundQuery) -> Bound | None:
+    """The array whose elements the query of = ANY gives as they are."""
+    body = query.body
+    if not isinstance(body, BoundSelect) or not isinstance(body.source, ElementsSource):
+        return None
+    part = body.outputs[0]
+    while isinstance(part, Native) and part.word in ("same", "key"):
+        (part,) = part.arguments
+    (array,) = body.source.arguments
+    return array if isinstance(part, Field) and _constant(array) else None
+
+
+def _constant(part: Bound) -> bool:
+    """Does its value follow from constants and parameters?"""
+    if isinstance(part, Native):
+        return part.word in ("same", "key") and _constant(part.arguments[0])
+    if isinstance(part, Apply):
+        return part.function.volatility == "immutable" and all(map(_constant, part.arguments))
+    return isinstance(part, Value | Slot)
+
+
+def _computed(part: Bound, parameters: Sequence[Any]) -> Any:
+    """Of what is constant. Raises what functions raise."""
+    match part:
+        case Value():
+            return part.value
+        case Slot():
+            return parameters[part.number - 1]
+        case Native():
+            value = _computed(part.arguments[0], parameters)
+            return value[:-1] if part.word == "key" and value is not None else value
+        case Apply():
+            values = [_computed(argument, parameters) for argument in part.arguments]
+            if part.function.strict and None in values:
+                return None
+            return part.function.in_queries(*values)
+    raise AssertionError(part)
+
+
+def _simple(part: Bound) -> bool:
+    """Is it computed of columns alone, the same whenever it is? (A condition on an array, too.)"""
+    for node in walk(part):
+        if isinstance(node, BoundQuery) and not (
+            isinstance(part, Member) and node is part.query and _array_of(node) is not None
+        ):
+            return False
+        if isinstance(node, Apply) and node.function.volatility == "volatile":
+            return False
+        if isinstance(node, Aggregate):  # of the query around
+            return False
+    return True
+
+
+def _strict(part: Bound) -> bool:
+    """Is it NULL where a column in it is?"""
+    if isinstance(part, Native):
+        return part.word in ("same", "key") and _strict(part.arguments[0])
+    if isinstance(part, Apply):
+        return part.function.strict and all(map(_strict, part.arguments))
+    return isinstance(part, Field | Value | Slot)
+
+
+def _known(part: Bound) -> bool:
+    """Is it a value of a row, and not of many?"""
+    return not any(isinstance(node, BoundQuery | Aggregate) for node in walk(part))
+
+
+def _within(source: TableSource, tables: frozenset[int]) -> Access | None:
+    """Its access, where that needs no other tables."""
+    access = source.access
+    arrays = {n.relation for n in walk(access) if isinstance(n, ElementsSource)} if access else ()
+    return access if access and relations_in(access) <= tables | set(arrays) else None
+
+
+# ------------------------------------------------------------------ in words
+
+
+def told(reads: Reads, tables: Iterable[Descriptor], parameters: Sequence[Any]) -> list[str]:
+    """As EXPLAIN (READS) shows it: one line for each place."""
+    by_id = {descriptor.table_id: descriptor for descriptor in tables}
+    lines = [_words(read, by_id) for read in reads.of(parameters)]
+    for lookup in reads.lookups:
+        descriptor = by_id[lookup.table_id]
+        by = _by(descriptor, lookup.index_id)
+        lines.append(f"Reads {descriptor.name} by {by}: the keys that rows of {lookup.by} say")
+    return sorted(lines) or ["Reads no table"]
+
+
+def _by(descriptor: Descriptor, index_id: int) -> str:
+    found = next((i for i in descriptor.indexes if i.element_id == index_id), None)
+    return "primary key" if found is None else f"index {found.name}"
+
+
+def _words(read: Read, tables: Mapping[int, Descriptor]) -> str:
+    descriptor = tables[read.table_id]
+    if read == Read(read.table_id, read.index_id, ()):
+        return f"Reads {descriptor.name} whole"
+    index = next((i for i in descriptor.indexes if i.element_id == read.index_id), None)
+    elements = descriptor.primary_key if index is None else index.columns
+
+    def shown(place: int, value: Any) -> str:
+        column = descriptor.by_id.get(elements[place])
+        return repr(value)[:80] if column is None else words_of(column.type, value)
+
+    at = len(read.prefix)
+    parts = [f"= ({', '.join(shown(n, v) for n, v in enumerate(read.prefix))})"] if at else []
+    parts += [f">= {shown(at, read.low)}"] if read.low is not None else []
+    parts += [f"<= {shown(at, read.high)}"] if read.high is not None else []
+    return f"Reads {descriptor.name} by {_by(descriptor, read.index_id)}: {', '.join(parts)}"

@@ -1,0 +1,1 @@
+"""SQL text → syntax trees. Pure."""

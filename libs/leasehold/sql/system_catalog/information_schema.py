@@ -1,0 +1,177 @@
+"""Rows of information_schema: the same things in the words of the SQL standard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from leasehold.catalog import definitions as text
+from leasehold.sql.system_catalog.names import NAMESPACES
+from leasehold.sql.system_catalog.sequences import identity_of, information_sequences
+from leasehold.values.types import INTEGER_BITS, Type
+
+if TYPE_CHECKING:
+    from leasehold.sql.system_catalog.rows import SystemCatalog
+
+Row = Mapping[str, Any]
+
+SCHEMA: Final = "public"
+_KINDS: Final[Mapping[str, str]] = {
+    "p": "PRIMARY KEY",
+    "u": "UNIQUE",
+    "f": "FOREIGN KEY",
+    "c": "CHECK",
+}
+_YES: Final[Mapping[bool, str]] = {True: "YES", False: "NO"}
+_BYTES_OF_CHARACTER: Final = 4
+_UNBOUND_BYTES: Final = 1 << 30
+_DOUBLE_BITS: Final = 53
+
+
+def information_rows(catalog: SystemCatalog, name: str) -> Iterator[Row]:
+    made: Mapping[str, Callable[[SystemCatalog], Iterator[Row]]] = {
+        "schemata": _schemata,
+        "tables": _tables,
+        "columns": _columns,
+        "table_constraints": _table_constraints,
+        "key_column_usage": _key_column_usage,
+        "constraint_column_usage": _constraint_column_usage,
+        "referential_constraints": _referential_constraints,
+        "check_constraints": _check_constraints,
+        "sequences": information_sequences,
+    }
+    return made[name](catalog) if name in made else iter(())
+
+
+def _schemata(catalog: SystemCatalog) -> Iterator[Row]:
+    for name in NAMESPACES:
+        yield {"catalog_name": catalog.database, "schema_name": name, "schema_owner": catalog.user}
+
+
+def _tables(catalog: SystemCatalog) -> Iterator[Row]:
+    for table in catalog.base_tables:
+        yield {
+            **_in_schema("table", catalog, table.name),
+            "table_type": "BASE TABLE",
+            "is_insertable_into": "YES",
+            "is_typed": "NO",
+        }
+
+
+def _columns(catalog: SystemCatalog) -> Iterator[Row]:
+    for table in catalog.base_tables:
+        for number, column in enumerate(text.columns_of(table), 1):
+            kind, default = column.type, text.shown_default(column)
+            yield {
+                **_in_schema("table", catalog, table.name),
+                "column_name": column.name,
+                "ordinal_position": number,
+                "column_default": None if column.generated else default,
+                "is_nullable": _YES[column.nullable],
+                "data_type": text.type_text(kind),
+                **_measures(kind),
+                "udt_catalog": catalog.database,
+                "udt_schema": "pg_catalog",
+                "udt_name": text.PG_NAMES.get(kind.name, kind.name),
+                "dtd_identifier": str(number),
+                "is_self_referencing": "NO",
+                **identity_of(catalog, column),
+                "is_updatable": "YES",
+                "is_generated": "ALWAYS" if column.generated else "NEVER",
+                "generation_expression": default if column.generated else None,
+            }
+
+
+def _measures(kind: Type) -> Row:
+    match kind.name:
+        case "varchar" | "char" | "text":
+            length = kind.length
+            octets = _UNBOUND_BYTES if length is None else length * _BYTES_OF_CHARACTER
+            return {"character_maximum_length": length, "character_octet_length": octets}
+        case "smallint" | "integer" | "bigint":
+            bits = INTEGER_BITS[kind.name]
+            return {"numeric_precision": bits, "numeric_precision_radix": 2, "numeric_scale": 0}
+        case "double precision":
+            return {"numeric_precision": _DOUBLE_BITS, "numeric_precision_radix": 2}
+        case "numeric":
+            return {
+                "numeric_precision": kind.precision,
+                "numeric_precision_radix": 10,
+                "numeric_scale": kind.scale,
+            }
+        case "date":
+            return {"datetime_precision": 0}
+        case "timestamp" | "timestamptz":
+            return {"datetime_precision": 6}
+    return {}
+
+
+def _table_constraints(catalog: SystemCatalog) -> Iterator[Row]:
+    for entry in catalog.constraints:
+        yield {
+            **_in_schema("constraint", catalog, entry.name),
+            **_in_schema("table", catalog, entry.table.name),
+            "constraint_type": _KINDS[entry.kind],
+            "is_deferrable": "NO",
+            "initially_deferred": "NO",
+            "enforced": "YES",
+            "nulls_distinct": "YES" if entry.kind == "u" else None,
+        }
+
+
+def _key_column_usage(catalog: SystemCatalog) -> Iterator[Row]:
+    for entry in catalog.constraints:
+        if entry.kind != "c":
+            for place, element in enumerate(entry.columns, 1):
+                yield {
+                    **_in_schema("constraint", catalog, entry.name),
+                    **_in_schema("table", catalog, entry.table.name),
+                    "column_name": entry.table.by_id[element].name,
+                    "ordinal_position": place,
+                    "position_in_unique_constraint": place if entry.kind == "f" else None,
+                }
+
+
+def _constraint_column_usage(catalog: SystemCatalog) -> Iterator[Row]:
+    """The columns that a constraint looks at; of a foreign key those that it refers to."""
+    for entry in catalog.constraints:
+        table, columns = entry.table, entry.columns
+        if entry.parent is not None:
+            table, columns = entry.parent, entry.parent_columns
+        for element in columns:
+            yield {
+                **_in_schema("table", catalog, table.name),
+                "column_name": table.by_id[element].name,
+                **_in_schema("constraint", catalog, entry.name),
+            }
+
+
+def _referential_constraints(catalog: SystemCatalog) -> Iterator[Row]:
+    keys = {entry.rests_on: entry.name for entry in catalog.constraints if entry.kind in "pu"}
+    for entry in catalog.constraints:
+        key = entry.foreign
+        if key is not None:
+            yield {
+                **_in_schema("constraint", catalog, entry.name),
+                **_in_schema("unique_constraint", catalog, keys.get(entry.rests_on, "")),
+                "match_option": "FULL" if key.full else "NONE",
+                "update_rule": key.on_update.upper(),
+                "delete_rule": key.on_delete.upper(),
+            }
+
+
+def _check_constraints(catalog: SystemCatalog) -> Iterator[Row]:
+    for entry in catalog.constraints:
+        if entry.kind == "c":
+            yield {
+                **_in_schema("constraint", catalog, entry.name),
+                "check_clause": f"({entry.expression})",
+            }
+
+
+def _in_schema(what: str, catalog: SystemCatalog, name: str) -> Row:
+    return {
+        f"{what}_catalog": catalog.database,
+        f"{what}_schema": SCHEMA,
+        f"{what}_name": name,
+    }

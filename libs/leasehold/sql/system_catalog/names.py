@@ -1,0 +1,150 @@
+"""Which object a name means and how a number is shown: regclass, regtype and their like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from leasehold.catalog import definitions as text
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    InvalidText,
+    UnknownFunction,
+    UnknownObject,
+    UnknownSchema,
+    UnknownTable,
+)
+from leasehold.sql.functions import not_supported
+from leasehold.sql.functions.registry import FUNCTION_NAMES
+from leasehold.sql.system_catalog import oids as oids
+from leasehold.sql.system_catalog.leasehold_schema import LEASEHOLD, NODE_RELATIONS
+from leasehold.sql.system_catalog.relations import (
+    INFORMATION_SCHEMA,
+    PG_CATALOG,
+    RELATIONS,
+    Relation,
+)
+from leasehold.values.catalog_types import oid_of_number
+from leasehold.values.integers import whole
+
+if TYPE_CHECKING:
+    from leasehold.sql.system_catalog.rows import SystemCatalog
+
+PUBLIC: Final = "public"
+NAMESPACES: Final = {
+    PG_CATALOG: oids.CATALOG_NAMESPACE,
+    PUBLIC: oids.PUBLIC_NAMESPACE,
+    INFORMATION_SCHEMA: oids.INFORMATION_NAMESPACE,
+    LEASEHOLD: oids.LEASEHOLD_NAMESPACE,
+}
+SYSTEM_RELATIONS: Final[Mapping[tuple[str, str], Relation]] = {**RELATIONS, **NODE_RELATIONS}
+SYSTEM_OIDS: Final[Mapping[tuple[str, str], int]] = {
+    name: oids.RELATIONS.get(name[1], oids.VIEWS + place)
+    for place, name in enumerate(SYSTEM_RELATIONS)
+}
+"""Numbers of system relations by schema and name."""
+SYSTEM_NAMES: Final = {oid: name for name, oid in SYSTEM_OIDS.items()}
+_PART: Final = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\s".]+))\s*(\.|$)')
+
+
+class CatalogNames:
+    def __init__(self, catalog: SystemCatalog) -> None:
+        self._catalog = catalog
+
+    def oid(self, kind: str, name: str) -> int:
+        """The input of a reg… type: a name, or a number, which need not be anything's. Raises
+        UnknownTable, UnknownObject, UnknownSchema, UnknownFunction, InvalidText."""
+        if name.isdecimal():
+            return oid_of_number(whole(name))
+        if name == "-":
+            return 0
+        found = self.found(kind, name)
+        if found is not None:
+            return found
+        match kind:
+            case "regclass":
+                raise UnknownTable(f"relation {name!r} does not exist", table=name)
+            case "regnamespace":
+                raise UnknownSchema(f"schema {name!r} does not exist")
+            case "regtype":
+                raise UnknownObject(f"type {name!r} does not exist")
+            case "regrole":
+                raise UnknownObject(f"role {name!r} does not exist")
+            case "regoper" | "regoperator":
+                raise FeatureNotSupported(f"operators by their names ({kind}) are not supported")
+        if _is_function(name):
+            raise FeatureNotSupported(f"functions by their names ({kind}) are not supported")
+        raise UnknownFunction(f'function "{name}" does not exist')
+
+    def found(self, kind: str, name: str) -> int | None:
+        """None: there is none."""
+        match kind:
+            case "regclass":
+                return self._relation(*_two(name))
+            case "regtype":
+                return self._catalog.type_oid(name)
+            case "regnamespace":
+                return NAMESPACES.get(_one(name))
+            case "regrole":
+                return oids.OWNER if _one(name) == self._catalog.user else None
+        return None
+
+    def shown(self, kind: str, oid: int) -> str:
+        """What is nobody's number is shown as it is."""
+        if oid == 0:
+            return "-"
+        match kind:
+            case "regclass":
+                return self._catalog.relation_name(oid)
+            case "regtype":
+                return str(text.format_type(oid, None) if text.is_type(oid) else oid)
+            case "regnamespace":
+                named = {number: name for name, number in NAMESPACES.items()}
+                return text.quoted(named[oid]) if oid in named else str(oid)
+            case "regrole" if oid == oids.OWNER:
+                return text.quoted(self._catalog.user)
+        return str(oid)
+
+    def _relation(self, schema: str, name: str) -> int | None:
+        if schema in ("", PG_CATALOG):
+            found = SYSTEM_OIDS.get((PG_CATALOG, name))
+            if found is not None or schema:
+                return found
+        if schema in ("", PUBLIC):
+            return self._catalog.relation_oid(name)
+        return SYSTEM_OIDS.get((schema, name))
+
+
+def _is_function(name: str) -> bool:
+    """`lower`, `pg_catalog.lower`, `lower(text)`."""
+
+    bare = name.partition("(")[0].strip().lower().rpartition(".")[2].strip('"')
+    return bare in FUNCTION_NAMES or bare in not_supported.FUNCTIONS
+
+
+def _two(name: str) -> tuple[str, str]:
+    parts = list(_parts(name))
+    if len(parts) > 2:
+        raise FeatureNotSupported(f"a name of more than two parts is not supported: {name:.80}")
+    return (parts[0], parts[1]) if len(parts) == 2 else ("", parts[0])
+
+
+def _one(name: str) -> str:
+    parts = list(_parts(name))
+    if len(parts) != 1:
+        raise InvalidText(f"invalid name syntax: {name:.80}")
+    return parts[0]
+
+
+def _parts(name: str) -> Iterator[str]:
+    """`public."A b"` → public, A b. Raises InvalidText."""
+    at = 0
+    while True:
+        part = _PART.match(name, at)
+        if part is None:
+            raise InvalidText(f"invalid name syntax: {name:.80}")
+        yield part[1].replace('""', '"') if part[1] is not None else part[2].lower()
+        at = part.end()
+        if part[3] != ".":
+            return

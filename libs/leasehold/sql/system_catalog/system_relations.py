@@ -1,0 +1,144 @@
+"""System relations: what a query may name beside tables. Their columns are fixed; their rows are
+computed for one statement, of descriptors and of what its node knows, and can't be written.
+
+To add one: its shape into RELATIONS (`relations.py`) or, when the node tells of it, into
+NODE_RELATIONS (`leasehold_schema.py`); its rows where `System` asks for them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Any, Final, NoReturn, Protocol
+
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Moment
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    UnknownTable,
+)
+from leasehold.sql.functions.session import CallersMoment, caller_of, numbers_of
+from leasehold.sql.system_catalog.leasehold_schema import NODE_RELATIONS
+from leasehold.sql.system_catalog.relations import (
+    INFORMATION_SCHEMA,
+    PG_CATALOG,
+    RELATIONS,
+    Relation,
+)
+from leasehold.sql.system_catalog.rows import SystemCatalog
+from leasehold.sql.system_catalog.sequences import LastValue
+
+PUBLIC: Final = "public"
+_POSTGRESQLS: Final = frozenset({PG_CATALOG, INFORMATION_SCHEMA})
+
+Row = Mapping[str, Any]
+Found = Mapping[tuple[Any, ...], list[tuple[Any, ...]]]
+
+
+def relation_of(schema: str, name: str) -> Relation | None:
+    """`schema` "": by the search path, where pg_catalog stands first. None: a table is meant.
+
+    Raises FeatureNotSupported for what PostgreSQL has there, UnknownTable for other schemas.
+    """
+    named = (schema or PG_CATALOG, name)
+    found = RELATIONS.get(named) or NODE_RELATIONS.get(named)
+    if found is not None or schema in ("", PUBLIC):
+        return found
+    if schema in _POSTGRESQLS:
+        raise FeatureNotSupported(f"the system relation {schema}.{name} is not supported")
+    raise UnknownTable(f"relation {f'{schema}.{name}'!r} does not exist", table=name)
+
+
+def refuse_write(relation: Relation) -> NoReturn:
+    raise InsufficientPrivilege(
+        f"permission denied: {relation.name!r} is a system relation, which can't be written"
+    )
+
+
+class NodeSide(Protocol):
+    """What a node tells of itself and of its database, and does for a client."""
+
+    def rows(self, relation: Relation) -> Iterable[Row]:
+        """Of one of `NODE_RELATIONS`, each by the columns that say something. Raises
+        BusUnavailable, LedgerUnavailable."""
+        ...
+
+    def act(self, action: str, *values: Any) -> bool:
+        """One of `node.py`; False: there was nothing to do it to. Raises what the master
+        refuses with."""
+        ...
+
+
+class System:
+    """What one statement is told of the database and of its node; the same throughout.
+
+    `tables`: the descriptors of its snapshot; `last_value`: of a sequence there.
+    """
+
+    def __init__(
+        self,
+        tables: Callable[[], Iterable[Descriptor]],
+        database: str,
+        user: str,
+        settings: Mapping[str, str] | None = None,
+        node: NodeSide | None = None,
+        last_value: LastValue = lambda _: None,
+    ) -> None:
+        self._tables = tables
+        self._last_value = last_value
+        self._database, self._user, self._settings = database, user, settings
+        self._node = node
+        self._rows: dict[Relation, list[tuple[Any, ...]]] = {}
+        self._found: dict[tuple[Relation, tuple[int, ...]], Found] = {}
+
+    @cached_property
+    def catalog(self) -> SystemCatalog:
+        return SystemCatalog(
+            self._tables(), self._database, self._user, self._settings, self._last_value
+        )
+
+    def rows(self, relation: Relation) -> list[tuple[Any, ...]]:
+        """Storage values for all columns."""
+        rows = self._rows.get(relation)
+        if rows is None:
+            rows = self._rows[relation] = self._made(relation)
+        return rows
+
+    def found(self, relation: Relation, places: tuple[int, ...]) -> Found:
+        """The rows by their values in the columns at `places`."""
+        found = self._found.get((relation, places))
+        if found is None:
+            by: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
+            for row in self.rows(relation):
+                by[tuple(row[place] for place in places)].append(row)
+            found = self._found[relation, places] = dict(by)
+        return found
+
+    def _made(self, relation: Relation) -> list[tuple[Any, ...]]:
+        if (relation.schema, relation.name) in RELATIONS:
+            return self.catalog.rows(relation.schema, relation.name)
+        return [relation.whole(row) for row in self._told_by().rows(relation)]
+
+    def act(self, action: str, *values: Any) -> bool:
+        return self._told_by().act(action, *values)
+
+    def _told_by(self) -> NodeSide:
+        if self._node is None:
+            raise FeatureNotSupported(
+                "what a node tells of itself is for SQL sessions: leasehold.connect(), or its port"
+            )
+        return self._node
+
+
+def with_system(
+    moment: Moment,
+    tables: Callable[[], Iterable[Descriptor]],
+    last_value: LastValue = lambda _: None,
+) -> Moment:
+    """The same moment for one statement on a snapshot that has these tables, and sequences that
+    have given these values last."""
+    caller = caller_of(moment)
+    system = System(tables, caller.database, caller.user, caller.settings, caller.node, last_value)
+    return CallersMoment.of(moment.now_us, moment.seed, caller, system, numbers_of(moment))

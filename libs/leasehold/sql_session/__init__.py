@@ -1,0 +1,1 @@
+"""A SQL session of the PostgreSQL server: statements, transactions, portals, cursors, COPY."""

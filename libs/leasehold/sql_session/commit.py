@@ -1,0 +1,272 @@
+"""COMMIT of a SQL session's transaction: its write set goes to the master, and after a verify error
+its statements run again, as far as that contradicts no answer (T2)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from leasehold.adapters.os.clock import new_request_id
+from leasehold.adapters.sqlite.query import Limits, Rows
+from leasehold.client.pending import Pending, Standing
+from leasehold.model.errors import (
+    GaveUp,
+    LeaseholdError,
+    NotCoherent,
+    QueryCanceled,
+    StaleVersion,
+    refused,
+)
+from leasehold.model.records import ChangeRequest, OnConflict, Outcome
+from leasehold.pgwire.session import Waits
+from leasehold.replica.replay_log import Contradicted, FailedAgain, Shown, Step
+from leasehold.replica.serving_node import SqlNode
+from leasehold.replica.sql_reads import Seen
+from leasehold.sql.planning.plan import Prepared
+from leasehold.sql_session.fast_update import SingleUpdate
+from leasehold.sql_session.transaction import Savepoint, SqlTransaction
+from leasehold.transaction.replay_comparison import Answer, Told, contradiction
+
+COMMIT_TIMEOUT_S: Final = 30.0
+ENDED: Final = frozenset({"57014", "57P01"})
+"""Somebody has asked for the end of what runs, or its time is over."""
+
+
+class Sent:
+    """A transaction's first request, which is on its way. No dataclass: one is made for every
+    commit, and what those are made by runs interpreted."""
+
+    def __init__(self, request: ChangeRequest, pending: Pending, since_s: float) -> None:
+        self.request = request
+        self.pending = pending
+        self.since_s = since_s
+
+    def result(self) -> Outcome:
+        """Raises OutcomeUnknown when it takes COMMIT_TIMEOUT_S, counted from its sending."""
+        passed_s = time.monotonic() - self.since_s
+        return self.pending.result(max(COMMIT_TIMEOUT_S - passed_s, 0.0), passed_s)
+
+
+def send_ahead(
+    transaction: SqlTransaction, node: SqlNode, sent: Sent | None, *, replays_max: int
+) -> Sent | None:
+    """What a COMMIT in a hurry does first: its request is sent, and its answer is not waited for.
+    None: `commit` would have to wait already for the request to be taken."""
+    return sent or _sent(node, _first(transaction, replays_max))
+
+
+def send_single(single: SingleUpdate, node: SqlNode, sent: Sent | None) -> Sent | None:
+    """As `send_ahead`, of an update that is a transaction by itself and may run again."""
+    return sent or _sent(node, single.request(new_request_id()))
+
+
+def _sent(node: SqlNode, request: ChangeRequest) -> Sent | None:
+    pending = node.send(request)
+    return None if pending is None else Sent(request, pending, time.monotonic())
+
+
+def answer_of(sent: Sent) -> Waits | None:
+    """None: `commit` ends without waiting; else until when, and where, it would go on."""
+    pending = sent.pending
+    if pending.standing is Standing.WAITING:
+        return Waits(pending.when_settled, COMMIT_TIMEOUT_S, begun=True)
+    outcome = pending.outcome
+    if outcome is None or not (outcome.lsn or outcome.final):
+        return Waits(begun=True)
+    return None
+
+
+def _first(transaction: SqlTransaction, replays_max: int) -> ChangeRequest:
+    replays = replays_max and transaction.isolation.replays
+    on_conflict = OnConflict.REPLAY if replays else OnConflict.FAIL
+    return transaction.request(new_request_id(), 1, on_conflict)
+
+
+def commit(
+    transaction: SqlTransaction,
+    node: SqlNode,
+    fresh: Callable[[], SqlTransaction],
+    *,
+    replays_max: int,
+    limits: Limits,
+    sent: Sent | None = None,
+    alone: Step | None = None,
+) -> Outcome | None:
+    """Returns when it is committed on every coherent node, with its outcome if it has written
+    something. `fresh` gives a transaction of the same
+    level and moment that has done nothing yet; `replays_max` 0: a verify error is the answer;
+    `sent`: its first request, if that is on its way. `alone`: its only statement, a write of which
+    its client was not told yet: it may come to another count, which is its `rowcount` then.
+
+    Raises what the master refused with, what that statement is refused with when it runs again,
+    GaveUp (40001), OutcomeUnknown (08007), BusUnavailable.
+    """
+    if not transaction.has_written:
+        return None
+    if not transaction.isolation.replays:
+        replays_max = 0
+    request = sent.request if sent else _first(transaction, replays_max)
+    running, submitted = transaction, 0
+    try:
+        for left in range(replays_max, -1, -1):
+            outcome = sent.result() if sent else node.submit(request, COMMIT_TIMEOUT_S)
+            sent = None
+            if outcome.lsn:
+                return outcome
+            if outcome.final:
+                raise refused(outcome.code, outcome.message, outcome.detail)
+            submitted = outcome.attempt
+            if left:
+                running = _again(transaction, running, fresh, limits, alone)
+                if not running.has_written:  # there is nothing to be done by now
+                    _give_up(node, request)
+                    return None
+                request = running.request(request.id, submitted + 1, request.on_conflict)
+    except Contradicted:
+        _give_up(node, request)
+        raise
+    except FailedAgain as failed:
+        _give_up(node, request)
+        raise failed.error from failed
+    except LeaseholdError as error:
+        if error.sqlstate in ENDED:
+            # It was refused so far, and what has come of giving it up makes no difference to that.
+            with suppress(LeaseholdError):
+                _give_up(node, request, limits.stop)
+        raise
+    finally:
+        if running is not transaction:
+            running.close()
+    _give_up(node, request)
+    raise GaveUp(
+        f"could not serialize access: refused {submitted} times by a verify error; others change"
+        " the same rows faster than it runs"
+    )
+
+
+def _again(
+    first: SqlTransaction,
+    last: SqlTransaction,
+    fresh: Callable[[], SqlTransaction],
+    limits: Limits,
+    alone: Step | None,
+) -> SqlTransaction:
+    """All statements once more on what is committed now. Raises Contradicted; or FailedAgain,
+    where the only one was not answered yet."""
+    # ⚠ The first one, too, before: what it had pinned nobody reads any more, and a schema change
+    # would wait for it as long as conflicts go on.
+    last.close()
+    running = fresh()
+    running.numbers.taking_over(first.numbers)
+    try:
+        if alone is None:
+            run_again(first.steps, running, limits)
+        else:
+            _run_alone(alone, running, limits)
+    except BaseException:
+        running.close()
+        raise
+    return running
+
+
+def _run_alone(alone: Step, running: SqlTransaction, limits: Limits) -> None:
+    """T2: what was not answered yet runs again freely. Raises FailedAgain, NotCoherent,
+    StaleVersion, and why it was ended."""
+    asked = alone.asked
+    assert asked is not None, "a statement"
+    running.goes_to(alone)
+    try:
+        with running.prepared(asked.text, asked.types) as (snapshot, plan):
+            alone.rowcount = running.write(plan, snapshot, asked, limits).count
+    except (NotCoherent, StaleVersion):
+        raise
+    except LeaseholdError as error:
+        if error.sqlstate in ENDED:
+            raise
+        raise FailedAgain(error) from error
+
+
+def run_again(steps: list[Step], running: SqlTransaction, limits: Limits) -> None:
+    """Raises Contradicted, NotCoherent, and why it was ended."""
+    if any(step.asked is not None and step.asked.on is not None for step in steps):
+        running.follows_rows()
+    wanted = {step.back for step in steps}
+    marks: dict[int, Savepoint] = {}
+    sent: list[Answer] = []
+    again: list[Answer] = []
+    for number, step in enumerate(steps):
+        if limits.stop is not None and limits.stop():
+            raise QueryCanceled("a transaction that runs again was ended")
+        if number in wanted:
+            marks[number] = running.savepoint()
+        if step.asked is None:
+            running.roll_back_to(marks[step.back])
+        else:
+            sent.append(step.answer)
+            again.append(done(running, step, limits).answer)
+        for read, digest in (step.seen or {}).items():
+            sent.append(Answer(Told.OWN, digest))
+            again.append(Answer(Told.OWN, running.shown_own(read)))
+    why = contradiction(running.isolation, sent, again)
+    if why:
+        raise Contradicted(f"could not serialize access: of those that are compared, {why}")
+
+
+def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
+    """Runs its statement; what came of it, an error too."""
+    asked = step.asked
+    assert asked is not None, "a statement, and no way back"
+    running.goes_to(step)
+    try:
+        if asked.emptied:
+            running.empty(asked)
+            return Step(asked)
+        if asked.changes:
+            running.change(asked.text)
+            return Step(asked)
+        located = step.cursor is not None
+        with running.prepared(asked.text, asked.types, located=located) as (snapshot, plan):
+            if step.cursor is not None:
+                return Step(asked, shown=_declared_again(running, snapshot, plan, step, limits))
+            if plan.write is not None and not plan.explain:
+                if plan.write.bound.cursor is not None and asked.on is None:
+                    return Step(asked, sqlstate=step.sqlstate)  # its cursor stood on no row
+                written = running.write(plan, snapshot, asked, limits)
+                return Step.wrote(asked, written, plan.tag)
+            rows = running.read(plan, snapshot, asked.values, limits)
+            try:
+                if step.shown is not None:
+                    return Step(asked, shown=step.shown.again(rows.fetch))
+                for _ in rows:  # it failed, and does so where a row is computed
+                    pass
+                return Step(asked)
+            finally:
+                rows.close()
+    except (NotCoherent, StaleVersion):
+        raise
+    except LeaseholdError as error:
+        if error.sqlstate in ENDED:
+            raise  # no answer of the statement's
+        running.told_an_error()
+        return Step(asked, sqlstate=error.sqlstate)
+
+
+def _declared_again(
+    running: SqlTransaction, snapshot: Seen, plan: Prepared, step: Step, limits: Limits
+) -> Shown:
+    found: list[Shown] = []
+
+    def take(rows: Rows) -> None:
+        assert step.cursor is not None
+        found.append(step.cursor.read_again(rows))
+
+    assert step.asked is not None
+    running.read_into(plan, snapshot, step.asked.values, limits, take)
+    return found[0]
+
+
+def _give_up(node: SqlNode, last: ChangeRequest, stopped: Callable[[], bool] | None = None) -> None:
+    """L5: giving up is a decided attempt too, so that asking later gets a final answer."""
+    node.submit(last.giving_up(), COMMIT_TIMEOUT_S, stopped)

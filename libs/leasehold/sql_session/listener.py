@@ -1,0 +1,90 @@
+"""The sessions of a node, for PostgreSQL clients."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Final
+
+from leasehold.adapters.postgres.connection import Admission
+from leasehold.adapters.postgres.server import PgwireServer
+from leasehold.model.errors import Refused
+from leasehold.node.process import Listen
+from leasehold.pgwire.wire_errors import UnknownDatabase
+from leasehold.replica.serving_node import ServingNode, SqlNode
+from leasehold.settings.client import ClientSettings
+from leasehold.settings.environment import describe, from_environment
+from leasehold.settings.sql_port import PgwireSettings
+from leasehold.sql.planning.plan import Plans
+from leasehold.sql.session_settings import SETTINGS, settings_of_options
+from leasehold.sql_session.session import SqlSession
+
+LOG: Final = logging.getLogger("leasehold.sql")
+_NOT_SETTINGS: Final = frozenset({"user", "database", "replication", "options"})
+
+
+def sql_of_environment() -> Listen | None:
+    """What a replicant listens with, as LEASEHOLD_SQL_… says; None without a port. Raises
+    ConfigurationError."""
+    settings = from_environment(PgwireSettings, os.environ)
+    LOG.info("%s", describe(settings))
+    if not settings.port:
+        return None
+    settings.check()
+    client = ClientSettings.read()
+    return lambda node, store: NodeListener(ServingNode(node, store, client), settings)
+
+
+class SqlListener:
+    """Listens once it is made, until `close`."""
+
+    def __init__(self, node: SqlNode, settings: PgwireSettings) -> None:
+        """Raises ConfigurationError if the port can't be had."""
+        self._node = node
+        self._plans = Plans()
+        self._server = PgwireServer(self._open, settings)
+        self._server.start()
+        node.sessions.connections = self._server
+
+    @property
+    def port(self) -> int:
+        return self._server.port
+
+    def close(self) -> None:
+        self._server.stop()
+
+    def _open(self, admission: Admission) -> SqlSession:
+        """Raises UnknownDatabase, what settings raise."""
+        if admission.database != self._node.database:
+            raise UnknownDatabase(
+                f'database "{admission.database}" does not exist: this node serves'
+                f' "{self._node.database}"'
+            )
+        if admission.parameters.get("replication", "false").lower() not in ("false", "off", "0"):
+            raise Refused("replication connections are not supported")
+        given = {
+            name: value
+            for name, value in admission.parameters.items()
+            if name.lower() in SETTINGS and name.lower() not in _NOT_SETTINGS
+        }
+        options = settings_of_options(admission.parameters.get("options", ""))
+        return SqlSession(
+            self._node,
+            self._plans,
+            user=admission.user,
+            process=admission.process,
+            settings={**options, **given},
+        )
+
+
+class NodeListener(SqlListener):
+    """Of a node's own process, with what it needs for writing."""
+
+    def __init__(self, node: ServingNode, settings: PgwireSettings) -> None:
+        super().__init__(node, settings)
+        self._serving = node
+        LOG.info("PostgreSQL clients are served on %s:%d", settings.host, self.port)
+
+    def close(self) -> None:
+        super().close()
+        self._serving.close()

@@ -1,0 +1,163 @@
+"""Statements of a session that read and write rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+from leasehold.adapters.sqlite.write import Written
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.pgwire.session import CopySource, Portal
+from leasehold.pgwire.wire_errors import UnknownParameter
+from leasehold.replica.replay_log import Asked, OnRow, Step, Types
+from leasehold.sql.binding.writes import BoundWrite
+from leasehold.sql.planning.plan import Prepared
+from leasehold.sql.session_statements import CopyIn, CopyOut, RowStatement, SessionStatement
+from leasehold.sql_session.copy import CopyPortal, Target, copied, copied_out, format_of
+from leasehold.sql_session.portals import (
+    Answer,
+    CommandPortal,
+    CopyOutPortal,
+    PreparedStatement,
+    QueryPortal,
+    RunsOne,
+    check_same,
+    columns_of,
+)
+from leasehold.sql_session.transaction import SqlTransaction, plan_types
+from leasehold.values.types import Type
+
+T = TypeVar("T")
+PREPARED_KEPT_MAX: Final = 200
+ONE_UPDATED: Final = Answer("UPDATE 1")
+
+
+class RunsRows(RunsOne, Protocol):
+    """What is asked of the session."""
+
+    def plan(self, text: str, types: Types) -> Prepared: ...
+
+    def updates_at_once(self, prepared: PreparedStatement, values: Sequence[Any]) -> bool:
+        """Has it changed one row, as a transaction by itself, in a hurry?"""
+        ...
+
+    def stands_on(self, cursor: str, table: Descriptor) -> OnRow:
+        """The row that WHERE CURRENT OF means. Raises UnknownPortal, InvalidCursorState."""
+        ...
+
+    def check_may_write(self) -> None:
+        """Raises ReadOnlyTransaction (25006), FeatureNotSupported."""
+        ...
+
+
+class RowStatements:
+    def __init__(self, session: RunsRows) -> None:
+        self._session = session
+        self._kept: dict[tuple[str, tuple[Type | None, ...]], PreparedStatement] = {}
+
+    def prepare(
+        self, statement: SessionStatement, types: tuple[Type | None, ...]
+    ) -> PreparedStatement:
+        plan = self._session.plan(statement.text, types)
+        writes = plan.write is not None and not plan.explain
+        opened = self._open_write if writes else self._open_query
+        name = (statement.text, types)
+        kept = self._kept.get(name)
+        if kept is None or kept.plan is not plan or kept.statement is not statement:
+            kept = PreparedStatement(
+                statement, types, plan.parameters, columns_of(plan), opened, plan
+            )
+            while len(self._kept) >= PREPARED_KEPT_MAX:
+                del self._kept[next(iter(self._kept))]
+            self._kept[name] = kept
+        return kept
+
+    def _open_query(self, prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
+        return QueryPortal(self._session, prepared, values)
+
+    def _open_write(self, prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
+        def work() -> Answer:
+            if self._session.updates_at_once(prepared, values):
+                return ONE_UPDATED
+            session, statement = self._session, prepared.statement
+            asked = Asked(statement.text, prepared.types, tuple(values))
+            assert prepared.plan is not None, "by which it writes"
+            assert prepared.plan.write is not None, "by which it writes"
+            bound = prepared.plan.write.bound
+            if bound.cursor is not None:
+                on = session.run(statement, lambda: self._stands_on(bound), asked)
+                asked = asked._replace(on=on)
+            return session.run(statement, lambda: self._write(prepared, asked), asked)
+
+        return CommandPortal(work)
+
+    def _stands_on(self, bound: BoundWrite) -> OnRow:
+        self._session.check_may_write()
+        assert bound.cursor is not None
+        return self._session.stands_on(bound.cursor, bound.descriptor)
+
+    def _write(self, prepared: PreparedStatement, asked: Asked) -> Answer:
+        self._session.check_may_write()
+        transaction = self._session.transaction()
+        transaction.says(asked.text)
+        step, written = self._written(transaction, asked, prepared)
+        return Answer(step.counted, written.rows)
+
+    def _written(
+        self, transaction: SqlTransaction, asked: Asked, prepared: PreparedStatement | None = None
+    ) -> tuple[Step, Written]:
+        """`prepared`: what the client was told of it has to hold still."""
+        with transaction.prepared(asked.text, asked.types) as (snapshot, plan):
+            if prepared is not None:
+                check_same(prepared, plan)
+            session = self._session
+            written = session.running.in_time(
+                snapshot,
+                plan,
+                lambda: transaction.write(plan, snapshot, asked, session.limits()),
+            )
+        step = Step.wrote(asked, written, plan.tag)
+        transaction.did(step)
+        return step, written
+
+    def prepare_copy_out(self, statement: SessionStatement, said: CopyOut) -> PreparedStatement:
+        """COPY … TO STDOUT is a query. Raises what that raises, and UndefinedParameter."""
+        session = self._session
+
+        def of_table() -> str:
+            return copied_out(said, session.transaction().descriptor(said.table))
+
+        if said.span is None:
+            text, offset = session.run(statement, of_table), statement.offset + said.at - 1
+        else:
+            begin, end = said.span
+            text, offset = statement.text[begin:end], statement.offset + begin
+        asked = SessionStatement(text, offset, RowStatement("select"))
+        query = session.run(asked, lambda: self.prepare(asked, ()), Asked(text, (), ()))
+        if query.parameters:
+            raise UnknownParameter("there is no parameter $1")
+        columns = query.columns or ()
+        source = CopySource(columns, format_of(said.options, columns))
+
+        def opened(prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
+            return CopyOutPortal(session, query, ())
+
+        return PreparedStatement(statement, (), (), None, opened, query.plan, copies=source)
+
+    def prepare_copy(self, statement: SessionStatement, said: CopyIn) -> PreparedStatement:
+        """COPY is an INSERT for each of its rows."""
+        session = self._session
+        descriptor = session.transaction().descriptor(said.table)
+        text, columns = copied(said, descriptor)
+        form = format_of(said.options, columns, descriptor)
+        types = plan_types([column.type for column in columns])
+
+        def opened(prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
+            session.check_may_write()
+            return CopyPortal(Target(said.table, columns, form, take))
+
+        def take(rows: Sequence[Sequence[Any]]) -> None:
+            asked = Asked(text, types, (), tuple(map(tuple, rows)))
+            session.run(statement, lambda: self._written(session.transaction(), asked), asked)
+
+        return PreparedStatement(statement, types, (), None, opened)

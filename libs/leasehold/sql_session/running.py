@@ -1,0 +1,103 @@
+"""The one statement of a session that runs now: how it is ended before its end, and what it does
+not do in a hurry."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from leasehold.adapters.os.clock import unix_us
+from leasehold.adapters.sqlite.query import Limits
+from leasehold.adapters.sqlite.short_statements import LOOKS_MAX, is_brief
+from leasehold.model.errors import QueryCanceled, RequestTooLarge
+from leasehold.pgwire.session import Waits
+from leasehold.pgwire.wire_errors import Canceled
+from leasehold.replica.sql_reads import Seen
+from leasehold.sql.planning.plan import Prepared
+
+T = TypeVar("T")
+HURRIED_ROWS_MAX: Final = 50
+
+
+class Running:
+    """`begin`, `end` and whoever looks: by the session's thread; `cancel` by any."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs = False
+        self._cancelled: Exception | None = None
+        self._deadline_s: float | None = None
+        self._limits = Limits(stop=self.stopped)
+        self._hurried_limits = Limits(rows_max=HURRIED_ROWS_MAX, stop=self._has_looked)
+        self._looks = 0
+        self.hurried = False
+        self.text, self.began_us = "", 0
+
+    @property
+    def limits(self) -> Limits:
+        return self._hurried_limits if self.hurried else self._limits
+
+    # ------------------------------------------------------------ in a hurry
+
+    def may_wait(self) -> None:
+        """Before what waits, or takes long: a hurry ends here. Raises Waits."""
+        if self.hurried:
+            raise Waits
+
+    def in_time(self, snapshot: Seen, plan: Prepared, work: Callable[[], T]) -> T:
+        """`work` runs the plan, and is undone when it does not return; in a hurry it is one that
+        surely ends soon, and is ended where it does not. Raises Waits."""
+        if not self.hurried:
+            return work()
+        if not is_brief(snapshot.connection, plan):
+            raise Waits
+        self._looks = 0
+        try:
+            return work()
+        except (QueryCanceled, RequestTooLarge):
+            raise Waits from None
+
+    def _has_looked(self) -> bool:
+        self._looks += 1
+        return self._looks > LOOKS_MAX
+
+    # ------------------------------------------------------------ one statement
+
+    @property
+    def runs(self) -> bool:
+        return self._runs
+
+    def says(self, text: str) -> None:
+        """What is done now, for those who look at the session."""
+        self.text, self.began_us = text, unix_us()
+
+    def begin(self, limit_s: float, text: str = "") -> None:
+        """`limit_s` 0: it has no time limit. `text`: for those who look at the session."""
+        self.says(text)
+        self._deadline_s = time.monotonic() + limit_s if limit_s else None
+        with self._lock:
+            self._runs, self._cancelled = True, None
+
+    def end(self) -> None:
+        with self._lock:
+            self._runs = False
+
+    def cancel(self, reason: Exception) -> None:
+        """What runs now, never the next one."""
+        with self._lock:
+            if self._runs and self._cancelled is None:
+                self._cancelled = reason
+
+    def stopped(self) -> bool:
+        return self._cancelled is not None or (
+            self._deadline_s is not None and time.monotonic() > self._deadline_s
+        )
+
+    def why_stopped(self) -> Exception | None:
+        if self._cancelled is not None:
+            return self._cancelled
+        if self.stopped():
+            return Canceled("canceling statement due to statement timeout")
+        return None

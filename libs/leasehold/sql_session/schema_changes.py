@@ -1,0 +1,262 @@
+"""Schema changes of a SQL session: handed to the master, and followed to their end as is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from leasehold.adapters.os.clock import new_request_id
+from leasehold.catalog.edits import Kind
+from leasehold.catalog.elements import Column, column_from_wire
+from leasehold.catalog.job import Job, Status
+from leasehold.model.errors import (
+    CanceledUnderWay,
+    LeaseholdError,
+    NotCoherent,
+    OutcomeUnknown,
+    QueryCanceled,
+    Refused,
+    UnknownTable,
+    refused,
+)
+from leasehold.model.ids import is_sequence_id
+from leasehold.model.records import ChangeRequest, OnConflict, Outcome
+from leasehold.pgwire.session import Notice
+from leasehold.replica.serving_node import SqlNode
+from leasehold.schema_change.plan.script import jobs_in, notices_in
+from leasehold.sql.session_statements import SchemaStatement, SessionStatement
+from leasehold.sql.syntax.statements import (
+    AddCheck,
+    AddForeignKey,
+    AddPrimaryKey,
+    AddUnique,
+    AlterIdentity,
+    AlterSequence,
+    AlterTable,
+    CreateIndex,
+    CreateSequence,
+    CreateTable,
+    DropIndex,
+    DropSequence,
+    DropTable,
+    Explain,
+    OwnSequence,
+    RenameIndex,
+    RenameSequence,
+    RestartSequence,
+    SetNotNull,
+    Truncate,
+)
+from leasehold.values.time_zone import UTC
+
+ANSWER_TIMEOUT_S: Final = 30.0
+LOOK_S: Final = 0.5
+"""How often a statement's limit of time is looked at while nothing happens."""
+_TAGS: Final[dict[type, str]] = {
+    CreateTable: "CREATE TABLE",
+    DropTable: "DROP TABLE",
+    Truncate: "TRUNCATE TABLE",
+    CreateIndex: "CREATE INDEX",
+    DropIndex: "DROP INDEX",
+    RenameIndex: "ALTER INDEX",
+    AlterTable: "ALTER TABLE",
+    CreateSequence: "CREATE SEQUENCE",
+    DropSequence: "DROP SEQUENCE",
+    RestartSequence: "ALTER SEQUENCE",
+    OwnSequence: "ALTER SEQUENCE",
+    RenameSequence: "ALTER SEQUENCE",
+    AlterSequence: "ALTER SEQUENCE",
+}
+CANCELLED: Final = "57014"
+FAILED: Final = "55000"
+EXHAUSTED: Final = "2200H"
+BROKEN: Final = "23000"
+MISSING: Final = "23502"
+_BROKEN: Final[dict[type, str]] = {
+    CreateIndex: "23505",
+    AddUnique: "23505",
+    AddCheck: "23514",
+    AddForeignKey: "23503",
+    SetNotNull: "23502",
+}
+
+
+def tag_of(statement: SchemaStatement) -> str:
+    return "EXPLAIN" if statement.explains else _TAGS[type(statement.change)]
+
+
+def submit_change(
+    node: SqlNode, statement: SessionStatement, zone: ZoneInfo, stopped: Callable[[], bool]
+) -> Outcome:
+    """`zone`: the session's. Raises what the master refused with, OutcomeUnknown; CanceledUnderWay
+    once `stopped`."""
+    zones = () if zone is UTC else (zone.key,)
+    request = ChangeRequest(
+        new_request_id(), sql=statement.text, on_conflict=OnConflict.FAIL, time_zones=zones
+    )
+    try:
+        outcome = node.submit(request, ANSWER_TIMEOUT_S, stopped)
+    except QueryCanceled as error:
+        meaning = statement.meaning
+        if isinstance(meaning, SchemaStatement) and meaning.explains:
+            raise
+        raise CanceledUnderWay(
+            error.message,
+            detail="The schema change was sent to the master already: it may be made all the same.",
+            hint="`leasehold jobs` and the catalog show it.",
+        ) from None
+    if not outcome.lsn:
+        raise refused(outcome.code, outcome.message, outcome.detail)
+    return outcome
+
+
+def give_back_numbers(node: SqlNode, change: object, stopped: Callable[[], bool]) -> None:
+    """What this node has left of sequences whose options `change` alters: the next number is then
+    the one after the last that it has told, as in PostgreSQL. Raises QueryCanceled."""
+    # ⚠ Of any other change nothing is looked at here: the master executes it, and one behind a
+    # large COPY comes while this replica is not coherent.
+    match change:
+        case AlterSequence(name):
+            table, columns = name, None
+        case AlterTable(table, actions):
+            columns = [a.column for a in actions if isinstance(a, AlterIdentity)]
+            if not columns:
+                return
+        case _:
+            return
+    found: list[int] = []
+    with suppress(Refused, NotCoherent), node.single_read().snapshot() as snapshot:
+        descriptor = snapshot.newest(table)
+        if columns is None:
+            found.append(descriptor.table_id)
+        else:
+            found += (descriptor.column(each).draws_from for each in columns)
+    for sequence_id in filter(is_sequence_id, found):
+        with suppress(NotCoherent, UnknownTable):
+            node.numbers.give_back(node.numbers.find(sequence_id), stopped)
+
+
+def notices_of(outcome: Outcome) -> list[Notice]:
+    return [Notice("NOTICE", "00000", words) for words in notices_in(outcome.answer)]
+
+
+def plan_lines(outcome: Outcome) -> list[tuple[str]]:
+    """EXPLAIN of a schema change, a line for a step."""
+    steps = outcome.answer["plan"] if isinstance(outcome.answer, dict) else ()
+    lines = []
+    for step in steps:
+        rows = f", {step['rows']} rows" if step["rows"] > 0 else ""
+        end = " · point of no return" if step["point_of_no_return"] else ""
+        waits = f"; then waits for {step['waits_for']}" if step["waits_for"] else ""
+        head = f"step {step['step']}, version {step['version']}"
+        lines.append((f"{head}: {step['changes']}{rows}{waits}{end}",))
+    return lines or [("nothing to do",)]
+
+
+def follow_jobs(
+    node: SqlNode, outcome: Outcome, statement: SchemaStatement, stop: Callable[[], bool]
+) -> bool:
+    """Wait until the jobs that were begun have ended and reads here see what they did; False: told
+    to stop before. Raises the Refused of one that failed, OutcomeUnknown where this node stops."""
+    for job_id in jobs_in(outcome.answer):
+        try:
+            ended = _await_end(node, job_id, stop)
+        except LeaseholdError as error:  # T5: it was begun, and may succeed all the same
+            raise OutcomeUnknown(
+                f"job {job_id} was begun and goes on: `leasehold jobs` shows what comes of it, this"
+                f" node does not: {error.message}"
+            ) from None
+        if not ended:
+            return False
+        job = node.jobs()[job_id]
+        if job.status is not Status.SUCCEEDED:
+            raise _failure(job, statement, _broken_by_rows(node, job))
+    return True
+
+
+def ends_unlike(node: SqlNode, outcome: Outcome, stop: Callable[[], bool]) -> Iterator[str]:
+    """Words for each job of a COMMIT that has not ended as it should when this returns: what was
+    committed is, whatever becomes of it."""
+    for job_id in jobs_in(outcome.answer):
+        try:
+            ended = _await_end(node, job_id, stop)
+        except LeaseholdError as error:  # T5: this node has stopped, the transaction is committed
+            yield f"job {job_id} goes on: `leasehold jobs` shows it; {error.message}"
+            continue
+        if not ended:
+            yield f"job {job_id} goes on: `leasehold jobs` shows it"
+            continue
+        job = node.jobs()[job_id]
+        if job.status is not Status.SUCCEEDED:
+            words = job.error or f"it was {job.status.value}"
+            yield f"job {job_id} on table {job.table!r}: {words}"
+
+
+def _await_end(node: SqlNode, job_id: int, stop: Callable[[], bool]) -> bool:
+    while not node.wait(lambda: stop() or _ended(node, job_id), LOOK_S):
+        pass
+    return not stop()
+
+
+def _ended(node: SqlNode, job_id: int) -> bool:
+    job = node.jobs().get(job_id)
+    return job is not None and job.status.ended and node.is_settled()
+
+
+def _failure(job: Job, statement: SchemaStatement, broken: Mapping[str, str]) -> Refused:
+    words = job.error or f"it was {job.status.value}"
+    code = CANCELLED if job.status is Status.CANCELLED else _code_of(job, statement)
+    drawn = _left_without(job)
+    if drawn and code in (FAILED, MISSING):
+        code, words = EXHAUSTED, f"{drawn} has no number left for all rows; {words}"
+    detail = {"table": job.table, **broken}
+    return refused(code, f"job {job.job_id} on table {job.table!r}: {words}", detail)
+
+
+def _broken_by_rows(node: SqlNode, job: Job) -> dict[str, str]:
+    """Which constraint, or column, the first row that was found breaks; {} where none was."""
+    if not job.findings:
+        return {}
+    element_id = job.findings[0][1]
+    edits = (edit for step in job.steps for edit in step.edits)
+    made = next((edit for edit in edits if edit.element_id == element_id), None)
+    if made is not None:
+        return {"column" if made.kind is Kind.COLUMN else "constraint": made.name}
+    # What is only validated has not been edited yet.
+    with suppress(LeaseholdError), node.single_read().snapshot() as snapshot:
+        element = snapshot.newest(job.table).element(element_id)
+        if element is not None and not isinstance(element, Column):
+            return {"constraint": element.name}
+    return {}
+
+
+def _left_without(job: Job) -> str:
+    """The default of a column that the job has added, and in which rows lack what it draws: the
+    only way to that is a sequence that has come to its end. "" for none."""
+    lacking = {found[1] for found in job.findings}
+    for edit in (edit for step in job.steps for edit in step.edits if edit.kind is Kind.COLUMN):
+        if edit.element_id in lacking and edit.after is not None:
+            column = column_from_wire(edit.after)
+            if column.draws_from:
+                return column.default_expression
+    return ""
+
+
+def _code_of(job: Job, statement: SchemaStatement) -> str:
+    """Of a failed job: what the rows break. One of an earlier release does not say it: then the
+    statement does, as far as that can be told."""
+    if job.code:
+        return job.code
+    change = statement.change
+    if not job.verdict or isinstance(change, Explain):
+        return FAILED
+    parts = change.actions if isinstance(change, AlterTable) else (change,)
+    if any(isinstance(part, AddPrimaryKey) for part in parts):
+        # Two equal keys break the index over them, a NULL the column.
+        edits = [edit for step in job.steps for edit in step.edits]
+        indexes = {edit.element_id for edit in edits if edit.kind is Kind.INDEX}
+        return "23505" if any(found[1] in indexes for found in job.findings) else "23502"
+    codes = {_BROKEN[type(part)] for part in parts if type(part) in _BROKEN}
+    return codes.pop() if len(codes) == 1 else BROKEN

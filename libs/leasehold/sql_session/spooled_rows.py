@@ -1,0 +1,129 @@
+"""Rows of a query that are put aside while its client takes its time: those of a cursor, what a
+portal has left that gave as many as were asked for, and what a client that reads slowly has not
+taken yet. So no snapshot is held open meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leasehold.adapters.os.row_spool import SPOOL_BATCH_ROWS, RowSpool, SpoolFull, SpoolRoom
+from leasehold.adapters.sqlite.query import Rows
+from leasehold.model.errors import LeaseholdError, QueryCanceled, RequestTooLarge
+from leasehold.pgwire.wire_errors import DiskFull
+
+
+class RowsAside:
+    """A query's rows as far as they could be computed and kept. `error`: what comes in the place of
+    the next one. `has_all`: no more than these are wanted of the query."""
+
+    def __init__(self, room: SpoolRoom) -> None:
+        self._room = room
+        self._spool = RowSpool(room)
+        self._beside: list[tuple[Any, ...]] = []  # behind those, of the batch that had no room
+        self.error: LeaseholdError | None = None
+        self.has_all = True
+
+    def take(self, rows: Rows, *, wholly: bool = True) -> None:
+        """All of them. Not `wholly`: as many as there is room for, and `rows` goes on behind them.
+        Raises QueryCanceled, DiskFull, and what is no error of the query."""
+        error: Exception | None = None
+        more = True
+        try:
+            while more:
+                if not wholly and self._room.is_nearly_full:
+                    break
+                batch, error = rows.partly(SPOOL_BATCH_ROWS)
+                more = error is None and len(batch) == SPOOL_BATCH_ROWS
+                self._spool.add(batch)
+            self._spool.end()
+        except SpoolFull:
+            if wholly:
+                self.give_up()
+                return
+            self._beside = self._spool.not_kept()
+        except OSError as failed:
+            raise DiskFull(f"rows of a cursor could not be put aside: {failed}") from failed
+        self.has_all = not more
+        if error is None:
+            return
+        if isinstance(error, QueryCanceled) or not isinstance(error, LeaseholdError):
+            raise error
+        self.error = error.with_traceback(None)  # which holds the reader
+
+    def give_up(self) -> None:
+        """An error comes in the place of what had no room."""
+        mib = self._room.bytes_max // (1024 * 1024)
+        self.error = RequestTooLarge(
+            f"more than {mib} MiB of rows of this session wait for its client: add a LIMIT, close"
+            " cursors, or read faster"
+        )
+        self._beside.clear()
+        self.has_all = True
+
+    @property
+    def count(self) -> int:
+        return self._spool.count + len(self._beside)
+
+    def fetch(self, first: int, count: int) -> list[tuple[Any, ...]]:
+        """Those that there are of `count` from number `first` (from 0) on. Raises DiskFull."""
+        found: list[tuple[Any, ...]] = []
+        try:
+            while len(found) < count:
+                rows = self._spool.rows(first + len(found), count - len(found))
+                if not rows:
+                    break
+                found += rows
+        except OSError as failed:
+            raise DiskFull(f"rows of a cursor could not be read again: {failed}") from failed
+        if self._beside and len(found) < count:
+            place = first + len(found) - self._spool.count
+            found += self._beside[place : place + count - len(found)]
+        return found
+
+    def close(self) -> None:
+        self._beside.clear()
+        self._spool.close()
+
+
+class RowsAsideInTurn:
+    """The same, as `Rows` gives them. `behind`: what gives those that had no room."""
+
+    def __init__(self, rows: RowsAside, behind: Rows | None = None) -> None:
+        self._rows = rows
+        self._behind = behind
+        self._next = 0
+
+    @property
+    def reads_on(self) -> bool:
+        """Is the query not at its end?"""
+        return self._behind is not None and not self._rows.has_all
+
+    def partly(self, rows_max: int) -> tuple[list[tuple[Any, ...]], Exception | None]:
+        """With what the query has ended with, behind them."""
+        found = self._rows.fetch(self._next, rows_max)
+        self._next += len(found)
+        if len(found) == rows_max:
+            return found, None
+        if self._behind is None or self._rows.has_all:
+            return found, self._rows.error
+        more, error = self._behind.partly(rows_max - len(found))
+        return found + more, error
+
+    def what_follows(self) -> RowsAsideInTurn | Rows:
+        """This, or what is left of the query, once all is given that was put aside."""
+        if self._behind is None or not self.reads_on or self._next < self._rows.count:
+            return self
+        self._rows.close()
+        return self._behind
+
+    def ends_reading(self) -> None:
+        """No more is computed than was put aside."""
+        if self.reads_on:
+            self._rows.give_up()
+        if self._behind is not None:
+            self._behind.close()
+
+    def close(self) -> None:
+        self._rows.close()
+        if self._behind is not None:
+            self._behind.close()

@@ -1,0 +1,134 @@
+"""Schema changes among several statements of one text, which in PostgreSQL are one transaction.
+
+If all of them change the schema and it is all or nothing, they are one request. Tables that are
+made, emptied or dropped among rows are a transaction block with them. If it can't be, as where one
+of several jobs may fail after the others have ended, each is a transaction of its own, and the
+client is told so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, get_args
+
+from leasehold.adapters.os.clock import unix_us
+from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.elements import Moment
+from leasehold.model.errors import FeatureNotSupported, Refused, UnknownTable
+from leasehold.replica.serving_node import SqlNode
+from leasehold.schema_change.plan.joined_alterations import is_all_or_nothing, join_alterations
+from leasehold.schema_change.plan.script import Script
+from leasehold.sql.ddl import Said
+from leasehold.sql.session_statements import (
+    CopyIn,
+    CopyOut,
+    DeclareCursor,
+    Fetch,
+    RowStatement,
+    SchemaStatement,
+    SessionStatement,
+)
+from leasehold.sql.syntax.statements import (
+    AlterTable,
+    Change,
+    CreateIndex,
+    CreateSequence,
+    CreateTable,
+    DropSequence,
+    DropTable,
+    Explain,
+    RenameSequence,
+    RenameTable,
+    SequenceStatement,
+    Truncate,
+)
+
+NOT_ONE: Final = (
+    "the statements of this text are not one transaction: what has been done stays done if a later"
+    " one fails"
+)
+WHY: Final = (
+    "A change of a table that is there is a job, which goes on after its commit. Several changes of"
+    " one table are one job as neighbours, or as one ALTER TABLE with several actions."
+)
+
+
+class SeveralStatements:
+    """The schema changes of one text. `is_done`: they were one request, which has succeeded;
+    `is_told_apart`: the client knows that they are not one transaction."""
+
+    def __init__(self, text: str, statements: Sequence[SessionStatement]) -> None:
+        # Once for the text: it may have thousands of statements, each of which asks.
+        said = [
+            Said(each.meaning.change, each.text)
+            for each in statements
+            if isinstance(each.meaning, SchemaStatement) and not each.meaning.explains
+        ]
+        self.changes: Sequence[Said] = said if len(said) == len(statements) else ()
+        """All of them, if nothing else is in the text; else ()."""
+        made = (change for change, _ in said)
+        self._tables = {change.name for change in made if isinstance(change, CreateTable)}
+        self.is_done = False
+        self.is_told_apart = False
+        self.text = text[statements[0].offset :]
+
+    def fits_one_request(self, node: SqlNode) -> bool:
+        """Whether the master can make all of it one commit or one job. What it would refuse as a
+        whole fits: then nothing is done."""
+        changes = self.changes
+        if not changes:
+            return False
+        moment = Moment(unix_us(), b"")  # nothing of the plan is kept
+        with node.single_read().snapshot() as snapshot:
+            assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
+            stored = snapshot.stored_catalog()
+        min_versions = dict(stored.min_versions)
+        catalog = Catalog.load(stored.descriptors, min_versions, stored.jobs, stored.ledger_run)
+        script = Script.on(catalog, provisional=True)
+        before: list[Change] = []
+        for (change, sql), _ in join_alterations(changes):
+            assert not isinstance(change, Explain), "looked at before"
+            try:
+                script.take(change, sql, b"", moment, lambda _: -1)
+            except FeatureNotSupported:
+                return False  # one by one they may be possible
+            except Refused as error:
+                return not any(_may_help(each, error) for each in before)
+            before.append(change)
+        return is_all_or_nothing(script)
+
+    def fits_block(self, change: Change) -> bool:
+        """Whether a transaction block may hold it, beside the rows of this text: tables that are
+        made, emptied or dropped, sequences, and what changes a table that the text makes."""
+        match change:
+            case CreateTable() | Truncate():
+                return True
+            case DropTable(cascade=cascade) | DropSequence(cascade=cascade):
+                return not cascade  # rows behind may rest on it, and it is in force at its commit
+            case AlterTable(table=table) | CreateIndex(table=table):
+                return table in self._tables
+        return isinstance(change, get_args(SequenceStatement))
+
+
+def _may_help(before: Change, error: Refused) -> bool:
+    """Whether a change that is planned, and not done yet, may be what the refused one behind it
+    waits for. A script knows what is made; what jobs do, and names that get free, it does not."""
+    if isinstance(error, UnknownTable):
+        return isinstance(before, RenameSequence) or (
+            isinstance(before, AlterTable)
+            and any(isinstance(action, RenameTable) for action in before.actions)
+        )
+    return not isinstance(before, (CreateTable, CreateSequence))
+
+
+_DOING: Final = (RowStatement, SchemaStatement, CopyIn, CopyOut, DeclareCursor, Fetch)
+"""The others say how the session goes on."""
+
+
+def is_several(statements: Sequence[SessionStatement]) -> bool:
+    """Whether a text has several statements that read or write, and changes the schema by one."""
+    doing = [each.meaning for each in statements if isinstance(each.meaning, _DOING)]
+    return len(statements) > 1 and any(
+        isinstance(each, SchemaStatement) and not each.explains for each in doing
+    )

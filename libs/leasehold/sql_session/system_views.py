@@ -1,0 +1,205 @@
+"""What a node tells SQL clients of itself and of its database, and what it does for them.
+
+Called by a session's own thread, in its statement: it never runs on the node's loop, and takes no
+lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from leasehold.adapters.os.clock import boottime_ns, new_request_id, unix_us
+from leasehold.admin.dead_letters import readable_request
+from leasehold.admin.rows import CLUSTER_ROWS
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    LedgerUnavailable,
+    NoMaster,
+    refused,
+)
+from leasehold.model.ids import format_request_id
+from leasehold.model.records import ChangeRequest, JobControl
+from leasehold.pgwire.wire_errors import Canceled
+from leasehold.replica.serving_node import SqlNode
+from leasehold.schema_change.job.control import refuse_unaskable
+from leasehold.sql.system_catalog import oids as oids
+from leasehold.sql.system_catalog.leasehold_schema import LEASEHOLD
+from leasehold.sql.system_catalog.relations import Relation
+from leasehold.values import jsonb
+
+ANSWER_TIMEOUT_S: Final = 10.0
+Row = Mapping[str, Any]
+
+
+class NodeTelling:
+    """The port `sql.system_relations.NodeSide`."""
+
+    def __init__(self, node: SqlNode, cursors: Callable[[], Iterable[Row]] = tuple) -> None:
+        """`cursors`: of the session that asks."""
+        self._node = node
+        self._own: Mapping[str, Callable[[], Iterable[Row]]] = {
+            "transactions": self._transactions,
+            "dead_letter": self._dead_letters,
+            "settings": self._settings,
+            "pg_stat_activity": self._activity,
+            "pg_locks": self._locks,
+            "pg_cursors": cursors,
+        }
+
+    # ------------------------------------------------------------ rows
+
+    def rows(self, relation: Relation) -> Iterable[Row]:
+        of_cluster = CLUSTER_ROWS.get(relation.name) if relation.schema == LEASEHOLD else None
+        if of_cluster is None:
+            return self._own[relation.name]()
+        view = self._node.cluster()
+        if relation.name == "leases" and "ledger" in view.unreachable:
+            raise LedgerUnavailable(view.unreachable["ledger"])
+        return of_cluster(view, unix_us())
+
+    def _pinned(self) -> dict[str, tuple[str, int, dict[int, int]]]:
+        """Label → its SQL, its age in ms, and the versions that it has pinned by table id."""
+        found: dict[str, tuple[str, int, dict[int, int]]] = {}
+        now_ns = boottime_ns()
+        for use, table, version in self._node.uses():
+            age_ms = (now_ns - use.since_ns) // 1_000_000
+            _, _, versions = found.setdefault(use.label, (use.sql, age_ms, {}))
+            versions[table] = version
+        return found
+
+    def _transactions(self) -> Iterator[Row]:
+        """Of SQL sessions, and of programs that embed this node. A single statement pins nothing,
+        as its descriptors and rows are of one snapshot (D3)."""
+        pinned = self._pinned()
+        names = {table.table_id: table.name for table in self._node.tables()}
+
+        def as_json(versions: Mapping[int, int]) -> str:
+            return jsonb.text_of(
+                {names.get(table, str(table)): version for table, version in versions.items()}
+            )
+
+        now_us = unix_us()
+        for one in self._node.sessions.activities():
+            if one.state == "idle":
+                continue
+            _, _, versions = pinned.pop(one.label, ("", 0, {}))
+            yield {
+                "node": self._node.name,
+                "pid": one.process,
+                "user_name": one.user,
+                "application_name": one.application,
+                "label": one.label,
+                "state": one.state,
+                "isolation": one.isolation,
+                "sql": one.sql,
+                "began": one.began_us,
+                "age_ms": None if one.began_us is None else (now_us - one.began_us) // 1_000,
+                "statement_ms": (now_us - one.statement_us) // 1_000,
+                "pinned": as_json(versions),
+            }
+        for label, (sql, age_ms, versions) in pinned.items():
+            yield {
+                "node": self._node.name,
+                "label": label,
+                "state": "active",
+                "sql": sql,
+                "began": now_us - age_ms * 1_000,
+                "age_ms": age_ms,
+                "pinned": as_json(versions),
+            }
+
+    def _activity(self) -> Iterator[Row]:
+        for one in self._node.sessions.activities():
+            yield {
+                "datid": oids.DATABASE,
+                "datname": self._node.database,
+                "pid": one.process,
+                "usesysid": oids.OWNER,
+                "usename": one.user,
+                "application_name": one.application,
+                "backend_start": one.opened_us,
+                "xact_start": None if one.state == "idle" else one.began_us,
+                "query_start": one.statement_us or None,
+                "state": one.state,
+                "query": one.sql,
+                "backend_type": "client backend",
+            }
+
+    def _locks(self) -> Iterator[Row]:
+        """Nobody waits for a lock here: what a transaction has pinned is read, and never blocked;
+        a schema change waits for it."""
+        pinned = self._pinned()
+        for one in self._node.sessions.activities():
+            _, _, versions = pinned.get(one.label, ("", 0, {}))
+            for table in versions:
+                yield {
+                    "locktype": "relation",
+                    "database": oids.DATABASE,
+                    "relation": oids.table_oid(table),
+                    "virtualtransaction": f"{one.process}/1",
+                    "pid": one.process,
+                    "mode": "AccessShareLock",
+                    "granted": 1,
+                    "fastpath": 1,
+                }
+
+    def _dead_letters(self) -> Iterator[Row]:
+        for number, letter in self._node.dead_letters():
+            known = len(letter.request_id) == 16
+            request = readable_request(letter)
+            yield {
+                "letter": number,
+                "request_id": format_request_id(letter.request_id) if known else None,
+                "attempt": letter.attempt,
+                "sqlstate": letter.code,
+                "message": letter.message,
+                "detail": jsonb.text_of(dict(letter.detail)),
+                "decided": letter.decided_us,
+                "lane": letter.lane,
+                "lane_offset": letter.offset,
+                "content_type": letter.content_type,
+                "request": None if request is None else jsonb.text_of(request),
+            }
+
+    def _settings(self) -> Iterator[Row]:
+        for name, value in self._node.described().items():
+            yield {"node": self._node.name, "name": name, "value": value}
+
+    # ------------------------------------------------------------ steering
+
+    def act(self, action: str, *values: Any) -> bool:
+        match action:
+            case "cancel_session":
+                reason = Canceled("canceling statement due to user request")
+                return self._node.sessions.cancel(values[0], reason)
+            case "end_session":
+                return self._end_session(values[0])
+            case "cancel_job" | "pause_job" | "resume_job" | "dismiss_job":
+                return self._steer(values[0], action.removesuffix("_job"), {})
+            case "postpone_job" | "complete_job":
+                return self._steer(values[0], "set", {"postpone": int(action == "postpone_job")})
+            case "set_job":
+                job, name, value = values
+                return self._steer(job, "set", {name: value})
+        raise AssertionError(action)
+
+    def _end_session(self, process: int) -> bool:
+        if process < 0 and process in {one.process for one in self._node.sessions.activities()}:
+            raise FeatureNotSupported(
+                f"session {process} is of a program that embeds this node, which closes it itself;"
+                " its statement can be cancelled: leasehold.cancel_session"
+            )
+        return self._node.sessions.end(process)
+
+    def _steer(self, job: int, action: str, settings: Mapping[str, int]) -> bool:
+        """Raises what the master refuses with: UnknownJob (42704), WrongJobState (55000) …"""
+        asked = JobControl(job, action, settings)
+        refuse_unaskable(asked)
+        request = ChangeRequest(new_request_id(), control=asked)
+        outcome = self._node.submit(request, ANSWER_TIMEOUT_S)
+        if outcome.lsn:
+            return True
+        if not outcome.final:
+            raise NoMaster("nobody decided it; ask again")
+        raise refused(outcome.code, outcome.message, outcome.detail)

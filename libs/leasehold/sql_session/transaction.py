@@ -1,0 +1,551 @@
+"""One transaction of a SQL session: what it has pinned, which moment it sees, what it reads and
+writes, and what of that was answered, in case it has to run again (T2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from leasehold.adapters.sqlite.query import Limits, Rows, run
+from leasehold.adapters.sqlite.reads import places_read
+from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
+from leasehold.adapters.sqlite.write import Writing, Written, own_rows
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Moment
+from leasehold.catalog.sequence_ownership import owned_by, refuse_sequence
+from leasehold.model.errors import NotCoherent, RequestTooLarge, StaleVersion
+from leasehold.model.ports import StoreSnapshot
+from leasehold.model.records import ChangeRequest, Expression, Image, Key, OnConflict
+from leasehold.pgwire.session import Waits
+from leasehold.replica.reads import Reads
+from leasehold.replica.replay_log import Asked, KeysRead, OnRow, ReadAgain, Shown, Step, Types
+from leasehold.replica.sequences.node_blocks import last_value
+from leasehold.replica.sequences.session_values import DrawnNumbers
+from leasehold.replica.sql_execute import apply, fates_of, tables_read
+from leasehold.replica.sql_reads import Preparing, Seen, gather, gather_sought, planned
+from leasehold.replica.write_set import OPERATIONS_MAX, Mark, WriteSet
+from leasehold.schema_change.plan.truncate import (
+    NOTHING_TO_RESTART,
+    cascades_to,
+    refuse_referred,
+    with_referring,
+)
+from leasehold.sql.functions.session import (
+    Caller,
+    CallersMoment,
+    drawing,
+    reseeded,
+)
+from leasehold.sql.planning.plan import Prepared
+from leasehold.sql.system_catalog.system_relations import with_system
+from leasehold.transaction.commit_time_updates import AtCommit
+from leasehold.transaction.isolation import Isolation
+from leasehold.transaction.moved_rows import RowFates
+from leasehold.transaction.pinned_version import check_pinned
+from leasehold.transaction.read_set import PRIMARY
+from leasehold.transaction.replay_comparison import Told
+from leasehold.values.oids import WireType
+from leasehold.values.time_zone import zone_at
+from leasehold.values.types import KNOWN, element_of
+
+if TYPE_CHECKING:
+    from leasehold.sql_session.fast_update import SingleUpdate
+
+T = TypeVar("T")
+_NONE: Final[frozenset[int]] = frozenset()
+STEPS_MAX: Final = 10_000
+_PLACE_BYTES: Final = 4
+CoherentWait = Callable[[], None]
+OwnTables = Mapping[int, tuple[Descriptor, Mapping[Key, Image | None]]]
+
+
+class Savepoint(NamedTuple):
+    """How far a transaction was: its writes, its steps, and its statements."""
+
+    writes: Mark
+    step: int
+    place: int
+
+
+class SqlTransaction:
+    """Between two commits. `reads` says which LSN it sees, if it is one. `block`: it lasts over
+    several statements, so what it uses is leased and keeps its version to its end (D8); a single
+    statement needs neither (D3)."""
+
+    def __init__(
+        self,
+        reads: Reads,
+        plan_of: Preparing,
+        isolation: Isolation,
+        moment: Moment,
+        wait_coherent: CoherentWait,
+        *,
+        block: bool,
+        numbers: DrawnNumbers,
+        may_wait: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`numbers`: what it draws from sequences; `may_wait` is called before it waits for some,
+        and may raise Waits."""
+        self.isolation = isolation
+        self.moment = moment
+        self.steps: list[Step] = []
+        self._plan_of = plan_of
+        self._block = block
+        self._reads = reads
+        self._writes = WriteSet(reads, isolation, numbers)
+        self.numbers = numbers
+        self._may_wait = may_wait
+        self._at_commit = AtCommit(isolation)
+        self._wait_coherent = wait_coherent
+        self._lsn = reads.moment
+        self._place = 0
+        self._fates: RowFates | None = None  # of no use before a cursor is declared
+
+    def becomes_block(self, reads: Reads) -> None:
+        """BEGIN came behind its first statements. `reads`: as of a block that begins."""
+        self._block = True
+        self._reads.lasts_as(reads)
+
+    @property
+    def is_block(self) -> bool:
+        return self._block
+
+    @property
+    def lsn(self) -> int | None:
+        """That it reads as of, if it is one."""
+        return self._lsn
+
+    def called_by(self, caller: Caller) -> None:
+        """As the session is now: what it has set since counts for what comes."""
+        moment = self.moment
+        if isinstance(moment, CallersMoment) and moment.caller is not caller:
+            self.moment = CallersMoment.of(moment.now_us, moment.seed, caller)
+
+    def says(self, text: str) -> None:
+        """What it does now, for those who wait for it."""
+        self._reads.says(text)
+
+    # ------------------------------------------------------------ preparing
+
+    def plan(self, text: str, types: Types) -> Prepared:
+        """Raises what `prepare` of the query plan raises, NotCoherent, SnapshotTooOld."""
+        with self.prepared(text, types) as (_, plan):
+            return plan
+
+    @contextmanager
+    def prepared(
+        self, text: str, types: Types, *, located: bool = False
+    ) -> Iterator[tuple[Seen, Prepared]]:
+        """For a statement that runs to its end in here; `planned` for one that goes on. `located`:
+        of a cursor."""
+        snapshot, plan = self.planned(text, types, located=located)
+        try:
+            yield snapshot, plan
+        finally:
+            snapshot.close()
+
+    def descriptor(self, table: str) -> Descriptor:
+        """As this transaction sees it. Raises UnknownTable."""
+
+        def newest() -> Descriptor:
+            if self._block:
+                return self._reads.pin(table)
+            with self._reads.snapshot() as snapshot:
+                found: Descriptor = snapshot.newest(table)
+                return found
+
+        return self._coherently(newest)
+
+    def planned(self, text: str, types: Types, *, located: bool = False) -> tuple[Seen, Prepared]:
+        """The snapshot is the caller's to close. Of a block versions are pinned; whether what is
+        newest is too new for them `read` finds out."""
+        own = self._own_tables()
+        pin = self._reads.pin if self._block else None
+        zone = zone_at(self.moment)
+        return self._coherently(
+            lambda: planned(
+                self._plan_of, text, types, own, self._reads, pin, zone, located=located
+            )
+        )
+
+    def _coherently(self, take: Callable[[], T]) -> T:
+        """Coherence may end between the wait for it and a snapshot: it is waited for again."""
+        while True:
+            self._wait()
+            try:
+                return take()
+            except NotCoherent:
+                if self._lsn is not None:
+                    raise
+
+    def _wait(self) -> None:
+        """What was there at an LSN does not change: there is nothing to wait for."""
+        if self._lsn is None:
+            self._wait_coherent()
+
+    # ------------------------------------------------------------ reading
+
+    def read(self, plan: Prepared, snapshot: Seen, values: Sequence[Any], limits: Limits) -> Rows:
+        """Rows of a query as they are wanted; where own rows are among them, all at once."""
+        if plan.visits is None and not plan.explain:
+            self._shows(plan, values)
+        with self._found(plan, snapshot, values, limits, later=False) as (rows, own):
+            return rows.whole() if own else rows
+
+    def read_into(
+        self,
+        plan: Prepared,
+        snapshot: Seen,
+        values: Sequence[Any],
+        limits: Limits,
+        take: Callable[[Rows], None],
+    ) -> None:
+        """As `read`; `take` goes over them, to their end or not, and meets what they end with. What
+        its client does with them may rest on the very rows, so they are to be so at COMMIT where
+        the transaction writes them (`AtCommit`)."""
+        if plan.visits is None:
+            self._rests_on(plan, (values,))
+        with self._found(plan, snapshot, values, limits, later=True) as (rows, _), closing(rows):
+            take(rows)
+
+    @contextmanager
+    def _found(
+        self, plan: Prepared, snapshot: Seen, values: Sequence[Any], limits: Limits, *, later: bool
+    ) -> Iterator[tuple[Rows, bool]]:
+        """The rows, and whether own ones may be among them, which are there in here only."""
+        self._check(plan, snapshot)
+        if plan.visits is not None:
+            self._rests_on(plan, (values,))
+        connection, lsn = snapshot.connection, self._lsn or 0
+        moment = self._next_moment(plan, snapshot)
+        own = self._own_of(plan)
+
+        def rows() -> Rows:
+            if self.isolation.verifies_reads and not plan.explain:
+                reads = places_read(connection, plan, values, moment, limits, lsn)
+                gather(self._writes.so_far, plan, reads)
+            visit = self._writes.visited
+            return run(
+                connection,
+                plan,
+                values,
+                moment=moment,
+                limits=limits,
+                as_of=lsn,
+                visit=visit,
+                later=later,
+            )
+
+        with own_rows(connection, own, self._writes.emptied):
+            if plan.counts and not plan.explain:
+                found = self._drawing(lambda: rows().all())
+                yield Rows(connection, "", (), ready=found), False
+            else:
+                yield rows(), bool(own)
+
+    def answers_with(self, asked: Asked, plan: Prepared) -> Shown | None:
+        """To be told which rows of a query its client was given; None where a replay may show
+        others."""
+        compared = self.isolation.verifies_reads or plan.visits is not None
+        if plan.explain or not self.isolation.replays or not compared:
+            return None
+        shown = Shown(Told.SELECTED if plan.visits is None else Told.VISITED, plan.ordered)
+        self.did(Step(asked, shown=shown))
+        return shown
+
+    def declares(
+        self, asked: Asked, plan: Prepared, cursor: ReadAgain, *, hold: bool
+    ) -> Shown | None:
+        """Likewise of a cursor, whose fetched rows are answers at every level. One that outlives
+        the transaction goes on behind them, so they have one order."""
+        if not self.isolation.replays:
+            return None
+        told = Told.FETCHED if plan.visits is None else Told.VISITED
+        shown = Shown(told, plan.ordered or hold)
+        self.did(Step(asked, shown=shown, cursor=cursor))
+        return shown
+
+    def _next_moment(self, plan: Prepared, snapshot: Seen) -> Moment:
+        """The transaction's, as the statement that begins sees it; in a replay it draws what it has
+        drawn before (T2)."""
+        self._place += 1
+        moment = self.moment
+        if plan.draws:
+            moment = reseeded(moment, moment.seed + self._place.to_bytes(_PLACE_BYTES))
+        if plan.counts:
+            moment = drawing(moment, self.numbers)
+        if not plan.asks_system:
+            return moment
+        return with_system(
+            moment, lambda: self._tables(snapshot), lambda sequence: last_value(snapshot, sequence)
+        )
+
+    def _drawing(self, work: Callable[[], T]) -> T:
+        """Runs a statement that draws from sequences, again where it had to wait for numbers."""
+        local = self._writes.local_sequences
+        wait = self._wait_coherent
+        gone = {table.table_id for table in self._writes.schema.dropped.values()}
+        try:
+            return self.numbers.running(self._place, local, work, self._may_wait, wait, gone)
+        except Waits:
+            self._place -= 1  # it comes again, and draws what it has drawn
+            raise
+
+    def goes_to(self, step: Step) -> None:
+        """The next statement is that step's, run again."""
+        self._place, self.moment = step.place - 1, step.moment
+
+    def _tables(self, snapshot: StoreSnapshot) -> list[Descriptor]:
+        """Those that this transaction sees: without what it drops, with what it makes."""
+        schema = self._writes.schema
+        gone = {table.table_id for table in schema.dropped.values()}
+        there = (t for t in snapshot.tables() if t.table_id not in gone)
+        return [*map(schema.as_it_will_be, there), *schema.made.values()]
+
+    def _check(self, plan: Prepared, snapshot: Seen) -> None:
+        if self._block and self._lsn is None:
+            for descriptor in plan.tables.values():
+                check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
+
+    def _own_of(self, plan: Prepared) -> OwnTables:
+        own = self._own_tables()
+        return self._writes.own_images(tables_read(plan) & own) if own else {}
+
+    def _own_tables(self) -> frozenset[int]:
+        shows = self.has_written and self.isolation.own_writes
+        return self._writes.own_tables if shows else _NONE
+
+    # ------------------------------------------------------------ writing
+
+    def write(self, plan: Prepared, snapshot: Seen, asked: Asked, limits: Limits) -> Written:
+        """What the statement writes is in the write set then. Raises RequestTooLarge (54000),
+        StaleVersion, what the statement raises."""
+        assert plan.write is not None
+        self._check(plan, snapshot)
+        descriptor = plan.write.bound.descriptor
+        self._wait()
+        with self._reads.within(snapshot):
+            pinned = self._reads.pin(descriptor.name)
+        if pinned.version != descriptor.version:
+            raise StaleVersion(
+                f"table {descriptor.name!r} was changed since this transaction has begun; run it"
+                " again",
+                table=descriptor.name,
+            )
+        computed, many = plan.write.computed, asked.many
+        given = asked.values
+        if plan.write.bound.key_slots:
+            given += self._stands_on(descriptor, asked.on)
+        if computed is None:
+            self._rests_on(plan, many or (given,))
+        moment = self._next_moment(plan, snapshot)
+        connection, lsn, keys = snapshot.connection, self._lsn or 0, self._writes.hidden_keys
+        with own_rows(connection, self._own_of(plan), self._writes.emptied):
+
+            def found() -> Written:
+                writing = Writing(connection, plan, given, moment, limits, keys, lsn)
+                return writing.run_each(many) if many else writing.run()
+
+            written = self._drawing(found) if plan.counts else found()
+            for values in many or (given,) if self.isolation.verifies_reads else ():
+                reads = places_read(connection, plan, values, moment, limits, lsn)
+                gather(self._writes.so_far, plan, reads)
+        if self.isolation.verifies_reads:
+            gather_sought(self._writes.so_far, descriptor, written.sought)
+        if len(self._writes.operations) + len(written.writes) > OPERATIONS_MAX:
+            raise RequestTooLarge(
+                f"a transaction writes at most {OPERATIONS_MAX} rows: COMMIT more often"
+            )
+        mark = self._writes.mark() if len(written.writes) > 1 else None
+        try:
+            with self._reads.within(snapshot):
+                apply(self._writes, descriptor, written.writes)
+        except BaseException:
+            if mark is not None:
+                self._writes.back_to(mark)
+            raise
+        if computed is not None and written.writes:
+            self._computed_at_commit(descriptor, written, computed.values(asked.values))
+        if self._fates is not None:
+            self._fates.became(self._place, descriptor.table_id, fates_of(descriptor, written))
+        return written
+
+    def follows_rows(self) -> int:
+        """From here on it knows what becomes of rows; the place of its last statement."""
+        if self._fates is None and self.isolation.own_writes:
+            self._fates = RowFates()
+        return self._place
+
+    def _stands_on(self, table: Descriptor, on: OnRow | None) -> Key:
+        """The key for a statement of WHERE CURRENT OF: that which the row has now."""
+        key = None if on is None else on.key
+        if on is not None and key is not None and self._fates is not None:
+            key = self._fates.now(table.table_id, key, on.since)
+        return (None,) * len(table.primary_key) if key is None else key
+
+    def _computed_at_commit(
+        self, descriptor: Descriptor, written: Written, values: Mapping[str, Expression]
+    ) -> None:
+        (write,) = written.writes
+        operation = self._writes.operations[-1]
+        self._at_commit.updated(descriptor.table_id, write.key, operation, values)
+
+    def goes_on_from(self, single: SingleUpdate) -> None:
+        """Its first statement, which was run before it was known to need a transaction."""
+        assert not self._block, "nothing was pinned"
+        assert not self.steps, "nothing came before"
+        self._place += 1
+        computed, written = single.write.computed, single.written
+        assert computed is not None
+        with self._reads.within(single):
+            apply(self._writes, single.descriptor, written.writes)
+        values = computed.values(single.asked.values)
+        self._computed_at_commit(single.descriptor, written, values)
+        self.did(Step.wrote(single.asked, written, "UPDATE"))
+
+    def _rests_on(self, plan: Prepared, many: Sequence[Sequence[Any]]) -> None:
+        """What comes of the statement depends on the rows that it reads with each of these values:
+        they are to be at COMMIT as it has seen them."""
+        for values in many if plan.reads.places else many[:1]:
+            for read in _keys_read(plan, values):
+                self._at_commit.read(read.table_id, read.prefix if read.whole else None)
+        if plan.write is not None and plan.write.there:
+            self._at_commit.read(plan.write.bound.descriptor.table_id, None)
+
+    def _shows(self, plan: Prepared, values: Sequence[Any]) -> None:
+        """What a plain query shows of rows that this transaction has written is what is committed,
+        or nothing is: they are verified, and compared in a replay. Others may be shown otherwise by
+        a later statement anyway. From serializable up all rows of queries are compared."""
+        isolation = self.isolation
+        if not isolation.replays or isolation.verifies_reads or not self.steps:
+            return
+        own = self._own_tables()
+        if not own or own.isdisjoint(table.table_id for table in plan.tables.values()):
+            return
+        step = self.steps[-1]
+        for read in _keys_read(plan, values):
+            if read.table_id not in own or (step.seen is not None and read in step.seen):
+                continue
+            digest = self.shown_own(read)
+            if digest:
+                step.seen = step.seen or {}
+                step.seen[read] = digest
+
+    def shown_own(self, read: KeysRead) -> bytes:
+        """A digest of what it has written there, which a query shows now; b"": nothing."""
+        self._at_commit.shown(read.table_id, read.prefix)
+        return self._writes.own_digest(read.table_id, read.prefix, whole=read.whole)
+
+    def told_an_error(self) -> None:
+        """A statement's answer was one, and it goes on: it has to be one again (T2)."""
+        self._at_commit.nothing()
+
+    def empty(self, asked: Asked) -> list[str]:
+        """TRUNCATE; its notices. Raises UnknownTable, FeatureNotSupported where that can't be."""
+        tables = self._coherently(lambda: [self._reads.pin(name) for name in asked.emptied])
+        with self._coherently(self._reads.snapshot) as snapshot:
+            known = [*snapshot.tables(), *self._writes.schema.made.values()]
+        for table in tables:
+            refuse_sequence(table)
+        notices = []
+        if asked.cascades:
+            along = with_referring(tables, known)[len({t.table_id for t in tables}) :]
+            notices = [cascades_to(table) for table in along]
+            names = [table.name for table in along]
+            tables += self._coherently(lambda: [self._reads.pin(name) for name in names])
+        refuse_referred(tables, known)
+        self._writes.empty(tables)
+        self._place += 1
+        if self._fates is not None:
+            self._fates.emptied(self._place, [table.table_id for table in tables])
+        own = {s for table in tables for s in owned_by(table) if asked.restarts}
+        # One that has gone by itself is its column's still.
+        restarted = [table for table in known if table.table_id in own and table.names]
+        self._writes.restart(restarted)
+        if asked.restarts and not restarted:
+            notices.append(NOTHING_TO_RESTART)
+        return notices
+
+    def change(self, text: str) -> list[str]:
+        """A schema change, which is committed with the rows; its notices. Raises what
+        `BlockSchema.taking` and `WriteSet.change` raise."""
+        with self._coherently(self._reads.snapshot) as snapshot:
+            assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
+            schema = self._writes.schema
+            schema, notices = schema.taking(text, snapshot.stored_catalog, self.moment)
+        self._writes.change(schema)
+        return notices
+
+    @property
+    def begins_jobs(self) -> bool:
+        """Does something go on after its commit?"""
+        return self._writes.schema.begins_jobs
+
+    @property
+    def made_sequences(self) -> Mapping[str, int]:
+        """Their names and provisional ids."""
+        made = self._writes.schema.made.values()
+        return {table.name: table.table_id for table in made if table.sequence is not None}
+
+    @property
+    def has_written(self) -> bool:
+        return self._writes.has_written
+
+    def savepoint(self) -> Savepoint:
+        return Savepoint(self._writes.mark(), len(self.steps), self._place)
+
+    def roll_back_to(self, savepoint: Savepoint) -> None:
+        """What was read since stays verified: the client knows it."""
+        self._writes.back_to(savepoint.writes)
+        if self._fates is not None:
+            self._fates.back_to(savepoint.place)
+        self.did(Step(None, back=savepoint.step))
+
+    def request(self, request_id: bytes, attempt: int, on_conflict: OnConflict) -> ChangeRequest:
+        request = self._writes.request(request_id, attempt, on_conflict)
+        assert request is not None, "it has written"
+        if on_conflict is not OnConflict.REPLAY:
+            return request
+        return request._replace(operations=self._at_commit.operations(request.operations))
+
+    # ------------------------------------------------------------ running again
+
+    def did(self, step: Step) -> None:
+        """Raises RequestTooLarge."""
+        if len(self.steps) >= STEPS_MAX:
+            raise RequestTooLarge(
+                f"a transaction has at most {STEPS_MAX} statements that would have to run again"
+                " after a verify error: COMMIT more often"
+            )
+        if step.sqlstate:
+            self.told_an_error()
+        step.place, step.moment = self._place, self.moment
+        self.steps.append(step)
+
+    @property
+    def lone_write(self) -> Step | None:
+        """The only statement of a transaction that is no block, if all that it tells is a count of
+        the rows that it has written."""
+        if self._block or len(self.steps) != 1:
+            return None
+        (step,) = self.steps
+        told_more = step.rows or step.seen or step.sqlstate
+        return None if told_more or not step.tag or step.asked is None or step.asked.many else step
+
+    def close(self) -> None:
+        self._reads.close()
+
+
+def _keys_read(plan: Prepared, values: Sequence[Any]) -> Iterator[KeysRead]:
+    widths = {table.table_id: len(table.primary_key) for table in plan.tables.values()}
+    for read in plan.reads.of(values) if plan.reads.places else ():
+        prefix = read.prefix if read.index_id == PRIMARY else ()
+        yield KeysRead(read.table_id, prefix, len(prefix) == widths[read.table_id])
+    for lookup in plan.reads.lookups:
+        yield KeysRead(lookup.table_id, (), whole=False)
+
+
+def plan_types(types: Sequence[WireType | None]) -> Types:
+    """As the query plan knows them; what it does not know the statement has to tell."""
+    return tuple(t if t and (element_of(t) or t).name in KNOWN else None for t in types)

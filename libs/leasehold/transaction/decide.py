@@ -1,0 +1,284 @@
+"""One operation against one row: names and values, genids (T1), the after-image (T0)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Moment
+from leasehold.model.errors import (
+    Refused,
+    SequenceExhausted,
+    Uncommittable,
+    VerifyError,
+)
+from leasehold.model.ids import hidden_key
+from leasehold.model.ports import Row
+from leasehold.model.records import (
+    ANY_GENID,
+    ChangeKind,
+    Image,
+    Key,
+    Operation,
+    OperationKind,
+    RowChange,
+    RowImage,
+)
+from leasehold.rows.defaults import Draw
+from leasehold.rows.generated import derive
+from leasehold.rows.key_values import compose
+from leasehold.transaction.binding import Binding
+from leasehold.transaction.duplicate_key import primary_key_exists
+from leasehold.transaction.locks import agrees, carried, covering, effective, lock_names
+from leasehold.transaction.row_conflict import RowRefused
+from leasehold.transaction.rules import VerifyRules
+from leasehold.transaction.uniqueness import in_the_way
+from leasehold.values.types import words_of
+
+# Looked up once: a member of an enum costs as much as a call, and each request asks for several.
+_INSERT, _UPDATE = OperationKind.INSERT, OperationKind.UPDATE
+_DELETE, _UPSERT = OperationKind.DELETE, OperationKind.UPSERT
+_UPDATED: Final = ChangeKind.UPDATE
+_UNCOMPUTABLE: Final = frozenset({"22", "54"})
+"""Classes of what an expression may fail with on one row and not on another."""
+
+
+def with_key(
+    operation: Operation, descriptor: Descriptor, request: bytes, number: int
+) -> Operation:
+    """An insert or upsert may hold its key among its values; where there is none, a row is known by
+    the request that made it, and by its number in there (T7)."""
+    if operation.kind not in (_INSERT, _UPSERT):
+        return operation
+    if descriptor.hidden_key and operation.kind is _INSERT:
+        return operation._replace(key=(hidden_key(request, number),))
+    names = [column.name for column in descriptor.key_columns]
+    values = dict(operation.values)
+    key = {name: values.pop(name) for name in names if name in values}
+    return operation._replace(key=key, values=values)
+
+
+def decide(
+    operation: Operation,
+    bound: Binding,
+    key: Key,
+    row: Row | None,
+    rules: VerifyRules,
+    moment: Moment | None,
+    draw: Draw | None = None,
+    *,
+    replays: bool = False,
+) -> RowChange | None:
+    """None when it affects no row. An insert where there is a row is an update that moves it: that
+    one goes (`deleted`), and comes like this. `draw`: numbers for columns that an old row has none
+    of yet. `replays`: who asks would run its statements again.
+    """
+    descriptor = bound.descriptor
+    kind = operation.kind
+    if kind is _UPSERT:
+        kind = _INSERT if row is None else _UPDATE
+    if kind is _INSERT:
+        if row is not None and rules.arbiters_are_verified and "" in operation.arbiters:
+            raise in_the_way(descriptor, _words(descriptor, key), key)
+        return _insert(operation, bound, key, row, moment)
+    try:
+        found = _composed(operation, kind, bound, key, row, rules, moment, draw)
+    except SequenceExhausted:
+        raise  # so it is for every replay
+    except Refused as error:
+        found_out = rules.uncomputable_runs_again and error.sqlstate[:2] in _UNCOMPUTABLE
+        if not (replays and found_out and operation.expect == ANY_GENID):
+            raise
+        raise _computed_otherwise(descriptor, key, error) from error
+    if found is None or row is None:
+        return None
+    if found.image is None:
+        return deleted(descriptor, key, row)
+    if found.moves:
+        return landed(bound, found.image, rules, row.values)
+    # ⚠ Refused here it is for good: constraints wait for COMMIT (T4), and no replay looks at them.
+    bound.check(row.values, found.image)
+    return updated(descriptor, key, row, found.image, found.locks)
+
+
+class _Composed(NamedTuple):
+    """`image` None: of a row that goes."""
+
+    image: Image | None
+    locks: tuple[int, ...]
+    moves: bool = False
+
+
+def _composed(
+    operation: Operation,
+    kind: OperationKind,
+    bound: Binding,
+    key: Key,
+    row: Row | None,
+    rules: VerifyRules,
+    moment: Moment | None,
+    draw: Draw | None,
+) -> _Composed | None:
+    """What an update or a delete makes of its row, whose genids are looked at. None: it is not
+    there."""
+    descriptor = bound.descriptor
+    changed: Image = {}
+    locks = descriptor.locks
+    moves = False
+    if kind is _UPDATE and row is not None:
+        changed = bound.values(operation.values, row.values, keys=operation.kind is _UPDATE)
+        moves = bound.moves(changed, key)
+        if descriptor.row_locks and not moves:
+            locks = covering(descriptor, descriptor.changed_with(changed))
+    seen = operation.expect if rules.genids_are_verified else None
+    if seen is not None and (row is None or not agrees(descriptor, row.genids, seen, locks)):
+        raise _verify_error(operation, descriptor, key, row, locks)
+    if row is None:
+        return None
+    if kind is _DELETE:
+        return _Composed(None, locks)
+    seen_row = row.values
+    if not rules.master_composes:  # what a writer at this version could have seen
+        seen_row = {e: v for e, v in seen_row.items() if e in descriptor.public_ids}
+    return _Composed(compose(descriptor, _UPDATED, seen_row, changed, moment, draw), locks, moves)
+
+
+def _computed_otherwise(descriptor: Descriptor, key: Key, error: Refused) -> VerifyError:
+    """⚠ Who replays has computed it on the row as it was, and has told its client so: where that
+    can't be done on the row as it is now, its statements have to find out (T2, T4)."""
+    return VerifyError(
+        f"verify error in table {descriptor.name!r}: on the row as it is now there is"
+        f" {error.message} ({error.sqlstate})",
+        table=descriptor.name,
+        key=list(key),
+    )
+
+
+def deleted(descriptor: Descriptor, key: Key, row: Row) -> RowChange:
+    table, version = descriptor.table_id, descriptor.version
+    return RowChange(ChangeKind.DELETE, table, version, key, None, row.genids, ())
+
+
+def updated(
+    descriptor: Descriptor, key: Key, row: Row, image: Image, locks: tuple[int, ...]
+) -> RowChange:
+    return RowChange(
+        _UPDATED,
+        descriptor.table_id,
+        descriptor.version,
+        key,
+        image,
+        row.genids,
+        locks,
+        carried(descriptor, row.genids, locks),
+    )
+
+
+def landed(bound: Binding, image: Image, rules: VerifyRules, before: Image | None) -> RowChange:
+    """A row comes under another key, with every pair that it has, those that the writer can't see,
+    too. ⚠ It is looked at as a new one: what broke a constraint before would be carried behind the
+    slices of a verification that has passed there. Raises what `Binding.check` and generated
+    columns raise."""
+    descriptor = bound.descriptor
+    bound.check_key(image)
+    if not rules.move_carries_all:
+        image = {e: value for e, value in image.items() if e in descriptor.by_id}
+    if rules.moved_is_new:
+        before, image = None, _derived_anew(descriptor, image)
+    bound.check(before, image)
+    table, version = descriptor.table_id, descriptor.version
+    key = key_in(descriptor, image)
+    return RowChange(ChangeKind.INSERT, table, version, key, image, {}, descriptor.locks)
+
+
+def _derived_anew(descriptor: Descriptor, image: Image) -> Image:
+    if not descriptor.has_derived:
+        return image
+    made = dict(image)
+    derive(descriptor, None, made)
+    return {element_id: value for element_id, value in made.items() if value is not None}
+
+
+def key_in(descriptor: Descriptor, image: Image) -> Key:
+    return tuple(image.get(e) for e in descriptor.primary_key)
+
+
+def _insert(
+    operation: Operation, bound: Binding, key: Key, row: Row | None, moment: Moment | None
+) -> RowChange:
+    descriptor = bound.descriptor
+    if row is not None:
+        raise primary_key_exists(descriptor, key)
+    changed = bound.with_key(bound.values(operation.values, None), key)
+    image = compose(descriptor, ChangeKind.INSERT, None, changed, moment)
+    bound.check(None, image)
+    return RowChange(
+        ChangeKind.INSERT,
+        descriptor.table_id,
+        descriptor.version,
+        key,
+        image,
+        {},
+        descriptor.locks,
+    )
+
+
+def _verify_error(
+    operation: Operation,
+    descriptor: Descriptor,
+    key: Key,
+    row: Row | None,
+    locks: tuple[int, ...],
+) -> RowRefused:
+    image = None
+    if row is not None:
+        image = RowImage(
+            descriptor.table_id, key, row.genids, row.lsn, descriptor.version, 0, row.values
+        )
+    now = "is gone"
+    more: dict[str, object] = {}
+    if row is not None:
+        genid = _genid_now(operation, descriptor, row)
+        now = f"has {genid} now" if isinstance(genid, dict) else f"has genid {genid} now"
+        more["genid"] = genid
+    said = f"was seen with genid {operation.expect}"
+    if operation.expect == ANY_GENID:
+        said = "has to be there"
+    return RowRefused(
+        f"verify error in table {descriptor.name!r}: {_words(descriptor, key)} {said}, but {now}",
+        image,
+        locks,
+        table=descriptor.name,
+        key=list(key),
+        expected=operation.expect,
+        **more,
+    )
+
+
+def uncommittable(number: int, descriptor: Descriptor, key: Key) -> Uncommittable:
+    """T2: what it expects, it has itself changed before: that is so in each replay."""
+    return Uncommittable(
+        f"operation {number} expects {_words(descriptor, key)} of table {descriptor.name!r} as it"
+        " was seen, and an earlier operation of the same transaction has changed or deleted it:"
+        " this can never be committed",
+        table=descriptor.name,
+        key=list(key),
+    )
+
+
+def _genid_now(operation: Operation, descriptor: Descriptor, row: Row) -> int | dict[str, int]:
+    """The row's, in the form in which the operation expects one."""
+    now = effective(descriptor, row.genids)
+    if isinstance(operation.expect, Mapping):
+        return {n: now.get(k, 0) for n, k in lock_names(descriptor).items()}
+    return max(now.values())
+
+
+def _words(descriptor: Descriptor, key: Key) -> str:
+    if descriptor.hidden_key:
+        return f"its row {key[0]}"
+    names = ", ".join(column.name for column in descriptor.key_columns)
+    kinds = (column.type for column in descriptor.key_columns)
+    values = ", ".join(words_of(kind, value) for kind, value in zip(kinds, key, strict=True))
+    return f"({names}) = ({values})"

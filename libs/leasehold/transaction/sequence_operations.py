@@ -1,0 +1,298 @@
+"""Numbers of sequences, as the master gives them: to rows that came without one, and by the block.
+
+The master alone moves a sequence, on its own row of it, in the order of its log; what it gave
+stands in the commit. Operations on a sequence are of these kinds, and no others are taken:
+    {"take": n}                    the next n numbers are the asker's; the answer says which
+    {"set": v, "called": yes}      setval, RESTART: what was taken before is nobody's any more
+    {"within": [least, most]}      it is refused where it stands beyond
+    {"back": n, "last": m, …}      of a block the numbers from n to m are nobody's: the next one is
+                                   n again, where none has been taken behind them; of one that
+                                   cycles, where commit `at` has moved it last
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Column, Descriptor, from_wire
+from leasehold.catalog.sequence import (
+    ROW_KEY,
+    Sequence,
+    Standing,
+    fresh,
+    going_on,
+    image_of,
+    moved_to,
+    restarted_at,
+    standing_of,
+    taken,
+)
+from leasehold.catalog.states import READABLE
+from leasehold.model.errors import MalformedRequest, StoreCorrupted, VerifyError, WrongObject
+from leasehold.model.ids import is_sequence_id
+from leasehold.model.ports import Row
+from leasehold.model.records import (
+    CatalogWrite,
+    ChangeKind,
+    DescriptorWrite,
+    Operation,
+    OperationKind,
+    RowChange,
+)
+from leasehold.transaction.decide import updated
+from leasehold.transaction.overlay import Overlay, RowReader
+from leasehold.transaction.rules import VerifyRules
+
+BLOCK_MAX: Final = 1_000_000
+TAKE: Final = "take"
+SET: Final = "set"
+WITHIN: Final = "within"
+BACK: Final = "back"
+_ASKED: Final = (TAKE, SET, WITHIN, BACK)
+_BIGINT: Final = (-(1 << 63), (1 << 63) - 1)
+_CREATES: Final = (OperationKind.INSERT, OperationKind.UPSERT)
+_CHANGES: Final = (OperationKind.UPDATE, OperationKind.UPSERT)
+
+
+def lacks_numbers(operation: Operation, descriptor: Descriptor) -> tuple[Column, ...]:
+    """Columns that draw their default, and that the operation leaves out."""
+    if not descriptor.numbered or operation.kind not in _CREATES:
+        return ()
+    key: Any = operation.key
+    given: set[Any] = {*operation.values}
+    if isinstance(key, Mapping):
+        given |= key.keys()
+    keyed = descriptor.primary_key if key and not isinstance(key, Mapping) else ()
+    return tuple(
+        c
+        for c in descriptor.numbered
+        if not {place_of(c), c.alias} & given and c.element_id not in keyed
+    )
+
+
+def place_of(column: Column) -> Any:
+    """Under which a number stands among an operation's values: its name, and its id where it has
+    none. ⚠ A column that is being dropped is written for those who still read it, and no writer of
+    the newer version can name it."""
+    return column.name if column.state in READABLE else column.element_id
+
+
+def draws(operation: Operation, descriptor: Descriptor) -> bool:
+    """May a number have to be drawn for it? ⚠ Also for a row of before a column that draws one,
+    whoever is first to write it: the backfill or an update (T0)."""
+    old = descriptor.numbers_old_rows and operation.kind in _CHANGES
+    return old or bool(lacks_numbers(operation, descriptor))
+
+
+def first_row(sequence: Descriptor, lsn: int) -> RowChange:
+    """Of a sequence that commit `lsn` makes: where it begins."""
+    assert sequence.sequence is not None, sequence
+    return _inserted(sequence, fresh(sequence.sequence, lsn))
+
+
+def rows_with_versions(
+    catalog: Catalog, writes: Iterable[CatalogWrite], rows: RowReader, lsn: int, rules: VerifyRules
+) -> Iterator[Move]:
+    """Of sequences, in the commit `lsn` that writes their versions: one that it makes begins, and
+    one that it alters goes on under another epoch."""
+    for write in writes:
+        if not isinstance(write, DescriptorWrite) or not is_sequence_id(write.table_id):
+            continue
+        said = from_wire(write.body)
+        if not catalog.has(said.table_id):
+            yield Move(said, None, first_row(said, lsn))
+            continue
+        before = catalog.newest(said.table_id)
+        row = rows(before, ROW_KEY)
+        if said.sequence is None or said.sequence == before.sequence or row is None:
+            continue
+        standing = standing_of(row.values)
+        after = going_on(said.sequence, standing, lsn)
+        if not rules.altering_begins_an_epoch:
+            after = after._replace(epoch=standing.epoch)
+        yield Move(before, row, moved_row(before, row, after))
+
+
+def _inserted(sequence: Descriptor, standing: Standing) -> RowChange:
+    table, version, locks = sequence.table_id, sequence.version, sequence.locks
+    return RowChange(ChangeKind.INSERT, table, version, ROW_KEY, image_of(standing), {}, locks)
+
+
+class Move(NamedTuple):
+    """A sequence's row, as a commit moves it."""
+
+    descriptor: Descriptor
+    row: Row | None
+    change: RowChange
+
+
+class Drawing:
+    """Numbers for the rows of one commit: each sequence is moved once, by as many as were drawn."""
+
+    def __init__(self, catalog: Catalog, rows: RowReader, lsn: int) -> None:
+        self._catalog = catalog
+        self._rows = rows
+        self._lsn = lsn
+        self._held: dict[int, tuple[Descriptor, Row | None, Standing]] = {}
+
+    def next(self, column: Column) -> int:
+        """Raises SequenceExhausted, MalformedRequest."""
+        sequence_id = column.draws_from
+        if not self._catalog.has(sequence_id):
+            raise MalformedRequest("the sequence of a default is gone: give a value")
+        if sequence_id not in self._held:
+            descriptor = self._catalog.newest(sequence_id)
+            self._held[sequence_id] = (descriptor, *self.standing(descriptor))
+        descriptor, row, standing = self._held[sequence_id]
+        assert descriptor.sequence is not None, descriptor
+        found = taken(descriptor.sequence, descriptor.name, standing, 1)
+        self._held[sequence_id] = (descriptor, row, found.after)
+        return found.first
+
+    def standing(self, descriptor: Descriptor) -> tuple[Row | None, Standing]:
+        """Its row, and where it stands, but for what is drawn here and not moved yet."""
+        assert descriptor.sequence is not None, descriptor
+        row = self._rows(descriptor, ROW_KEY)
+        if row is None:
+            return None, fresh(descriptor.sequence, self._lsn)
+        try:
+            return row, standing_of(row.values)
+        except KeyError as error:
+            raise StoreCorrupted(f"sequence {descriptor.name!r} has lost its row") from error
+
+    def moved(self) -> Iterator[Move]:
+        """What was drawn since the last time: to be put before anybody else looks."""
+        for descriptor, row, after in self._held.values():
+            yield Move(descriptor, row, moved_row(descriptor, row, after))
+        self._held.clear()
+
+
+def moved_row(descriptor: Descriptor, row: Row | None, after: Standing) -> RowChange:
+    if row is None:
+        return _inserted(descriptor, after)
+    return updated(descriptor, ROW_KEY, row, image_of(after), descriptor.locks)
+
+
+class Numbers:
+    """Of one request. `answer`: the block that it has taken."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        overlay: Overlay,
+        versions: dict[int, int],
+        lsn: int,
+        rules: VerifyRules,
+    ) -> None:
+        self._overlay = overlay
+        self._versions = versions
+        self._lsn = lsn
+        self._rules = rules
+        self._drawing = Drawing(catalog, overlay.row, lsn)
+        self.answer: Any = None
+
+    # ------------------------------------------------------------ rows without a number
+
+    def given_to(self, operation: Operation, descriptor: Descriptor) -> Operation:
+        """With a number in each column that draws one. Raises SequenceExhausted."""
+        for column in lacks_numbers(operation, descriptor):
+            values: dict[Any, Any] = {**operation.values, place_of(column): self.next(column)}
+            key = operation.key
+            if isinstance(key, Mapping) and key and column.element_id in descriptor.primary_key:
+                key = {**key, column.name: values.pop(column.name)}
+            operation = operation._replace(key=key, values=values)
+        return operation
+
+    def next(self, column: Column) -> int:
+        """Raises SequenceExhausted, MalformedRequest."""
+        return self._drawing.next(column)
+
+    def settle(self) -> None:
+        """The sequences go as far as was drawn."""
+        for descriptor, row, change in self._drawing.moved():
+            self._put(descriptor, row, change)
+
+    # ------------------------------------------------------------ operations on a sequence
+
+    def operation(self, operation: Operation, descriptor: Descriptor) -> None:
+        """Raises WrongObject, MalformedRequest, SequenceExhausted, OutOfRange, VerifyError."""
+        sequence = descriptor.sequence
+        assert sequence is not None, descriptor
+        values = operation.values
+        if operation.kind is not OperationKind.UPDATE or values.keys().isdisjoint(_ASKED):
+            raise WrongObject(
+                f"{descriptor.name!r} is a sequence: its row can't be written",
+                table=descriptor.name,
+            )
+        self.settle()
+        row, standing = self._drawing.standing(descriptor)
+        if TAKE in values:
+            count = _whole(values, TAKE, 1, BLOCK_MAX)
+            found = taken(sequence, descriptor.name, standing, count)
+            self.answer = {
+                "numbers": (descriptor.table_id, found.first, found.got, found.after.epoch),
+                "at": self._lsn,
+            }
+            self._put(descriptor, row, moved_row(descriptor, row, found.after))
+            return
+        if WITHIN in values:
+            _check_within(values, standing, sequence)
+            return
+        if BACK in values:
+            back = given_back(sequence, standing, values, self._lsn)
+            # ⚠ A lap later it stands there again, and that block is another node's.
+            same = row is not None and values.get("at") == row.lsn
+            lapped = sequence.cycles and not same and self._rules.given_back_in_its_lap
+            if back is not None and not lapped:
+                self._put(descriptor, row, moved_row(descriptor, row, back))
+            return
+        if values.get("own") and standing.epoch != self._lsn:
+            # ⚠ Its maker has seen another name for it than the one that this commit has found free.
+            raise VerifyError(f"sequence {descriptor.name!r} is not made by this request")
+        last = _whole(values, SET, *_BIGINT)
+        called = bool(values.get("called", True))
+        after = moved_to(sequence, descriptor.name, last, called, self._lsn)
+        if not self._rules.setting_begins_an_epoch:
+            after = after._replace(epoch=standing.epoch)
+        self._put(descriptor, row, moved_row(descriptor, row, after))
+
+    def _put(self, descriptor: Descriptor, row: Row | None, change: RowChange) -> None:
+        self._versions.setdefault(descriptor.table_id, descriptor.version)
+        self._overlay.put(descriptor, row, change)
+
+
+def _check_within(values: Mapping[str, Any], standing: Standing, sequence: Sequence) -> None:
+    """As PostgreSQL says it of what ALTER SEQUENCE finds."""
+    bounds = values[WITHIN]
+    if type(bounds) not in (tuple, list) or len(bounds) != 2:
+        raise MalformedRequest(f"{WITHIN!r} has two whole numbers")
+    least, most = (_whole({WITHIN: each}, WITHIN, *_BIGINT) for each in bounds)
+    restarted_at(sequence._replace(least=least, most=most), standing.last)
+
+
+def given_back(
+    sequence: Sequence, standing: Standing, values: Mapping[str, Any], lsn: int
+) -> Standing | None:
+    """Where it stands when a node has left off handing out a block from `back` on; None: as it
+    does, since somebody has taken numbers behind that block, or set it. ⚠ Under another epoch, so
+    that a request which comes again later finds nothing to give back."""
+    first, last = _whole(values, BACK, *_BIGINT), _whole(values, "last", *_BIGINT)
+    epoch = _whole(values, "epoch", 0, _BIGINT[1])
+    if not standing.called or (standing.last, standing.epoch) != (last, epoch):
+        return None
+    left, rest = divmod(last - first, sequence.increment)
+    if rest or left < 0:
+        return None
+    before = first - sequence.increment
+    if values.get("untouched") or not sequence.least <= before <= sequence.most:
+        return Standing(first, False, lsn)
+    return Standing(before, True, lsn)
+
+
+def _whole(values: Mapping[str, Any], name: str, least: int, most: int) -> int:
+    value = values.get(name)
+    if type(value) is not int or not least <= value <= most:
+        raise MalformedRequest(f"{name!r} is a whole number from {least} to {most}")
+    return value

@@ -1,0 +1,79 @@
+"""`{1,2,NULL,"a b"}`: arrays of one dimension as PostgreSQL reads and writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from leasehold.model.errors import FeatureNotSupported, InvalidText, RequestTooLarge
+from leasehold.values.arrays import ELEMENTS_MAX, elements_of, stored_form
+
+# An element: in quotes, or up to a comma or brace; a backslash takes the next character as it is.
+_ELEMENT: Final = re.compile(
+    r"""\s*(?:"((?:[^"\\]|\\.)*)"|((?:[^",{}\\\s]|\\.)(?:(?:[^",{}\\]|\\.)*(?:[^",{}\\\s]|\\.))?))\s*""",
+    re.DOTALL | re.ASCII,
+)
+_BLANKS: Final = " \t\n\r\v\f"
+_PLAIN: Final = re.compile(r"[\w.+-]+(?:,[\w.+-]+)*")
+"""Without anything that has to be read one by one: as numbers come, by the thousand."""
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+_NEEDS_QUOTES: Final = frozenset('{}",\\ \t\n\r\v\f')
+
+
+def array_of_text(text: str, element: Callable[[str], Any]) -> str:
+    """The storage value; `element` reads one. Raises InvalidText; FeatureNotSupported for arrays of
+    arrays, RequestTooLarge for too many elements; and whatever `element` raises."""
+    trimmed = text.strip(_BLANKS)
+    if trimmed[:1] == "[":
+        raise FeatureNotSupported("array bounds are not supported: leave them out")
+    if len(trimmed) < 2 or trimmed[0] != "{" or trimmed[-1] != "}":
+        raise InvalidText(
+            f'malformed array literal: "{text:.80}": an array begins with {{ and ends with }}'
+        )
+    inner, made, at = trimmed[1:-1], [], 0
+    if not inner.strip(_BLANKS):
+        return stored_form(())
+    if inner.lstrip(_BLANKS)[0] == "{":
+        raise FeatureNotSupported("arrays of more than one dimension are not supported")
+    if _PLAIN.fullmatch(inner):
+        parts = inner.split(",")
+        _check_number(len(parts))
+        return stored_form([None if part.lower() == "null" else element(part) for part in parts])
+    while True:
+        found = _ELEMENT.match(inner, at)
+        if found is None:
+            raise InvalidText(f"malformed array literal: no element at character {at + 2}")
+        made.append(_value(found, element))
+        _check_number(len(made))
+        at = found.end()
+        if at == len(inner):
+            return stored_form(made)
+        if inner[at] != ",":
+            raise InvalidText(f"malformed array literal: no comma at character {at + 2}")
+        at += 1
+
+
+def _check_number(count: int) -> None:
+    if count > ELEMENTS_MAX:
+        raise RequestTooLarge(f"an array has at most {ELEMENTS_MAX} elements")
+
+
+def _value(found: re.Match[str], element: Callable[[str], Any]) -> Any:
+    quoted, bare = found.groups()
+    if quoted is None and bare.lower() == "null":
+        return None
+    return element(_ESCAPED.sub(r"\1", bare if quoted is None else quoted))
+
+
+def text_of_array(stored: str, element: Callable[[Any], str]) -> str:
+    """`element`: the text of one."""
+    shown = ["NULL" if v is None else _quoted(element(v)) for v in elements_of(stored)]
+    return "{" + ",".join(shown) + "}"
+
+
+def _quoted(text: str) -> str:
+    if text and text.lower() != "null" and _NEEDS_QUOTES.isdisjoint(text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

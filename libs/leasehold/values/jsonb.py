@@ -1,0 +1,240 @@
+"""The storage form of jsonb: the text that PostgreSQL shows of it, one for each value.
+
+Members of an object stand in the order of their names, shorter ones first, then by bytes; of two
+with one name the last counts. Numbers keep the digits behind the point and lose an exponent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any, Final, NoReturn
+
+from leasehold.model.errors import InvalidText, OutOfRange, TooLong, UntranslatableCharacter
+from leasehold.values.numeric import (
+    SCALE_MAX,
+    WHOLE_DIGITS_MAX,
+    decimal_of_text,
+    has_room,
+    sort_key,
+)
+from leasehold.values.numeric import stored_form as numeric_form
+
+NESTING_MAX: Final = 500
+TEXT_CHARACTERS_MAX: Final = 262_144
+_PLAIN_BITS_MAX: Final = 1_024
+"""Of a whole number that Python writes by itself; it refuses those of more than 4,300 digits."""
+_WHOLE_BITS_MAX: Final = 4 * WHOLE_DIGITS_MAX
+"""No number of more bits has WHOLE_DIGITS_MAX digits."""
+_ESCAPED: Final = re.compile(r'["\\\x00-\x1f]')
+_ESCAPES: Final = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+}
+
+
+def value_of(text: str) -> Any:
+    """JSON text as Python values: numbers are Decimal, so none loses a digit.
+
+    Raises InvalidText (22P02), UntranslatableCharacter (22P05), OutOfRange, TooLong.
+    """
+    if not isinstance(text, str):  # a damaged store may hold it
+        raise InvalidText(f"{text!r:.80} is no JSON")
+    if len(text) > TEXT_CHARACTERS_MAX:
+        raise TooLong(f"{len(text)} characters of JSON; at most {TEXT_CHARACTERS_MAX} are stored")
+    try:
+        return _decoder.decode(text.strip(" \t\n\r"))
+    except RecursionError as error:
+        raise _too_deep() from error
+    except ValueError as error:
+        raise InvalidText(f"invalid input syntax for type json: {error}") from error
+
+
+def text_of(value: Any) -> str:
+    """The one text of a value of JSON: None, bool, numbers, str, list, tuple or mapping.
+
+    Raises InvalidText, UntranslatableCharacter, OutOfRange, TooLong."""
+    parts: list[str] = []
+    _write(value, parts, 0)
+    made = "".join(parts)
+    if len(made) > TEXT_CHARACTERS_MAX:
+        raise TooLong(f"{len(made)} characters of JSON; at most {TEXT_CHARACTERS_MAX} are stored")
+    return made
+
+
+def stored_form(text: str) -> str:
+    return text_of(value_of(text))
+
+
+def kind_of(value: Any) -> str:
+    """What jsonb_typeof says of one of `value_of`'s values."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, list):
+        return "array"
+    return "object" if isinstance(value, dict) else "number"
+
+
+# Of an array and an object the number of elements comes before them.
+_NULL, _STRING, _NUMBER, _FALSE, _TRUE = b"\0", b"\1", b"\2", b"\3\0", b"\3\1"
+_ARRAY, _OBJECT = b"\4", b"\5"
+_COUNT_BYTES: Final = 4
+
+
+def ordered_form(stored: str) -> bytes:
+    """Bytes that are equal for equal values (1.0 and 1.00 are one number), in PostgreSQL's order:
+    an object above an array, true above false, a number, a string, null."""
+    return ordered_bytes(value_of(stored))
+
+
+def ordered_bytes(value: Any) -> bytes:
+    """`ordered_form` of one of `value_of`'s values."""
+    parts: list[bytes] = []
+    if isinstance(value, list | dict):
+        _order(value, parts, whole=True)
+    else:  # a scalar by itself stands in an array of one, below another one
+        parts.append(_ARRAY + (1).to_bytes(_COUNT_BYTES) + b"\0")
+        _order(value, parts)
+    return b"".join(parts)
+
+
+def _order(value: Any, parts: list[bytes], *, whole: bool = False) -> None:
+    """No form is the beginning of another one's."""
+    if value is None:
+        parts.append(_NULL)
+    elif isinstance(value, bool):
+        parts.append(_TRUE if value else _FALSE)
+    elif isinstance(value, str):
+        parts += (_STRING, value.encode(), b"\0")  # no text holds U+0000
+    elif isinstance(value, list):
+        parts.append(_ARRAY + len(value).to_bytes(_COUNT_BYTES) + (b"\1" if whole else b""))
+        for each in value:
+            _order(each, parts)
+    elif isinstance(value, dict):
+        parts.append(_OBJECT + len(value).to_bytes(_COUNT_BYTES))
+        named = sorted(_by_bytes(value), key=lambda member: (len(member[0]), member[0]))
+        for name, each in named:
+            parts += (name, b"\0")
+            _order(each, parts)
+    else:
+        parts += (_NUMBER, sort_key(numeric_form(value)).encode())
+
+
+def _by_bytes(value: Mapping[str, Any]) -> Iterator[tuple[bytes, Any]]:
+    return ((name.encode(), each) for name, each in value.items())
+
+
+def is_stored_form(value: object) -> bool:
+    """For checks of what lies in a store."""
+    try:
+        return isinstance(value, str) and stored_form(value) == value
+    except (InvalidText, UntranslatableCharacter, OutOfRange, TooLong):
+        return False
+
+
+def quoted(text: str) -> str:
+    """A JSON string. Raises UntranslatableCharacter for U+0000, InvalidText for half a pair of
+    surrogates."""
+    if "\0" in text:
+        raise UntranslatableCharacter("unsupported Unicode escape sequence: \\u0000 is no text")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidText(
+            "invalid input syntax for type json: a Unicode high surrogate must be followed by a low"
+            " one"
+        ) from error
+    return f'"{_ESCAPED.sub(_escape, text)}"'
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    return _ESCAPES.get(character) or f"\\u{ord(character):04x}"
+
+
+def _write(value: Any, parts: list[str], depth: int) -> None:
+    if depth > NESTING_MAX:
+        raise _too_deep()
+    if value is None:
+        parts.append("null")
+    elif isinstance(value, bool):
+        parts.append("true" if value else "false")
+    elif isinstance(value, str):
+        parts.append(quoted(value))
+    elif isinstance(value, int | float | Decimal):
+        parts.append(_number(value))
+    elif isinstance(value, Mapping):
+        # Here, not in a function of its own: Python's own limit of depth counts calls.
+        parts.append("{")
+        for place, (shown, each) in enumerate(_members(value)):
+            parts.append(f"{', ' if place else ''}{shown}: ")
+            _write(each, parts, depth + 1)
+        parts.append("}")
+    elif isinstance(value, list | tuple):
+        parts.append("[")
+        for place, each in enumerate(value):
+            if place:
+                parts.append(", ")
+            _write(each, parts, depth + 1)
+        parts.append("]")
+    else:
+        raise InvalidText(f"a {type(value).__name__} has no form in JSON")
+
+
+def _members(value: Mapping[Any, Any]) -> list[tuple[str, Any]]:
+    """(name as it is written, value), in their order."""
+    named = []
+    for name in value:
+        if not isinstance(name, str):
+            raise InvalidText(f"a member's name must be text, not {type(name).__name__}")
+        shown = quoted(name)
+        spelled = name.encode()
+        named.append((len(spelled), spelled, shown, value[name]))
+    return [(shown, each) for _, _, shown, each in sorted(named, key=lambda member: member[:2])]
+
+
+def _number(value: int | float | Decimal) -> str:
+    if isinstance(value, int) and value.bit_length() <= _PLAIN_BITS_MAX:
+        return str(value)
+    number = value if isinstance(value, Decimal) else Decimal(_exact(value))
+    if not number.is_finite():
+        raise InvalidText(f"JSON has no number {number}")
+    if not has_room(number):
+        raise OutOfRange("value overflows numeric format")
+    text = format(number or number.copy_abs(), "f")
+    if len(text.partition(".")[2]) > SCALE_MAX:
+        raise OutOfRange("value overflows numeric format")
+    return text
+
+
+def _exact(value: int | float) -> int | str:
+    """What Decimal makes the number of: of a double its shortest text."""
+    if isinstance(value, float):
+        return repr(value)
+    if value.bit_length() > _WHOLE_BITS_MAX:
+        raise OutOfRange("value overflows numeric format")
+    return value
+
+
+def _too_deep() -> OutOfRange:
+    return OutOfRange(f"JSON nested more than {NESTING_MAX} deep")
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(f'Token "{word}" is invalid')
+
+
+_decoder: Final = json.JSONDecoder(
+    parse_float=decimal_of_text, parse_int=decimal_of_text, parse_constant=_no_constant
+)

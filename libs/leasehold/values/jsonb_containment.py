@@ -1,0 +1,101 @@
+"""What jsonb @> asks, over values of `json_value.value_of`: scalars are looked up in sets, so two
+arrays of them take time in proportion to their lengths, not to the product."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from leasehold.model.errors import TooComplex
+from leasehold.values.jsonb import ordered_bytes
+
+STEPS_MAX: Final = 1_000_000
+"""Of arrays and objects that are compared with one another, and of scalars in them: half a second
+or so. Only nested ones can take more than there are elements."""
+_PAIRS_COMPARED_MAX: Final = 1_000
+
+
+class _Listed:
+    """The elements of one array by what may be asked of them."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.scalars: set[Any] = set()
+        self.objects: list[dict[str, Any]] = []
+        self.arrays: list[list[Any]] = []
+        for value in values:
+            if isinstance(value, dict):
+                self.objects.append(value)
+            elif isinstance(value, list):
+                self.arrays.append(value)
+            else:
+                self.scalars.add(_key(value))
+
+
+def _key(scalar: Any) -> Any:
+    """Equal for equal scalars: Python finds True equal to 1; JSON does not."""
+    return (scalar,) if isinstance(scalar, bool) else scalar
+
+
+def holds(value: Any, wanted: Any) -> bool:
+    """Raises TooComplex where nested arrays would have to be compared too often."""
+    return _Containment().holds(value, wanted, outermost=True)
+
+
+class _Containment:
+    def __init__(self) -> None:
+        self._steps = 0
+        self._listed: dict[int, _Listed] = {}
+
+    def holds(self, value: Any, wanted: Any, *, outermost: bool = False) -> bool:
+        if isinstance(wanted, dict):
+            return isinstance(value, dict) and self._object(value, wanted)
+        if isinstance(wanted, list):
+            return isinstance(value, list) and self._array(value, wanted)
+        if outermost and isinstance(value, list):
+            return any(_same(each, wanted) for each in value)
+        return _same(value, wanted)
+
+    def _object(self, value: dict[str, Any], wanted: dict[str, Any]) -> bool:
+        self._count(len(wanted))
+        if len(wanted) > len(value):
+            return False
+        return all(name in value and self.holds(value[name], part) for name, part in wanted.items())
+
+    def _array(self, value: list[Any], wanted: list[Any]) -> bool:
+        self._count(len(wanted))
+        there, asked = self._by_kind(value), self._by_kind(wanted)
+        return (
+            asked.scalars <= there.scalars
+            and all(
+                any(self._object(v, part) for v in there.objects)
+                for part in _without_equals(asked.objects, there.objects)
+            )
+            and all(
+                any(self._array(v, part) for v in there.arrays)
+                for part in _without_equals(asked.arrays, there.arrays)
+            )
+        )
+
+    def _by_kind(self, values: list[Any]) -> _Listed:
+        """Once for each array: it stands in the value that is asked, so its id stays its own."""
+        found = self._listed.get(id(values))
+        if found is None:
+            found = self._listed[id(values)] = _Listed(values)
+        return found
+
+    def _count(self, steps: int) -> None:
+        self._steps += steps + 1
+        if self._steps > STEPS_MAX:
+            raise TooComplex("@> over nested arrays would compare more than a million values")
+
+
+def _without_equals(asked: list[Any], there: list[Any]) -> list[Any]:
+    """Those that no equal one holds; of few all, which are sooner compared than written."""
+    if len(asked) * len(there) <= _PAIRS_COMPARED_MAX:
+        return asked
+    known = {ordered_bytes(value) for value in there}
+    return [part for part in asked if ordered_bytes(part) not in known]
+
+
+def _same(left: Any, right: Any) -> bool:
+    scalars = not isinstance(left, dict | list) and not isinstance(right, dict | list)
+    return scalars and bool(_key(left) == _key(right))

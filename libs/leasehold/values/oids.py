@@ -1,0 +1,87 @@
+"""Types as PostgreSQL numbers and measures them: the only place that knows its oids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from leasehold.values.types import Type, array_of, element_of
+
+VARIABLE: Final = -1
+"""Size of a type whose values have no fixed size."""
+UNSPECIFIED: Final = 0
+"""Oid of a parameter whose type the client leaves to the server."""
+UNKNOWN_OID: Final = 705
+_HEADER: Final = 4  # what PostgreSQL adds to a length in a type modifier
+
+
+WireType: TypeAlias = Type
+"""One of NUMBERS, or an array of one."""
+
+
+class Numbers(NamedTuple):
+    oid: int
+    array_oid: int
+    size: int
+
+
+NUMBERS: Final[Mapping[str, Numbers]] = {
+    "boolean": Numbers(16, 1000, 1),
+    "bytea": Numbers(17, 1001, VARIABLE),
+    '"char"': Numbers(18, 1002, 1),
+    "name": Numbers(19, 1003, 64),
+    "bigint": Numbers(20, 1016, 8),
+    "smallint": Numbers(21, 1005, 2),
+    "integer": Numbers(23, 1007, 4),
+    "text": Numbers(25, 1009, VARIABLE),
+    "oid": Numbers(26, 1028, 4),
+    "json": Numbers(114, 199, VARIABLE),
+    "double precision": Numbers(701, 1022, 8),
+    "char": Numbers(1042, 1014, VARIABLE),
+    "varchar": Numbers(1043, 1015, VARIABLE),
+    "date": Numbers(1082, 1182, 4),
+    "timestamp": Numbers(1114, 1115, 8),
+    "timestamptz": Numbers(1184, 1185, 8),
+    "interval": Numbers(1186, 1187, 16),
+    "numeric": Numbers(1700, 1231, VARIABLE),
+    "uuid": Numbers(2950, 2951, 16),
+    "jsonb": Numbers(3802, 3807, VARIABLE),
+    "void": Numbers(2278, 0, 4),
+    "int2vector": Numbers(22, 1006, VARIABLE),
+    "oidvector": Numbers(30, 1013, VARIABLE),
+    "regproc": Numbers(24, 1008, 4),
+    "regprocedure": Numbers(2202, 2207, 4),
+    "regoper": Numbers(2203, 2208, 4),
+    "regoperator": Numbers(2204, 2209, 4),
+    "regclass": Numbers(2205, 2210, 4),
+    "regtype": Numbers(2206, 2211, 4),
+    "regnamespace": Numbers(4089, 4090, 4),
+    "regrole": Numbers(4096, 4097, 4),
+}
+_BY_OID: Final[Mapping[int, WireType]] = {
+    **{numbers.oid: Type(name) for name, numbers in NUMBERS.items()},
+    **{n.array_oid: array_of(Type(name)) for name, n in NUMBERS.items() if n.array_oid},
+}
+
+
+def oid_of(kind: WireType) -> int:
+    known = NUMBERS.get(kind.name)
+    return known.oid if known is not None else NUMBERS[kind.name.removesuffix("[]")].array_oid
+
+
+def size_of(kind: WireType) -> int:
+    return VARIABLE if element_of(kind) else NUMBERS[kind.name].size
+
+
+def modifier_of(kind: WireType) -> int:
+    """PostgreSQL's atttypmod: -1 without one."""
+    if kind.length is not None:
+        return kind.length + _HEADER
+    if kind.precision is not None:
+        return (kind.precision << 16 | (kind.scale or 0) & 0x7FF) + _HEADER
+    return -1
+
+
+def type_of_oid(oid: int) -> WireType | None:
+    """None: the client left it open, or it is a type that nobody here knows."""
+    return _BY_OID.get(oid)

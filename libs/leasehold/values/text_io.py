@@ -1,0 +1,204 @@
+"""Quoted constants → storage values, and storage values → text: PostgreSQL's input and output."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import partial
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from leasehold.model.errors import InvalidArgument, InvalidText, OutOfRange
+from leasehold.values.array_text import array_of_text, text_of_array
+from leasehold.values.arrays import elements_of, stored_form
+from leasehold.values.catalog_types import TEXT_INPUT
+from leasehold.values.date_text import date_of_text, timestamp_of_text
+from leasehold.values.dates import date_of, utc_of
+from leasehold.values.float_text import shortest
+from leasehold.values.interval import text_of as interval_text
+from leasehold.values.numeric import text_of as numeric_text
+from leasehold.values.time_zone import UTC, local_of, offset_text
+from leasehold.values.types import INTEGER_BITS, VECTORS, Type, element_of, to_storage
+
+_TRUE: Final = frozenset({"t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"})
+_FALSE: Final = frozenset({"f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"})
+_DIGITS_MAX: Final = 400  # no double has more; int() of a longer text would be slow
+_SECOND_US: Final = 1_000_000
+_BLANKS: Final = " \t\n\r\v\f"
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_DOUBLE: Final = re.compile(r"[+-]?(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]+)?")
+_WORDS: Final = re.compile(r"([+-]?)(inf|infinity)|nan", re.IGNORECASE)
+_UUID: Final = re.compile(r"(?:[0-9a-f]{4}-?){7}[0-9a-f]{4}", re.IGNORECASE)
+_BYTE: Final = re.compile(rb"\\(\\|[0-3][0-7][0-7])")
+
+
+def from_text(kind: Type, text: str, zone: ZoneInfo = UTC) -> Any:
+    """The storage value of a quoted constant, e.g. integer '3', boolean 'yes'. `zone`: which a
+    timestamptz is meant in that names none.
+
+    Raises InvalidText, InvalidArgument, OutOfRange, TooLong, InvalidMoment and MomentOutOfRange.
+    """
+    name = kind.name
+    if name in ("text", "varchar", "char", "numeric", "jsonb", "interval"):
+        if name == "char" and kind.length is None:
+            return to_storage(Type("text"))(text).rstrip(" ")
+        return to_storage(kind)(text)
+    if name in TEXT_INPUT:
+        return TEXT_INPUT[name](text)
+    trimmed = text.strip(_BLANKS)
+    if name in INTEGER_BITS:
+        if not _INTEGER.fullmatch(trimmed):
+            raise _invalid(kind, text)
+        value = integer(trimmed)
+        if not -(1 << INTEGER_BITS[name] - 1) <= value < 1 << INTEGER_BITS[name] - 1:
+            raise OutOfRange(f'value "{text:.80}" is out of range for type {kind}')
+        return value
+    if name == "double precision":
+        return _double(trimmed, text)
+    if name == "boolean":
+        word = trimmed.lower()
+        if word not in _TRUE and word not in _FALSE:
+            raise _invalid(kind, text)
+        return int(word in _TRUE)
+    if name == "date":
+        return date_of_text(text)
+    if name in ("timestamp", "timestamptz"):
+        return timestamp_of_text(text, zoned=name == "timestamptz", session=zone)
+    if name == "uuid":
+        return _uuid(kind, text)
+    element = element_of(kind)
+    if element is not None and name in VECTORS:
+        return stored_form([from_text(element, part) for part in text.split()])
+    if element is not None:
+        return array_of_text(text, partial(from_text, element, zone=zone))
+    assert name == "bytea", kind
+    return _bytes(text)
+
+
+def _invalid(kind: Type, text: str) -> InvalidText:
+    return InvalidText(f'invalid input syntax for type {kind}: "{text:.80}"')
+
+
+def integer(digits: str) -> int:
+    """Raises OutOfRange for more digits than any type holds."""
+    if len(digits) > _DIGITS_MAX:
+        raise OutOfRange(f"a number of {len(digits)} digits is out of range")
+    return int(digits)
+
+
+def _double(trimmed: str, text: str) -> float:
+    word = _WORDS.fullmatch(trimmed)
+    if word is not None and word[2]:
+        return -math.inf if word[1] == "-" else math.inf
+    if word is not None:
+        raise OutOfRange("NaN can't be a value of double precision here")
+    if not _DOUBLE.fullmatch(trimmed):
+        raise _invalid(Type("double precision"), text)
+    number = float(trimmed)
+    vanished = number == 0.0 and any(digit in "123456789" for digit in re.split("[eE]", trimmed)[0])
+    if math.isinf(number) or vanished:
+        raise OutOfRange(f'"{text:.80}" is out of range for type double precision')
+    return number
+
+
+def _uuid(kind: Type, text: str) -> str:
+    spelled = text[1:-1] if text[:1] == "{" and text[-1:] == "}" else text
+    if not _UUID.fullmatch(spelled):
+        raise _invalid(kind, text)
+    digits = spelled.replace("-", "").lower()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def _bytes(text: str) -> bytes:
+    """`\\x` and hex digits, or characters with `\\\\` and `\\ooo` among them."""
+    if text.startswith("\\x"):
+        spelled = re.sub(r"[ \t\n\r]", "", text[2:])
+        try:
+            data = bytes.fromhex(spelled)
+        except ValueError as error:
+            raise InvalidArgument("invalid hexadecimal data in a bytea constant") from error
+    else:
+        data = _BYTE.sub(_escaped, text.encode())
+        if _BYTE.sub(b"", text.encode()).count(b"\\"):
+            raise InvalidText("invalid input syntax for type bytea")
+    return bytes(to_storage(Type("bytea"))(data))
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    return b"\\" if found[1] == b"\\" else bytes([int(found[1], 8)])
+
+
+# ------------------------------------------------------------------ out
+
+
+def shows_zone(kind: Type) -> bool:
+    """Does a value's text depend on the session's time zone?"""
+    return (element_of(kind) or kind).name == "timestamptz"
+
+
+def to_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
+    """A cast to text. A boolean is a word; char(n) has lost the blanks that fill it up."""
+    match kind.name:
+        case "text" | "varchar" | "char" | "uuid" | "jsonb":
+            return str(value)
+        case "boolean":
+            return "true" if value else "false"
+        case "double precision":
+            return double_text(value)
+        case "numeric":
+            return numeric_text(value)
+        case "bytea":
+            return "\\x" + bytes(value).hex()
+        case "date":
+            return date_of(value).isoformat()
+        case "timestamp":
+            return _moment_text(value)
+        case "timestamptz":
+            local = local_of(value, zone)
+            return _moment_text(local) + offset_text((local - value) // _SECOND_US)
+        case "interval":
+            return interval_text(value)
+    element = element_of(kind)
+    if element is not None and kind.name in VECTORS:
+        return " ".join(map(str, elements_of(value)))
+    if element is not None:
+        return text_of_array(value, partial(shown_text, element, zone=zone))
+    return str(value)
+
+
+def shown_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
+    """What a client is shown, and `concat` and `format` use: a boolean is t or f."""
+    if kind.name == "boolean":
+        return "t" if value else "f"
+    if kind.name == "char" and kind.length:
+        return str(value).ljust(kind.length)
+    return to_text(kind, value, zone)
+
+
+def _moment_text(value: int) -> str:
+    text = utc_of(value).replace(tzinfo=None).isoformat(sep=" ")
+    return text.rstrip("0") if "." in text else text
+
+
+def double_text(value: float) -> str:
+    """The shortest digits that are this double; with an exponent below 1e-4 and from 1e15 on."""
+    if not math.isfinite(value):
+        return "Infinity" if value > 0 else "-Infinity" if value < 0 else "NaN"
+    if value == 0.0:
+        return "-0" if math.copysign(1.0, value) < 0 else "0"
+    mantissa, _, exponent_text = shortest(value).partition("e")
+    sign = "-" if mantissa[0] == "-" else ""
+    whole, _, fraction = mantissa.lstrip("-").partition(".")
+    fraction = fraction if fraction.strip("0") else ""
+    digits = (whole + fraction).lstrip("0")
+    leading = len(whole + fraction) - len(digits)
+    exponent = int(exponent_text or 0) + len(whole) - leading - 1
+    digits = digits.rstrip("0") or "0"
+    if -5 < exponent < 15:
+        if exponent < 0:
+            return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
+        if len(digits) <= exponent + 1:
+            return sign + digits.ljust(exponent + 1, "0")
+        return f"{sign}{digits[: exponent + 1]}.{digits[exponent + 1 :]}"
+    behind = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{sign}{digits[0]}{behind}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"

@@ -1,0 +1,17 @@
+"""The cluster that these modules share. None of them ends or pauses a process of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from infra.local_cluster import LocalCluster
+from tests.integration.cluster.changes import NODES
+from tests.support.cluster.system_cluster import SPARK, Beside
+
+
+@pytest.fixture(scope="package")
+def cluster(beside: Beside) -> Iterator[LocalCluster]:
+    with beside.running("changes", (*NODES, "changefeed", SPARK)) as made:
+        yield made

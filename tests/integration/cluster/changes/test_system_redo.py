@@ -1,0 +1,118 @@
+"""False conflicts on real Kafka and Spark: rows that are no duplicates (any more) fail no change.
+
+Comdb2's `sc_redo_false_conflict` (scenario 68), and its counterpart in the validation: Spark finds
+what the master no longer sees.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from infra.local_cluster import LocalCluster
+from leasehold import ChangeProducer, Replica
+from leasehold.admin.view import ClusterView
+from leasehold.admin.watch import ClusterWatch
+from leasehold.catalog.job import Phase, Status
+from leasehold.model.records import Outcome
+from tests.integration.cluster.changes import NODES
+from tests.support.cluster.system_cluster import assert_consistent, seen
+from tests.support.cluster.system_jobs import at_full_speed, begin, ended, in_backfill, slowly
+from tests.support.cluster.system_load import made_tables, settled
+
+ROWS = 300
+SLOW = 100
+"""Rows per second: a pass takes some seconds, and one micro-batch holds every image."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def table(producer: ChangeProducer) -> None:
+    sql = "CREATE TABLE redone (id bigint PRIMARY KEY, n int)"
+    rows = [change(key, "insert", key) for key in range(1, ROWS + 1)]
+    # Nobody else has the value that is passed around.
+    rows[99] = change(100, "insert", 10_000)
+    made_tables(producer, sql, rows)
+
+
+def change(key: int, op: str, value: int) -> dict[str, Any]:
+    return {"table": "redone", "op": op, "key": {"id": key}, "values": {"n": value}}
+
+
+def put(producer: ChangeProducer, key: int, value: int) -> Outcome:
+    return settled(producer.submit({**change(key, "update", value), "on_conflict": "fail"}))
+
+
+def in_validation(watch: ClusterWatch, job: int) -> None:
+    """Until Spark has read what it will compare, and is held by the rate."""
+
+    def met(view: ClusterView) -> bool:
+        found, progress = view.jobs.get(job), view.progress.get(job)
+        assert found is None or not found.job.status.ended, found
+        return (
+            found is not None
+            and found.job.phase is Phase.VALIDATING
+            and progress is not None
+            and progress.run == found.job.run
+            and progress.rows > 0
+        )
+
+    seen(watch, met, "the middle of a validation")
+
+
+def test_sc_redo_false_conflict(
+    watch: ClusterWatch, producer: ChangeProducer, replica: Replica
+) -> None:
+    """68. While the index is built a row goes 1 → 100 → 1, then another 2 → 100: no two rows were
+    ever equal, and the change goes through."""
+    job = slowly(producer, "CREATE UNIQUE INDEX redone_n ON redone (n)", SLOW)
+    in_backfill(watch, job, 20)
+    for key, value in ((1, 100), (1, 1), (2, 100)):
+        assert put(producer, key, value).lsn
+    at_full_speed(producer, job)
+    found = ended(watch, job)
+    assert (found.error, found.findings) == ("", ())
+    replica.wait_coherent()
+    assert [row["id"] for row in replica.get_by("redone_n", 100)] == [2]
+    assert put(producer, 3, 100).code == "23505"
+
+
+def test_duplicates_that_are_mended_behind_sparks_back_fail_nothing(
+    watch: ClusterWatch, producer: ChangeProducer, replica: Replica
+) -> None:
+    """Goal: Spark has read two equal rows, one of them changes, Spark names both: the master looks
+    at its own rows, drops the findings, and the change goes through."""
+    ended(watch, begin(producer, "DROP INDEX redone_n"))
+    assert put(producer, 4, 555).lsn
+    assert put(producer, 5, 555).lsn
+    job = slowly(producer, "CREATE UNIQUE INDEX redone_n ON redone (n)", SLOW)
+    in_validation(watch, job)
+    assert put(producer, 6, 555).code == "23505", "new writes are checked already"
+    assert put(producer, 5, 556).lsn
+    at_full_speed(producer, job)
+    found = ended(watch, job)
+    assert (found.error, found.findings, found.dropped) == ("", (), 2)
+
+
+def test_those_that_stay_fail_the_change_and_are_named(
+    watch: ClusterWatch, producer: ChangeProducer
+) -> None:
+    """Goal: of two pairs of duplicates one is mended meanwhile; the job fails for the other one
+    alone, by rows and value, and leaves the table as it was."""
+    ended(watch, begin(producer, "DROP INDEX redone_n"))
+    for key, value in ((4, 777), (5, 777), (6, 888), (7, 888)):
+        assert put(producer, key, value).lsn
+    job = slowly(producer, "CREATE UNIQUE INDEX redone_n ON redone (n)", SLOW)
+    in_validation(watch, job)
+    assert put(producer, 7, 889).lsn
+    at_full_speed(producer, job)
+    found = ended(watch, job, Status.FAILED)
+    assert [key for _, _, key, _ in found.findings] == [(4,), (5,)]
+    assert "(n) = (777) is also in row (5,)" in found.error
+    assert "888" not in found.error
+    assert found.dropped == 2
+    assert not watch.view.tables[found.table_id].descriptor.indexes
+
+
+def test_every_node_is_consistent(cluster: LocalCluster) -> None:
+    assert_consistent(cluster, NODES)

@@ -1,0 +1,101 @@
+"""The topic of requests deleted and made anew under a running system, on a real broker.
+
+Goal: nobody ends, the master in office and the next one take what stands in the new topic from its
+first offset on, and say what has happened.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from infra.local_cluster import LocalCluster
+from leasehold import ChangeProducer
+from leasehold.adapters.kafka.admin import TopicAdmin
+from leasehold.model.errors import BusUnavailable
+from leasehold.settings.client import ClientSettings
+from tests.support.cluster.system_cluster import (
+    assert_consistent,
+    logged,
+    running,
+    settings_of,
+    until,
+)
+from tests.support.cluster.system_load import ALONE, add_one, made_counters
+
+NODES = ("m1", "m2", "r1")
+SERVICES = (*NODES, "changefeed")
+KAFKA_ALONE = {"LEASEHOLD_FAST_REQUESTS": "off"}
+"""Or what is told needs no topic."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    environ = {**os.environ, **KAFKA_ALONE}
+    with running(tmp_path_factory.mktemp("lane"), SERVICES, environ) as made:
+        made_counters(settings_of(made, "setup"), (ALONE,))
+        yield made
+
+
+def make_requests_anew(settings: ClientSettings) -> None:
+    requests = settings.topics.requests
+    client = AdminClient({"bootstrap.servers": settings.kafka.bootstrap})
+    for deleted in client.delete_topics([requests.name]).values():
+        deleted.result()
+    admin = TopicAdmin(settings.kafka, "anew")
+
+    def made() -> bool:
+        try:
+            return bool(admin.create([requests], 1))
+        except (BusUnavailable, KafkaException):
+            return False  # the old one is still on its way out
+
+    until(made, "the topic made anew")
+
+
+def added(settings: ClientSettings) -> None:
+    """By a producer of its own each time: one that knew the old topic has its own troubles."""
+    with ChangeProducer(settings) as producer:
+        add_one(producer)
+
+
+def said(cluster: LocalCluster, words: str) -> bool:
+    return any(words in logged(cluster, name) for name in ("m1", "m2"))
+
+
+def test_l3_requests_in_a_topic_that_was_made_anew_are_decided(cluster: LocalCluster) -> None:
+    settings = settings_of(cluster, "writer")
+    for _ in range(5):
+        added(settings)
+    make_requests_anew(settings)
+    until(lambda: said(cluster, "is read from its first offset on, 0"), "the new topic's begin")
+    for _ in range(2):
+        added(settings)
+    assert all(cluster.is_running(name) for name in SERVICES)
+    assert not said(cluster, "Rebuild this process")
+    assert not said(cluster, "Traceback")
+    # And by the next master, which learns from the log which topic it is.
+    (master,) = [
+        name for name in ("m1", "m2") if "now master" in logged(cluster, name).splitlines()[-1]
+    ] or ["m1"]
+    cluster.kill(master)
+    added(settings)
+    cluster.start(master)
+    assert_consistent(cluster, NODES)
+
+
+def test_l3_made_anew_while_no_master_runs(cluster: LocalCluster) -> None:
+    settings = settings_of(cluster, "writer")
+    added(settings)
+    for name in ("m1", "m2"):
+        cluster.stop(name)
+    make_requests_anew(settings)
+    for name in ("m1", "m2"):
+        cluster.start(name)
+    added(settings)
+    assert said(cluster, "topic id")
+    assert_consistent(cluster, NODES)

@@ -1,0 +1,155 @@
+"""Goal: a real broker's "no" is told as access denied, by every client and by whole processes.
+
+Method: one broker with a SASL listener and an authorizer; `ada` may do everything, `bob` nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from infra.kafka.broker import Broker, wait_for_broker
+from infra.local_cluster import KAFKA_JARS
+from infra.ports import LOOPBACK, find_free_port
+from infra.topics import ensure_topics
+from leasehold.adapters.kafka.access import AccessDenied
+from leasehold.adapters.kafka.admin import TopicAdmin
+from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.adapters.kafka.transaction import TransactionWriter
+from leasehold.adapters.kafka.writer import TopicWriter
+from leasehold.model.errors import BusUnavailable
+from leasehold.model.topics import Topic
+from leasehold.settings.environment import KafkaSettings, to_environment
+
+DEADLINE_S = 60.0
+TOPIC = "there"
+LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+@pytest.fixture(scope="module")
+def ada(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
+    """Settings of a user who may do everything, on a broker that asks for a password."""
+    port, controller, sasl = (find_free_port() for _ in range(3))
+    plain, secured = f"PLAINTEXT://{LOOPBACK}:{port}", f"SASL_PLAINTEXT://{LOOPBACK}:{sasl}"
+    mapped = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT"
+    extra = {
+        "listeners": f"{plain},{secured},CONTROLLER://{LOOPBACK}:{controller}",
+        "advertised.listeners": f"{plain},{secured}",
+        "listener.security.protocol.map": mapped,
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+            f'{LOGIN} user_ada="right" user_bob="right";'
+        ),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS;User:ada",
+    }
+    folder = tmp_path_factory.mktemp("secured")
+    broker = Broker(folder, KAFKA_JARS, port, controller, heap_mb=256, extra=extra)
+    broker.prepare(os.environ)
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(broker.command(), stdout=log, stderr=subprocess.STDOUT)
+    settings = KafkaSettings(
+        bootstrap=f"{LOOPBACK}:{sasl}",
+        security="SASL_PLAINTEXT",
+        sasl_mechanism="PLAIN",
+        username="ada",
+        password="right",
+    )
+    try:
+        wait_for_broker(settings, DEADLINE_S, lambda: process.poll() is None)
+        ensure_topics(settings, [Topic(TOPIC, 1, {})])
+        yield settings
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def bob(ada: KafkaSettings) -> KafkaSettings:
+    """A user who is known and may do nothing."""
+    return replace(ada, username="bob")
+
+
+@pytest.fixture
+def impostor(ada: KafkaSettings) -> KafkaSettings:
+    return replace(ada, password="wrong")
+
+
+def test_who_may_reads(ada: KafkaSettings) -> None:
+    reader = TopicReader(ada, "test")
+    assert reader.end_offset(TOPIC, 0) == 0
+    with pytest.raises(BusUnavailable, match="no topic nowhere") as caught:
+        reader.end_offset("nowhere", 0)
+    assert not isinstance(caught.value, AccessDenied)
+    reader.close()
+
+
+@pytest.mark.parametrize(("user", "why"), [("impostor", "Invalid username"), ("bob", "uthoriz")])
+def test_who_may_not_is_told_so(
+    user: str, why: str, ada: KafkaSettings, request: pytest.FixtureRequest
+) -> None:
+    settings: KafkaSettings = request.getfixturevalue(user)
+    words = rf"access denied as user {settings.username} .*{why}.*check LEASEHOLD_KAFKA_USERNAME"
+    reader = TopicReader(settings, "test")
+    with pytest.raises(AccessDenied, match=words):
+        reader.end_offset(TOPIC, 0)
+    with pytest.raises(AccessDenied, match=words):
+        reader.partitions(TOPIC)
+    reader.close()
+    with pytest.raises(AccessDenied, match=words):
+        TopicAdmin(settings, "test").create([Topic("new", 1, {})], 1, timeout_s=3.0)
+    transactions = TransactionWriter(settings, "test", "test")
+    with pytest.raises(AccessDenied, match=words):
+        transactions.open()
+    transactions.close()
+    writer = TopicWriter(settings, "test", delivery_timeout_ms=2_000)
+    writer.send(TOPIC, 0, None, b"x", token=1)
+    writer.flush(DEADLINE_S)
+    (delivery,) = writer.deliveries()
+    assert delivery.error is not None
+    assert f"access denied as user {settings.username}" in delivery.error
+    writer.close(1)
+
+
+def test_l4_each_record_that_is_denied_for_good_is_told_once(bob: KafkaSettings) -> None:
+    """The refusal ends librdkafka's producer: while a record is queued, while its outcome is told,
+    or before. What confluent_kafka raises then must not take the place of any outcome."""
+    for _ in range(10):
+        writer = TopicWriter(bob, "test", delivery_timeout_ms=2_000)
+        writer._producer.list_topics(timeout=DEADLINE_S)  # so that it is refused about now
+        for token in range(3):
+            writer.send(TOPIC, 0, None, b"x", token=token)
+        assert writer.flush(DEADLINE_S) == 0
+        told = writer.deliveries()
+        assert {delivery.token for delivery in told} == {0, 1, 2}
+        assert len(told) == 3
+        assert all("access denied as user bob" in (delivery.error or "") for delivery in told)
+        assert len(writer) == 0
+        writer.close(1)
+
+
+@pytest.mark.parametrize(
+    "module", ["services.replicant.main", "services.changefeed.main", "spark_streaming.driver"]
+)
+def test_a_service_ends_with_the_reason(
+    module: str, impostor: KafkaSettings, tmp_path: Path
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", module],
+        env={**os.environ, **to_environment(impostor), "LEASEHOLD_DATA": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stderr
+    assert "ERROR" in ended.stderr.splitlines()[-1]
+    assert "access denied as user ada" in ended.stderr.splitlines()[-1]
+    assert "wrong" not in ended.stderr

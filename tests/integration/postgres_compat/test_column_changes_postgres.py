@@ -1,0 +1,251 @@
+"""Goal: a column that is changed is afterwards what it is in PostgreSQL: in its place, with the
+values that its old ones become in the session's time zone, or refused with PostgreSQL's SQLSTATE.
+
+Method: the same statements in both, and the same rows, tags and SQLSTATEs asked of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.support.postgres.both_servers import Connection, both_servers, told
+from tests.support.postgres.client_server import Server
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
+    """Ours and theirs."""
+    with both_servers(tmp_path_factory.mktemp("columns")) as made:
+        yield made
+
+
+@pytest.fixture
+def both(servers: tuple[Server, Server]) -> Iterator[tuple[Connection, Connection]]:
+    ours, theirs = servers
+    with ours.psycopg(autocommit=True) as one, theirs.psycopg(autocommit=True) as other:
+        yield one, other
+        for each in (one, other):
+            each.execute("rollback")
+            each.execute("drop table if exists t")
+
+
+COLUMNS: Final = (
+    "select column_name, ordinal_position from information_schema.columns"
+    " where table_name = 't' order by 2"
+)
+NUMBERS: Final = (
+    "select attname, attnum from pg_attribute where attrelid = 't'::regclass and attnum > 0"
+    " order by 2"
+)
+IN_UTC: Final = "select id, at at time zone 'UTC' from t order by id"
+
+TODAY: Final = "day = current_date, at = localtimestamp"
+
+STORIES: Final = {
+    "a changed type leaves the column in its place": f"""
+        create table t (a varchar(9), b int, id int primary key)
+        insert into t values ('x', 5, 1)
+        alter table t alter a type varchar(5)
+        select * from t
+        insert into t values ('9', 6, 2)
+        select a, b, id from t order by id
+        alter table t alter b type text
+        alter table t alter a type text using a || '!', add column c int default 7
+        insert into t values ('z', 'y', 3, 4) returning *
+        select * from t order by id
+        {COLUMNS}
+        {NUMBERS}
+        alter table t drop column a, add column d date
+        alter table t alter b type varchar(30), alter c type bigint
+        select * from t order by id
+    """,
+    "and through a change of the key": f"""
+        create table t (a int, b text, id int primary key)
+        insert into t values (1, '2', 3)
+        alter table t alter b type int using b::int
+        alter table t drop constraint t_pkey
+        alter table t alter b set not null
+        alter table t add primary key (b)
+        insert into t values (4, 5, 6)
+        select * from t order by b
+        {COLUMNS}
+    """,
+    "USING what it likes": """
+        create table t (id int primary key, a int, b int, c text)
+        insert into t values (1, 2, 3, 'x'), (2, null, 5, null), (3, 7, null, 'y')
+        alter table t alter a type bigint using coalesce(a, b * 1000)
+        select * from t order by id
+        alter table t alter c type int using length(c) + b, alter b type text using a || '-' || b
+        select * from t order by id
+        alter table t alter a type int using null, alter c type text using 'c'
+        select * from t order by id
+    """,
+    "a timestamp becomes what clocks showed": f"""
+        set timezone = 'America/New_York'
+        create table t (id int primary key, at timestamp)
+        insert into t values (1, '2023-02-01 10:10:10'), (2, '2023-07-01 10:10:10'), (3, null)
+        alter table t alter at type timestamptz
+        {IN_UTC}
+        set timezone = 'Asia/Tokyo'
+        alter table t alter at type timestamp
+        select * from t order by id
+        set timezone = -7
+        alter table t alter at type timestamptz using at - interval '1 hour'
+        {IN_UTC}
+        set timezone = 'Europe/Berlin'
+        alter table t alter at type date using at::date
+        select * from t order by id
+        alter table t alter at type timestamptz
+        {IN_UTC}
+        set timezone = '<+02>-2'
+        alter table t alter at type text
+        select * from t order by id
+        alter table t alter at type timestamptz using at::timestamptz
+        {IN_UTC}
+        set time zone 'EST5EDT,M3.2.0,M11.1.0'
+        alter table t alter at type text using to_char(at, 'HH24:MI')
+        select * from t order by id
+    """,
+    "a default is read in the session's zone": f"""
+        set timezone = 'Europe/Berlin'
+        create table t (id int primary key, at timestamptz default '2026-07-01 12:00')
+        insert into t (id) values (1)
+        {IN_UTC}
+        set timezone = 'Asia/Tokyo'
+        insert into t (id) values (2)
+        {IN_UTC}
+        alter table t alter at set default '2026-07-01 12:00'
+        insert into t (id) values (3)
+        {IN_UTC}
+        alter table t add column d timestamptz default '2026-07-01 12:00',
+            add column e timestamptz default timestamp '2026-07-01 12:00',
+            add column f timestamp default timestamptz '2026-07-01 12:00+00'
+        select id, d at time zone 'UTC', e at time zone 'UTC', f from t order by id
+        alter table t alter d type timestamp, alter f type date
+        insert into t (id) values (4)
+        select id, d, f from t order by id
+    """,
+    "and of a table that a block makes": f"""
+        set timezone = 'Europe/Berlin'
+        begin
+        create table t (id int primary key, at timestamptz default '2026-07-01 12:00')
+        insert into t (id) values (1)
+        {IN_UTC}
+        set timezone = 'Asia/Tokyo'
+        create table u (id int primary key, at timestamptz default '2026-07-01 12:00',
+            check (extract(hour from at) = 12))
+        insert into u (id) values (1)
+        select at at time zone 'UTC' from u
+        commit
+        {IN_UTC}
+        select at at time zone 'UTC' from u
+        set timezone = 'UTC'
+        insert into t (id) values (2)
+        {IN_UTC}
+        drop table u
+    """,
+    "a check in the zone in which it is said": """
+        set timezone = 'Asia/Tokyo'
+        create table t (id int primary key, at timestamptz check (at::date = '2026-07-01'))
+        insert into t values (1, '2026-07-01 01:00+09')
+        insert into t values (2, '2026-06-30 23:00+09')
+        alter table t add constraint late check (extract(hour from at) < 12)
+        insert into t values (3, '2026-07-01 12:00+09')
+        insert into t values (3, '2026-07-01 11:00+09')
+    """,
+    "a default of today in the zone of who inserts": f"""
+        set timezone = 'Etc/GMT-14'
+        create table t (id int primary key, day date default current_date,
+            at timestamp default now(), clock text default to_char(now(), 'OF'))
+        insert into t (id) values (1) returning {TODAY}
+        alter table t add column later date default current_date
+        select later > (now() at time zone 'Etc/GMT+12')::date from t
+        set timezone = 'Etc/GMT+12'
+        insert into t (id) values (2) returning {TODAY}, later = current_date
+        update t set day = default, later = default where id = 1 returning {TODAY}
+        insert into t (id) values (1) on conflict (id) do update set day = default
+            returning day = current_date
+        begin
+        set local timezone = 'Etc/GMT-14'
+        insert into t (id) values (3) returning {TODAY}
+        commit
+        select id from t where day = (now() at time zone 'Etc/GMT-14')::date
+    """,
+    "what is kept must depend on the row alone": """
+        set timezone = 'Asia/Tokyo'
+        create table t (id int primary key, at timestamptz, day date)
+        create index on t ((at::date))
+        create index on t (id) where at > '2026-07-01'::timestamp
+        alter table t add column d date generated always as (at::date) stored
+        alter table t add column d date generated always as ((at at time zone 'Asia/Tokyo')::date)
+            stored
+    """,
+    "a value that does not fit": """
+        create table t (id int primary key, a varchar(9), d text, n int)
+        insert into t values (1, '1234567', '2026-02-30', 100000), (2, 'a', 'b', -1)
+        alter table t alter a type varchar(5)
+        alter table t alter d type date using d::date
+        alter table t alter d type int using d::int
+        alter table t alter d type uuid using d::uuid
+        alter table t alter d type boolean using d::boolean
+        alter table t alter n type smallint
+        alter table t alter n type numeric(3, 1)
+        alter table t alter n type int using n / (n - n)
+        alter table t alter d type timestamptz using to_timestamp(n::double precision * 1e12)
+        alter table t alter d type timestamptz using d::timestamptz
+        alter table t add column g smallint generated always as (n * 2) stored
+        alter table t add column g int generated always as (10 / (n + 1)) stored
+        alter table t alter a set not null, add check (n > 0)
+        alter table t add check (n > 0)
+        alter table t add unique (id), alter n type smallint
+        select * from t order by id
+    """,
+    "a default that is not cast by itself": """
+        create table t (id int primary key, s text default 'true', n int default 1,
+            v varchar(9) default '12', d timestamp default now(), b boolean default true)
+        alter table t alter s type boolean using s::boolean
+        alter table t alter s type int using 1
+        alter table t alter n type boolean using n = 1
+        alter table t alter n type text
+        alter table t alter n type date using null
+        alter table t alter v type int using 3
+        alter table t alter v type text
+        alter table t alter b type int using 1
+        alter table t alter d type date
+        alter table t alter d type int using 1
+        alter table t alter s drop default, alter s type boolean using s::boolean
+        alter table t alter s drop default
+        alter table t alter s type boolean using s::boolean
+        insert into t (id) values (1) returning id, s, n, v, b
+    """,
+    "a required column of a table without rows": """
+        create table t (id int primary key)
+        alter table t add column owner uuid not null
+        insert into t values (1)
+        insert into t values (1, '00000000-0000-0000-0000-000000000001')
+        alter table t add column more int not null
+        alter table t add column if not exists owner int not null
+        delete from t
+        alter table t add column more int not null, add column less text not null unique
+        insert into t values (1, '00000000-0000-0000-0000-000000000001', 1)
+        insert into t values (1, '00000000-0000-0000-0000-000000000001', 1, 'a') returning *
+    """,
+}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_both_say_the_same(both: tuple[Connection, Connection], name: str) -> None:
+    lines: list[str] = []
+    for line in STORIES[name].strip().splitlines():
+        if lines and line.startswith("            "):
+            lines[-1] += " " + line.strip()
+        else:
+            lines.append(line.strip())
+    answers = [(line, *(told(each, line) for each in both)) for line in lines]
+    unlike = [answer for answer in answers if answer[1] != answer[2]]
+    assert not unlike, "\n".join(f"{text}\n  ours   {a}\n  theirs {b}" for text, a, b in unlike)

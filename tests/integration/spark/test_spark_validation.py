@@ -1,0 +1,213 @@
+"""Validation on real Kafka and Spark: what breaks a constraint is found, whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from infra.local_cluster import LocalCluster
+from leasehold.adapters.codec.records import row_key
+from leasehold.catalog.descriptor import Check, Column, Descriptor, ForeignKey, Index
+from leasehold.catalog.job import Job, Phase, Status, Step
+from leasehold.catalog.states import State
+from leasehold.events.public_schema import encode_event
+from leasehold.model.records import Findings, JobProgress, RowImage, RowsTruncated, VersionEvent
+from leasehold.replication.changefeed import version_key
+from leasehold.values.types import Type
+from tests.support.cluster.spark_pipeline import CODEC, Pipeline, running_pipeline
+from tests.support.schema_change.made_job import index_job
+
+DATABASE = "spark-validation"
+PARENT, UNIQUE, CHECK, REFERENCE, REQUIRED = 50, 9, 10, 11, 4
+ELEMENTS = (UNIQUE, CHECK, REFERENCE, REQUIRED)
+
+
+@pytest.fixture(scope="module")
+def pipeline(
+    kafka: str, servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Pipeline]:
+    # Small micro-batches, so that a kill falls between some of them.
+    environ = {"LEASEHOLD_BACKFILL_OFFSETS": "5000", "LEASEHOLD_BACKFILL_FEW": "1000"}
+    data = tmp_path_factory.mktemp(DATABASE)
+    with running_pipeline(kafka, servers, DATABASE, data, environ) as made:
+        yield made
+
+
+def table(table_id: int) -> Descriptor:
+    """As its step has published it: every constraint is enforced, none public."""
+    return Descriptor(
+        table_id,
+        f"t{table_id}",
+        3,
+        (
+            Column(1, "number", Type("bigint"), nullable=False),
+            Column(2, "city", Type("text"), nullable=False),
+            Column(3, "email", Type("text")),
+            Column(REQUIRED, "n", Type("integer"), not_null_enforced=True),
+        ),
+        (1, 2),
+        (Index(UNIQUE, "u", (3,), state=State.WRITE_ONLY, unique_enforced=True),),
+        checks=(Check(CHECK, "c", "n < 1000", (REQUIRED,), State.WRITE_ONLY),),
+        foreign_keys=(
+            ForeignKey(REFERENCE, "f", (REQUIRED,), PARENT, (1,), state=State.WRITE_ONLY),
+        ),
+        next_element_id=12,
+    )
+
+
+def validation_job(job_id: int, elements: tuple[int, ...] = ELEMENTS, **settings: int) -> Job:
+    return replace(
+        index_job(job_id, job_id),
+        steps=(Step((), (), elements, elements), Step(())),
+        phase=Phase.VALIDATING,
+        versions={job_id: 3},
+        run=1,
+        settings=settings,
+    )
+
+
+def publish_table(pipeline: Pipeline, table_id: int) -> None:
+    body = table(table_id).to_wire()
+    event = VersionEvent(table_id, f"t{table_id}", 3, 1, 1, body, 0, "")
+    pipeline.produce(pipeline.topics.versions.name, version_key(table_id), encode_event(event))
+
+
+def publish_row(
+    pipeline: Pipeline, table_id: int, number: int, values: dict[int, Any] | None, lsn: int = 2
+) -> None:
+    """One more image of a row that `publish_images` has made; None: its tombstone."""
+    topic = pipeline.topics.rows(table_id)
+    key = (number, f"city {number % 97}")
+    image = None
+    if values is not None:
+        given = {1: number, 2: key[1], **values}
+        image = CODEC.encode(RowImage(table_id, key, {0: lsn << 20}, lsn, 3, 1, given))
+    pipeline.produce(topic.name, row_key(key), image, number % topic.partitions)
+
+
+def findings(job_id: int) -> Callable[[list[Any]], bool]:
+    def until(messages: list[Any]) -> bool:
+        return bool(messages) and CODEC.decode(messages[-1].value()).job_id == job_id
+
+    return until
+
+
+def found(pipeline: Pipeline, job_id: int) -> Findings:
+    (*_, last) = pipeline.records(pipeline.topics.backfill.name, findings(job_id))
+    record = CODEC.decode(last.value())
+    assert isinstance(record, Findings)
+    return record
+
+
+def key(number: int) -> tuple[int, str]:
+    return number, f"city {number % 97}"
+
+
+def test_every_kind_of_violation_is_found_and_no_stale_one(pipeline: Pipeline) -> None:
+    """Goal: of 10,000 rows the duplicates, the row that makes the CHECK false, the one without a
+    parent and the NULL are named; images that newer ones have replaced, and rows that are gone,
+    are not: of 1 → 100, 100 → 1 (`sc_redo_false_conflict`) nothing is."""
+    pipeline.publish_images(1, range(10_000))
+    pipeline.publish_images(PARENT, range(999))
+    publish_table(pipeline, 1)
+    same = {3: "same@example.com"}
+    for number in (11, 12, 13):
+        publish_row(pipeline, 1, number, {**same, 4: 1})
+    publish_row(pipeline, 1, 13, None)  # gone, so that two have the value
+    publish_row(pipeline, 1, 21, {3: "user22@example.com", 4: 1})
+    publish_row(pipeline, 1, 22, {3: "user21@example.com", 4: 1})  # swapped: never both
+    publish_row(pipeline, 1, 31, {3: "a", 4: 5_000})  # false, and nobody's child
+    publish_row(pipeline, 1, 32, {3: "b", 4: 5_000})
+    publish_row(pipeline, 1, 32, {3: "b", 4: 7})  # mended
+    publish_row(pipeline, 1, 41, {})  # NULLs are no duplicates, and no reference
+    publish_row(pipeline, 1, 42, {4: 1})
+    pipeline.flush()
+    pipeline.publish_job(validation_job(1))
+
+    record = found(pipeline, 1)
+
+    orphans = {number for number in range(10_000) if number % 1000 == 999} | {31}
+    wanted = {(UNIQUE, key(11)), (UNIQUE, key(12)), (CHECK, key(31)), (REQUIRED, key(41))}
+    wanted |= {(REFERENCE, key(number)) for number in orphans}
+    assert set(record.found) == wanted
+    assert record.total == len(wanted)
+    assert record[:4] == (1, 1, 1, 3)
+    assert record.rows == 10_000 + 999 + 11
+
+
+def test_findings_are_bounded(pipeline: Pipeline) -> None:
+    """Goal: a table that is all wrong names 1,000 rows and says how many there are."""
+    pipeline.publish_images(2, range(3_000))
+    publish_table(pipeline, 2)
+    for number in range(3_000):
+        publish_row(pipeline, 2, number, {3: "same"})
+    pipeline.flush()
+    pipeline.publish_job(validation_job(2, (UNIQUE,)))
+    record = found(pipeline, 2)
+    assert (record.total, len(record.found), record.rows) == (3_000, 1_000, 6_000)
+
+
+def test_a_table_without_images_has_no_findings(pipeline: Pipeline) -> None:
+    publish_table(pipeline, 3)
+    pipeline.publish_job(validation_job(3))
+    assert found(pipeline, 3) == Findings(3, 1, 3, 3, 0, 0, ())
+
+
+@pytest.mark.parametrize(("table_id", "images"), [(5, 100), (6, 1_500)])
+def test_rows_from_before_a_truncation_are_gone(
+    pipeline: Pipeline, table_id: int, images: int
+) -> None:
+    """Of few images, which the driver reads itself, and of more: the same is found."""
+    pipeline.publish_images(table_id, range(images))
+    publish_table(pipeline, table_id)
+    topic = pipeline.topics.rows(table_id)
+    for number in range(40):
+        publish_row(pipeline, table_id, number, {3: "same"})
+    for partition in range(topic.partitions):
+        gone = CODEC.encode(RowsTruncated(table_id, 3, 1))
+        pipeline.produce(topic.name, row_key(()), gone, partition)
+    for number in range(38, 41):
+        publish_row(pipeline, table_id, number, {3: "same"})
+    pipeline.flush()
+    pipeline.publish_job(validation_job(table_id, (UNIQUE,)))
+    record = found(pipeline, table_id)
+    assert set(record.found) == {(UNIQUE, key(number)) for number in range(38, 41)}
+    assert record.rows == images + 43 + topic.partitions
+    by_query = bool(list(pipeline.data.rglob(f"{table_id}-1/checkpoint")))
+    assert by_query == (images > 1_000)
+
+
+def test_paused_killed_and_started_again(pipeline: Pipeline) -> None:
+    """Goal: a pause ends the query; SIGKILL in the middle: it goes on from its checkpoint, finds
+    the same, and the run that has ended is not done again."""
+    pipeline.publish_images(4, range(20_000))
+    publish_table(pipeline, 4)
+    publish_row(pipeline, 4, 19_999, {3: "user7@example.com", 4: 1})
+    pipeline.flush()
+    job = validation_job(4, (UNIQUE,), rows_per_second=2_000)
+    pipeline.publish_job(job)
+
+    def progress(reached: Callable[[JobProgress], bool]) -> Callable[[list[Any]], bool]:
+        def until(messages: list[Any]) -> bool:
+            told = (CODEC.decode(m.value()) for m in messages if m.key() == b"progress/4/1")
+            return any(isinstance(p, JobProgress) and reached(p) for p in told)
+
+        return until
+
+    jobs = pipeline.topics.jobs.name
+    pipeline.records(jobs, progress(lambda p: p.phase == "validating" and p.rows > 1_000))
+    pipeline.publish_job(replace(job, status=Status.PAUSED))
+    pipeline.records(jobs, progress(lambda p: p.phase == "stopped"))
+    faster = replace(job, settings={"rows_per_second": 8_000})
+    pipeline.publish_job(faster)
+    pipeline.records(jobs, progress(lambda p: p.phase == "validating" and p.rows > 11_000))
+    pipeline.kill()
+    pipeline.start()
+    pipeline.publish_job(replace(job, settings={}))
+    record = found(pipeline, 4)
+    assert set(record.found) == {(UNIQUE, key(7)), (UNIQUE, key(19_999))}
+    assert (record.rows, record.total) == (20_001, 2)
+    assert "validation 1-1 ended" not in pipeline.log()

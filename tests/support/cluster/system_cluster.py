@@ -1,0 +1,218 @@
+"""The whole system as processes, for the tests of this folder: started, asked, looked at, checked.
+
+A module starts one cluster and shares it between its tests; what a test breaks it mends itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from infra.local_cluster import ROOT, LocalCluster
+from infra.ports import Ports
+from leasehold.adapters.kafka.request_transport import KafkaRequestRoad
+from leasehold.adapters.os.clock import boottime_ns
+from leasehold.admin.view import ClusterView
+from leasehold.admin.watch import ClusterWatch
+from leasehold.model.records import Outcome
+from leasehold.settings.client import ClientSettings
+
+SOON_S: Final = 90.0
+"""Deadline of what is awaited. Generous: nothing is measured here, and machines are shared."""
+LOOK_AGAIN_S: Final = 0.02
+SPARK: Final = "spark"
+TOLD: Final = "the log is told by the master from offset"
+READ: Final = "the log is read from Kafka from offset"
+
+
+@contextmanager
+def running(
+    folder: Path, names: Sequence[str], environ: Mapping[str, str] | None = None
+) -> Iterator[LocalCluster]:
+    """Kafka, Redis, the topics, and the named services, each ready for work."""
+    with LocalCluster(folder, Ports.free(), environ) as cluster:
+        cluster.start_servers()
+        _start_services(cluster, names)
+        yield cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The Kafka and the Redis of `servers`, for who ends or pauses neither of the two: they need
+    not be started once more."""
+
+    servers: LocalCluster
+    folders: pytest.TempPathFactory
+
+    @contextmanager
+    def running(
+        self, folder: str, names: Sequence[str], environ: Mapping[str, str] | None = None
+    ) -> Iterator[LocalCluster]:
+        """The topics of a database of its own, and the named services, each ready for work."""
+        self.servers.start_servers()
+        theirs = self.servers.ports
+        ports = replace(
+            Ports.free(),
+            kafka=theirs.kafka,
+            kafka_controller=theirs.kafka_controller,
+            redis=theirs.redis,
+        )
+        own = {**(os.environ if environ is None else environ), "LEASEHOLD_DATABASE": a_database()}
+        with LocalCluster(self.folders.mktemp(folder), ports, own) as cluster:
+            _start_services(cluster, names)
+            yield cluster
+
+
+def a_database() -> str:
+    """A name that no other test has."""
+    return f"t{uuid.uuid4().hex[:12]}"
+
+
+def _start_services(cluster: LocalCluster, names: Sequence[str]) -> None:
+    cluster.create_topics()
+    if SPARK in names:
+        cluster.start(SPARK, wait=False)
+    for name in names:
+        cluster.start(name)
+
+
+def settings_of(cluster: LocalCluster, node: str) -> ClientSettings:
+    """What a client process named `node` would read from its environment."""
+    return ClientSettings.read(cluster.env(node))
+
+
+def until(
+    met: Callable[[], bool], what: str, seconds: float = SOON_S, seen: Callable[[], str] = str
+) -> None:
+    """Wait until `met`, for what happens in another process and can only be looked at. `seen`: what
+    to tell beside it where that does not happen."""
+    give_up_ns = boottime_ns() + int(seconds * 1e9)
+    pause = threading.Event()
+    while not met():
+        assert boottime_ns() < give_up_ns, f"waited {seconds:g} s for: {what}\n{seen()}"
+        pause.wait(LOOK_AGAIN_S)
+
+
+def seen(watch: ClusterWatch, wanted: Callable[[ClusterView], bool], what: str) -> ClusterView:
+    """The first view that is as wanted."""
+    assert watch.wait_for(wanted, SOON_S), f"waited {SOON_S:g} s for: {what}; saw {watch.view.log}"
+    return watch.view
+
+
+def await_coherent(watch: ClusterWatch, node: str, lsn: int) -> None:
+    def coherent(_: object) -> bool:
+        found = watch.view.nodes.get(node)
+        return found is not None and found.ack.coherent and found.ack.lsn >= lsn
+
+    seen(watch, coherent, f"{node} coherent at LSN {lsn} or later")
+
+
+# ---------------------------------------------------------------- raw requests
+
+
+class Asker:
+    """Puts bytes on the requests topic as any stranger could, and reads what is answered."""
+
+    REPLY_TO: Final = 0
+
+    def __init__(self, settings: ClientSettings) -> None:
+        topics = settings.topics
+        self._road = KafkaRequestRoad(
+            settings.kafka, topics.requests.name, topics.results.name, self.REPLY_TO
+        )
+        self._heard: dict[bytes, list[Outcome]] = {}
+
+    def send(self, body: bytes, content_type: str = "application/json") -> None:
+        self._road.send(b"", content_type, body)
+
+    def answers(self, request_id: bytes, count: int = 1) -> list[Outcome]:
+        """The first `count` answers given to this id."""
+
+        def listen() -> bool:
+            for result in self._road.results(0.1):
+                self._heard.setdefault(result.request_id, []).append(result.outcome)
+            return len(self._heard.get(request_id, ())) >= count
+
+        until(listen, f"{count} answer(s) to {request_id.hex()}")
+        return self._heard[request_id]
+
+    def close(self) -> None:
+        self._road.close(5.0)
+
+
+# ---------------------------------------------------------------- the command
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a command said: exit code, standard output, standard error."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def command(cluster: LocalCluster, *arguments: str) -> Said:
+    """Run `leasehold …` as a process of its own, as a person would."""
+    done = subprocess.run(
+        [sys.executable, "-m", "leasehold.cli.main", *arguments],
+        env=cluster.env("command"),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=2 * SOON_S,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+def assert_consistent(cluster: LocalCluster, nodes: Sequence[str]) -> None:
+    """`leasehold check`: every node, at one log position, has all seven conditions of d ⊨ S and
+    the same checksums (L6)."""
+    said = command(cluster, "check", "--json")
+    assert said.code == 0, (said.out, said.err)
+    told = said.json
+    assert told["troubles"] == []
+    reports = told["reports"]
+    assert {report["node"] for report in reports} >= set(nodes), reports
+    sums: dict[tuple[int, int], set[str]] = {}
+    for report in reports:
+        # By id: a table whose version event has not come yet is checked all the same, without name.
+        sums.setdefault((report["table_id"], report["offset"]), set()).add(report["checksum"])
+    assert len({table for table, _ in sums}) == len(sums), "all report at one log position"
+    assert all(len(found) == 1 for found in sums.values()), reports
+
+
+# ---------------------------------------------------------------- logs of processes
+
+
+def logged(cluster: LocalCluster, name: str) -> str:
+    """All that the process logged since it was last started (bounded by the tail kept)."""
+    return cluster.log_tail(name, 100_000)
+
+
+def is_told(cluster: LocalCluster, name: str) -> bool:
+    """Whether the log is told to it now, by what it logs at level DEBUG."""
+    log = logged(cluster, name)
+    return log.rfind(TOLD) > log.rfind(READ)
+
+
+def named(settings: ClientSettings, node: str) -> ClientSettings:
+    """The same settings for a client process of another name."""
+    return replace(settings, cluster=replace(settings.cluster, node=node))

@@ -1,0 +1,52 @@
+"""Sessions that write for as long as a test does something to their tables."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from leasehold.dev.database import DevDatabase
+from leasehold.model.errors import LeaseholdError
+from tests.support.sql_session.sql_client import SqlClient
+
+Turn = Callable[[SqlClient], None]
+
+
+@contextmanager
+def writing(
+    database: DevDatabase,
+    turns: Sequence[Turn],
+    after_error: Callable[[int, SqlClient], None] = lambda _place, _client: None,
+) -> Iterator[None]:
+    """Each of `turns` again and again in a session of its own, on both nodes by turns. One that
+    raises is rolled back, followed by `after_error` with its place, and comes again. All that was
+    raised must have been serialization failures, which is looked at when all have ended."""
+    done = threading.Event()
+    errors: list[str] = []
+
+    def write(place: int) -> None:
+        client = SqlClient(database, f"r{1 + place % 2}")
+        while not done.is_set():
+            try:
+                turns[place](client)
+            except LeaseholdError as error:
+                errors.append(f"{error.sqlstate} {error}")
+                client.session.fail()
+                client.ask("rollback")
+                after_error(place, client)
+            except AssertionError as error:
+                errors.append(f"asserted {error}")
+                break
+        client.session.close()
+
+    threads = [threading.Thread(target=write, args=(place,)) for place in range(len(turns))]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert [words for words in errors if not words.startswith("40001")] == []

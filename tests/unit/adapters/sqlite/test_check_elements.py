@@ -1,0 +1,197 @@
+"""Goal: a job's verification finds what keeps an element from becoming public, on every store.
+
+Method: rows are written under version 1; then a version comes whose element they don't satisfy, as
+in a job that has not filled yet, or never can. Nothing is damaged behind the store's back, so the
+reference in memory and SQLite hold the same, and must say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from leasehold.catalog.descriptor import Check, Column, Descriptor, Element, Index
+from leasehold.catalog.states import State
+from leasehold.model.records import CheckReport, Fill, Key
+from leasehold.values.types import Type
+from tests.support.sqlite.lockstep import reports_of
+from tests.support.transaction.written_table import STORES, WrittenTable, insert, opened
+
+ID, A, B, NEW, INDEX, CHECK = 1, 2, 3, 4, 5, 6
+INT = Type("integer")
+ONE = Descriptor(
+    1,
+    "t",
+    1,
+    (Column(ID, "id", Type("bigint"), False), Column(A, "a", INT), Column(B, "b", INT)),
+    (ID,),
+    next_element_id=7,
+)
+WRITE_ONLY = State.WRITE_ONLY
+PLAIN = Index(INDEX, "i", (A,), state=WRITE_ONLY)
+ENFORCED = replace(PLAIN, unique_enforced=True)
+ORDER = Check(CHECK, "k", "a < b", (A, B), WRITE_ONLY)
+Findings = set[tuple[int, int, Key]]
+
+
+@pytest.fixture(params=STORES)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WrittenTable]:
+    with opened(request.param, tmp_path) as store:
+        made = WrittenTable(store, ONE)
+        made.send(
+            insert("t", 1, a=5, b=6),
+            insert("t", 2, a=5, b=5),
+            insert("t", 3, b=1),
+            insert("t", 4, a=9),
+        )
+        yield made
+
+
+def with_element(element: Element) -> Descriptor:
+    match element:
+        case Column():
+            others = tuple(c for c in ONE.columns if c.element_id != element.element_id)
+            made = sorted((*others, element), key=lambda c: c.element_id)
+            return replace(ONE, version=2, columns=tuple(made))
+        case Index():
+            return replace(ONE, version=2, indexes=(element,))
+        case Check():
+            return replace(ONE, version=2, checks=(element,))
+    raise AssertionError(element)
+
+
+def fill(table: WrittenTable, *keys: int) -> None:
+    version = table.catalog.newest(1)
+    rows = tuple((key,) for key in keys)
+    table.store.begin()
+    table.store.fill(version, Fill(1, version.version, INDEX, rows))
+    table._commit()
+
+
+def report(table: WrittenTable, *elements: int) -> CheckReport:
+    (made,) = reports_of(table.store, (1,), *elements)
+    assert made.findings_total == len(made.findings)
+    return made
+
+
+def found(table: WrittenTable, *elements: int) -> Findings:
+    return {finding[:3] for finding in report(table, *elements).findings}
+
+
+# ------------------------------------------------------------------ columns
+
+A_COLUMN = ONE.columns[1]
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (replace(A_COLUMN, not_null_enforced=True), {(2, A, (3,))}),
+        (replace(A_COLUMN, nullable=False), {(2, A, (3,))}),
+        (A_COLUMN, set()),
+        (replace(A_COLUMN, default=1), set()),
+        (
+            Column(NEW, "n", INT, False, 7, WRITE_ONLY),
+            {(2, NEW, (key,)) for key in (1, 2, 3, 4)},
+        ),
+        (
+            Column(NEW, "n", INT, True, 7, WRITE_ONLY),
+            {(2, NEW, (key,)) for key in (1, 2, 3, 4)},
+        ),
+        (Column(NEW, "n", INT, True, None, WRITE_ONLY), set()),
+    ],
+)
+def test_rows_that_lack_what_a_column_requires(
+    table: WrittenTable, column: Column, expected: Findings
+) -> None:
+    table.publish(with_element(column))
+    assert found(table, column.element_id) == expected
+
+
+# ------------------------------------------------------------------ indexes
+
+
+def test_an_index_lacks_the_entries_that_are_not_filled_yet(table: WrittenTable) -> None:
+    table.publish(with_element(PLAIN))
+    assert found(table, INDEX) == {(4, INDEX, (key,)) for key in (1, 2, 3, 4)}
+    fill(table, 1, 3)
+    assert found(table, INDEX) == {(4, INDEX, (2,)), (4, INDEX, (4,))}
+    assert report(table, INDEX).entries == {INDEX: 2}
+    table.send(insert("t", 5, a=1))
+    fill(table, 2, 4)
+    assert found(table, INDEX) == set()
+    assert report(table, INDEX).entries == {INDEX: 5}
+
+
+def test_duplicates_are_found_once_the_index_is_to_be_unique(table: WrittenTable) -> None:
+    """In its first verification its entries alone count; in the second, equal keys do."""
+    table.publish(with_element(PLAIN))
+    fill(table, 1, 2, 3, 4)
+    assert found(table, INDEX) == set()
+    table.publish(replace(with_element(ENFORCED), version=3))
+    duplicates = found(table, INDEX)
+    assert {(condition, element) for condition, element, _ in duplicates} == {(6, INDEX)}
+    assert (6, INDEX, (2,)) in duplicates
+    assert duplicates <= {(6, INDEX, (1,)), (6, INDEX, (2,))}, "NULL equals nothing"
+
+
+# ------------------------------------------------------------------ checks
+
+
+def test_rows_that_make_a_check_false_are_found(table: WrittenTable) -> None:
+    table.publish(with_element(ORDER))
+    assert found(table, CHECK) == {(6, CHECK, (2,))}
+    words = report(table, CHECK).findings[0][3]
+    assert words == "check 'k': the row makes it false"
+
+
+def test_a_row_on_which_a_check_can_not_be_computed_is_found(table: WrittenTable) -> None:
+    table.publish(with_element(replace(ORDER, expression="10 / (a - b) < 5")))
+    assert found(table, CHECK) == {(6, CHECK, (2,))}
+
+
+def test_a_check_over_the_primary_key_and_a_hidden_column(table: WrittenTable) -> None:
+    hidden = replace(ONE.columns[2], state=WRITE_ONLY)
+    check = replace(ORDER, expression="id <> b", columns=(ID, B))
+    version = replace(with_element(check), columns=(*ONE.columns[:2], hidden))
+    table.publish(version)
+    assert found(table, CHECK) == set()
+    table.publish(replace(version, version=3, checks=(replace(check, expression="id + 2 > b"),)))
+    assert found(table, CHECK) == {(6, CHECK, (1,)), (6, CHECK, (2,))}
+
+
+# ------------------------------------------------------------------ several, none, unknown
+
+
+def test_only_what_was_asked_for_is_looked_at(table: WrittenTable) -> None:
+    column = replace(A_COLUMN, not_null_enforced=True)
+    columns = (ONE.columns[0], column, ONE.columns[2])
+    both = replace(ONE, version=2, columns=columns, indexes=(PLAIN,), checks=(ORDER,))
+    table.publish(both)
+    alone: list[Findings] = [found(table, element) for element in (A, INDEX, CHECK)]
+    assert [len(findings) for findings in alone] == [1, 4, 1]
+    assert found(table, A, INDEX, CHECK) == set().union(*alone)
+    assert found(table, CHECK, A) == alone[0] | alone[2]
+    assert report(table, CHECK, A).entries == {}
+    assert found(table) == set(), "nothing of it is public"
+
+
+def test_what_is_wrong_with_a_public_element_is_no_fault_of_the_one_that_is_asked_for(
+    table: WrittenTable,
+) -> None:
+    broken = replace(with_element(PLAIN), checks=(replace(ORDER, state=State.PUBLIC),))
+    table.publish(broken)
+    fill(table, 1, 2, 3, 4)
+    assert found(table, INDEX) == set()
+    assert found(table) == {(6, CHECK, (2,))}
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_an_element_that_is_not_there_is_an_error_and_not_clean(kind: str, tmp_path: Path) -> None:
+    with opened(kind, tmp_path) as store:
+        WrittenTable(store, ONE)
+        with pytest.raises(AssertionError, match="has no element 77"):
+            reports_of(store, (1,), 77)

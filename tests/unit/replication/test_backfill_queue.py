@@ -1,0 +1,262 @@
+"""What the master takes into a record, rows of a backfill above all, and when it waits."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from leasehold.catalog.elements import Missing
+from leasehold.catalog.job import Job, Phase, Step
+from leasehold.catalog.states import State
+from leasehold.model.keys import IntKeys
+from leasehold.model.records import Ack, Chunk, ChunkDecided, ChunksEnd, Decisions, Lane
+from leasehold.replication.effects import AckRead, LaneRead, Wake
+from leasehold.replication.master.backfill import IMAGE_COST
+from leasehold.replication.master.backfill_pacing import FillSettings
+from leasehold.replication.master.master import MasterSettings
+from tests.unit.replication.test_node import CODEC, World, insert, update
+
+ROWS = 20
+COLUMN = 3  # b text, which no row has
+CHUNK = Chunk(1, 1, 1, 1, COLUMN, IntKeys(range(ROWS)))
+JOB = Job(
+    job_id=1,
+    sql="",
+    table_id=1,
+    table="t",
+    request_id=b"",
+    kind="add column",
+    subject="column b",
+    steps=(Step((), fills=(COLUMN,)),),
+    point=1,
+    phase=Phase.BACKFILLING,
+    versions={1: 1},
+    run=1,
+)
+
+
+SETTINGS = FillSettings(
+    rows_max=8 * IMAGE_COST,
+    behind_max=2,
+    rows_beside_max=3 * IMAGE_COST,
+    rows_beside_min=3 * IMAGE_COST,
+    rest_percent=1_000,  # a round takes but a few milliseconds here
+    look_rounds=0,
+)
+REST_MS_MAX = SETTINGS.round_ms * 10
+
+
+@pytest.fixture
+def lane(monkeypatch: pytest.MonkeyPatch) -> World:
+    """A table of 20 rows, and a master that takes the chunks of job 1."""
+    world = World(fill=SETTINGS)
+    world.ask({"sql": "create table t (id bigint primary key, a integer, b text)"})
+    for key in range(ROWS):
+        world.ask(insert(key, a=key))
+    for node in (world.node, world.follower):
+        node.catalog.jobs[1] = JOB
+    assert world.node.master is not None
+    monkeypatch.setattr(world.node.master._changes, "accepts", lambda _: True)
+    monkeypatch.setattr(world.node.master._changes, "accepts_end", lambda _: True)
+    world.ms += 10_000  # the users who put the rows have gone
+    return world
+
+
+def fill(world: World, *messages: Chunk | ChunksEnd) -> None:
+    for message, offset in zip(messages, itertools.count(), strict=False):
+        event = LaneRead(Lane.BACKFILL, offset, "", CODEC.encode(message))
+        world.perform(world.node.step(event, world.now()))
+
+
+def filled(world: World) -> list[int]:
+    """Rows of each decided part of a chunk."""
+    return [
+        write.rows
+        for commit in world.commits()
+        for write in commit.catalog
+        if isinstance(write, ChunkDecided) and not write.end
+    ]
+
+
+def turn(world: World) -> None:
+    world.tick()
+    world.pump()
+
+
+def test_alone_a_backfill_takes_large_parts(lane: World) -> None:
+    fill(lane, CHUNK, ChunksEnd(1, 1, ROWS, 1))
+    for _ in range(5):
+        turn(lane)
+    assert filled(lane) == [8, 8, 4]
+    through = [record.decided_through.get(Lane.BACKFILL, 0) for record in lane.decided()]
+    assert max(through) == 2
+
+
+def test_a_column_filled_by_key_is_keys_in_the_log_and_a_value_in_every_store(lane: World) -> None:
+    for node in (lane.node, lane.follower):
+        told = node.catalog.newest(1)
+        column = replace(told.by_id[COLUMN], default="x", missing=Missing(1, "x"))
+        column = replace(column, state=State.WRITE_ONLY)
+        versions = node.catalog._versions[1]
+        versions[told.version] = replace(told, columns=(*told.columns[:2], column))
+    before = lane.row(lane.node, 7)
+    assert before is not None
+    genids = lane.node._store.row(lane.node.catalog.newest(1), (7,))
+    fill(lane, CHUNK, ChunksEnd(1, 1, ROWS, 1))
+    turn(lane)
+    (commit,) = [commit for commit in lane.commits() if commit.fills]
+    assert filled(lane) == [ROWS], "a row costs what an entry does"
+    assert commit.changes == ()
+    assert commit.fills[0].keys == tuple((key,) for key in range(ROWS))
+    for node in (lane.node, lane.follower):
+        assert lane.row(node, 7) == {**before, COLUMN: "x"}
+    after = lane.node._store.row(lane.node.catalog.newest(1), (7,))
+    assert after is not None
+    assert genids is not None
+    assert (after.genids, after.lsn) == (genids.genids, genids.lsn)
+
+
+def test_a_column_filled_by_image_is_one_entry_of_the_log_and_no_write_of_a_row(
+    lane: World,
+) -> None:
+    """Genids and LSN stay in every store: nobody who has read the row meets a verify error."""
+    for node in (lane.node, lane.follower):
+        told = node.catalog.newest(1)
+        column = replace(told.by_id[COLUMN], default="x", state=State.WRITE_ONLY)
+        versions = node.catalog._versions[1]
+        versions[told.version] = replace(told, columns=(*told.columns[:2], column))
+    newest = lane.node.catalog.newest(1)
+    before = lane.node._store.row(newest, (7,))
+    assert before is not None
+    fill(lane, CHUNK, CHUNK, ChunksEnd(1, 1, ROWS, 1))
+    for _ in range(8):
+        turn(lane)
+    commits = [commit for commit in lane.commits() if commit.fills]
+    assert sum(filled(lane)) == 2 * ROWS
+    assert [key for commit in commits for key in commit.fills[0].keys] == [
+        (key,) for key in range(ROWS)
+    ], "each once: the second chunk finds the pairs there"
+    assert not any(commit.changes for commit in commits)
+    for commit in commits:
+        (put,) = commit.fills
+        assert [image[COLUMN] for image in put.images] == ["x"] * len(put.keys)
+    for node in (lane.node, lane.follower):
+        after = node._store.row(newest, (7,))
+        assert after == before._replace(values={**before.values, COLUMN: "x"})
+
+
+def test_beside_users_it_takes_small_ones_until_they_have_gone(lane: World) -> None:
+    fill(lane, CHUNK)
+    lane.put(update(1, a=7))
+    turn(lane)
+    turn(lane)
+    assert filled(lane) == [3]
+    rest(lane)
+    assert filled(lane) == [3, 3]
+    lane.ms += 2_000
+    turn(lane)
+    assert filled(lane) == [3, 3, 8]
+
+
+def ack(world: World, offset: int, *, ask: bool = False) -> None:
+    """From a coherent replicant r9."""
+    asked = world.now().mono_ns if ask else 0
+    record = Ack("r9", b"r9", "replicant", offset, 1, 0, asked, False, "", 0)
+    world.perform(world.node.step(AckRead(record), world.now()))
+
+
+def make_coherent(world: World) -> int:
+    """→ the log's end behind its grant."""
+    ack(world, len(world.log), ask=True)
+    world.ms += 200
+    turn(world)
+    return len(world.log)
+
+
+def test_none_while_a_coherent_node_is_behind(lane: World) -> None:
+    """C1: what the node has not applied yet stands before the next user's answer."""
+    stands = make_coherent(lane)
+    fill(lane, CHUNK)
+    for _ in range(6):
+        turn(lane)
+    # It has not applied even its grant: two records later no more rows are taken …
+    assert filled(lane) == [8, 8]
+    number = lane.put(update(1, a=7))
+    turn(lane)
+    assert lane.row(lane.node, 1) == {1: 1, 2: 7}, "… while users are served"
+    assert not lane.answers(number)
+    ack(lane, stands)
+    turn(lane)
+    assert sum(filled(lane)) == 16
+    ack(lane, len(lane.log))
+    turn(lane)
+    assert sum(filled(lane)) > 16
+
+
+def test_beside_users_one_part_at_a_time_is_on_its_way(lane: World) -> None:
+    """C1: the next part waits until every coherent node has the one before; users do not."""
+    stands = make_coherent(lane)
+    ack(lane, stands, ask=True)
+    lane.put(update(1, a=7))
+    fill(lane, CHUNK)
+    for value in range(3):
+        turn(lane)
+        lane.put(update(1, a=value))
+    assert filled(lane) == [3]
+    assert lane.row(lane.node, 1) == {1: 1, 2: 1}
+    part = next(n for n, data in enumerate(lane.log) if filled_in(data))
+    ack(lane, part)
+    turn(lane)
+    assert filled(lane) == [3], "it has applied what stands before that part"
+    ack(lane, part + 1)
+    turn(lane)
+    assert filled(lane) == [3], "and it takes a rest first"
+    rest(lane)
+    assert filled(lane) == [3, 3]
+
+
+def rest(world: World) -> None:
+    """Turns only when the node wants to be waked, until the rest is over: rows are taken then, and
+    not with the next heartbeat, which is 200 ms later."""
+    before, end_ms = len(filled(world)), world.ms + REST_MS_MAX + 2
+    while True:
+        world.effects.clear()
+        turn(world)
+        if len(filled(world)) > before:
+            return
+        wake_ns = min(e.at_ns for e in world.effects if isinstance(e, Wake))
+        world.ms = max(world.ms, wake_ns // 1_000_000 - 1)
+        assert world.ms <= end_ms
+
+
+def filled_in(data: bytes) -> bool:
+    record = CODEC.decode_log(data)
+    return isinstance(record, Decisions) and any(
+        isinstance(write, ChunkDecided) for commit in record.commits for write in commit.catalog
+    )
+
+
+def test_requests_gather_while_a_coherent_node_is_behind(lane: World) -> None:
+    ack(lane, make_coherent(lane))
+    records = len(lane.log)
+    for value in range(10):
+        lane.put(update(1, a=value))
+        turn(lane)
+    assert len(lane.log) == records + MasterSettings().ahead_max + 1
+    ack(lane, len(lane.log))
+    turn(lane)
+    assert len(lane.log) == records + MasterSettings().ahead_max + 2, "all of them in one record"
+    assert lane.row(lane.node, 1) == {1: 1, 2: 9}
+
+
+def test_a_silent_node_holds_nobody_up_for_long(lane: World) -> None:
+    """C4: until its lease is surely over, and not longer than to the next heartbeat anyway."""
+    make_coherent(lane)
+    for value in range(10):
+        lane.put(update(1, a=value))
+        turn(lane)
+    lane.ms += MasterSettings().heartbeat_ms
+    turn(lane)
+    assert lane.row(lane.node, 1) == {1: 1, 2: 9}

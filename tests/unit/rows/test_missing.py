@@ -1,0 +1,107 @@
+"""A column filled by key: what a chunk does to a row, what images of before mean, and from which
+version on they don't. The version is known only when it is made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Column, Descriptor, from_wire
+from leasehold.catalog.edits import edited
+from leasehold.catalog.elements import MISSING_BYTES_MAX, Missing, column_from_wire, column_to_wire
+from leasehold.catalog.job import Step
+from leasehold.catalog.states import State
+from leasehold.model.records import ChangeKind, DescriptorWrite
+from leasehold.rows.filled_by_key import completed, filled
+from leasehold.rows.key_values import compose
+from leasehold.schema_change.plan.plan import JobPlan, plan
+from leasehold.sql.ddl import parse_ddl
+from leasehold.sql.syntax.statements import AlterTable
+from leasehold.values.types import Type
+
+TABLE = Descriptor(1, "t", 5, (Column(1, "id", Type("integer"), False),), (1,), next_element_id=2)
+
+
+def steps_of(sql: str, table: Descriptor = TABLE) -> tuple[Step, ...]:
+    catalog = Catalog()
+    catalog.apply(DescriptorWrite(1, table.version, table.to_wire()), 0, 1)
+    statement = parse_ddl(sql)
+    assert isinstance(statement, AlterTable)
+    made = plan(statement, catalog)
+    assert isinstance(made, JobPlan)
+    return made.job.steps
+
+
+def versions_of(sql: str, table: Descriptor = TABLE) -> list[Descriptor]:
+    """The table before the statement and after each of its steps, as the log carries them."""
+    versions = [table]
+    for step in steps_of(sql, table):
+        made = edited(versions[-1], tuple(step.edits))
+        assert from_wire(made.to_wire()) == made
+        versions.append(made)
+    return versions
+
+
+@pytest.mark.parametrize("kind", ["NOT NULL DEFAULT 7", "DEFAULT 7"])
+def test_the_version_in_which_it_is_filled_is_the_one_that_counts(kind: str) -> None:
+    versions = versions_of(f"ALTER TABLE t ADD COLUMN c integer {kind}")
+    states = [c.state for v in versions for c in v.columns if c.name == "c"]
+    assert states[:2] == [State.DELETE_ONLY, State.WRITE_ONLY]
+    told = [v.missing for v in versions]
+    assert told == [{}, {}, *[{2: Missing(7, 7)}] * (len(versions) - 2)]
+
+
+def test_the_way_back_takes_it_out() -> None:
+    first, second, *_ = steps_of("ALTER TABLE t ADD COLUMN c integer NOT NULL DEFAULT 7")
+    risen = edited(edited(TABLE, first.edits), second.edits)
+    assert edited(risen, second.reversed.edits).missing == {}
+
+
+def test_what_happens_to_the_default_later_changes_nothing_for_old_rows() -> None:
+    sql = "ALTER TABLE t ADD COLUMN c integer NOT NULL DEFAULT 7, ALTER COLUMN c SET DEFAULT 8"
+    newest = versions_of(sql)[-1]
+    assert newest.by_name["c"].default == 8
+    assert completed(newest, 6, {1: 1}) == {1: 1, 2: 7}
+
+
+def test_a_column_of_another_type_is_another_column_and_told_by_images() -> None:
+    risen = versions_of("ALTER TABLE t ADD COLUMN c integer NOT NULL DEFAULT 7")[-1]
+    for version in versions_of("ALTER TABLE t ALTER COLUMN c TYPE text", risen)[-3:]:
+        public = version.by_name["c"]
+        assert (public.type.name, public.missing) == ("text", None)
+
+
+@pytest.mark.parametrize(("length", "by_key"), [(MISSING_BYTES_MAX, True), (257, False)])
+def test_a_long_default_is_told_by_images(length: int, by_key: bool) -> None:
+    newest = versions_of(f"ALTER TABLE t ADD COLUMN c text NOT NULL DEFAULT '{'x' * length}'")[-1]
+    assert bool(newest.missing) == by_key
+
+
+def test_an_image_of_before_gets_the_value_and_a_later_one_says_null() -> None:
+    public = Column(2, "c", Type("integer"), default=8, missing=Missing(7, 7))
+    table = replace(TABLE, version=9, columns=(*TABLE.columns, public))
+    assert completed(table, 6, {1: 1}) == {1: 1, 2: 7}
+    assert completed(table, 6, {1: 1, 2: 9}) == {1: 1, 2: 9}
+    assert completed(table, 7, {1: 1}) == {1: 1}
+
+
+def test_a_pair_that_is_there_stays() -> None:
+    column = Column(2, "c", Type("integer"), False, 7, State.WRITE_ONLY, missing=Missing(7, 7))
+    assert filled(column, {1: 1}) == {1: 1, 2: 7}
+    assert filled(column, {1: 1, 2: 0}) is None
+
+
+def test_an_image_under_the_version_that_is_filled_has_the_pair() -> None:
+    """What `completed` rests on: any insert or update there puts it."""
+    column = Column(2, "c", Type("integer"), True, 7, State.WRITE_ONLY, missing=Missing(6, 7))
+    table = replace(TABLE, version=6, columns=(*TABLE.columns, column))
+    assert compose(table, ChangeKind.UPDATE, {1: 1}, {})[2] == 7
+    assert compose(table, ChangeKind.INSERT, None, {1: 1})[2] == 7
+
+
+def test_columns_written_by_earlier_releases_have_none() -> None:
+    body = column_to_wire(Column(2, "c", Type("integer"), False, 7))
+    del body["missing"]
+    assert column_from_wire(body).missing is None

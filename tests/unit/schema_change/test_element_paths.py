@@ -1,0 +1,298 @@
+"""The way of each element, step by step: what changes, what is filled, who verifies, and from where
+on there is no way back; then how several ways share steps.
+
+Method: a track alone gives its steps; each is compared with a line of the table below, which is the
+design's list of safe steps (Claims 4 to 8) written down a second time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+
+from leasehold.catalog.descriptor import Check, Column, Descriptor, Index, Lock
+from leasehold.catalog.edits import Edit, Kind, body_of
+from leasehold.catalog.elements import THIS_VERSION, Derived
+from leasehold.catalog.job import Step
+from leasehold.catalog.states import State
+from leasehold.schema_change.steps import element_paths as way
+from leasehold.schema_change.steps.element_paths import Track
+from leasehold.schema_change.steps.steps import steps_of
+from leasehold.sql.expressions.conversion import Kept
+from leasehold.values.types import Type
+
+INT = Type("integer")
+OPTIONAL = Column(5, "c", INT)
+NULLABLE = Column(5, "c", INT, default=7)
+REQUIRED = Column(5, "c", INT, nullable=False, default=7)
+BARE = Column(5, "c", INT, nullable=False)
+INDEX = Index(6, "i", (5,))
+UNIQUE = replace(INDEX, unique=True)
+CHECK = Check(7, "k", "c > 0", (5,))
+NOT_VALID = replace(CHECK, state=State.WRITE_ONLY)
+LOCK = Lock(8, "l")
+TABLE = Descriptor(1, "t", 3, (Column(1, "id", INT, False), OPTIONAL), (1,))
+
+NEW_TYPE, OLD_TYPE = way.change_type(
+    BARE, Column(9, "c", Type("bigint")), Kept("c", (5,)), Kept("back", (9,))
+)
+
+GONE = {"gone": True}
+DELETE_ONLY = {"state": "delete-only"}
+WRITE_ONLY = {"state": "write-only"}
+FILLED_BY_KEY = {"state": "write-only", "missing": [THIS_VERSION, 7]}
+PUBLIC = {"state": "public"}
+
+
+class Walked(NamedTuple):
+    """What a step changes (fields of the element), and whether it fills and verifies it."""
+
+    changes: dict[str, Any]
+    fills: bool = False
+    verifies: bool = False
+
+
+class Way(NamedTuple):
+    track: Track
+    point: int
+    steps: tuple[Walked, ...]
+
+
+def plain(*changes: dict[str, Any]) -> tuple[Walked, ...]:
+    return tuple(map(Walked, changes))
+
+
+LOOSENED = {"nullable": True, "not_null_enforced": True}
+LET_GO = {"state": "delete-only", "not_null_enforced": False}
+WRITTEN_STILL = (
+    {"state": "write-only", "filled": True},
+    {"state": "delete-only", "filled": False},
+    GONE,
+)
+
+
+def followed(source: int, expression: str, **said: Any) -> list[Any]:
+    return Derived((source,), expression, **said).to_wire()
+
+
+GENERATED = Column(
+    6, "g", Type("integer"), derived=Derived((5,), "c + 1", strict=True, generated=True)
+)
+FOLLOWS = {"strict": True, "generated": True}
+WAYS: dict[str, Way] = {
+    "add generated column": Way(
+        way.add_generated(GENERATED),
+        3,
+        (
+            Walked({"state": "delete-only", "derived": followed(5, "c + 1", generated=True)}),
+            Walked({"state": "write-only"}, True),
+            Walked({"derived": followed(5, "c + 1", **FOLLOWS)}, False, True),
+            Walked(PUBLIC),
+        ),
+    ),
+    "drop generated column": Way(
+        way.drop_column(GENERATED),
+        1,
+        plain(
+            {"state": "write-only", "filled": True},
+            {"state": "delete-only", "filled": False, "derived": None},
+            GONE,
+        ),
+    ),
+    "drop generated column that is NOT NULL": Way(
+        way.drop_column(replace(GENERATED, nullable=False)),
+        1,
+        plain(
+            LOOSENED,
+            {"state": "write-only", "filled": True, "not_null_enforced": False},
+            {"state": "delete-only", "filled": False, "derived": None},
+            GONE,
+        ),
+    ),
+    "drop what a generated column was computed from": Way(
+        way.drop_column(OPTIONAL, waits=2), 2, plain({}, {}, DELETE_ONLY, GONE)
+    ),
+    "drop expression": Way(
+        way.drop_expression(GENERATED),
+        1,
+        plain({"derived": followed(5, "c + 1", **FOLLOWS, loose=True)}, {"derived": None}),
+    ),
+    "add optional column": Way(way.add_column(OPTIONAL), 1, plain(DELETE_ONLY, PUBLIC)),
+    "add required column": Way(
+        way.add_column(REQUIRED),
+        2,
+        (Walked(DELETE_ONLY), Walked(FILLED_BY_KEY, True, True), Walked(PUBLIC)),
+    ),
+    "add required column with a long default": Way(
+        way.add_column(replace(REQUIRED, type=Type("text"), default="ä" * 129)),
+        2,
+        (Walked(DELETE_ONLY), Walked(WRITE_ONLY, True, True), Walked(PUBLIC)),
+    ),
+    "add nullable column with default": Way(
+        way.add_column(NULLABLE),
+        3,
+        (
+            Walked(DELETE_ONLY),
+            Walked(FILLED_BY_KEY, True, True),
+            Walked({"filled": True}),
+            Walked({"state": "public", "filled": False}),
+        ),
+    ),
+    "drop optional column": Way(way.drop_column(OPTIONAL), 0, plain(DELETE_ONLY, GONE)),
+    "drop indexed column": Way(way.drop_column(OPTIONAL, waits=1), 1, plain({}, DELETE_ONLY, GONE)),
+    "drop checked column": Way(way.drop_column(OPTIONAL, waits=1), 1, plain({}, DELETE_ONLY, GONE)),
+    "drop required column with default": Way(way.drop_column(REQUIRED), 1, plain(*WRITTEN_STILL)),
+    "drop nullable column with default": Way(way.drop_column(NULLABLE), 1, plain(*WRITTEN_STILL)),
+    "drop indexed column with default": Way(
+        way.drop_column(NULLABLE, waits=1), 2, plain({}, *WRITTEN_STILL)
+    ),
+    "drop required column without default": Way(
+        way.drop_column(BARE, waits=1), 1, plain(LOOSENED, LET_GO, GONE)
+    ),
+    "add index": Way(
+        way.add_index(INDEX, unique=False),
+        2,
+        (Walked(DELETE_ONLY), Walked(WRITE_ONLY, True, True), Walked(PUBLIC)),
+    ),
+    "add unique index": Way(
+        way.add_index(INDEX, unique=True),
+        3,
+        (
+            Walked(DELETE_ONLY),
+            Walked(WRITE_ONLY, True, True),
+            Walked({"unique_enforced": True}, False, True),
+            Walked({"state": "public", "unique": True, "unique_enforced": False}),
+        ),
+    ),
+    "drop index": Way(way.drop_index(INDEX), 1, plain(WRITE_ONLY, DELETE_ONLY, GONE)),
+    "drop unique index": Way(
+        way.drop_index(UNIQUE),
+        1,
+        plain(
+            {"state": "write-only", "unique": False, "unique_enforced": True},
+            {"state": "delete-only", "unique_enforced": False},
+            GONE,
+        ),
+    ),
+    "add check": Way(
+        way.add_check(CHECK, not_valid=False), 1, (Walked(WRITE_ONLY, False, True), Walked(PUBLIC))
+    ),
+    "add check not valid": Way(way.add_check(CHECK, not_valid=True), 0, plain(WRITE_ONLY)),
+    "validate check": Way(
+        way.validate_check(NOT_VALID), 1, (Walked({}, False, True), Walked(PUBLIC))
+    ),
+    "drop check": Way(way.drop_check(CHECK), 1, plain(WRITE_ONLY, GONE)),
+    "drop check not valid": Way(way.drop_check(NOT_VALID), 0, plain(GONE)),
+    "set not null": Way(
+        way.set_not_null(OPTIONAL),
+        1,
+        (
+            Walked({"not_null_enforced": True}, False, True),
+            Walked({"nullable": False, "not_null_enforced": False}),
+        ),
+    ),
+    "drop not null": Way(way.drop_not_null(BARE), 1, plain(LOOSENED, {"not_null_enforced": False})),
+    "set default": Way(way.set_default(OPTIONAL, 9), 0, plain({"default": 9})),
+    "rename column": Way(
+        way.rename(OPTIONAL, "d"), 0, plain({"name": "d", "alias": "c"}, {"alias": ""})
+    ),
+    "rename index": Way(
+        way.rename(INDEX, "j"), 0, plain({"name": "j", "alias": "i"}, {"alias": ""})
+    ),
+    "rename table": Way(
+        way.rename(TABLE, "u"),
+        0,
+        plain({"name": "u", "alias": "t", "key_name": "t_pkey"}, {"alias": ""}),
+    ),
+    "rename check": Way(way.rename(CHECK, "l"), 0, plain({"name": "l"})),
+    "reword check": Way(way.reword_check(CHECK, "d > 0"), 0, plain({"expression": "d > 0"})),
+    "drop table": Way(way.drop_table(TABLE), 0, plain(DELETE_ONLY, {"state": "absent"})),
+    "retire lock": Way(way.retire_lock(LOCK), 0, plain(DELETE_ONLY)),
+    "change type, new column": Way(
+        NEW_TYPE,
+        3,
+        (
+            Walked({"state": "delete-only", "derived": followed(5, "c")}),
+            Walked({"state": "write-only"}, True),
+            Walked(
+                {"derived": followed(5, "c", strict=True), "not_null_enforced": True}, False, True
+            ),
+            Walked(
+                {
+                    "state": "public",
+                    "derived": None,
+                    "nullable": False,
+                    "not_null_enforced": False,
+                }
+            ),
+        ),
+    ),
+    "change type, old column": Way(
+        OLD_TYPE,
+        0,
+        plain(
+            {"state": "write-only", "derived": followed(9, "back", strict=True, reverse=True)},
+            {"state": "delete-only", "derived": None},
+            GONE,
+        ),
+    ),
+    "move column": Way(way.move_column(OPTIONAL, 8), 1, plain({"locks": [0, 8]}, {"locks": [8]})),
+}
+
+
+def changed(track: Track, edits: tuple[Edit, ...]) -> dict[str, Any]:
+    """Fields that a step sets, a new element's compared with what it will be in the end."""
+    if not edits:
+        return {}
+    ((kind, element_id, before, after, _),) = edits
+    assert (kind, element_id) == track.name
+    if after is None:
+        return GONE
+    known = before or {**body_of(track.element), "state": ""}
+    return {name: value for name, value in after.items() if value != known[name]}
+
+
+def walked(track: Track, step: Step) -> Walked:
+    element_id = track.name[1]
+    assert set(step.fills) <= {element_id}
+    assert set(step.verifies) <= {element_id}
+    return Walked(changed(track, step.edits), bool(step.fills), bool(step.verifies))
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_way_of_one_element(name: str) -> None:
+    track, point, expected = WAYS[name]
+    steps, made_point = steps_of([track])
+    assert tuple(walked(track, step) for step in steps) == expected
+    assert made_point == point
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_each_step_begins_where_the_one_before_has_ended(name: str) -> None:
+    track = WAYS[name].track
+    steps, _ = steps_of([track])
+    standing = None if track.new else body_of(track.element)
+    for step in steps:
+        for edit in step.edits:
+            assert edit.before == standing
+            standing = edit.after
+    ends = steps[-1].edits[-1].after
+    assert standing == ends
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_reversed_steps_say_the_opposite_and_ask_no_work(name: str) -> None:
+    for step in steps_of([WAYS[name].track]).steps:
+        back = step.reversed
+        assert (back.fills, back.verifies) == ((), ())
+        assert back.reversed.edits == step.edits
+        assert [(e.before, e.after) for e in back.edits] == [
+            (e.after, e.before) for e in reversed(step.edits)
+        ]
+
+
+def test_a_tracks_name_tells_the_table_from_its_elements() -> None:
+    assert way.drop_table(TABLE).name == (Kind.TABLE, 0)
+    assert way.drop_index(INDEX).name == (Kind.INDEX, 6)

@@ -1,0 +1,145 @@
+"""How the ways of several elements share the steps of one job, and what waits for what."""
+
+from __future__ import annotations
+
+from leasehold.catalog.descriptor import Check, Index
+from leasehold.catalog.edits import FENCE_BEFORE
+from leasehold.catalog.job import Step
+from leasehold.schema_change.steps import element_paths as way
+from leasehold.schema_change.steps.steps import steps_of
+from tests.unit.schema_change.test_element_paths import (
+    CHECK,
+    INDEX,
+    LOCK,
+    NOT_VALID,
+    NULLABLE,
+    OPTIONAL,
+    REQUIRED,
+    TABLE,
+)
+
+OTHER = Check(8, "o", "id > 0", (1,))
+
+
+def labels(steps: tuple[Step, ...]) -> list[list[str]]:
+    return [[f"{edit.name} {edit.state}" for edit in step.edits] for step in steps]
+
+
+def test_elements_of_one_statement_share_steps_and_commit_together() -> None:
+    """A column, a unique index over it and a dropped index: three steps of the longest rise, and
+    the fall behind them; what needs fewer steps waits for the commit. But the column is public when
+    the index over it is enforced: nobody is refused for a value that he can't give."""
+    old = Index(3, "old", (1,))
+    made = steps_of(
+        [
+            way.add_column(REQUIRED),
+            way.add_index(INDEX, unique=True),
+            way.drop_index(old),
+        ]
+    )
+    assert labels(made.steps) == [
+        ["c delete-only", "i delete-only"],
+        ["c write-only", "i write-only"],
+        ["c public", "i write-only"],
+        ["old write-only", "i public"],
+        ["old delete-only"],
+        ["old absent"],
+    ]
+    assert [step.fills for step in made.steps] == [(), (5, 6), (), (), (), ()]
+    assert [step.verifies for step in made.steps] == [(), (5, 6), (6,), (), (), ()]
+    assert made.point == 3, "what was made is public: the whole can't be undone any more"
+
+
+def test_columns_are_filled_before_the_indexes_over_them_whatever_their_ids() -> None:
+    early = Index(2, "early", (5,))
+    made = steps_of([way.add_index(early, unique=False), way.add_column(REQUIRED)])
+    assert made.steps[1].fills == (5, 2)
+
+
+def test_point_is_the_first_stage_that_can_not_be_undone() -> None:
+    drops = [way.drop_index(INDEX), way.drop_check(CHECK)]
+    assert steps_of(drops).point == 1
+    assert steps_of([*drops, way.set_default(OPTIONAL, 1)]).point == 0
+    assert steps_of([way.reword_check(CHECK, "d > 0"), way.drop_index(INDEX)]).point == 1
+
+
+def test_two_tracks_of_one_element_are_one_edit() -> None:
+    made = steps_of([way.set_default(OPTIONAL, 3), way.set_not_null(OPTIONAL)])
+    assert len(made.steps) == 2
+    (enforced,), (commit,) = (step.edits for step in made.steps)
+    assert enforced.before is not None
+    assert enforced.after == {**enforced.before, "not_null_enforced": True}
+    assert commit.after == {
+        **enforced.before,
+        "default": 3,
+        "nullable": False,
+        "not_null_enforced": False,
+    }
+    assert made.point == 1
+
+
+def test_two_tracks_of_one_element_that_change_the_same_step_merge_its_work() -> None:
+    made = steps_of([way.add_column(NULLABLE), way.rename(NULLABLE, "d")])
+    assert [step.fills for step in made.steps] == [(), (5,), (), (), ()]
+    assert [e.name for step in made.steps for e in step.edits] == ["c", "c", "c", "d", "d"]
+
+
+def test_a_column_moves_between_locks_through_a_step_with_both() -> None:
+    """Claim 8; what the old lock knows up to the fence of that step is taken over with the next."""
+    moves = way.record_moves(TABLE, [(8, 0)])
+    made = steps_of([way.add_lock(LOCK), way.move_column(OPTIONAL, 8), moves])
+    assert labels(made.steps) == [["c public", "l public"], ["t public", "c public"]]
+    assert [edit.after["locks"] for edit in made.steps[0].edits[:1] if edit.after] == [[0, 8]]
+    table, column = (edit.after for edit in made.steps[1].edits)
+    assert table is not None
+    assert column is not None
+    assert (table["lock_moves"], column["locks"]) == ([[8, 0, FENCE_BEFORE]], [8])
+    assert made.point == 1
+
+
+def test_a_step_in_which_nothing_changes_has_no_edit() -> None:
+    (first, _) = steps_of([way.validate_check(NOT_VALID)]).steps
+    assert (first.edits, first.verifies, first.label) == ((), (7,), "unchanged")
+
+
+# ------------------------------------------------------------------ constraints over new columns
+
+
+def test_a_check_is_looked_at_when_the_column_that_comes_with_it_is_filled_and_shown() -> None:
+    """Before, every row would satisfy it for want of a value."""
+    for column in (REQUIRED, NULLABLE):
+        steps, point = steps_of([way.add_column(column), way.add_check(CHECK, not_valid=False)])
+        filled = next(n for n, step in enumerate(steps) if step.fills)
+        (verified,) = [n for n, step in enumerate(steps) if 7 in step.verifies]
+        assert filled < verified < point
+        assert "c public" in labels(steps)[verified]
+        assert "k write-only" in labels(steps)[verified]
+        assert labels(steps)[point] == ["k public"]
+
+
+def test_an_optional_column_is_shown_with_the_step_that_enforces_a_constraint_over_it() -> None:
+    unique = steps_of([way.add_column(OPTIONAL), way.add_index(INDEX, unique=True)])
+    assert labels(unique.steps) == [
+        ["c delete-only", "i delete-only"],
+        ["i write-only"],
+        ["c public", "i write-only"],
+        ["i public"],
+    ]
+    not_null = steps_of([way.add_column(OPTIONAL), way.set_not_null(OPTIONAL)])
+    assert labels(not_null.steps) == [["c delete-only"], ["c public"], ["c public"]]
+    assert [step.verifies for step in not_null.steps] == [(), (5,), ()]
+
+
+def test_constraints_over_columns_that_are_there_wait_for_nobody() -> None:
+    steps, _ = steps_of([way.add_column(REQUIRED), way.add_check(OTHER, not_valid=False)])
+    assert labels(steps)[0] == ["c delete-only", "o write-only"]
+    assert [step.verifies for step in steps] == [(8,), (5,), ()]
+
+
+def test_a_plain_index_over_a_new_column_waits_for_nobody() -> None:
+    steps, _ = steps_of([way.add_column(OPTIONAL), way.add_index(INDEX, unique=False)])
+    assert labels(steps) == [
+        ["c delete-only", "i delete-only"],
+        ["i write-only"],
+        ["c public", "i public"],
+    ]

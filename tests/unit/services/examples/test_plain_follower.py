@@ -1,0 +1,25 @@
+"""The follower of confluent-kafka's where there is no broker; all else on a real one
+(tests/integration/services/test_examples.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+from infra.ports import Ports
+from services.examples import plain_follower
+
+
+def test_it_ends_and_says_which_broker_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bootstrap = f"127.0.0.1:{Ports.free().kafka}"
+    monkeypatch.setenv("LEASEHOLD_KAFKA", bootstrap)
+    monkeypatch.setattr("signal.signal", lambda *_: None)  # pytest's process keeps its own
+    monkeypatch.setattr("sys.argv", ["plain_follower", "flights"])
+    monkeypatch.setattr(plain_follower, "QUIET_S", 0.0)
+    monkeypatch.setattr(plain_follower, "ASK_TIMEOUT_S", 0.1)
+    assert plain_follower.main() == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"Kafka at {bootstrap}: ")
+    assert printed.err.count("\n") == 1
