@@ -7,43 +7,43 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from infra.reference.markdown import code, table
-from leasehold.sql import (
-    catalogue,
-    functions_any,
-    functions_array,
-    functions_bytes,
-    functions_catalog,
-    functions_json,
-    functions_moment,
-    functions_node,
-    functions_number,
-    functions_pattern,
-    functions_regular,
-    functions_sequence,
-    functions_session,
-    functions_set,
-    functions_text,
-    moment_arithmetic,
-    moment_fields,
-    not_built,
+from leasehold.sql.binding.aggregates import WINDOWS
+from leasehold.sql.functions import (
+    array,
+    bytea,
+    date_arithmetic,
+    date_fields,
+    dates,
+    json,
+    like,
+    node,
+    not_supported,
+    number,
+    polymorphic,
+    regexp,
+    registry,
+    sequence,
+    session,
+    set_returning,
+    system_catalog,
+    text,
 )
-from leasehold.sql.aggregates import AGGREGATE_NAMES
-from leasehold.sql.function import Function
-from leasehold.sql.query_aggregates import WINDOWS
+from leasehold.sql.functions.aggregates import AGGREGATE_NAMES
+from leasehold.sql.functions.function import Function
 
 GROUPS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
-    ("Numbers", (functions_number,)),
-    ("Text", (functions_text, functions_any)),
-    ("Patterns and regular expressions", (functions_pattern, functions_regular)),
-    ("Bytes, digests and UUIDs", (functions_bytes,)),
-    ("Dates and times", (functions_moment, moment_arithmetic, moment_fields)),
-    ("jsonb", (functions_json,)),
-    ("Arrays", (functions_array,)),
-    ("In FROM: functions that give rows", (functions_set,)),
-    ("Sequences", (functions_sequence,)),
-    ("The session", (functions_session,)),
-    ("Jobs and sessions of this database", (functions_node,)),
-    ("The system catalog", (functions_catalog,)),
+    ("Numbers", (number,)),
+    ("Text", (text, polymorphic)),
+    ("Patterns and regular expressions", (like, regexp)),
+    ("Bytes, digests and UUIDs", (bytea,)),
+    ("Dates and times", (dates, date_arithmetic, date_fields)),
+    ("jsonb", (json,)),
+    ("Arrays", (array,)),
+    ("In FROM: functions that give rows", (set_returning,)),
+    ("Sequences", (sequence,)),
+    ("The session", (session,)),
+    ("Jobs and sessions of this database", (node,)),
+    ("The system catalog", (system_catalog,)),
 )
 
 
@@ -60,7 +60,7 @@ def functions() -> str:
         rows += [(code(name), "any types", "") for name in families]
         shown |= {name.strip("`") for name, _, _ in rows}
         parts.append(f"### {title}\n\n{table(('function', 'arguments → result', ''), rows)}")
-    missing = (catalogue.FUNCTION_NAMES | catalogue.SET_NAMES) - shown
+    missing = (registry.FUNCTION_NAMES | registry.SET_NAMES) - shown
     if missing:
         raise LookupError(f"no group of infra/reference/functions.py has {sorted(missing)}")
     return "\n\n".join(parts)
@@ -68,7 +68,7 @@ def functions() -> str:
 
 def operators() -> str:
     """Return the operators with the types that they take."""
-    by_sign = sorted(_by_name(catalogue.ALL_OPERATORS).items())
+    by_sign = sorted(_by_name(registry.ALL_OPERATORS).items())
     rows = [(code(sign), "; ".join(dict.fromkeys(map(_form, forms)))) for sign, forms in by_sign]
     return table(("operator", "operands → result"), rows)
 
@@ -86,7 +86,7 @@ def windows() -> str:
 def refused_functions() -> str:
     """Return what PostgreSQL has and Leasehold refuses with a sentence of its own."""
     by_words: dict[str, list[str]] = defaultdict(list)
-    for name, words in (*not_built.FUNCTIONS.items(), *not_built.OPERATORS.items()):
+    for name, words in (*not_supported.FUNCTIONS.items(), *not_supported.OPERATORS.items()):
         by_words[words].append(code(name))
     return table(("asked for", "answer"), [(", ".join(n), w) for w, n in by_words.items()])
 

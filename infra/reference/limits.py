@@ -39,16 +39,21 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             Limit("one commit, packed", "LARGE_ZIPPED_BYTES_MAX", "bytes", "54000"),
             Limit("one row as it is published", "PUBLISHED_BYTES_MAX", "bytes", "54000"),
             Limit("one message of any topic", "topics.MESSAGE_BYTES_MAX", "bytes", "54000"),
-            Limit("rows that ON DELETE and ON UPDATE change", "actions.ROWS_MAX", "", "54000"),
+            Limit(
+                "rows that foreign keys' actions change",
+                "referential_actions.ROWS_MAX",
+                "",
+                "54000",
+            ),
             Limit("arguments of an expression of a request", "records.ARGUMENTS_MAX"),
             Limit("sequence numbers drawn by one transaction", "DRAWN_MAX", "", "54000"),
             Limit("replays of an embedded transaction", "REPLAYS_MAX", "", "40001"),
-            Limit("attempts of a request by Spark", "replay.ATTEMPTS_MAX", "", "40001"),
+            Limit("attempts of a request by Spark", "retry.ATTEMPTS_MAX", "", "40001"),
             Limit("masters that may end over one request", "LOST_MAX", "", "54001"),
             Limit("how long an outcome is remembered", "outcomes.OutcomeSettings.horizon_ms", "ms"),
             Limit(
                 "requests of one producer without an answer",
-                "client_settings.ClientSettings.in_flight_max",
+                "client.ClientSettings.in_flight_max",
                 "",
                 "the next one waits",
             ),
@@ -59,7 +64,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
         (
             Limit("keys of one table", "read_set.KEYS_MAX", "", "the whole table counts"),
             Limit("ranges of one table", "read_set.RANGES_MAX", "", "the whole table counts"),
-            Limit("values of a list, each a key", "query_reads.LISTED_MAX"),
+            Limit("values of a list, each a key", "read_set.LISTED_MAX"),
             Limit("keys that other tables' rows name", "LOOKED_UP_MAX"),
         ),
     ),
@@ -71,7 +76,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             Limit("statements of one schema change", "ddl.STATEMENTS_MAX", "", "22003"),
             Limit("parameters of a statement", "query_expression.PARAMETERS_MAX"),
             Limit("tables joined by one query", "RELATIONS_MAX"),
-            Limit("columns of a result", "query_select.COLUMNS_MAX"),
+            Limit("columns of a result", "select.COLUMNS_MAX"),
             Limit("columns of an index", "INDEX_COLUMNS_MAX"),
             Limit("bytes of a name", "NAME_BYTES_MAX", "", "cut, with a notice"),
             Limit("rows of an embedded replica's query()", "queries.ROWS_MAX"),
@@ -79,9 +84,9 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             Limit("rows of a query that feeds a write, in memory", "queries.BYTES_MAX", "bytes"),
             Limit("cursors of a session", "CURSORS_MAX", "", "54000"),
             Limit("rows that a session keeps in files", "SPOOLED_BYTES_MAX", "bytes", "54000"),
-            Limit("elements of an array", "array_value.ELEMENTS_MAX", "", "54000"),
+            Limit("elements of an array", "arrays.ELEMENTS_MAX", "", "54000"),
             Limit("text on its way through a query", "MADE_CHARACTERS_MAX", "characters", "22001"),
-            Limit("regular expression", "regular.PATTERN_MAX", "characters", "54001"),
+            Limit("regular expression", "regexp_translation.PATTERN_MAX", "characters", "54001"),
         ),
     ),
     (
@@ -109,7 +114,10 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             Limit("leases of one session", "LEASES_PER_SESSION_MAX"),
             Limit("nodes of a database", "NODES_MAX"),
             Limit(
-                "requests that wait for a master", "WAITING_MAX", "", "its topic is read no further"
+                "requests that wait for a master",
+                "master.WAITING_MAX",
+                "",
+                "its topic is not read on",
             ),
             Limit("coherency lease", "coherency.CoherencySettings.duration_ms", "ms"),
             Limit(
@@ -120,7 +128,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
                 "truncation.TruncationSettings.away_ms",
                 "ms",
             ),
-            Limit("rows that break a constraint, named by a job", "job_moves.FINDINGS_MAX"),
+            Limit("rows that break a constraint, named by a job", "transitions.FINDINGS_MAX"),
             Limit(
                 "entries that one `check --repair` puts right",
                 "REPAIRS_MAX",
@@ -147,7 +155,7 @@ def _value(constant: str) -> float:
     found = [path for path in _declaring(owner or name) if module in ("", path.stem)]
     if len(found) != 1:
         where = ", ".join(str(path.relative_to(ROOT)) for path in found) or "nowhere"
-        raise LookupError(f"limit {constant} is declared {where}; see infra/reference/limits.py")
+        raise LookupError(f"limit {constant} is declared {where}: name it anew in limits.py")
     source = import_module(_module_name(found[0]))
     value: float = getattr(getattr(source, owner)(), name) if owner else getattr(source, name)
     return value

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from infra.reference.markdown import code, table
-from leasehold.adapters.environment import ClusterSettings, KafkaSettings, RedisSettings
-from leasehold.adapters.pgwire_settings import PgwireSettings
-from leasehold.adapters.snapshot_settings import SnapshotSettings
-from leasehold.adapters.sql_address import SqlAddress
+from leasehold.settings.environment import ClusterSettings, KafkaSettings, RedisSettings
+from leasehold.settings.snapshot import SnapshotSettings
+from leasehold.settings.sql_address import SqlAddress
+from leasehold.settings.sql_port import PgwireSettings
 from services.changefeed.changefeed_settings import ChangefeedSettings
 from services.dashboard.dashboard_settings import DashboardSettings
 from spark_streaming.session import SparkSettings

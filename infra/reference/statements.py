@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from infra.reference.markdown import code, table
-from leasehold.client.dev import Answer, DevDatabase
+from leasehold.dev.database import Answer, DevDatabase
 
 TABLES: Final = """\
 CREATE TABLE gates (name text PRIMARY KEY, terminal integer NOT NULL);

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from tests.unit.documents.document_run import ROOT
+from tests.support.documents.document_run import ROOT
 
 README_LINES_MAX = 150
 DESIGN_WORDS_MAX = 1_500

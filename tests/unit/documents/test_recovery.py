@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.client.sql_client import SqlClient, database_with
-from tests.unit.documents.blocks import blocks
-from tests.unit.documents.document_run import ROOT
+from tests.support.documents.blocks import blocks
+from tests.support.documents.document_run import ROOT
+from tests.support.sql_session.sql_client import SqlClient, database_with
 
 PAGE = ROOT / "docs" / "how-to" / "recover-a-lost-log.md"
 

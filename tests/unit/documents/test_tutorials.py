@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.dev_server import dev_server
-from tests.unit.documents.blocks import Block, blocks, commands, is_as_shown, needs_cluster
-from tests.unit.documents.document_run import ROOT, run_document
+from tests.support.documents.blocks import Block, blocks, commands, is_as_shown, needs_cluster
+from tests.support.documents.document_run import ROOT, run_document
+from tests.support.postgres.dev_server import dev_server
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 IN_PROCESS = [path for path in TUTORIALS if not needs_cluster(path)]

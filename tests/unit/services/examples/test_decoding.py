@@ -28,7 +28,7 @@ from services import examples
 from services.examples.decoding import RowRecord, VersionBook, WaitingRows
 from tests.support.sql_session.made_tables import descriptors, rows
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 CODEC = MessagePackCodec()
 ID = Column(1, "id", Type("bigint"), nullable=False)
 GATE = Column(2, "gate", Type("text"))

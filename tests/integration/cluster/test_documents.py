@@ -1,7 +1,7 @@
-"""Goal: whoever does what the README, or a tutorial that needs real servers, says sees what it shows.
+"""Goal: whoever does what the README says, or a tutorial that needs servers, sees what it shows.
 
-Method: each document has a database of its own on real Kafka, Redis and Spark, and its blocks are run
-in their order as a reader would run them.
+Method: each document has a database of its own on real Kafka, Redis and Spark; its blocks are run
+in their order, as a reader would run them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.system_cluster import Beside
-from tests.unit.documents.blocks import needs_cluster
-from tests.unit.documents.document_run import ROOT, run_document
+from tests.support.cluster.system_cluster import Beside
+from tests.support.documents.blocks import needs_cluster
+from tests.support.documents.document_run import ROOT, run_document
 
 NODES = ("m1", "r1", "changefeed", "spark")
 DOCUMENTS = [

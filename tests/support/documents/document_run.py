@@ -8,11 +8,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from tests.unit.documents.blocks import RUN, Block, blocks, commands, is_as_shown
+from tests.support.documents.blocks import RUN, Block, blocks, commands, is_as_shown
 
 ROOT: Final = Path(__file__).parents[3]
 COMMAND_TIMEOUT_S: Final = 120.0
@@ -99,10 +99,8 @@ class Shell:
 
     def close(self) -> None:
         """End the shell and whatever it has left in the background."""
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
