@@ -7,6 +7,7 @@ this file says what the records hold.
 from __future__ import annotations
 
 import json
+import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -48,12 +49,20 @@ def numeric_text(stored: str) -> str:
     return f"-{shown}" if sign == "B" else shown
 
 
+def double_json(stored: float | str) -> float | str:
+    """A number; a text where JSON has none. NaN is that text on the wire, too."""
+    if isinstance(stored, str) or math.isfinite(stored):
+        return stored
+    return "Infinity" if stored > 0 else "-Infinity"
+
+
 _FROM_STORAGE: Final[Mapping[str, Callable[[Any], Any]]] = {
     "boolean": bool,
     "bytea": lambda data: "\\x" + data.hex(),
     "date": lambda days: (date(1970, 1, 1) + timedelta(days=days)).isoformat(),
     "timestamp": lambda us: (_EPOCH + timedelta(microseconds=us)).replace(tzinfo=None).isoformat(),
     "timestamptz": lambda us: (_EPOCH + timedelta(microseconds=us)).isoformat(),
+    "double precision": double_json,
     "numeric": numeric_text,
 }
 """Of every other type the value on the wire is the value."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from math import isfinite
 from typing import Any, Final
 
 from leasehold.catalog.descriptor import Column, Descriptor
-from leasehold.events.json_schema import has_form
 from leasehold.events.version_diff import column_words
 from leasehold.rows.defaults import default_of_old_rows
+from leasehold.values.doubles import number_of
 from leasehold.values.numeric import EXACT, decimal_of
 from leasehold.values.types import Type, from_storage
 
@@ -151,7 +152,10 @@ def _type_and_default(column: Column) -> dict[str, Any]:
 
 
 def _has_form(kind: Type, value: Any) -> bool:
-    return has_form(value) and (_decimal(kind) is None or decimal_of(value).is_finite())
+    """Can it stand in a schema, which is JSON?"""
+    if kind.name == "double precision":
+        return isfinite(number_of(value))
+    return _decimal(kind) is None or decimal_of(value).is_finite()
 
 
 def _numeric_default(kind: Type, value: str) -> str:

@@ -6,7 +6,6 @@ It describes a row as JSON requests and results carry it: column name → the JS
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -18,7 +17,8 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _CLOCK: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{6})?"
 
 _FORMS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "double precision": {"type": "number"},
+    # JSON has no number for these three.
+    "double precision": {"type": ["number", "string"], "pattern": "^(NaN|-?Infinity)$"},
     "text": {"type": "string"},
     "varchar": {"type": "string"},
     "char": {"type": "string"},
@@ -33,11 +33,6 @@ _FORMS: Final[Mapping[str, Mapping[str, Any]]] = {
     # Its text, which is one for each value: numbers keep their digits, a null is not NULL.
     "jsonb": {"type": "string", "contentMediaType": "application/json"},
 }
-
-
-def has_form(value: Any) -> bool:
-    """Has JSON a form for this storage value? Not for an infinite number."""
-    return not isinstance(value, float) or math.isfinite(value)
 
 
 def json_schema(descriptor: Descriptor) -> dict[str, Any]:
@@ -56,9 +51,10 @@ def json_schema(descriptor: Descriptor) -> dict[str, Any]:
 def _property(column: Column) -> dict[str, Any]:
     form = _form(column.type)
     if column.nullable:
-        form["type"] = [form["type"], "null"]
+        plain = form["type"]
+        form["type"] = [*([plain] if isinstance(plain, str) else plain), "null"]
     form["description"] = column_words(column)
-    if column.default is not None and has_form(column.default):
+    if column.default is not None:
         form["default"] = to_json(column.type, column.default)
     if column.generated:
         form["readOnly"] = True

@@ -20,10 +20,11 @@ from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.edits import Kind
 from leasehold.catalog.elements import derived_from_wire
 from leasehold.events.avro_schema import avro_schema
-from leasehold.events.json_schema import has_form, json_schema
+from leasehold.events.json_schema import json_schema
 from leasehold.events.version_diff import ElementChange, diff, element_words
 from leasehold.model.records import VersionEvent
 from leasehold.model.topics import MESSAGE_BYTES_MAX
+from leasehold.values.doubles import stored_form
 from leasehold.values.types import to_json, to_storage, type_from_wire
 
 FORMAT: Final = 1
@@ -190,8 +191,6 @@ def _place_of(wire: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _told_value(wire: Mapping[str, Any], value: Any) -> Any:
-    if not has_form(value):
-        return str(value)
     return to_json(type_from_wire(wire), value)
 
 
@@ -271,5 +270,5 @@ def _wire_forms(elements: Sequence[Mapping[str, Any]], kind: Kind) -> list[dict[
 def _stored_value(wire: Mapping[str, Any], value: Any) -> Any:
     kind = type_from_wire(wire)
     if kind.name == "double precision" and isinstance(value, str):
-        return float(value)
+        return stored_form(float(value))  # earlier releases wrote inf
     return to_storage(kind)(value)

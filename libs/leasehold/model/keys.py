@@ -15,6 +15,12 @@ INTEGER_MOST: Final = (1 << 63) - 1
 """Of the whole numbers that a store holds."""
 
 
+def order_of(key: Key) -> tuple[tuple[bool, bool, Any], ...]:
+    """What Python orders keys by, as a store does: text (NaN of a double, values/doubles.py) stands
+    behind all numbers, NULL last."""
+    return tuple([(part is None, type(part) is str, part) for part in key])
+
+
 class IntKeys(Sequence[Key]):
     """Keys of one integer each, without an object for each: a backfill hands them from Spark's
     workers through the master to every node, and nobody between looks at one by itself.

@@ -17,6 +17,7 @@ from leasehold.replica.replay_log import Types
 from leasehold.sql.planning.plan import HasChanged, Lookup, Prepared
 from leasehold.sql.planning.read_set import Read
 from leasehold.transaction.read_set import PRIMARY, ReadsSoFar
+from leasehold.values.doubles import NAN
 from leasehold.values.types import sort_key_of
 
 INTEGER_MAX: Final = 2**63 - 1
@@ -134,7 +135,7 @@ def behind(value: Any) -> Any:
         case int():
             return value + 1 if value < INTEGER_MAX else None
         case float():
-            return nextafter(value, inf) if value < inf else None
+            return nextafter(value, inf) if value < inf else NAN
         case str():
             return value + "\0"
         case bytes():

@@ -17,6 +17,7 @@ from leasehold.model.errors import (
     Uncommittable,
 )
 from leasehold.model.ids import hidden_keys
+from leasehold.model.keys import order_of
 from leasehold.model.ports import Row
 from leasehold.model.records import (
     ChangeRequest,
@@ -162,14 +163,14 @@ class WriteSet:
             self._seen_by_scan(descriptor, key, row, selectv=selectv)
             found[key] = named(descriptor, row)
         for key, values in self._own_rows(descriptor).items():
-            inside = (first is None or key[: len(first)] >= first) and (
-                last is None or key[: len(last)] < last
+            inside = (first is None or order_of(key[: len(first)]) >= order_of(first)) and (
+                last is None or order_of(key[: len(last)]) < order_of(last)
             )
             if values is None:
                 found.pop(key, None)
             elif inside:
                 found[key] = _decided(descriptor, values)
-        for key in sorted(found)[:rows_max]:
+        for key in sorted(found, key=order_of)[:rows_max]:
             yield found[key]
 
     def get_by(
@@ -192,7 +193,7 @@ class WriteSet:
             entry = None if own is None else made(_image(descriptor, _decided(descriptor, own)))
             if own is not None and entry is not None and entry[: len(stored)] == stored:
                 found[key] = entry[:width], own
-        in_order = sorted(found, key=lambda k: (_nulls_last(found[k][0]), k))
+        in_order = sorted(found, key=lambda k: (order_of(found[k][0]), order_of(k)))
         for key in in_order[:rows_max]:
             yield found[key][1]
 
@@ -582,10 +583,6 @@ class WriteSet:
 
 def _tuple_of(values: Any) -> tuple[Any, ...]:
     return values if isinstance(values, tuple) else (values,)
-
-
-def _nulls_last(key: Key) -> Key:
-    return tuple((value is None, value) for value in key)
 
 
 def _image(descriptor: Descriptor, row: Mapping[str, Any]) -> Image:

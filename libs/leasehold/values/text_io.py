@@ -14,6 +14,8 @@ from leasehold.values.arrays import elements_of, stored_form
 from leasehold.values.catalog_types import TEXT_INPUT
 from leasehold.values.date_text import date_of_text, timestamp_of_text
 from leasehold.values.dates import date_of, utc_of
+from leasehold.values.doubles import Stored, number_of
+from leasehold.values.doubles import stored_form as stored_double
 from leasehold.values.float_text import shortest
 from leasehold.values.interval import text_of as interval_text
 from leasehold.values.numeric import text_of as numeric_text
@@ -27,7 +29,7 @@ _SECOND_US: Final = 1_000_000
 _BLANKS: Final = " \t\n\r\v\f"
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _DOUBLE: Final = re.compile(r"[+-]?(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]+)?")
-_WORDS: Final = re.compile(r"([+-]?)(inf|infinity)|nan", re.IGNORECASE)
+_WORDS: Final = re.compile(r"([+-]?)(inf|infinity|nan)", re.IGNORECASE)
 _UUID: Final = re.compile(r"(?:[0-9a-f]{4}-?){7}[0-9a-f]{4}", re.IGNORECASE)
 _BYTE: Final = re.compile(rb"\\(\\|[0-3][0-7][0-7])")
 
@@ -86,12 +88,10 @@ def integer(digits: str) -> int:
     return int(digits)
 
 
-def _double(trimmed: str, text: str) -> float:
+def _double(trimmed: str, text: str) -> Stored:
     word = _WORDS.fullmatch(trimmed)
-    if word is not None and word[2]:
-        return -math.inf if word[1] == "-" else math.inf
     if word is not None:
-        raise OutOfRange("NaN can't be a value of double precision here")
+        return stored_double(float(trimmed))
     if not _DOUBLE.fullmatch(trimmed):
         raise _invalid(Type("double precision"), text)
     number = float(trimmed)
@@ -144,7 +144,7 @@ def to_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
         case "boolean":
             return "true" if value else "false"
         case "double precision":
-            return double_text(value)
+            return double_text(number_of(value))
         case "numeric":
             return numeric_text(value)
         case "bytea":

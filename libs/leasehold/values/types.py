@@ -2,10 +2,10 @@
 
 Storage values are what SQLite orders as PostgreSQL would order the type: int for integers, booleans
 (0/1), dates (days since 1970-01-01), timestamps (microseconds since 1970-01-01, UTC); float for
-double precision; str for text, varchar, char (without trailing blanks) and uuid (lower-case
-canonical); bytes for bytea. numeric, jsonb, interval and arrays are text of their own form
-(`numeric.py`, `jsonb.py`, `interval.py`, `arrays.py`): what a client sees of them is made
-at the edge.
+double precision, but for NaN, which is the text NaN there (`doubles.py`); str for text, varchar,
+char (without trailing blanks) and uuid (lower-case canonical); bytes for bytea. numeric, jsonb,
+interval and arrays are text of their own form (`numeric.py`, `jsonb.py`, `interval.py`,
+`arrays.py`): what a client sees of them is made at the edge.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from leasehold.model.errors import (
     TooLong,
     WrongType,
 )
-from leasehold.values import arrays, dates, interval, jsonb, numeric
+from leasehold.values import arrays, dates, doubles, interval, jsonb, numeric
 from leasehold.values.numeric import PRECISION_MAX
 
 INTEGER_BITS: Final = {"smallint": 16, "integer": 32, "bigint": 64}
@@ -69,7 +69,7 @@ KNOWN: Final = (
 )
 """Of columns; `interval` is a type of expressions alone."""
 STORED_AS_THEY_ARE: Final = frozenset(
-    {"smallint", "integer", "bigint", "double precision", "text", "varchar", "bytea", "jsonb"}
+    {"smallint", "integer", "bigint", "text", "varchar", "bytea", "jsonb"}
 )
 """Types whose storage value is the Python value."""
 
@@ -181,16 +181,25 @@ def type_from_wire(body: Mapping[str, Any]) -> Type:
 
 def words_of(kind: Type, value: Any) -> str:
     """A storage value, or the sort key of one, as a refusal shows it."""
+    if value == doubles.NAN and kind.name == "double precision":
+        return doubles.NAN
     shown = numeric.words_of(value) if kind.name == "numeric" and value else repr(value)
     return shown[:80]
 
 
 def sort_key_of(kind: Type) -> Callable[[Any], Any] | None:
-    """What stands for a value (not NULL) in equality, order and index entries; None: itself."""
+    """What stands for a value (not NULL) in equality, SQLite's order and index entries; None:
+    itself."""
     element = element_of(kind)
     if element is not None:
-        return arrays.sort_key(sort_key_of(element))
+        ordered = doubles.number_of if element.name == "double precision" else sort_key_of(element)
+        return arrays.sort_key(ordered)
     return _SORT_KEYS.get(kind.name)
+
+
+def order_key_of(kind: Type) -> Callable[[Any], Any] | None:
+    """What Python compares in the place of values, which are not NULL; None: themselves."""
+    return doubles.order_of if kind.name == "double precision" else sort_key_of(kind)
 
 
 _SORT_KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
@@ -303,20 +312,17 @@ def _text(kind: Type) -> Converter:
     return convert
 
 
-def _double(value: Any) -> float:
+def _double(value: Any) -> doubles.Stored:
     if isinstance(value, str) and value in _NOT_FINITE:
         value = float(value)
     if type(value) not in (float, int, Decimal):
         raise _wrong(value, "double precision")
     try:
         number = float(value)
-    except OverflowError as error:
+    except (OverflowError, ValueError) as error:  # the latter of a signaling NaN
         words = f"{_number_words(value)} is out of range for double precision"
         raise OutOfRange(words) from error
-    if math.isnan(number):
-        # SQLite stores NaN as NULL, which would turn a value into an absent pair.
-        raise OutOfRange("NaN can't be stored in a double precision column")
-    return number
+    return doubles.stored_form(number)
 
 
 def _boolean(value: Any) -> int:
@@ -440,6 +446,8 @@ def from_storage(kind: Type, value: Any) -> Any:
             return dates.utc_of(value).replace(tzinfo=None)
         case "timestamptz":
             return dates.utc_of(value)
+        case "double precision":
+            return doubles.number_of(value)
         case "numeric":
             return numeric.decimal_of(value)
         case "char":
@@ -465,8 +473,8 @@ def to_json(kind: Type, value: Any) -> Any:
         return format(decoded, "f")
     if isinstance(decoded, bytes):
         return "\\x" + decoded.hex()
-    if isinstance(decoded, float) and math.isinf(decoded):
-        return "Infinity" if decoded > 0 else "-Infinity"
+    if isinstance(decoded, float) and not math.isfinite(decoded):
+        return "NaN" if math.isnan(decoded) else "Infinity" if decoded > 0 else "-Infinity"
     return decoded
 
 

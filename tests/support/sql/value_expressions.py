@@ -38,7 +38,7 @@ POOLS: Final[dict[str, tuple[str, ...]]] = {
             "1e-5",
             "1e300",
         ),
-        *("-1e-300", "Infinity", "-Infinity", "100", "1e14", "0.0001"),
+        *("-1e-300", "Infinity", "-Infinity", "NaN", "100", "1e14", "0.0001"),
     ),
     "text": (
         *("", "a", "abc", "Hello World", "  pad ", "é", "abcabc", "A%b_c", "x'y", "12", "%", "_b%"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Check, Column, Derived, Index, Lock, Missing, Moment
 from leasehold.catalog.states import State
+from leasehold.values.doubles import NAN
 from leasehold.values.jsonb import text_of
 from leasehold.values.types import INTEGER_BITS, KNOWN, Type, parse_type, to_storage
 
@@ -60,7 +61,7 @@ def storage_values(kind: Type) -> st.SearchStrategy[Any]:
         limit = 1 << INTEGER_BITS[kind.name] - 1
         return st.integers(-limit, limit - 1)
     strategies: Mapping[str, st.SearchStrategy[Any]] = {
-        "double precision": st.floats(allow_nan=False, allow_infinity=False),
+        "double precision": st.floats(allow_nan=False) | st.just(NAN),
         "text": TEXTS,
         "varchar": TEXTS.map(lambda text: text[: kind.length]),
         "boolean": st.integers(0, 1),

@@ -52,6 +52,7 @@ TABLE = Descriptor(
         Column(7, "landed", Type("timestamptz")),
         Column(8, "ticket", Type("uuid")),
         Column(9, "late", Type("boolean")),
+        Column(10, "heat", Type("double precision"), default="NaN"),
     ),
     (1,),
 )
@@ -65,6 +66,7 @@ GOOD: dict[str, Any] = {"id": 7, "day": "2013-01-31"}
         {"gate": None, "raw": "\\x00ff", "late": False},
         {"left": "2013-01-31T05:17:00", "landed": "2013-01-31T05:17:00.000001+00:00"},
         {"ticket": "0191e4a6-0000-7000-8000-000000000001"},
+        *({"heat": heat} for heat in (None, 1, -1.5, "NaN", "Infinity", "-Infinity")),
     ],
 )
 def test_null_may_be_left_out(more: dict[str, Any]) -> None:
@@ -77,6 +79,7 @@ def test_null_may_be_left_out(more: dict[str, Any]) -> None:
         {"id": 32_768},
         {"id": None},
         {"id": "7"},
+        *({"heat": heat} for heat in ("nan", "1.5", "", True)),
         {"day": None},
         {"day": "2013-02-31"},
         {"gate": "long"},

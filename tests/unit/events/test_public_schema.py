@@ -170,7 +170,8 @@ def test_a_version_that_no_job_made_changed_nothing() -> None:
     ("kind", "value", "told"),
     [
         ("bytea", b"\x00\xff", "\\x00ff"),
-        ("double precision", float("inf"), "inf"),
+        ("double precision", float("inf"), "Infinity"),
+        ("double precision", "NaN", "NaN"),
         ("date", 366, "1971-01-02"),
     ],
 )

@@ -84,7 +84,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "smallint": st.integers(-(1 << 15), (1 << 15) - 1),
     "integer": st.integers(-(1 << 31), (1 << 31) - 1),
     "bigint": st.integers(-(1 << 63), (1 << 63) - 1),
-    "double precision": st.floats(allow_nan=False),
+    "double precision": st.floats(allow_nan=False) | st.just("NaN"),
     "text": TEXTS,
     "varchar": TEXTS,
     "bytea": st.binary(),

@@ -34,6 +34,7 @@ from leasehold.pipeline.facts import (
 )
 from leasehold.rows.consistency import KeyValueData, violations
 from leasehold.schema_change.coordinator.verification import as_if_public
+from leasehold.values.doubles import Stored
 from leasehold.values.types import Type
 from tests.support.schema_change.made_job import index_job
 
@@ -71,7 +72,7 @@ class Topic:
         self.facts: list[Fact] = []
         self.places = itertools.count()
 
-    def row(self, key: int, a: float | None, b: int | None) -> None:
+    def row(self, key: int, a: Stored | None, b: int | None) -> None:
         self._tell(TABLE.table_id, key, image(1, key, {2: a, 3: b}))
 
     def left_out(self, key: int) -> None:
@@ -107,6 +108,14 @@ def test_duplicates_are_named_value_by_value() -> None:
     assert sorted(topic.found(UNIQUE)) == [0, 1, 2, 3]
     first = topic.found(UNIQUE)[:2]
     assert first in ([0, 2], [1, 3]), "rows of one value stand together"
+
+
+def test_nan_equals_itself_and_is_less_than_nothing() -> None:
+    topic = Topic()
+    for key, (a, b) in enumerate([("NaN", 2), (1.5, 2), ("NaN", 2), ("NaN", 3)]):
+        topic.row(key, a, b)
+    assert topic.found(UNIQUE) == [0, 2]
+    assert topic.found(CHECK) == [0, 2, 3]
 
 
 def test_a_row_whose_image_was_too_large_is_looked_at_by_the_master() -> None:

@@ -6,6 +6,7 @@ Method: a write set over rows of a memory store, without a replica around it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
@@ -90,3 +91,37 @@ def test_what_the_master_decides_is_not_guessed(tx: WriteSet) -> None:
     assert tx.update("t", 2, {"d": None})
     assert (tx.get("t", 2) or {})["y"] is None
     assert [operation.values for operation in tx.operations[:1]] == [{"a": 50}]
+
+
+class NoSamples:
+    """An empty table whose key is a double."""
+
+    def pin(self, table: str) -> Descriptor:
+        return SAMPLES
+
+    def key(self, descriptor: Descriptor, key: Any) -> Key:
+        return binding(descriptor).key((key,))
+
+    def bound(self, descriptor: Descriptor, key: Any) -> Key | None:
+        return None if key is None else binding(descriptor).key_prefix((key,))
+
+    def row(self, descriptor: Descriptor, key: Key) -> None:
+        return None
+
+    def scan(self, descriptor: Descriptor, *_: Any) -> Iterator[tuple[Key, Row]]:
+        return iter(())
+
+
+SAMPLES = standing("CREATE TABLE s (k double precision PRIMARY KEY)")
+
+
+def test_own_rows_stand_in_the_order_of_a_store() -> None:
+    tx = WriteSet(cast("Reads", NoSamples()))
+    for key in (math.nan, 1.5, math.inf):
+        tx.insert("s", key, {})
+
+    def keys(*bounds: float) -> str:
+        return repr([row["k"] for row in tx.scan("s", *bounds)])
+
+    assert keys() == "[1.5, inf, nan]"
+    assert (keys(2.0, math.nan), keys(math.nan)) == ("[inf]", "[nan]")

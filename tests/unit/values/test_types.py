@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -84,6 +85,8 @@ def test_a_types_words_are_read_back() -> None:
         ("double precision", 1, 1.0),
         ("double precision", "Infinity", math.inf),
         ("double precision", "-Infinity", -math.inf),
+        *(("double precision", nan, "NaN") for nan in (math.nan, "NaN", Decimal("NaN"))),
+        ("numeric", math.nan, "F0"),
         ("boolean", True, 1),
         ("text", "é", "é"),
         ("bytea", "\\x00ff", b"\x00\xff"),
@@ -120,9 +123,12 @@ def test_null_is_null_in_every_type(kind: str) -> None:
         ("integer", 1.5, WrongType),
         ("integer", float("inf"), WrongType),
         ("integer", "5", InvalidText),
-        ("double precision", float("nan"), OutOfRange),
-        ("double precision", "NaN", OutOfRange),
+        *((kind, float("nan"), WrongType) for kind in ("integer", "text", "boolean", "date")),
+        ("jsonb", float("nan"), InvalidText),
+        *((kind, "NaN", InvalidText) for kind in ("integer", "date", "jsonb")),
         ("double precision", "1.5", InvalidText),
+        ("double precision", "nan", InvalidText),
+        ("double precision", Decimal("sNaN"), OutOfRange),
         ("double precision", "infinity", InvalidText),
         ("double precision", 10**400, OutOfRange),
         ("double precision", True, WrongType),

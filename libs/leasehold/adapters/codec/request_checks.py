@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
@@ -26,11 +25,7 @@ def check_storable(value: Any, where: str, field: str, name: Any) -> None:
         if INTEGER_LEAST <= value <= INTEGER_MOST:
             return
         wanted = "a whole number of at most 64 bits"
-    elif kind is float:
-        if not math.isnan(value):
-            return
-        wanted = "a number"
-    elif kind is bytes or kind is bool or value is None:
+    elif kind is float or kind is bytes or kind is bool or value is None:
         return
     elif kind is Decimal:
         if has_room(value):

@@ -11,6 +11,7 @@ from leasehold.adapters.sqlite.repairs import WrongEntry
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ALL_ROWS, ForeignKey
 from leasehold.catalog.states import DELETED, READABLE
+from leasehold.model.keys import order_of
 from leasehold.model.records import CheckReport, Key
 from leasehold.rows.consistency import KeyValueData, Violation, violations
 from leasehold.rows.index_entries import entry_of
@@ -67,7 +68,7 @@ def _unlike_twin(held: Contents, table: Descriptor) -> list[Violation]:
     twin = held.versions(table.twin)[-1]
     found: list[Violation] = []
     matched = set()
-    for key in sorted(key for t, key in held.exists if t == table.table_id):
+    for key in sorted((key for t, key in held.exists if t == table.table_id), key=order_of):
         row = held.row(table.table_id, key)
         assert row is not None, "it exists"
         other_key = key_in(twin, row.values)
@@ -148,8 +149,8 @@ def _primary_key(held: Contents, table_id: int) -> tuple[int, ...]:
 def _checksum(held: Contents, data: KeyValueData, table_id: int) -> bytes:
     dead = held.dead_elements(table_id)
     content = (
-        sorted((k, *map(repr, held.exists[table_id, k])) for k in data.exists),
-        sorted((k, e, repr(v)) for (k, e), v in data.columns.items() if e not in dead),
-        sorted((i, repr(values), k) for i, values, k in data.entries if i not in dead),
+        sorted((repr(k), *map(repr, held.exists[table_id, k])) for k in data.exists),
+        sorted((repr(k), e, repr(v)) for (k, e), v in data.columns.items() if e not in dead),
+        sorted((i, repr(values), repr(k)) for i, values, k in data.entries if i not in dead),
     )
     return blake2b(repr(content).encode(), digest_size=16).digest()

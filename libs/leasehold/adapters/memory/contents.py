@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from leasehold.adapters.sqlite.dead_elements import brief_of, dead_elements
 from leasehold.catalog.descriptor import Descriptor, Index
+from leasehold.model.keys import order_of
 from leasehold.model.ports import Row
 from leasehold.model.records import Genids, Key, LogPosition, Outcome, ReadRange
 from leasehold.rows.index_entries import entry_of
@@ -162,14 +163,9 @@ class Contents:
         )
 
 
-def sortable(values: Key) -> Key:
-    """NULLs sort last."""
-    return tuple((value is None, value) for value in values)
-
-
 def within(key: Key, part: ReadRange) -> bool:
     width = len(part.equal)
-    rest, low, high = sortable(key[width:]), sortable(part.low), sortable(part.high)
+    rest, low, high = order_of(key[width:]), order_of(part.low), order_of(part.high)
     return (
         key[:width] == part.equal
         and rest[: len(low)] >= low

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from leasehold.adapters.memory.contents import Contents, sortable
+from leasehold.adapters.memory.contents import Contents
 from leasehold.catalog.descriptor import Descriptor, Index
 from leasehold.catalog.history import History, check_kept, tables_at
 from leasehold.catalog.states import READABLE, State
 from leasehold.model.closing import Closing
 from leasehold.model.errors import UnknownTable
+from leasehold.model.keys import order_of
 from leasehold.model.ports import Row
 from leasehold.model.records import Key, LogPosition
 from leasehold.rows.index_entries import entry_of
@@ -93,14 +94,15 @@ class MemorySnapshot(Closing):
         self, descriptor: Descriptor, low: Key | None, high: Key | None, *, rows_max: int
     ) -> Iterator[tuple[Key, Row]]:
         self._check_kept(descriptor.table_id)
-        keys = sorted(
-            k
-            for t, k in self._contents.exists
-            if t == descriptor.table_id
-            and (not low or k[: len(low)] >= low)
-            and (not high or k[: len(high)] < high)
+        first, last = order_of(low or ()), order_of(high or ())
+        found = sorted(
+            (order, key)
+            for order, key in (
+                (order_of(k), k) for t, k in self._contents.exists if t == descriptor.table_id
+            )
+            if order[: len(first)] >= first and (not last or order[: len(last)] < last)
         )
-        yield from self._rows(descriptor, keys[:rows_max])
+        yield from self._rows(descriptor, [key for _, key in found][:rows_max])
 
     def get_by(
         self, descriptor: Descriptor, index_id: int, values: Key, *, rows_max: int
@@ -108,11 +110,11 @@ class MemorySnapshot(Closing):
         index = next(i for i in descriptor.indexes if i.element_id == index_id)
         assert index.state in READABLE, f"index {index.name!r} is not public in this version"
         found = sorted(
-            (_sorted_as(entry, index), key)
+            (_sorted_as(entry, index), order_of(key), key)
             for entry, key in self._entries(descriptor, index)
             if entry[: len(values)] == values
         )
-        yield from self._rows(descriptor, [key for _, key in found][:rows_max])
+        yield from self._rows(descriptor, [key for *_, key in found][:rows_max])
 
     def get_range(
         self,
@@ -124,15 +126,15 @@ class MemorySnapshot(Closing):
         rows_max: int,
     ) -> Iterator[tuple[Key, Row]]:
         index = next(i for i in descriptor.indexes if i.element_id == index_id)
-        first, last = sortable(low or ()), sortable(high or ())
+        first, last = order_of(low or ()), order_of(high or ())
         found = sorted(
-            (entry, key)
+            (entry, order_of(key), key)
             for entry, key in (
                 (_sorted_as(entry, index), key) for entry, key in self._entries(descriptor, index)
             )
             if entry[: len(first)] >= first and (not last or entry[: len(last)] < last)
         )
-        yield from self._rows(descriptor, [key for _, key in found][:rows_max])
+        yield from self._rows(descriptor, [key for *_, key in found][:rows_max])
 
     def _entries(self, descriptor: Descriptor, index: Index) -> Iterator[tuple[Key, Key]]:
         """(entry, primary key); of the past, each from the row as it was."""
@@ -161,4 +163,4 @@ class MemorySnapshot(Closing):
 
 
 def _sorted_as(entry: Key, index: Index) -> Key:
-    return sortable(entry[: len(index.columns)])
+    return order_of(entry[: len(index.columns)])

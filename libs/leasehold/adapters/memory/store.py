@@ -20,6 +20,7 @@ from leasehold.catalog.descriptor import Column, Descriptor, Index, from_wire
 from leasehold.catalog.states import WRITTEN
 from leasehold.model.errors import StoreCorrupted
 from leasehold.model.ids import first_id, genid, genid_lsn
+from leasehold.model.keys import order_of
 from leasehold.model.ports import Row, StoredCatalog
 from leasehold.model.records import (
     ChangeKind,
@@ -169,7 +170,7 @@ class MemoryStore:
             for t, i, entry, key in self._now.entries
             if (t, i, entry[:width]) == (table, index_id, values)
         )
-        return sorted(found)[:rows_max]
+        return sorted(found, key=order_of)[:rows_max]
 
     def change(
         self, descriptor: Descriptor, change: RowChange, lsn: int, position: int, before: Row | None

@@ -44,6 +44,7 @@ from leasehold.rows.generated import relied_on, unlike, value_of
 from leasehold.rows.index_entries import breaks as breaks_entry
 from leasehold.rows.index_entries import exact_entry, key_shown, key_words
 from leasehold.schema_change.coordinator.verification import as_if_public, code_of, finding
+from leasehold.values.doubles import NAN
 from leasehold.values.types import INTEGER_BITS
 
 FINDINGS_MAX: Final = 100
@@ -74,7 +75,7 @@ def wrong_value(column: Column, name: str) -> str:
     elif kind.name in ("date", "timestamp", "timestamptz"):
         right = f"typeof({name}) = 'integer'"
     elif kind.name == "double precision":
-        right = f"typeof({name}) = 'real'"
+        right = f"typeof({name}) = 'real' OR {name} = '{NAN}'"
     elif kind.name == "bytea":
         right = f"typeof({name}) = 'blob'"
     else:

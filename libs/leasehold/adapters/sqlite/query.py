@@ -384,8 +384,8 @@ def _install_own(connection: apsw.Connection) -> None:
         "lh_limit": _limit,
         "lh_offset": _offset,
         "lh_positive": _positive,
-        "lh_greatest": partial(_extreme, max, None),
-        "lh_least": partial(_extreme, min, None),
+        "lh_greatest": partial(_extreme, max, _as_sqlite),
+        "lh_least": partial(_extreme, min, _as_sqlite),
         "lh_greatest_by_key": partial(_extreme, max, sort_key),
         "lh_least_by_key": partial(_extreme, min, sort_key),
         "lh_greatest_by_order": partial(_extreme, max, ordered_form),
@@ -400,6 +400,11 @@ def _install_own(connection: apsw.Connection) -> None:
 def _extreme(choose: Callable[..., Any], key: Callable[[Any], Any] | None, *values: Any) -> Any:
     """Of what is not NULL; of equal ones the first, as in PostgreSQL."""
     return choose((v for v in values if v is not None), key=key, default=None)
+
+
+def _as_sqlite(value: Any) -> tuple[bool, Any]:
+    """Text behind numbers: a double may be the text NaN."""
+    return type(value) is str, value
 
 
 def _limit(value: int | None) -> int:

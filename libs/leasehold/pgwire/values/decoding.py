@@ -114,9 +114,9 @@ def _sized(data: bytes, size: int, name: str) -> None:
 
 
 def _stored(kind: Type, decode: Decoder) -> Decoder:
-    """What can't be stored (a double that is no number, a year above 9999) is refused at once."""
-    check = to_storage(kind)
-    return lambda data: check(decode(data))
+    """`decode` gives a Python value of the type."""
+    store = to_storage(kind)
+    return lambda data: store(decode(data))
 
 
 def _boolean(data: bytes) -> int:

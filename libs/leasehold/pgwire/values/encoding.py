@@ -12,6 +12,7 @@ from leasehold.model.errors import FeatureNotSupported
 from leasehold.pgwire.values.numeric import numeric_binary
 from leasehold.values.array_text import text_of_array
 from leasehold.values.arrays import elements_of
+from leasehold.values.doubles import number_of
 from leasehold.values.interval import Span, span_of
 from leasehold.values.oids import WireType, oid_of
 from leasehold.values.text_io import shown_text
@@ -123,7 +124,7 @@ _BINARIES: Final[Mapping[str, Encoder]] = {
     "integer": lambda value: _INTEGER.pack(4, value),
     "bigint": lambda value: _BIG.pack(8, value),
     "oid": lambda value: _UNSIGNED.pack(4, value),
-    "double precision": lambda value: _DOUBLE.pack(8, value),
+    "double precision": lambda value: _DOUBLE.pack(8, number_of(value)),
     **dict.fromkeys(("text", "varchar", "name", "json"), _plain),
     '"char"': lambda value: _plain(value or "\0"),
     "bytea": _bytes,

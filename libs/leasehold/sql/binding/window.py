@@ -5,13 +5,19 @@ from __future__ import annotations
 from math import isinf
 from typing import TYPE_CHECKING
 
-from leasehold.model.errors import FeatureNotSupported, UnknownObject, WindowingError
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    InvalidFrame,
+    UnknownObject,
+    WindowingError,
+)
 from leasehold.sql.binding.bound_tree import OPEN, Bound, Frame, Key, Native, Over, Slot, Value
 from leasehold.sql.binding.typing import keyed
 from leasehold.sql.binding.walk import has_window
 from leasehold.sql.functions.function import BIGINT, DOUBLE, INTERVAL, is_integer
 from leasehold.sql.syntax import tree as tree
 from leasehold.values.dates import DAY_US
+from leasehold.values.doubles import NAN
 from leasehold.values.interval import span_of
 from leasehold.values.types import Type
 
@@ -102,6 +108,8 @@ def _offset(self: Expressions, node: tree.Node, sorted_by: Type | None, at: int)
     if part.value is None:
         return part
     if sorted_by == DOUBLE:
+        if part.value == NAN:
+            raise InvalidFrame("a frame's offset must be a number, not NaN", position=at)
         if isinf(part.value):
             raise FeatureNotSupported("RANGE with an infinite offset is not supported", position=at)
         return part

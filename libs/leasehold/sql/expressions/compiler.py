@@ -55,7 +55,7 @@ from leasehold.sql.parse import name_of, only, position_of, type_of
 from leasehold.sql.words import VOLATILE
 from leasehold.values.text_io import from_text
 from leasehold.values.time_zone import NowInZone
-from leasehold.values.types import Type, sort_key_of
+from leasehold.values.types import Type, order_key_of
 
 _ARITHMETIC: Final[dict[type[exp.Expression], str]] = {
     exp.Add: "+",
@@ -472,7 +472,7 @@ class Compiler:
         if name == "coalesce":
             return Typed(kind, first(parts))
         operator_for("<", kind, kind)  # is there an order at all?
-        return Typed(kind, extreme(max if name == "greatest" else min, parts, sort_key_of(kind)))
+        return Typed(kind, extreme(max if name == "greatest" else min, parts, order_key_of(kind)))
 
     def _nullif(self, arguments: list[exp.Expression], name: str) -> Typed:
         if len(arguments) != 2:

@@ -44,11 +44,13 @@ from leasehold.sql.functions.powers import root_at
 from leasehold.sql.functions.resolution import resolved, shown
 from leasehold.sql.functions.text import MADE_CHARACTERS_MAX, bounded
 from leasehold.values import arrays, jsonb
+from leasehold.values.doubles import Stored, number_of, over_floats
+from leasehold.values.doubles import stored_form as stored_double
 from leasehold.values.interval import Span, span_of, stored_form
 from leasehold.values.numeric import EXACT, decimal_of
 from leasehold.values.numeric import stored_form as stored_numeric
 from leasehold.values.text_io import shown_text
-from leasehold.values.types import Type, array_of, element_of, sort_key_of
+from leasehold.values.types import Type, array_of, element_of, order_key_of
 
 State = Any
 
@@ -84,7 +86,7 @@ def _one_more(state: int, *_values: Any) -> int:
 
 def _sum(kind: Type, result: Type) -> Aggregate:
     if kind == DOUBLE:
-        add = finite(lambda a, b: a + b)
+        add = over_floats(finite(lambda a, b: a + b))
         return Aggregate(
             "sum", (kind,), result, _none, lambda s, v: v if s is None else add(s, v), _as_it_is
         )
@@ -191,12 +193,15 @@ class _Moments:
         self.distances = 0.0
 
 
-def _more_moments(state: _Moments, value: float) -> _Moments:
+def _more_moments(state: _Moments, stored: Stored) -> _Moments:
+    value = number_of(stored)
     count = state.count + 1.0
     total = state.total + value
     if state.count > 0.0:
         gap = value * count - total
         state.distances += gap * gap / (count * state.count)
+    elif not math.isfinite(value):
+        state.distances = math.nan
     if math.isinf(total) or math.isinf(state.distances):
         if math.isfinite(value) and math.isfinite(state.total):
             raise OutOfRange("value out of range: overflow")
@@ -205,21 +210,19 @@ def _more_moments(state: _Moments, value: float) -> _Moments:
     return state
 
 
-def _double_average(state: _Moments) -> float | None:
-    return state.total / state.count if state.count else None
+def _double_average(state: _Moments) -> Stored | None:
+    return stored_double(state.total / state.count) if state.count else None
 
 
 def _double_spread(name: str) -> Aggregate:
     sample = not name.endswith("_pop")
     root = name.startswith("stddev")
 
-    def finish(state: _Moments) -> float | None:
+    def finish(state: _Moments) -> Stored | None:
         if state.count < (2.0 if sample else 1.0):
             return None
-        if math.isnan(state.distances):
-            raise OutOfRange("the result is not a number, which double precision can't hold here")
         made = state.distances / (state.count - 1.0 if sample else state.count)
-        return math.sqrt(made) if root else made
+        return stored_double(math.sqrt(made) if root else made)
 
     return Aggregate(name, (DOUBLE,), DOUBLE, _Moments, _more_moments, finish)
 
@@ -246,7 +249,7 @@ def _span_average(state: _SpanSums) -> str | None:
 
 
 def _extreme(name: str, kind: Type) -> Aggregate:
-    key = sort_key_of(kind) or _as_it_is
+    key = order_key_of(kind) or _as_it_is
     bigger = name == "max"
 
     def step(state: Any, value: Any) -> Any:

@@ -14,7 +14,15 @@ from decimal import Decimal
 from typing import Any, Final
 
 from leasehold.model.errors import DivisionByZero, OutOfRange
-from leasehold.sql.functions.function import DOUBLE, INTEGER, INTEGERS, NUMERIC, Function, unchanged
+from leasehold.sql.functions.function import (
+    DOUBLE,
+    INTEGER,
+    INTEGERS,
+    NUMERIC,
+    Function,
+    of_doubles,
+    unchanged,
+)
 from leasehold.values.numeric import (
     EXACT,
     SCALE_MAX,
@@ -82,7 +90,7 @@ _ON_INTEGERS: Final[dict[str, Callable[..., int]]] = {
 
 def finite(compute: Callable[..., float], *, shrinks: bool = False) -> Callable[..., float]:
     """Raises OutOfRange (22003) where finite values give an infinite one, or, with `shrinks`, zero
-    of values that are not; NaN has no storage form."""
+    of values that are not."""
 
     def checked(*values: float) -> float:
         try:
@@ -91,22 +99,24 @@ def finite(compute: Callable[..., float], *, shrinks: bool = False) -> Callable[
             raise DivisionByZero("division by zero") from error
         except OverflowError as error:
             raise OutOfRange("value out of range: overflow") from error
-        if not math.isfinite(value) and all(map(math.isfinite, values)):
+        if math.isinf(value) and all(map(math.isfinite, values)):
             raise OutOfRange("value out of range: overflow")
         if shrinks and value == 0.0 and all(values) and math.isfinite(values[1]):
             raise OutOfRange("value out of range: underflow")
-        if math.isnan(value):
-            raise OutOfRange("the result is not a number, which double precision can't hold here")
         return value
 
     return checked
+
+
+def _double_quotient(left: float, right: float) -> float:
+    return left if math.isnan(left) else left / right
 
 
 _DOUBLE: Final[dict[str, Callable[..., float]]] = {
     "+": finite(operator.add),
     "-": finite(operator.sub),
     "*": finite(operator.mul, shrinks=True),
-    "/": finite(operator.truediv, shrinks=True),
+    "/": finite(_double_quotient, shrinks=True),
 }
 
 
@@ -258,9 +268,9 @@ def _shift_right(kind: Type) -> Function:
 
 OPERATORS: Final = (
     *_integer_operators(),
-    *(Function(sign, (DOUBLE, DOUBLE), DOUBLE, compute) for sign, compute in _DOUBLE.items()),
-    Function("-", (DOUBLE,), DOUBLE, _negated_double),
-    Function("+", (DOUBLE,), DOUBLE, operator.pos),
+    *(of_doubles(sign, (DOUBLE, DOUBLE), DOUBLE, compute) for sign, compute in _DOUBLE.items()),
+    of_doubles("-", (DOUBLE,), DOUBLE, _negated_double),
+    Function("+", (DOUBLE,), DOUBLE, unchanged),
     *(
         Function(sign, (NUMERIC, NUMERIC), NUMERIC, of_decimals(compute))
         for sign, compute in _EXACT.items()

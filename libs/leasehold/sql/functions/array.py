@@ -17,7 +17,7 @@ from leasehold.sql.functions.resolution import common_type
 from leasehold.sql.functions.text import bounded
 from leasehold.values.arrays import elements_of, stored_form
 from leasehold.values.text_io import shown_text
-from leasehold.values.types import Type, array_of, element_of, first_subscript, sort_key_of
+from leasehold.values.types import Type, array_of, element_of, first_subscript, order_key_of
 
 Kinds = Sequence[Type | None]
 Family = Callable[[Kinds], Function | None]
@@ -51,7 +51,7 @@ def _compatible(array: Type | None, other: Type | None) -> Type | None:
 
 
 def _key(element: Type) -> Key:
-    return sort_key_of(element) or (lambda value: value)
+    return order_key_of(element) or (lambda value: value)
 
 
 # ------------------------------------------------------------------ made and taken apart

@@ -23,6 +23,7 @@ from leasehold.values.arrays import stored_form as array_form
 from leasehold.values.catalog_types import REGISTERED, SYSTEM_TYPES
 from leasehold.values.date_text import day_in_range
 from leasehold.values.dates import DAY_US
+from leasehold.values.doubles import over_floats
 from leasehold.values.numeric import EXACT, decimal_of, fitted, stored_form
 from leasehold.values.numeric import text_of as numeric_text
 from leasehold.values.text_io import from_text, shows_zone, to_text
@@ -204,11 +205,11 @@ def _number(source: Type, target: Type) -> Convert:
         return lambda value: stored_form(Decimal(value))
     if source == DOUBLE:
         if is_integer(target):
-            return lambda value: whole(target)(_rint(value, target))
-        return lambda value: stored_form(decimal_of_double(value))
+            return over_floats(lambda value: whole(target)(_rint(value, target)))
+        return over_floats(lambda value: stored_form(decimal_of_double(value)))
     if is_integer(target):
         return lambda value: whole(target)(_nearest(value, target))
-    return double_of_numeric
+    return over_floats(double_of_numeric)
 
 
 def whole(kind: Type) -> Callable[[int], int]:
@@ -248,8 +249,6 @@ def double_of_numeric(value: str) -> float:
     """Raises OutOfRange (22003) where the number is too large or too small."""
     number = decimal_of(value)
     made = float(number)
-    if math.isnan(made):
-        raise OutOfRange("NaN can't be a value of double precision here")
     vanished = made == 0.0 and bool(number)
     if (math.isinf(made) and number.is_finite()) or vanished:
         raise OutOfRange(f'"{numeric_text(value):.80}" is out of range for type double precision')

@@ -1,6 +1,7 @@
 """= <> < <= > >= over storage values, which are ordered as PostgreSQL orders the type.
 
-Of a numeric, an interval and jsonb the sort key is compared, not the scale or the parts.
+Of a numeric, an interval and jsonb the sort key is compared, not the scale or the parts; of a
+double what Python can order.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from leasehold.sql.functions.function import (
 )
 from leasehold.values.dates import DAY_US
 from leasehold.values.time_zone import at_zone
-from leasehold.values.types import Type, sort_key_of
+from leasehold.values.types import Type, order_key_of
 
 SIGNS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,
@@ -65,7 +66,7 @@ def _midnight(day: int) -> int:
 
 
 def _of(left: Type, right: Type) -> list[Function]:
-    key = sort_key_of(left)
+    key = order_key_of(left)
     first = _midnight if left == DATE and right != DATE else key
     second = _midnight if right == DATE and left != DATE else key
     return [Function(s, (left, right), BOOLEAN, comparison(s, first, second)) for s in SIGNS]

@@ -20,6 +20,7 @@ from leasehold.sql.functions.function import (
     TIMESTAMP,
     TIMESTAMPTZ,
     Function,
+    of_doubles,
     zoned,
 )
 from leasehold.values.date_text import day_in_range
@@ -244,9 +245,9 @@ OPERATORS: Final[tuple[Function, ...]] = (
     Function("+", (INTERVAL, INTERVAL), INTERVAL, _added),
     Function("-", (INTERVAL, INTERVAL), INTERVAL, _taken),
     Function("-", (INTERVAL,), INTERVAL, negated),
-    Function("*", (INTERVAL, DOUBLE), INTERVAL, _times),
-    Function("*", (DOUBLE, INTERVAL), INTERVAL, _turned(_times)),
-    Function("/", (INTERVAL, DOUBLE), INTERVAL, span_divided),
+    of_doubles("*", (INTERVAL, DOUBLE), INTERVAL, _times),
+    of_doubles("*", (DOUBLE, INTERVAL), INTERVAL, _turned(_times)),
+    of_doubles("/", (INTERVAL, DOUBLE), INTERVAL, span_divided),
 )
 FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("age", (TIMESTAMP, TIMESTAMP), INTERVAL, age),

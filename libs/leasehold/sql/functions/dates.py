@@ -23,11 +23,14 @@ from leasehold.sql.functions.function import (
     TIMESTAMPTZ,
     Function,
     Volatility,
+    of_doubles,
     zoned,
 )
 from leasehold.values.date_text import offset_of_text
 from leasehold.values.dates import DAY_US, day_of
+from leasehold.values.doubles import over_floats
 from leasehold.values.interval import Span, span_of, stored_form, text_of
+from leasehold.values.text_io import double_text
 from leasehold.values.time_zone import at_zone, in_range, local_of, zone_at, zone_said
 
 
@@ -56,19 +59,23 @@ def _make_timestamp(year: int, month: int, day: int, hour: int, minute: int, sec
     inside = 0 <= hour <= 24 and 0 <= minute <= 59 and 0 <= second <= 60
     rest = (hour * 60 + minute) * 60_000_000 + round(second * 1_000_000) if inside else -1
     if not 0 <= rest <= DAY_US:
-        raise MomentOutOfRange(f"time field value out of range: {hour}:{minute:02d}:{second:02g}")
+        shown = f"{second:02g}" if math.isfinite(second) else double_text(second)
+        raise MomentOutOfRange(f"time field value out of range: {hour}:{minute:02d}:{shown}")
     return in_range(_make_date(year, month, day) * DAY_US + rest)
 
 
+_make_local: Final = over_floats(_make_timestamp)
+
+
 def _make_in_session(zone: ZoneInfo, *parts: Any) -> int:
-    return at_zone(_make_timestamp(*parts), zone)
+    return at_zone(_make_local(*parts), zone)
 
 
 def _make_timestamptz(*parts: Any) -> int:
     """The last one is a zone; its digits count east, as in a time."""
     zone = parts[-1]
     offset = offset_of_text(zone)
-    local = _make_timestamp(*parts[:-1])
+    local = _make_local(*parts[:-1])
     return at_zone(local, zone_said(zone)) if offset is None else in_range(local - offset)
 
 
@@ -92,6 +99,8 @@ _MAKES_INTERVAL: Final = (INTEGER,) * 6 + (DOUBLE,)
 
 
 def _of_seconds(seconds: float) -> int:
+    if math.isnan(seconds):
+        raise MomentOutOfRange("timestamp cannot be NaN")
     try:
         return in_range(int((Decimal(seconds) * 1_000_000).to_integral_value()))
     except (OverflowError, ValueError) as error:
@@ -150,14 +159,14 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("current_date", (), DATE, _today, volatility=_STABLE),
     Function("clock_timestamp", (), TIMESTAMPTZ, _now, volatility="volatile"),
     Function("make_date", (INTEGER, INTEGER, INTEGER), DATE, _make_date),
-    Function("make_timestamp", (INTEGER,) * 5 + (DOUBLE,), TIMESTAMP, _make_timestamp),
+    Function("make_timestamp", (INTEGER,) * 5 + (DOUBLE,), TIMESTAMP, _make_local),
     zoned("make_timestamptz", (INTEGER,) * 5 + (DOUBLE,), TIMESTAMPTZ, _make_in_session),
     Function("make_timestamptz", (INTEGER,) * 5 + (DOUBLE, TEXT), TIMESTAMPTZ, _make_timestamptz),
     *(
-        Function("make_interval", _MAKES_INTERVAL[:count], INTERVAL, _make_interval)
+        of_doubles("make_interval", _MAKES_INTERVAL[:count], INTERVAL, _make_interval)
         for count in range(8)
     ),
-    Function("to_timestamp", (DOUBLE,), TIMESTAMPTZ, _of_seconds),
+    of_doubles("to_timestamp", (DOUBLE,), TIMESTAMPTZ, _of_seconds),
     zoned("to_timestamp", (TEXT, TEXT), TIMESTAMPTZ, _template_in_zone),
     Function("to_date", (TEXT, TEXT), DATE, date_by_template),
     Function("to_char", (TIMESTAMP, TEXT), TEXT, moment_text),

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from leasehold.sql.functions.aggregates import Aggregate
-from leasehold.values.types import sort_key_of
+from leasehold.values.types import order_key_of
 
 Rows = dict[tuple[Any, ...], tuple[Any, ...]]
 """Arguments by what stands for them in comparisons."""
@@ -26,7 +26,7 @@ class Sorted(NamedTuple):
 def distinct(aggregate: Aggregate, order: tuple[Sorted, ...]) -> Aggregate:
     """The same aggregate over rows of arguments that differ, in that order; of equal ones the
     first counts."""
-    keys: list[Callable[[Any], Any] | None] = [sort_key_of(kind) for kind in aggregate.arguments]
+    keys: list[Callable[[Any], Any] | None] = [order_key_of(kind) for kind in aggregate.arguments]
 
     def step(state: Rows, *values: Any) -> Rows:
         name = tuple(

@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from typing import Any, Final, Literal, TypeAlias
 from zoneinfo import ZoneInfo
 
+from leasehold.values.doubles import over_floats
 from leasehold.values.time_zone import UTC, InZone, by_zone
 from leasehold.values.types import Type
 
@@ -34,7 +35,8 @@ INTEGERS: Final = (SMALLINT, INTEGER, BIGINT)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
-    """`compute` takes storage values of exactly the types `arguments` and gives one of `result`.
+    """`compute` takes storage values of exactly the types `arguments` and gives one of `result`
+    (`of_doubles` makes one of what computes with floats).
 
     `strict`: it is called without a NULL only, and NULL comes of one; else it gets None for it.
     A function that is not immutable gets a `Moment` (catalog/elements.py) before its arguments: of
@@ -69,6 +71,13 @@ def zoned(
 ) -> Function:
     """`compute` takes the session's time zone before the values."""
     return Function(name, arguments, result, by_zone(compute), volatility="stable", zoned=True)
+
+
+def of_doubles(
+    name: str, arguments: tuple[Type, ...], result: Type, compute: Callable[..., Any]
+) -> Function:
+    """`compute` takes and gives floats, NaN among them, in the place of doubles' storage values."""
+    return Function(name, arguments, result, over_floats(compute))
 
 
 def in_utc(function: Function) -> Function:

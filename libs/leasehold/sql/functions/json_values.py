@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from math import isfinite
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from leasehold.values.arrays import elements_of
 from leasehold.values.dates import utc_of
+from leasehold.values.doubles import Stored, number_of
 from leasehold.values.jsonb import value_of
 from leasehold.values.numeric import decimal_of
 from leasehold.values.text_io import double_text, shown_text
@@ -44,9 +46,10 @@ def _exact(value: str) -> Any:
     return number if number.is_finite() else str(number)
 
 
-def _double(value: float) -> Any:
-    text = double_text(value)
-    return text if text.endswith("y") else Decimal(text)
+def _double(value: Stored) -> Any:
+    number = number_of(value)
+    text = double_text(number)
+    return Decimal(text) if isfinite(number) else text
 
 
 def _local(value: int) -> str:

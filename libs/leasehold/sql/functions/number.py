@@ -33,6 +33,7 @@ from leasehold.sql.functions.function import (
     INTEGERS,
     NUMERIC,
     Function,
+    of_doubles,
 )
 from leasehold.sql.functions.powers import (
     exponential,
@@ -207,7 +208,7 @@ def _double_exponential(value: float) -> float:
 
 def _within(compute: Callable[[float], float], least: float, most: float) -> Callable[..., float]:
     def made(value: float) -> float:
-        if not least <= value <= most:
+        if value < least or value > most:  # NaN is neither
             raise OutOfRange("input is out of range")
         return compute(value)
 
@@ -281,7 +282,7 @@ def _random(moment: Moment) -> float:
 
 FUNCTIONS: Final[tuple[Function, ...]] = (
     *(Function("abs", (kind,), kind, ranged(kind, abs)) for kind in INTEGERS),
-    *(Function(name, (DOUBLE,), DOUBLE, compute) for name, compute in _MATH.items()),
+    *(of_doubles(name, (DOUBLE,), DOUBLE, compute) for name, compute in _MATH.items()),
     *(Function(name, (NUMERIC,), NUMERIC, compute) for name, compute in _NUMERIC.items()),
     *(
         Function(name, (NUMERIC, NUMERIC), NUMERIC, of_decimals(compute))
@@ -289,9 +290,9 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     ),
     Function("round", (NUMERIC, INTEGER), NUMERIC, _at_scale(_round)),
     Function("trunc", (NUMERIC, INTEGER), NUMERIC, _at_scale(_truncate)),
-    Function("power", (DOUBLE, DOUBLE), DOUBLE, finite(_double_power)),
-    Function("pow", (DOUBLE, DOUBLE), DOUBLE, finite(_double_power)),
-    Function("atan2", (DOUBLE, DOUBLE), DOUBLE, math.atan2),
+    of_doubles("power", (DOUBLE, DOUBLE), DOUBLE, finite(_double_power)),
+    of_doubles("pow", (DOUBLE, DOUBLE), DOUBLE, finite(_double_power)),
+    of_doubles("atan2", (DOUBLE, DOUBLE), DOUBLE, math.atan2),
     Function("pi", (), DOUBLE, lambda: math.pi),
     Function("scale", (NUMERIC,), INTEGER, _scale(shown_scale)),
     Function("min_scale", (NUMERIC,), INTEGER, _scale(_least_scale)),
@@ -307,10 +308,10 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
 )
 OPERATORS: Final[tuple[Function, ...]] = (
     Function("^", (NUMERIC, NUMERIC), NUMERIC, of_decimals(power)),
-    Function("^", (DOUBLE, DOUBLE), DOUBLE, finite(_double_power)),
+    of_doubles("^", (DOUBLE, DOUBLE), DOUBLE, finite(_double_power)),
     *(Function("@", (kind,), kind, ranged(kind, abs)) for kind in INTEGERS),
-    Function("@", (DOUBLE,), DOUBLE, abs),
+    of_doubles("@", (DOUBLE,), DOUBLE, abs),
     Function("@", (NUMERIC,), NUMERIC, of_decimals(Decimal.copy_abs)),
-    Function("|/", (DOUBLE,), DOUBLE, _double_root),
-    Function("||/", (DOUBLE,), DOUBLE, lambda value: math.cbrt(value)),
+    of_doubles("|/", (DOUBLE,), DOUBLE, _double_root),
+    of_doubles("||/", (DOUBLE,), DOUBLE, lambda value: math.cbrt(value)),
 )

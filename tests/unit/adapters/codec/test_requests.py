@@ -275,7 +275,6 @@ def test_broken_json_is_refused_with_words(data: bytes, words: str) -> None:
         (msgpack.packb({1: 2}), "no MessagePack|not a field"),
         (msgpack.packb({b"id": ID}), "nothing to do|not a field"),
         (msgpack.packb({**UPDATE, "values": {b"a": 1}}), "'values'"),
-        (msgpack.packb({**UPDATE, "values": {"a": float("nan")}}), "'values.a': expected a number"),
         (msgpack.packb({**UPDATE, "values": {"a": 1 << 63}}), "64 bits"),
         (msgpack.packb({**UPDATE, "values": {"a": msgpack.ExtType(5, b"x")}}), "'values.a'"),
         (msgpack.packb({**UPDATE, "values": {"a": msgpack.Timestamp(5)}}), "'values.a'"),

@@ -117,7 +117,7 @@ def values_of(kind: Type, *, slow: bool) -> list[Any]:
     if kind.name not in KNOWN and kind.name != "interval":
         return [None, *outside]
     store = to_storage(kind)
-    return [None, *(value if type(value) is float else store(value) for value in outside)]
+    return [None, *map(store, outside)]
 
 
 def _is_long(value: Any) -> bool:
@@ -147,12 +147,15 @@ def failures(functions: Sequence[Function], random: Random, calls: int) -> Itera
             if function.strict and None in given:
                 continue
             try:
-                function.compute(*given)
+                made = function.compute(*given)
             except Refused:
                 continue
             except Exception as error:  # noqa: BLE001 - which of them is what is looked for
                 shown = ", ".join(repr(value)[:60] for value in given)
                 yield f"{function} of ({shown}): {type(error).__name__}: {str(error)[:80]}"
+            else:
+                if made != made:  # as NaN alone, which SQLite would keep as NULL
+                    yield f"{function} of {given!r:.100}: a float that is NaN"
 
 
 def immutable(functions: Sequence[Function]) -> list[Function]:
