@@ -33,7 +33,7 @@ UNIT_WORKERS ?= 3
 # Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tools demo test check format unit sim isolation models matrix integration up down status bench lock compose clean
+.PHONY: help setup tools demo test check format unit sim isolation models matrix integration up down status bench lock reference compose clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,6 +107,9 @@ bench: setup ## print "metric value unit" lines, measured on real parts (ONLY=co
 
 lock: ## write requirements.lock anew from pyproject.toml
 	@infra/lock.sh
+
+reference: tools ## write what the code knows into docs/reference anew
+	@$(PYTHON) -m infra.reference
 
 compose: tools ## write docker-compose.yml anew from infra/deployment.py
 	@$(PYTHON) -m infra.compose

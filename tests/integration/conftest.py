@@ -38,6 +38,7 @@ LONGEST: Final = (
     "test_system_full_disk",
     "test_system_fast_log",
     "test_system_fast_requests",
+    "test_documents",
     "test_matrix",
     "test_spark_backfill",
     "test_spark_comparison",

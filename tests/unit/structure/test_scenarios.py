@@ -1,4 +1,4 @@
-"""The list of scenarios in `tests/DESIGN.md` names files and tests that are there."""
+"""The list of scenarios in `tests/SCENARIOS.md` names files and tests that are there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NAMED = re.compile(r"`([a-z_/]+\.(?:py|toml))(?:::(test_\w+))?`")
 
 
 def test_every_named_test_is_there() -> None:
-    text = (TESTS / "DESIGN.md").read_text()
+    text = (TESTS / "SCENARIOS.md").read_text()
     missing = []
     named = NAMED.findall(text)
     for file, test in named:

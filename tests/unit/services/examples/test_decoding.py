@@ -28,6 +28,7 @@ from services import examples
 from services.examples.decoding import RowRecord, VersionBook, WaitingRows
 from tests.support.sql_session.made_tables import descriptors, rows
 
+ROOT = Path(__file__).parents[4]
 CODEC = MessagePackCodec()
 ID = Column(1, "id", Type("bigint"), nullable=False)
 GATE = Column(2, "gate", Type("text"))
@@ -117,7 +118,7 @@ def test_what_is_no_row_image_is_not_taken_for_one() -> None:
 
 
 def test_the_ten_lines_of_the_document_do_what_it_says() -> None:
-    document = (Path(examples.__file__).parent / "DESIGN.md").read_text()
+    document = (ROOT / "docs" / "how-to" / "follow-versions.md").read_text("utf-8")
     code = document.partition("```python\n")[2].partition("```")[0]
     assert sum(bool(line) for line in code.splitlines()) == 10
     known: dict[str, Any] = {"json": json, "msgpack": msgpack}

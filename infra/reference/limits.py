@@ -1,0 +1,180 @@
+"""Named limits, read from the constants that the code asserts.
+
+Constants are found by name in the sources, wherever they stand: a module may be moved, and nothing
+is to be said here again. A name that more than one module declares is written `module.NAME`; a
+field of a class of limits or rules `module.Class.field`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from infra.reference.markdown import amount, table
+
+ROOT: Final = Path(__file__).parents[2]
+PARENTS: Final = (ROOT / "libs", ROOT)
+"""What stands before a package's name in a path."""
+_CONSTANT: Final = re.compile(r"^([A-Z][A-Z0-9_]+)(?:: [^=\n]+)? = ", re.MULTILINE)
+
+
+class Limit(NamedTuple):
+    """What is bounded, the constant that says how, its unit, and what happens beyond it."""
+
+    what: str
+    constant: str
+    unit: str = ""
+    beyond: str = ""
+
+
+GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
+    (
+        "Transactions and change requests",
+        (
+            Limit("rows that one transaction changes", "write_set.OPERATIONS_MAX", "", "54000"),
+            Limit("one commit, unpacked", "LARGE_BYTES_MAX", "bytes", "54000"),
+            Limit("one commit, packed", "LARGE_ZIPPED_BYTES_MAX", "bytes", "54000"),
+            Limit("one row as it is published", "PUBLISHED_BYTES_MAX", "bytes", "54000"),
+            Limit("one message of any topic", "topics.MESSAGE_BYTES_MAX", "bytes", "54000"),
+            Limit(
+                "rows that foreign keys' actions change",
+                "referential_actions.ROWS_MAX",
+                "",
+                "54000",
+            ),
+            Limit("arguments of an expression of a request", "records.ARGUMENTS_MAX"),
+            Limit("sequence numbers drawn by one transaction", "DRAWN_MAX", "", "54000"),
+            Limit("replays of an embedded transaction", "REPLAYS_MAX", "", "40001"),
+            Limit("attempts of a request by Spark", "retry.ATTEMPTS_MAX", "", "40001"),
+            Limit("masters that may end over one request", "LOST_MAX", "", "54001"),
+            Limit("how long an outcome is remembered", "outcomes.OutcomeSettings.horizon_ms", "ms"),
+            Limit(
+                "requests of one producer without an answer",
+                "client.ClientSettings.in_flight_max",
+                "",
+                "the next one waits",
+            ),
+        ),
+    ),
+    (
+        "What a serializable transaction has read",
+        (
+            Limit("keys of one table", "read_set.KEYS_MAX", "", "the whole table counts"),
+            Limit("ranges of one table", "read_set.RANGES_MAX", "", "the whole table counts"),
+            Limit("values of a list, each a key", "read_set.LISTED_MAX"),
+            Limit("keys that other tables' rows name", "LOOKED_UP_MAX"),
+        ),
+    ),
+    (
+        "SQL",
+        (
+            Limit("text of a query", "QUERY_BYTES_MAX", "bytes", "22003"),
+            Limit("text of a schema change", "STATEMENT_BYTES_MAX", "bytes", "22003"),
+            Limit("statements of one schema change", "ddl.STATEMENTS_MAX", "", "22003"),
+            Limit("parameters of a statement", "query_expression.PARAMETERS_MAX"),
+            Limit("tables joined by one query", "RELATIONS_MAX"),
+            Limit("columns of a result", "select.COLUMNS_MAX"),
+            Limit("columns of an index", "INDEX_COLUMNS_MAX"),
+            Limit("bytes of a name", "NAME_BYTES_MAX", "", "cut, with a notice"),
+            Limit("rows of an embedded replica's query()", "queries.ROWS_MAX"),
+            Limit("rows of an embedded replica's scan()", "replica.ROWS_MAX"),
+            Limit("rows of a query that feeds a write, in memory", "queries.BYTES_MAX", "bytes"),
+            Limit("cursors of a session", "CURSORS_MAX", "", "54000"),
+            Limit("rows that a session keeps in files", "SPOOLED_BYTES_MAX", "bytes", "54000"),
+            Limit("elements of an array", "arrays.ELEMENTS_MAX", "", "54000"),
+            Limit("text on its way through a query", "MADE_CHARACTERS_MAX", "characters", "22001"),
+            Limit("regular expression", "regexp_translation.PATTERN_MAX", "characters", "54001"),
+        ),
+    ),
+    (
+        "Values",
+        (
+            Limit("text or bytea in a row", "types.TEXT_BYTES_MAX", "characters", "22001"),
+            Limit("precision of numeric(p, s)", "numeric.PRECISION_MAX", "digits"),
+            Limit("digits of a numeric before its point", "WHOLE_DIGITS_MAX"),
+            Limit("digits of a numeric behind its point", "numeric.SCALE_MAX"),
+        ),
+    ),
+    (
+        "The wire",
+        (
+            Limit("message of a client", "limits.Limits.message_bytes_max", "bytes"),
+            Limit("prepared statements of a connection", "limits.Limits.statements_max"),
+            Limit("portals of a connection", "limits.Limits.portals_max"),
+            Limit("line of COPY", "limits.Limits.copy_line_bytes_max", "bytes"),
+        ),
+    ),
+    (
+        "The cluster",
+        (
+            Limit("sessions of the lease ledger", "SESSIONS_MAX"),
+            Limit("leases of one session", "LEASES_PER_SESSION_MAX"),
+            Limit("nodes of a database", "NODES_MAX"),
+            Limit(
+                "requests that wait for a master",
+                "master.WAITING_MAX",
+                "",
+                "its topic is not read on",
+            ),
+            Limit("coherency lease", "coherency.CoherencySettings.duration_ms", "ms"),
+            Limit(
+                "silence after which a standby bids", "election.ElectionSettings.timeout_ms", "ms"
+            ),
+            Limit(
+                "absence after which a node begins from a snapshot",
+                "truncation.TruncationSettings.away_ms",
+                "ms",
+            ),
+            Limit("rows that break a constraint, named by a job", "transitions.FINDINGS_MAX"),
+            Limit(
+                "entries that one `check --repair` puts right",
+                "REPAIRS_MAX",
+                "",
+                "give the command again",
+            ),
+        ),
+    ),
+)
+
+
+def limits() -> str:
+    """Return one table for each subject. Raises LookupError for a constant that is not there."""
+    parts: list[str] = []
+    for title, group in GROUPS:
+        rows = [(li.what, amount(_value(li.constant), li.unit), li.beyond) for li in group]
+        parts.append(f"### {title}\n\n{table(('what', 'at most', 'beyond it'), rows)}")
+    return "\n\n".join(parts)
+
+
+def _value(constant: str) -> float:
+    module, _, name = constant.rpartition(".")
+    module, _, owner = module.partition(".")
+    found = [path for path in _declaring(owner or name) if module in ("", path.stem)]
+    if len(found) != 1:
+        where = ", ".join(str(path.relative_to(ROOT)) for path in found) or "nowhere"
+        raise LookupError(f"limit {constant} is declared {where}: name it anew in limits.py")
+    source = import_module(_module_name(found[0]))
+    value: float = getattr(getattr(source, owner)(), name) if owner else getattr(source, name)
+    return value
+
+
+@cache
+def _declarations() -> dict[str, list[Path]]:
+    found: dict[str, list[Path]] = {}
+    for path in sorted((ROOT / "libs" / "leasehold").rglob("*.py")):
+        text = path.read_text("utf-8")
+        names = _CONSTANT.findall(text) + re.findall(r"^class (\w+)", text, re.MULTILINE)
+        for name in names:
+            found.setdefault(name, []).append(path)
+    return found
+
+
+def _declaring(name: str) -> list[Path]:
+    return _declarations().get(name, [])
+
+
+def _module_name(path: Path) -> str:
+    return ".".join(path.relative_to(PARENTS[0]).with_suffix("").parts)

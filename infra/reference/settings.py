@@ -1,0 +1,67 @@
+"""The table of settings, from their declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from typing import Any, Final
+
+from infra.reference.markdown import code, table
+from leasehold.settings.environment import ClusterSettings, KafkaSettings, RedisSettings
+from leasehold.settings.snapshot import SnapshotSettings
+from leasehold.settings.sql_address import SqlAddress
+from leasehold.settings.sql_port import PgwireSettings
+from services.changefeed.changefeed_settings import ChangefeedSettings
+from services.dashboard.dashboard_settings import DashboardSettings
+from spark_streaming.session import SparkSettings
+
+GROUPS: Final[tuple[tuple[str, type], ...]] = (
+    ("Where a process stands: every service and client", ClusterSettings),
+    ("Kafka: every service and client", KafkaSettings),
+    ("Redis: masters, nodes, agents and clients", RedisSettings),
+    ("Copies of a store between nodes: masters, replicants, embedded replicas", SnapshotSettings),
+    ("The SQL listener: replicants", PgwireSettings),
+    ("`leasehold sql`: the client of that listener", SqlAddress),
+    ("The changefeed", ChangefeedSettings),
+    ("The dashboard", DashboardSettings),
+    ("Spark's driver", SparkSettings),
+)
+_NO_VALUE: Final = "?"
+"""No setting but a plain text or a path takes it: whoever reads it says what is expected."""
+
+
+def settings() -> str:
+    """Return one table for each group of settings."""
+    parts: list[str] = []
+    for title, group in GROUPS:
+        rows = [_row(each) for each in fields(group)]
+        parts.append(f"### {title}\n\n{table(_HEADS, rows)}")
+    return "\n\n".join(parts)
+
+
+def names() -> frozenset[str]:
+    """Return the variables of all groups."""
+    return frozenset(each.metadata["env"] for _, group in GROUPS for each in fields(group))
+
+
+_HEADS: Final = ("variable", "meaning", "default", "expected")
+
+
+def _row(each: Field[Any]) -> tuple[str, str, str, str]:
+    told = each.metadata
+    secret = " (secret: masked wherever settings are shown)" if told["secret"] else ""
+    default = "" if each.default in (None, MISSING, "") else code(str(each.default))
+    return code(told["env"]), told["help"] + secret, default, _expected(told["parse"])
+
+
+def _expected(parse: Callable[[str], Any]) -> str:
+    if parse is str:
+        return "text"
+    if parse is Path:
+        return "a path"
+    try:
+        parse(_NO_VALUE)
+    except ValueError as error:
+        return str(error)
+    raise LookupError(f"{parse} takes {_NO_VALUE!r} and does not say what it expects")

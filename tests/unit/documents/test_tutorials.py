@@ -1,0 +1,72 @@
+"""Goal: whoever does what a tutorial says sees what it shows.
+
+Method: each document's blocks are run in their order, on a database in this process that listens
+for PostgreSQL clients; those that need real servers are run by tests/integration/test_documents.py.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.documents.blocks import Block, blocks, commands, is_as_shown, needs_cluster
+from tests.support.documents.document_run import ROOT, run_document
+from tests.support.postgres.dev_server import dev_server
+
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+IN_PROCESS = [path for path in TUTORIALS if not needs_cluster(path)]
+
+
+@pytest.mark.parametrize("document", IN_PROCESS, ids=lambda path: path.stem)
+def test_a_tutorial_shows_what_happens(document: Path, tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    with dev_server(tmp_path / "data") as server:
+        environ = {
+            **{name: value for name, value in os.environ.items() if "LEASEHOLD" not in name},
+            "LEASEHOLD_SQL_PORT": str(server.port),
+            "LEASEHOLD_DATABASE": server.database,
+        }
+        assert run_document(document, tmp_path / "work", environ)
+
+
+def test_no_block_is_left_out_without_a_reason() -> None:
+    """A mark that is misspelt would be a comment, and its block would be run or not by chance."""
+    for document in [ROOT / "README.md", *TUTORIALS]:
+        text = document.read_text("utf-8")
+        marks = sum(1 for block in blocks(document) if block.mark)
+        assert marks == text.count("<!-- not run:") + text.count("<!-- file:"), document.name
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown", "same"),
+    [
+        ("a\n", ["a"], True),
+        ("a  \n", ["a"], True),
+        ("a\nb\n", ["a"], False),
+        ("", ["a"], False),
+        ("took 12 ms\n", ["took … ms"], True),
+        ("took 12 s\n", ["took … ms"], False),
+        ("a\nb\nc\n", ["a", "…"], True),
+        ("a\n", ["a", "…"], True),
+        ("b\nc\n", ["a", "…"], False),
+        ("(1 + 1)\n", ["(1 + 1)"], True),
+        ("", [], True),
+        ("a\n", [], False),
+    ],
+)
+def test_what_is_printed_is_held_against_what_is_shown(
+    printed: str, shown: list[str], same: bool
+) -> None:
+    assert is_as_shown(printed, shown) == same
+
+
+def test_a_console_block_is_commands_with_what_each_prints() -> None:
+    text = "$ cat > f <<'END'\n> a\n> END\n$ cat f\na\n"
+    assert [tuple(command) for command in commands(Block("console", text, 10))] == [
+        ("cat > f <<'END'\na\nEND", (), 10),
+        ("cat f", ("a",), 13),
+    ]
+    with pytest.raises(ValueError, match="line 10 belongs to no command"):
+        list(commands(Block("console", "what\n", 10)))
