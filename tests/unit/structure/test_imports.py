@@ -58,8 +58,6 @@ MAY_USE_DATES = frozenset(
 """Values of date types are datetime objects; the module's clock must still not be asked."""
 
 ALLOWED = {
-    # sqlglot logs what it can't parse before it raises; only its logger is quietened.
-    "sql/parse.py": {"logging"},
     # The stand-in for Spark in one process runs the pure parts of the real queries.
     "in_process/pipeline.py": {"spark_streaming"},
 }
