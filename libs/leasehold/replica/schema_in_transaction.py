@@ -19,8 +19,11 @@ from leasehold.catalog.elements import Moment
 from leasehold.model.errors import FeatureNotSupported, RequestTooLarge
 from leasehold.model.ports import StoredCatalog
 from leasehold.schema_change.plan.script import Script, notices_in
-from leasehold.sql.ddl import STATEMENTS_MAX, parse_statements
-from leasehold.sql.parse import STATEMENT_BYTES_MAX
+from leasehold.sql.syntax.schema_statements import (
+    STATEMENT_BYTES_MAX,
+    STATEMENTS_MAX,
+    parse_statements,
+)
 from leasehold.sql.syntax.statements import DropTable, Explain
 from leasehold.values.time_zone import UTC, zone_at
 

@@ -5,17 +5,15 @@ In a session's text only: whoever sends a request hears no notice, and is refuse
 
 from __future__ import annotations
 
-import re
 from typing import Final, NamedTuple
 
 from leasehold.catalog.descriptor import NAME_BYTES_MAX
 from leasehold.model.errors import Refused
-from leasehold.sql.query_lexer import NAME, WORD, Word, words_of
+from leasehold.sql.syntax.parsing import may_be_long
+from leasehold.sql.syntax.scanning import Token, tokens_of
+from leasehold.sql.syntax.source import Source
 
 CODE: Final = "42622"
-_MAY_BE_LONG: Final = re.compile(r"[\w$]{64}|\"[^\"]{32}")
-_OTHERS_MAY_BE_LONG: Final = re.compile(r"[\w$]{16}|\"[^\"]{8}")
-"""Of texts that are not ASCII: a character has up to four bytes. A quote in a name is two."""
 
 
 class Cut(NamedTuple):
@@ -29,26 +27,29 @@ class Cut(NamedTuple):
 
 def with_short_names(text: str) -> tuple[str, tuple[Cut, ...]]:
     """The text with blanks for what was cut, so that all else stands where it stood."""
-    pattern = _MAY_BE_LONG if text.isascii() else _OTHERS_MAY_BE_LONG
-    if pattern.search(text) is None:
+    if not may_be_long(text):
         return text, ()
     try:
-        words = words_of(text)
+        source = Source(text)
+        tokens = tokens_of(source)
     except Refused:
         return text, ()  # whoever reads it next is refused likewise
     parts: list[str] = []
     cuts: list[Cut] = []
     done = 0
-    for word in words:
-        if word.kind not in (WORD, NAME) or len(word.text.encode()) <= NAME_BYTES_MAX:
+    for token in tokens:
+        if not token.is_name or token.end - token.begin <= NAME_BYTES_MAX:
             continue
-        cut = Cut(word.text, word.text.encode()[:NAME_BYTES_MAX].decode(errors="ignore"))
-        begin, end = word.at - 1, word.at - 1 + len(word.source)
-        parts += [text[done:begin], _written(word, cut.to).ljust(len(word.source))]
+        begin, end = source.character(token.begin), source.character(token.end)
+        name = token.name
+        if len(name.encode()) <= NAME_BYTES_MAX:
+            continue
+        cut = Cut(name, name.encode()[:NAME_BYTES_MAX].decode(errors="ignore"))
+        parts += [text[done:begin], _written(text[begin:end], token, cut.to).ljust(end - begin)]
         cuts.append(cut)
         done = end
     return "".join((*parts, text[done:])), tuple(cuts)
 
 
-def _written(word: Word, name: str) -> str:
-    return word.source[: len(name)] if word.kind == WORD else '"' + name.replace('"', '""') + '"'
+def _written(said: str, token: Token, name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if token.quoted else said[: len(name)]

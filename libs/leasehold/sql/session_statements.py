@@ -13,7 +13,7 @@ from leasehold.values.dates import AsOf
 
 @dataclass(frozen=True, slots=True)
 class RowStatement:
-    """Reads or writes rows: `query_grammar.py` reads it. `verb`: its first word. `cursor`: what
+    """Reads or writes rows: `syntax/reading.py` reads it. `verb`: its first word. `cursor`: what
     EXPLAIN DECLARE says beside its query; blanks stand for it in the statement's text."""
 
     verb: str

@@ -15,7 +15,6 @@ from leasehold.pgwire.wire_errors import (
     UnknownPortal,
 )
 from leasehold.replica.replay_log import Asked, Types
-from leasehold.sql.cursor_grammar import refuse_both, refuse_locking
 from leasehold.sql.planning.plan import Prepared as Plan
 from leasehold.sql.session_statements import (
     DeclareCursor,
@@ -24,6 +23,7 @@ from leasehold.sql.session_statements import (
     SessionStatement,
 )
 from leasehold.sql.syntax.cursor_movement import CursorSensitivity, Direction
+from leasehold.sql.syntax.cursors import refuse_both, refuse_locking
 from leasehold.sql_session.cursors import SqlCursor, SqlCursors
 from leasehold.sql_session.portals import (
     Answer,

@@ -1,7 +1,7 @@
 """One client's SQL session on a node: the port `pgwire.session.Session`, for the wire and for
 programs that embed a replica alike.
 
-What a statement says is read by `sql/session_grammar.py`; who does it is decided here.
+What a statement says is read by `sql/syntax/session.py`; who does it is decided here.
 """
 
 from __future__ import annotations
@@ -39,11 +39,9 @@ from leasehold.pgwire.wire_errors import Canceled, InFailedTransaction, UnknownP
 from leasehold.replica.replay_log import Asked, OnRow, Step, Types
 from leasehold.replica.serving_node import SqlNode
 from leasehold.replica.sessions import Activity
-from leasehold.sql.ddl import Said
 from leasehold.sql.long_names import CODE, with_short_names
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql.planning.plan import Prepared as Plan
-from leasehold.sql.session_grammar import read_text, shifted
 from leasehold.sql.session_statements import (
     CloseCursor,
     CopyIn,
@@ -62,6 +60,8 @@ from leasehold.sql.session_statements import (
     Show,
 )
 from leasehold.sql.syntax.cursor_movement import ALL, Direction, Movement
+from leasehold.sql.syntax.schema_statements import Said
+from leasehold.sql.syntax.session import read_text, shifted
 from leasehold.sql.syntax.statements import Explain, Truncate
 from leasehold.sql_session.block import MS, SessionBlock, modes_of
 from leasehold.sql_session.cursors import SqlCursors

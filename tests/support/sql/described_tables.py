@@ -10,7 +10,7 @@ from typing import Any, Final
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import Moment
 from leasehold.schema_change.plan.script import Script
-from leasehold.sql.ddl import parse_statements
+from leasehold.sql.syntax.schema_statements import parse_statements
 from leasehold.sql.syntax.statements import Explain
 from leasehold.sql.system_catalog.oids import PUBLIC_NAMESPACE
 from leasehold.sql.system_catalog.relations import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS

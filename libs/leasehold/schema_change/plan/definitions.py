@@ -27,7 +27,6 @@ from leasehold.model.errors import (
 from leasehold.rows.generated import value_of
 from leasehold.schema_change.plan.column_sequences import Drawn
 from leasehold.sql.expressions.expression import (
-    EXPRESSION_BYTES_MAX,
     column_places,
     columns_of_expression,
     compile_condition,
@@ -35,6 +34,7 @@ from leasehold.sql.expressions.expression import (
     type_of_expression,
 )
 from leasehold.sql.parse import place_of, placed
+from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX
 from leasehold.sql.syntax.statements import (
     ColumnDefinition,
     CreateIndex,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from leasehold.model.errors import FeatureNotSupported, SyntaxInvalid, UnknownFunction
+from leasehold.model.errors import FeatureNotSupported, UnknownFunction
 from leasehold.sql.binding.bound_tree import OPEN, Apply, Bound
 from leasehold.sql.binding.walk import draws
 from leasehold.sql.functions.function import (
@@ -53,20 +53,6 @@ _FUNCTIONS: Final = {
     kind: Function(NAME, (kind,) * 4, BOOLEAN, _overlap, strict=False)
     for kind in (TIMESTAMP, TIMESTAMPTZ)
 }
-
-
-def read(left: tree.Node, right: tree.Node, at: int) -> tree.Call:
-    """Raises SyntaxInvalid: both are rows of two."""
-    for side, row in (("left", left), ("right", right)):
-        if not isinstance(row, tree.RowOf):
-            raise SyntaxInvalid("syntax error at or near 'overlaps'", position=at)
-        if len(row.items) != 2:
-            raise SyntaxInvalid(
-                f"wrong number of parameters on {side} side of OVERLAPS expression", position=at
-            )
-    assert isinstance(left, tree.RowOf)
-    assert isinstance(right, tree.RowOf)
-    return tree.Call(at, NAME, (*left.items, *right.items))
 
 
 def overlaps(self: Expressions, node: tree.Call) -> Bound:

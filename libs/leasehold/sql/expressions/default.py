@@ -8,20 +8,16 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from sqlglot.tokenizer_core import Token, TokenType
-
 from leasehold.catalog.elements import Column, Moment
 from leasehold.model.errors import FeatureNotSupported, InvalidObject, OutOfRange
 from leasehold.model.records import Image, Key
 from leasehold.sql.expressions.compiler import DECIDED, NOW, SEED, Compiler
-from leasehold.sql.expressions.expression import EXPRESSION_BYTES_MAX, total, with_exact_numbers
+from leasehold.sql.expressions.expression import total, with_exact_numbers
 from leasehold.sql.expressions.typed import Typed, asking_zone, assigned, computed_in
 from leasehold.sql.functions.function import Function
-from leasehold.sql.parse import (
-    position_of_token,
-    tokens_of,
-    tree_of,
-)
+from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX, nodes_of, read_expression
+from leasehold.sql.syntax.source import TEXT_BYTES_MAX
+from leasehold.sql.syntax.tree import Call, Node
 from leasehold.sql.words import VOLATILE
 from leasehold.values.time_zone import UTC, zone_at
 from leasehold.values.types import Type
@@ -104,40 +100,43 @@ def decided_default(text: str, kind: Type) -> Function:
 @lru_cache(maxsize=1_024)
 def is_random(text: str) -> bool:
     """Does each row get another value?"""
-    return any(word == "gen_random_uuid" for word, _ in _words(tokens_of(text)))
+    return any(call.name == "gen_random_uuid" for call in _calls(_tree(text)))
 
 
 def _read(text: str) -> tuple[Typed, bool]:
     """The compiled expression, and whether it changes from call to call."""
-    tokens = tokens_of(text)
+    tree = _tree(text)
     decided = False
-    for word, token in _words(tokens):
-        if word in DECIDED:
+    for call in _calls(tree):
+        if call.name in DECIDED:
             decided = True
-        elif word in VOLATILE:
+        elif call.name in VOLATILE:
             raise FeatureNotSupported(
-                f"{word!r:.40} can't be in a default; a constant can, and of what changes from"
+                f"{call.name!r:.40} can't be in a default; a constant can, and of what changes from"
                 f" call to call {', '.join(sorted(DECIDED))}",
-                position=position_of_token(token),
+                position=call.at,
             )
-    tree = tree_of(text, tokens)
     return Compiler(_no_column, "", decides=True, kept=decided).part(tree), decided
 
 
 def refuse_changing(text: str) -> None:
     """Raises InvalidObject for an expression that changes from call to call."""
-    for word, token in _words(tokens_of(text)):
-        if word in VOLATILE:
+    for call in _calls(_tree(text)):
+        if call.name in VOLATILE:
             raise InvalidObject(
-                f"{word!r:.40} gives another value each time: the expression of a generated column"
-                " or of an index must depend on the row alone",
-                position=position_of_token(token),
+                f"{call.name!r:.40} gives another value each time: the expression of a generated"
+                " column or of an index must depend on the row alone",
+                position=call.at,
             )
 
 
-def _words(tokens: list[Token]) -> list[tuple[str, Token]]:
-    quoted = (TokenType.STRING, TokenType.IDENTIFIER)
-    return [(t.text.lower(), t) for t in tokens if t.token_type not in quoted]
+def _tree(text: str) -> Node:
+    """A constant may be as long as a statement: it is not kept as a text."""
+    return read_expression(text, TEXT_BYTES_MAX)
+
+
+def _calls(tree: Node) -> list[Call]:
+    return [node for node in nodes_of(tree) if isinstance(node, Call)]
 
 
 def _no_column(name: str) -> Column:

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Final
-
-from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
+from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.model.errors import (
@@ -26,28 +23,21 @@ from leasehold.sql.expressions.closures import Compute
 from leasehold.sql.expressions.compiler import Compiler, argument, check_functions
 from leasehold.sql.expressions.typed import ZoneUse, asking_zone, assigned, brought, computed_in
 from leasehold.sql.functions.function import BOOLEAN, TEXT, Function
-from leasehold.sql.parse import (
-    name_of,
-    only,
-    placed,
-    position_of,
-    tokens_of,
-    tree_of,
+from leasehold.sql.parse import placed
+from leasehold.sql.syntax.kept import (
+    begin_of,
+    expression_of,
+    nodes_of,
+    words_of,
 )
-from leasehold.sql.words import RESERVED, is_word
+from leasehold.sql.syntax.scanning import Token
+from leasehold.sql.syntax.tree import Name, Node
+from leasehold.sql.words import is_word
 from leasehold.values.types import Type, parse_type, to_storage
 
-EXPRESSION_BYTES_MAX: Final = 4_096
 _KEPT_MAX: Final = 4_096
 
 _CONDITION: Final = -1  # where a target's element id stands among what is kept
-
-# Every place in which a column's name may stand in an expression.
-_PLACES: Final = (
-    "? > 1 and (1 < ?) or not ? in (?, ?) and ?::text || ? between ? and ? and ? is not null"
-    " and case ? when ? then ? else ? end = - ? and coalesce(?, ?) is distinct from ?"
-    " and case when ? then ? end"
-)
 
 _kept: dict[tuple[int, int, int, str, tuple[str, ...], str], tuple[Descriptor, Compute]] = {}
 
@@ -197,7 +187,7 @@ def _remembered(
     except Refused as error:
         if "position" in error.detail:
             raise
-        raise placed(error, position_of(_tree(text))) from error
+        raise placed(error, begin_of(_tree(text))) from error
     if len(_kept) >= _KEPT_MAX:
         _kept.clear()
     _kept[name] = (descriptor, made)
@@ -230,8 +220,8 @@ def total(text: str, compute: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @lru_cache(maxsize=1_024)
-def _tree(text: str) -> exp.Expression:
-    tree = tree_of(text, tokens_of(text, EXPRESSION_BYTES_MAX))
+def _tree(text: str) -> Node:
+    tree = expression_of(text)
     check_functions(tree)
     return tree
 
@@ -242,35 +232,32 @@ def _tree(text: str) -> exp.Expression:
 def with_exact_numbers(text: str) -> str:
     """An expression as it is kept: 1.5 becomes 1.5::numeric. Texts from before there was numeric
     lack that, and mean doubles."""
-    tokens = tokens_of(text)
-    made = text
-    for token, after in reversed(list(zip(tokens, [*tokens[1:], None], strict=True))):
-        is_number = token.token_type is TokenType.NUMBER and not token.text.isdecimal()
-        if is_number and (after is None or after.token_type is not TokenType.DCOLON):
-            end = int(token.end) + 1
-            made = f"{made[:end]}::numeric{made[end:]}"
-    return made
+    tokens = words_of(text)
+    edits = [
+        (token.end, token.end, "::numeric")
+        for token, after in zip(tokens, (*tokens[1:], None), strict=True)
+        if token.is_inexact and (after is None or after.word != "::")
+    ]
+    return _replaced(text, edits)
 
 
 def columns_of_expression(text: str) -> frozenset[str]:
     """The names of the columns that an expression mentions. Raises SyntaxInvalid, OutOfRange."""
-    return frozenset(name_of(column.this) for column in _columns(text))
+    return frozenset(column.parts[-1] for column in _columns(text))
 
 
 def column_places(text: str) -> dict[str, int]:
     """The columns that an expression mentions, and where each stands first: characters from 1."""
     found: dict[str, int] = {}
-    for column in _columns(text):
-        found.setdefault(name_of(column.this), _span(column.this)[0] + 1)
+    for mention in _mentions(text):
+        found.setdefault(mention.column.parts[-1], mention.begin_character + 1)
     return found
 
 
 def column_of_expression(text: str) -> str | None:
     """The column's name where an expression is nothing but a column, as (a) is."""
     tree = _tree(text)
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
-    return name_of(tree.this) if isinstance(tree, exp.Column) else None
+    return tree.parts[-1] if isinstance(tree, Name) else None
 
 
 def rename_column_in(text: str, old: str, new: str) -> str:
@@ -279,8 +266,8 @@ def rename_column_in(text: str, old: str, new: str) -> str:
     Raises OutOfRange when the text would grow above EXPRESSION_BYTES_MAX.
     """
     name = written_name(new)
-    mentions = [column.this for column in _columns(text) if name_of(column.this) == old]
-    return _edited(text, [(*_span(mention), name) for mention in mentions])
+    mentions = [mention for mention in _mentions(text) if mention.column.parts[-1] == old]
+    return _edited(text, [(mention.name.begin, mention.name.end, name) for mention in mentions])
 
 
 def without_table(text: str, table: str) -> str:
@@ -289,54 +276,73 @@ def without_table(text: str, table: str) -> str:
     Raises UnknownTable when another table is named.
     """
     edits: list[tuple[int, int, str]] = []
-    for column in _columns(text):
-        qualifier = column.args.get("table")
-        if qualifier is None:
+    for mention in _mentions(text):
+        if mention.table is None:
             continue
-        if name_of(qualifier) != table:
+        qualifier = mention.column.parts[0]
+        if qualifier != table:
             raise UnknownTable(
-                f"table {name_of(qualifier)!r:.80} is not the one that is meant here",
-                position=position_of(qualifier),
+                f"table {qualifier!r:.80} is not the one that is meant here",
+                position=mention.column.at,
             )
-        edits.append((_span(qualifier)[0], _span(column.this)[0], ""))
+        edits.append((mention.table.begin, mention.name.begin, ""))
     return _edited(text, edits)
 
 
+@lru_cache(maxsize=1_024)
 def written_name(name: str) -> str:
-    """A column's name as an expression spells it: in quotes where it would read otherwise."""
-    quoted = '"' + name.replace('"', '""') + '"'
-    if not is_word(name) or name != name.lower() or name in RESERVED:
-        return quoted
-    return name if _reads_alike(name, quoted) else quoted
+    """A column's name as an expression spells it: in quotes where the bare word would read
+    otherwise, as PostgreSQL's quote_ident has it."""
+    tokens = words_of(name) if is_word(name) else []
+    bare = len(tokens) == 1 and tokens[0].is_plain and tokens[0].word == name
+    return name if bare else '"' + name.replace('"', '""') + '"'
 
 
-def _reads_alike(name: str, quoted: str) -> bool:
-    """Is it a column's name wherever one may stand? The parser turns off at IF, GLOB, ROLLBACK …"""
-    bare, sure = (_PLACES.replace("?", spelled) for spelled in (name, quoted))
-    try:
-        read = tree_of(bare, tokens_of(bare))
-    except Refused:
-        return False
-    wanted = tree_of(sure, tokens_of(sure))
-    for column in wanted.find_all(exp.Column):
-        column.this.set("quoted", False)
-    return read == wanted
+class _Mention(NamedTuple):
+    """Of a column; `table`: the first of what stands before its point."""
+
+    column: Name
+    name: Token
+    table: Token | None
+    begin_character: int
 
 
-def _columns(text: str) -> list[exp.Column]:
-    found = list(_tree(text).find_all(exp.Column))
-    for column in found:
-        only(column, "this", "table")
+def _mentions(text: str) -> list[_Mention]:
+    columns = _columns(text)
+    if not columns:
+        return []
+    places: dict[int, int] = {}  # of a token, by the character that it begins with
+    tokens = words_of(text)
+    place = done = 0
+    encoded = text.encode()
+    for number, token in enumerate(tokens):
+        place += len(encoded[done : token.begin].decode())
+        done = token.begin
+        places[place] = number
+    starts = {number: place for place, number in places.items()}
+    found: list[_Mention] = []
+    for column in columns:
+        first = last = places[column.at - 1]
+        while last + 1 < len(tokens) and tokens[last + 1].word == ".":
+            last += 2
+        table = tokens[first] if last > first else None
+        found.append(_Mention(column, tokens[last], table, starts[last]))
     return found
 
 
-def _span(name: exp.Expression) -> tuple[int, int]:
-    """From where to where (exclusive) an identifier stands, quotes included."""
-    return int(name.meta["start"]), int(name.meta["end"]) + 1
+def _columns(text: str) -> list[Name]:
+    return [node for node in nodes_of(_tree(text)) if isinstance(node, Name)]
 
 
 def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
-    for start, end, spelled in sorted(edits, reverse=True):
-        text = text[:start] + spelled + text[end:]
-    _tree(text)  # limits hold for what was made, too
-    return text
+    edited = _replaced(text, edits)
+    _tree(edited)  # limits hold for what was made, too
+    return edited
+
+
+def _replaced(text: str, edits: list[tuple[int, int, str]]) -> str:
+    """`edits`: from and to which byte, and what is to stand there."""
+    encoded = text.encode()
+    for begin, end, spelled in sorted(edits, reverse=True):
+        encoded = encoded[:begin] + spelled.encode() + encoded[end:]
+    return encoded.decode()

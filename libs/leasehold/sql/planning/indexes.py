@@ -53,8 +53,8 @@ from leasehold.sql.binding.walk import conjuncts, mapped, relations_in, walk
 from leasehold.sql.functions.function import BOOLEAN
 from leasehold.sql.planning.emit_from import inner_sources
 from leasehold.sql.planning.physical_names import column_name
-from leasehold.sql.query_grammar import read_statement
 from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax.reading import read_statement
 
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 WITHOUT_ENTRIES: Final = frozenset({"bytea", "jsonb"})

@@ -25,8 +25,8 @@ from leasehold.sql.planning.emit import emit
 from leasehold.sql.planning.emitted import NOTHING, Beside, Emitted
 from leasehold.sql.planning.indexes import Chosen, Indexes
 from leasehold.sql.planning.read_set import Reads, reads_of
-from leasehold.sql.query_grammar import read_statement
 from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax.reading import read_statement
 from leasehold.values.time_zone import UTC
 from leasehold.values.types import Type
 

@@ -1,7 +1,8 @@
-"""What a DDL statement asks for, names not yet resolved; made by `ddl.parse_ddl`, read by plans.
+"""What a DDL statement asks for, names not yet resolved; made by `syntax/schema_statements.py`,
+read by plans.
 
-Expressions stay text here (PostgreSQL's form, as sqlglot writes it): `expression.py` compiles them
-against a descriptor. `position` counts characters from 1.
+Expressions stay text here (the source's own words): `expression.py` compiles them against a
+descriptor. `position` counts characters from 1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a query says, as its text does: names not resolved, types unknown. `at`: characters from 1.
 
-Made by `query_grammar.py` and `query_expression.py`, read by the binder alone.
+Made by `syntax/` from PostgreSQL's tree; read by the binder and, of expressions, by the compiler.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from leasehold.model.errors import Refused
-from leasehold.sql.ddl import parse_ddl
-from leasehold.sql.session_grammar import read_text
+from leasehold.sql.syntax.schema_statements import parse_ddl
+from leasehold.sql.syntax.session import read_text
 from leasehold.values.integers import whole
 
 MANY = "9" * 5_000
@@ -35,7 +35,7 @@ def test_a_long_number_of_a_schema_change(sql: str) -> None:
 def test_a_long_length_of_a_type() -> None:
     with pytest.raises(Refused) as caught:
         parse_ddl(f"CREATE TABLE n (a varchar({MANY}) PRIMARY KEY)")
-    assert caught.value.sqlstate == "22023"
+    assert caught.value.sqlstate == "42601"
 
 
 @pytest.mark.parametrize("sql", [f"FETCH {MANY} FROM c", f"MOVE ABSOLUTE -{MANY} IN c"])

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.sql.long_names import with_short_names
-from leasehold.sql.query_lexer import words_of
+from leasehold.sql.syntax.scanning import Token, tokens_of
+from leasehold.sql.syntax.source import Source
 
 LONG = "a" * 70
 CUT = "a" * 63
@@ -34,6 +35,11 @@ def test_names_are_cut_where_they_stand(text: str, expected: str) -> None:
     assert bool(cuts) == (text != expected)
 
 
+def words_of(text: str) -> list[tuple[Token, int]]:
+    source = Source(text)
+    return [(token, source.character(token.begin)) for token in tokens_of(source)]
+
+
 def test_a_notice_names_both() -> None:
     _, cuts = with_short_names(f"select {LONG}, 1 as {LONG.upper()}")
     assert [cut.notice for cut in cuts] == [f'identifier "{LONG}" will be truncated to "{CUT}"'] * 2
@@ -54,9 +60,11 @@ def test_all_else_is_as_it_was(text: str) -> None:
     found, cuts = with_short_names(text)
     assert len(found) == len(text)
     before, after = words_of(text), words_of(found)
-    assert [(w.kind, w.at) for w in before[:-1]] == [(w.kind, w.at) for w in after[:-1]]
-    short = [w.text.encode()[:63].decode(errors="ignore") for w in before if w.kind < 2]
-    assert [w.text for w in after if w.kind < 2] == short
-    assert len(cuts) == sum(len(w.text.encode()) > 63 for w in before if w.kind < 2)
-    assert [w.text for w in after if w.kind >= 2] == [w.text for w in before if w.kind >= 2]
+    assert [place for _, place in before] == [place for _, place in after]
+    names = [word.name.encode() for word, _ in before if word.is_name]
+    short = [name[:63].decode(errors="ignore") for name in names]
+    assert [word.name for word, _ in after if word.is_name] == short
+    assert len(cuts) == sum(len(name) > 63 for name in names)
+    others = [word.word for word, _ in before if not word.is_name]
+    assert [word.word for word, _ in after if not word.is_name] == others
     assert with_short_names(found) == (found, ())

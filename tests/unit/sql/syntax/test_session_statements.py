@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from leasehold.model.errors import Refused
-from leasehold.sql.session_grammar import read_text
 from leasehold.sql.session_statements import (
     Begin,
     CloseCursor,
@@ -31,6 +30,7 @@ from leasehold.sql.session_statements import (
     Show,
 )
 from leasehold.sql.syntax.cursor_movement import Direction, Movement
+from leasehold.sql.syntax.session import read_text
 
 FORWARD, BACKWARD = Direction.FORWARD, Direction.BACKWARD
 
@@ -207,7 +207,7 @@ REFUSALS = [
     ("set role x", "0A000", 5),
     ("copy t to '/tmp/x'", "0A000", 11),
     ("copy (delete from t returning a) to stdout", "0A000", 7),
-    ("copy (select 1 to stdout", "42601", 25),
+    ("copy (select 1 to stdout", "42601", 16),
     ("copy t from stdin (format csv, force_quote (a))", "0A000", 32),
     ("copy t from '/etc/passwd'", "0A000", 13),
     ("savepoint", "42601", 10),

@@ -1,55 +1,82 @@
-"""CREATE TABLE and DROP TABLE."""
+"""CREATE TABLE."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from leasehold.catalog.descriptor import COLUMNS_MAX
-from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid, UnknownColumn
-from leasehold.sql.ddl_column import GENERATED_KEY, column_definition
-from leasehold.sql.ddl_constraint import KeyDefinition, at_constraint, table_constraint
-from leasehold.sql.reader import Reader
-from leasehold.sql.storage_parameters import storage_parameters
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    InvalidArgument,
+    OutOfRange,
+    SyntaxInvalid,
+    UnknownColumn,
+)
+from leasehold.sql.syntax.accounting import Body, Sentence, handles
+from leasehold.sql.syntax.columns import GENERATED_KEY, column_definition
+from leasehold.sql.syntax.constraints import KeyDefinition, table_constraint
+from leasehold.sql.syntax.names import relation_name
+from leasehold.sql.syntax.statement import Reading, Span, only
 from leasehold.sql.syntax.statements import (
     CheckDefinition,
     ColumnDefinition,
     CreateTable,
-    DropTable,
     ForeignKeyDefinition,
     UniqueDefinition,
 )
 from leasehold.values.types import why_no_key
 
-_INSTEAD_OF_COLUMNS: Final = {
-    "as": "CREATE TABLE … AS is not supported: create, then insert",
-    "of": "CREATE TABLE … OF a type is not supported",
-    "partition of": "partitions are not supported",
-}
-_AFTER_COLUMNS: Final = {
-    "as": "CREATE TABLE … AS is not supported: create, then insert",
-    "inherits": "INHERITS is not supported",
-    "on commit": "ON COMMIT is for temporary tables, which are not supported",
-    "partition by": "partitions are not supported",
-    "tablespace": "tablespaces are not supported",
-    "using": "a table access method can't be chosen",
-    "without": "WITHOUT OIDS need not be said: there are none",
-}
+_PARTITIONS: Final = "partitions are not supported"
+_ON_COMMIT: Final = "ON COMMIT is for temporary tables, which are not supported"
+
+handles(
+    "CreateStmt",
+    *("relation", "tableElts", "options", "if_not_exists", "oncommit"),
+    partbound=Sentence("partition", _PARTITIONS),
+    partspec=Sentence("partition", _PARTITIONS),
+    inhRelations=Sentence("inherits", "INHERITS is not supported"),
+    ofTypename=Sentence("of", "CREATE TABLE … OF a type is not supported"),
+    tablespacename=Sentence("tablespace", "tablespaces are not supported"),
+    accessMethod=Sentence("using", "a table access method can't be chosen"),
+    later=["constraints", "nnconstraints"],
+)
+_KNOWN_PARAMETERS: Final = frozenset(
+    {"fillfactor", "parallel_workers", "toast_tuple_target", "user_catalog_table"}
+)
+_KNOWN_STARTS: Final = ("autovacuum_", "log_autovacuum_", "vacuum_")
 
 
-def create_table(reader: Reader) -> CreateTable:
+def create_table(reading: Reading, body: Body) -> CreateTable:
     """CREATE TABLE [IF NOT EXISTS] t (column … | constraint, …)"""
-    reader.expect("create table")
-    exists = reader.take("if not exists")
-    position = reader.position
-    name = reader.qualified_name("the table's name")
-    reader.refuse(_INSTEAD_OF_COLUMNS)
-    reader.refuse({"( )": f"table {name!r} has no columns, which is not supported"})
-    parts = _Parts(name, position)
-    reader.listed(lambda: parts.read(reader))
-    storage_parameters(reader)
-    reader.refuse(_AFTER_COLUMNS)
-    return parts.table(exists)
+    if "partbound" in body:
+        body = {name: body[name] for name in body if name != "inhRelations"}
+    name = relation_name(reading, body["relation"])
+    reading.read("CreateStmt", body)
+    if body["oncommit"] != "ONCOMMIT_NOOP":
+        reading.refuse(_ON_COMMIT, reading.next(reading.span.first, "on", "commit"))
+    place = reading.at(body["relation"]["location"])
+    elements: list[Any] = body.get("tableElts", [])
+    opening = reading.opening(place)
+    if not elements:
+        reading.refuse(f"table {name!r} has no columns, which is not supported", opening)
+    parts = _Parts(name, reading.position(place))
+    for node, span in zip(elements, reading.listed(reading.within(opening)), strict=True):
+        parts.read(reading, node, span)
+    for option in body.get("options", []):
+        _storage_parameter(reading, option["DefElem"])
+    return parts.table(bool(body.get("if_not_exists")))
+
+
+def _storage_parameter(reading: Reading, body: Body) -> None:
+    """How PostgreSQL lays rows out in its files, which is not how they lie here: what it knows is
+    read and has no effect, what it does not know is refused as there (22023)."""
+    position = reading.source.position(body["location"])
+    space, name = body.get("defnamespace"), body["defname"]
+    if space not in (None, "toast"):
+        raise InvalidArgument(f"unrecognized parameter namespace {space!r}", position=position)
+    if name not in _KNOWN_PARAMETERS and not name.startswith(_KNOWN_STARTS):
+        raise InvalidArgument(f"unrecognized parameter {name!r}", position=position)
 
 
 class _Parts:
@@ -64,12 +91,16 @@ class _Parts:
         self._checks: list[CheckDefinition] = []
         self._foreign_keys: list[ForeignKeyDefinition] = []
 
-    def read(self, reader: Reader) -> None:
+    def read(self, reading: Reading, node: Any, span: Span) -> None:
         """One column or constraint."""
-        if at_constraint(reader):
-            self._constraint(reader)
+        kind, body = only(node)
+        if kind == "Constraint":
+            self._constraint(reading, body, span)
             return
-        column, key = column_definition(reader, self._table)
+        if kind != "ColumnDef":
+            said = "LIKE" if kind == "TableLikeClause" else kind
+            reading.refuse(f"{said} is not supported: name the columns", span.first)
+        column, key = column_definition(reading, body, self._table, span)
         self._columns.append(column)
         if len(self._columns) > COLUMNS_MAX:
             raise OutOfRange(
@@ -84,8 +115,8 @@ class _Parts:
         if column.references is not None:
             self._foreign_keys.append(column.references)
 
-    def _constraint(self, reader: Reader) -> None:
-        match table_constraint(reader, self._table):
+    def _constraint(self, reading: Reading, body: Body, span: Span) -> None:
+        match table_constraint(reading, body, self._table, span.end):
             case KeyDefinition() as key:
                 self._keys.append(key)
             case UniqueDefinition() as unique:
@@ -157,26 +188,3 @@ def _refuse_in_key(column: ColumnDefinition, position: int) -> None:
         column=column.name,
         position=position,
     )
-
-
-# ------------------------------------------------------------------ DROP
-
-
-def drop_table(reader: Reader) -> tuple[DropTable, ...]:
-    """DROP TABLE [IF EXISTS] t, … [RESTRICT | CASCADE]: a statement for each of the tables."""
-    reader.expect("drop table")
-    exists = reader.take("if exists")
-    dropped = [_dropped(reader, exists)]
-    while reader.take(","):
-        dropped.append(_dropped(reader, exists))
-    cascade = reader.cascades()
-    names = [each.name for each in dropped]
-    return tuple(
-        replace(each, cascade=cascade, beside=tuple(n for n in names if n != each.name))
-        for each in dropped
-    )
-
-
-def _dropped(reader: Reader, exists: bool) -> DropTable:
-    position = reader.position
-    return DropTable(reader.qualified_name("the table's name"), exists, position)

@@ -1,0 +1,287 @@
+"""ALTER TABLE, and RENAME of tables, columns, constraints, indexes and sequences."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from leasehold.catalog.descriptor import COLUMNS_MAX
+from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused
+from leasehold.sql.expressions.default import check_default
+from leasehold.sql.parse import placed
+from leasehold.sql.syntax.accounting import Body, handles
+from leasehold.sql.syntax.column_types import column_type
+from leasehold.sql.syntax.columns import column_definition, drawn_from, identity
+from leasehold.sql.syntax.constraints import (
+    KeyDefinition,
+    distinct_columns,
+    kept_text,
+    table_constraint,
+)
+from leasehold.sql.syntax.names import relation_name
+from leasehold.sql.syntax.own_schema_words import ADD_LOCK, DROP_LOCK
+from leasehold.sql.syntax.sequence_options import restart_alone, sequence_options
+from leasehold.sql.syntax.statement import Reading, Span, only
+from leasehold.sql.syntax.statements import (
+    Action,
+    AddCheck,
+    AddColumn,
+    AddForeignKey,
+    AddIdentity,
+    AddLock,
+    AddPrimaryKey,
+    AddUnique,
+    AlterIdentity,
+    AlterTable,
+    AlterType,
+    CheckDefinition,
+    DropColumn,
+    DropConstraint,
+    DropExpression,
+    DropIdentity,
+    DropLock,
+    DropNotNull,
+    ForeignKeyDefinition,
+    RenameColumn,
+    RenameConstraint,
+    RenameIndex,
+    RenameSequence,
+    RenameTable,
+    RestartIdentity,
+    SetDefault,
+    SetIdentity,
+    SetNotNull,
+    UniqueDefinition,
+    ValidateConstraint,
+)
+
+ACTIONS_MAX: Final = COLUMNS_MAX
+
+handles("AlterTableStmt", "relation", "cmds", "objtype", "missing_ok")
+handles(
+    "AlterTableCmd",
+    *("subtype", "name", "def", "behavior", "missing_ok"),
+    num="a column by its number",
+    newowner="OWNER TO",
+    later=["recurse"],
+)
+handles(
+    "RenameStmt",
+    *("renameType", "relationType", "relation", "subname", "newname", "behavior", "missing_ok"),
+    object="RENAME",
+)
+
+_RENAMED: Final = frozenset(
+    {
+        *("OBJECT_TABLE", "OBJECT_COLUMN", "OBJECT_TABCONSTRAINT"),
+        *("OBJECT_INDEX", "OBJECT_SEQUENCE"),
+    }
+)
+_KEY_OF_NEW: Final = (
+    "a new column can't be the PRIMARY KEY at once: add it, fill it, then change the key"
+)
+_OTHER_COLUMN_ACTIONS: Final = {
+    "set expression": "SET EXPRESSION is not supported: drop the column and add it again",
+    "set statistics": "SET STATISTICS is not supported",
+    "set storage": "STORAGE can't be chosen for a column",
+    "set compression": "COMPRESSION can't be chosen for a column",
+    "set (": "a column has no storage parameters",
+    "reset": "a column has no storage parameters",
+}
+
+
+def alter_table(reading: Reading, body: Body) -> AlterTable:
+    """ALTER TABLE [IF EXISTS] [ONLY] t action, …"""
+    reading.read("AlterTableStmt", body)
+    table = relation_name(reading, body["relation"])
+    place = reading.at(body["relation"]["location"])
+    commands = body["cmds"]
+    spans = list(reading.listed(Span(_first_action(reading, place), reading.span.end)))
+    if len(commands) > ACTIONS_MAX:
+        position = reading.position(spans[ACTIONS_MAX].first)
+        raise OutOfRange(f"at most {ACTIONS_MAX} actions in a row", position=position)
+    actions = [
+        _Action(reading, node["AlterTableCmd"], table, span).read()
+        for node, span in zip(commands, spans, strict=True)
+    ]
+    exists = bool(body.get("missing_ok"))
+    return AlterTable(table, tuple(actions), exists, reading.position(place))
+
+
+def _first_action(reading: Reading, place: int) -> int:
+    """Behind the table's name, which stands at `place`; ONLY (t) has it in parentheses."""
+    return reading.behind(reading.behind_name(place), ")", "*")
+
+
+class _Action:
+    """One action, whose words are `span`."""
+
+    def __init__(self, reading: Reading, body: Body, table: str, span: Span) -> None:
+        self._reading = reading
+        self._body = body
+        self._table = table
+        self._span = span
+        self._position = reading.position(span.first)
+
+    def read(self) -> Action:
+        """Raises FeatureNotSupported with the words of what is not built."""
+        body, position = self._body, self._position
+        name, exists = body.get("name", ""), bool(body.get("missing_ok"))
+        cascade = body.get("behavior") == "DROP_CASCADE"
+        found: Action
+        match body["subtype"]:
+            case "AT_AddColumn":
+                return self._add_column()
+            case "AT_AddConstraint":
+                return self._add_constraint()
+            case "AT_DropColumn" if self._reading.mark(DROP_LOCK, self._span.first + 1):
+                found = DropLock(name, exists, position)  # nothing rests on a lock
+            case "AT_DropColumn":
+                found = DropColumn(name, exists, position, cascade)
+            case "AT_DropConstraint":
+                found = DropConstraint(name, exists, position, cascade)
+            case "AT_ValidateConstraint":
+                found = ValidateConstraint(name, position)
+            case "AT_SetNotNull":
+                found = SetNotNull(name, position)
+            case "AT_DropNotNull":
+                found = DropNotNull(name, position)
+            case "AT_DropExpression":
+                found = DropExpression(name, exists, position)
+            case "AT_DropIdentity":
+                found = DropIdentity(name, exists, position)
+            case "AT_ColumnDefault":
+                found = self._set_default(name)
+            case "AT_AlterColumnType":
+                found = self._alter_type(name)
+            case "AT_AddIdentity":
+                numbering = identity(self._reading, body["def"]["Constraint"])
+                found = AddIdentity(name, numbering, position)
+            case "AT_SetIdentity":
+                found = self._set_identity(name)
+            case _:
+                self._refuse()
+        self._reading.read("AlterTableCmd", body)
+        return found
+
+    def _refuse(self) -> None:
+        reading, first = self._reading, self._span.first
+        if reading.said(first, "alter") and not reading.said(first + 1, "constraint"):
+            column = reading.behind(first + 1, "column")
+            reading.refuse_said(_OTHER_COLUMN_ACTIONS, reading.behind_name(column))
+        words = [word for word in (reading.word(first), reading.word(first + 1)) if word.isalpha()]
+        length = 2 if words[0] in ("alter", "no", "not", "add", "drop") else 1
+        said = " ".join(words[:length]).upper()
+        reading.refuse(f"ALTER TABLE … {said:.40} is not supported", first)
+
+    # ---------------------------------------------------------- ADD
+
+    def _add_column(self) -> AddColumn:
+        reading, body = self._reading, self._body
+        reading.read("AlterTableCmd", body)
+        kind, definition = only(body["def"])
+        assert kind == "ColumnDef", kind
+        span = Span(reading.at(definition["location"]), self._span.end)
+        column, key = column_definition(reading, definition, self._table, span)
+        if key is not None:
+            raise FeatureNotSupported(
+                f"column {column.name!r}: {_KEY_OF_NEW}", column=column.name, position=key.position
+            )
+        return AddColumn(column, bool(body.get("missing_ok")))
+
+    def _add_constraint(self) -> AddLock | AddUnique | AddCheck | AddForeignKey | AddPrimaryKey:
+        reading = self._reading
+        reading.read("AlterTableCmd", self._body)
+        kind, body = only(self._body["def"])
+        assert kind == "Constraint", kind
+        place = self._span.first + 1
+        mark = reading.mark(ADD_LOCK, place)
+        if mark is not None:
+            reading.read("Constraint", body)
+            columns = distinct_columns(reading, body["keys"], "the lock", place, COLUMNS_MAX)
+            return AddLock(reading.name(place + 1), columns, self._position)
+        match table_constraint(reading, body, self._table, self._span.end):
+            case UniqueDefinition() as unique:
+                return AddUnique(unique)
+            case CheckDefinition() as check:
+                return AddCheck(check)
+            case ForeignKeyDefinition() as key:
+                return AddForeignKey(key)
+            case KeyDefinition(columns=columns, position=position):
+                return AddPrimaryKey(columns, position)
+
+    # ---------------------------------------------------------- ALTER COLUMN
+
+    def _set_default(self, column: str) -> SetDefault:
+        if "def" not in self._body:
+            return SetDefault(column, None, self._position)
+        reading = self._reading
+        place = reading.next(self._span.first + 1, "set", "default")
+        said = reading.kept(Span(place + 2, self._span.end))
+        zone = reading.zone
+        if drawn_from(said.text) is not None:
+            return SetDefault(column, said.text, self._position, zone)
+        try:
+            check_default(said.text)
+        except Refused as error:
+            raise placed(error, said.position) from error
+        value = None if said.text == "null" else said.text
+        return SetDefault(column, value, self._position, zone)
+
+    def _alter_type(self, column: str) -> AlterType:
+        """TYPE type [USING expression]"""
+        reading, span = self._reading, self._span
+        kind, body = only(self._body["def"])
+        assert kind == "ColumnDef", kind
+        reading.read("ColumnDef", body, near=reading.tokens[span.first].begin)
+        type_body = body["typeName"]
+        kind_made = column_type(reading, type_body)
+        using = None
+        if "raw_default" in body:
+            place = reading.at(type_body["location"])
+            while reading.word(place) != "using":
+                place = reading.closed(place) if reading.word(place) == "(" else place + 1
+            using = kept_text(reading.kept(Span(place + 1, span.end)), self._table)
+        return AlterType(column, kind_made, using, self._position, reading.zone)
+
+    def _set_identity(self, column: str) -> SetIdentity | RestartIdentity | AlterIdentity:
+        """SET GENERATED …, SET option, RESTART [[WITH] n]: one or more."""
+        reading = self._reading
+        nodes: list[Any] = self._body["def"]["List"]["items"]
+        place = reading.behind_name(reading.behind(self._span.first + 1, "column"))
+        said = [node for node in nodes if node["DefElem"]["defname"] == "generated"]
+        options = sequence_options(reading, nodes, place, restarts=True)
+        kind = ""
+        if said:
+            kind = chr(said[0]["DefElem"]["arg"]["Integer"]["ival"])
+        if len(nodes) == len(said):
+            return SetIdentity(column, kind, self._position)
+        if not kind and options == restart_alone(options):
+            return RestartIdentity(column, options.restart, self._position)
+        return AlterIdentity(column, options, kind, self._position)
+
+
+# ------------------------------------------------------------------ RENAME
+
+
+def rename(reading: Reading, body: Body) -> AlterTable | RenameIndex | RenameSequence | None:
+    """ALTER {TABLE | INDEX | SEQUENCE} … RENAME; None: of something else."""
+    kind, of = body["renameType"], body.get("relationType")
+    if kind not in _RENAMED or (kind == "OBJECT_COLUMN" and of != "OBJECT_TABLE"):
+        return None
+    reading.read("RenameStmt", body)
+    name = relation_name(reading, body["relation"])
+    place = reading.at(body["relation"]["location"])
+    position, exists, to = reading.position(place), bool(body.get("missing_ok")), body["newname"]
+    if kind == "OBJECT_INDEX":
+        return RenameIndex(name, to, exists, position)
+    if kind == "OBJECT_SEQUENCE":
+        return RenameSequence(name, to, exists, position)
+    said_at = reading.position(_first_action(reading, place))
+    action: Action
+    if kind == "OBJECT_TABLE":
+        action = RenameTable(to, said_at)
+    elif kind == "OBJECT_COLUMN":
+        action = RenameColumn(body["subname"], to, said_at)
+    else:
+        action = RenameConstraint(body["subname"], to, said_at)
+    return AlterTable(name, (action,), exists, position)

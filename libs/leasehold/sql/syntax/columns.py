@@ -1,0 +1,314 @@
+"""A column's definition: its name, its type, its constraints."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from leasehold.catalog.sequence import Options
+from leasehold.model.errors import FeatureNotSupported, InvalidArgument, Refused, SyntaxInvalid
+from leasehold.sql.expressions.default import Default, default_of_text, refuse_changing
+from leasehold.sql.parse import place_of, placed
+from leasehold.sql.syntax.accounting import Body, Sentence, handles
+from leasehold.sql.syntax.column_types import SERIALS, column_type, serial_of
+from leasehold.sql.syntax.constraints import (
+    ATTRIBUTES,
+    KeyDefinition,
+    check,
+    kept_text,
+    place_of_constraint,
+    references,
+    refuse_name,
+)
+from leasehold.sql.syntax.sequence_options import sequence_options
+from leasehold.sql.syntax.statement import Expression, Reading, Span
+from leasehold.sql.syntax.statements import (
+    CheckDefinition,
+    ColumnDefinition,
+    ForeignKeyDefinition,
+    GeneratedDefinition,
+    NumberingDefinition,
+    UniqueDefinition,
+)
+from leasehold.values.types import Type, parse_type
+
+handles(
+    "ColumnDef",
+    *("colname", "typeName", "constraints", "location", "is_local", "raw_default"),
+    compression=Sentence("compression", "COMPRESSION can't be chosen for a column"),
+    storage_name=Sentence("storage", "STORAGE can't be chosen for a column"),
+    collClause=Sentence("collate", "COLLATE is not supported: text is compared by code point"),
+    fdwoptions="OPTIONS",
+    later=[
+        *("inhcount", "is_not_null", "is_from_type", "storage", "cooked_default", "identity"),
+        *("identitySequence", "generated", "collOid"),
+    ],
+)
+_DRAWN: Final = re.compile(
+    r"""nextval\s*\(\s*'((?:[^']|'')+)'\s*(?:::\s*(?:regclass|text)\s*)*\)"""
+)
+_ATTRIBUTE: Final = "CONSTR_ATTR_"
+GENERATED_KEY: Final = (
+    "a generated column can't be in the PRIMARY KEY: a row is found by the key that was given"
+)
+_VIRTUAL: Final = "VIRTUAL generated columns are not supported: say STORED"
+
+
+def column_definition(
+    reading: Reading, body: Body, table: str, span: Span
+) -> tuple[ColumnDefinition, KeyDefinition | None]:
+    """A column, and the primary key that it says it is; `span`: its words."""
+    position = reading.source.position(body["location"])
+    name = body["colname"]
+    try:
+        return _Column(reading, body, table, span).read()
+    except Refused as error:
+        said = dict(error.detail)
+        place = int(str(said.get("position", position)))
+        raise placed(error, place, f"column {name!r}: ", column=name) from error
+
+
+class _Column:
+    """What has been read of one column so far."""
+
+    def __init__(self, reading: Reading, body: Body, table: str, span: Span) -> None:
+        self._reading = reading
+        self._body = body
+        self._table = table
+        self._span = span
+        self._name: str = body["colname"]
+        self._position = reading.source.position(body["location"])
+        self._null: bool | None = None
+        self._default = Default()
+        self._generated: GeneratedDefinition | None = None
+        self._key: KeyDefinition | None = None
+        self._unique: UniqueDefinition | None = None
+        self._checks: list[CheckDefinition] = []
+        self._references: ForeignKeyDefinition | None = None
+        self._seen: set[str] = set()
+        self._numbering: NumberingDefinition | None = None
+
+    def read(self) -> tuple[ColumnDefinition, KeyDefinition | None]:
+        self._reading.read("ColumnDef", self._body)
+        kind = self._type()
+        constraints = [node["Constraint"] for node in self._body.get("constraints", [])]
+        starts = [self._reading.at(one.get("location", 0)) for one in constraints]
+        kinds = [one["contype"] for one in constraints]
+        for number, constraint in enumerate(constraints):
+            if kinds[number].startswith(_ATTRIBUTE):
+                self._attribute(kinds, number, starts[number])
+                continue
+            end = self._end_of(starts, number)
+            self._constraint(constraint, kind, end)
+        if self._numbering is not None and not self._numbering.named:
+            self._check_numbered(kind, self._numbering)
+        if self._key is not None and self._null:
+            raise SyntaxInvalid("a primary key can't be NULL", position=self._position)
+        if self._generated is not None:
+            self._refuse_beside_generated(self._generated)
+        column = ColumnDefinition(
+            self._name,
+            kind,
+            self._null is not False and self._key is None,
+            self._default.value,
+            self._position,
+            self._unique,
+            tuple(self._checks),
+            self._references,
+            self._default.expression,
+            self._generated,
+            self._numbering,
+            self._reading.zone if self._default.expression else "",
+        )
+        return column, self._key
+
+    def _end_of(self, starts: list[int], number: int) -> int:
+        """Where what follows a constraint begins."""
+        return starts[number + 1] if number + 1 < len(starts) else self._span.end
+
+    def _type(self) -> Type:
+        body = self._body.get("typeName")
+        if body is None:
+            raise SyntaxInvalid("a type is expected", position=self._position)
+        serial = serial_of(body)
+        if serial is None:
+            return column_type(self._reading, body)
+        position = self._reading.source.position(body["location"])
+        self._numbering = NumberingDefinition(position=position)
+        return parse_type(serial)
+
+    def _check_numbered(self, kind: Type, numbering: NumberingDefinition) -> None:
+        """Its numbers are its default, and it has always one."""
+        position = numbering.position
+        check_identity(kind, position)
+        if "default" in self._seen or self._generated is not None:
+            raise SyntaxInvalid(
+                f"both default and {'identity' if numbering.identity else 'serial'} specified for"
+                f" column {self._name!r} of table {self._table!r}",
+                position=position,
+            )
+        if self._null:
+            raise SyntaxInvalid(
+                f"conflicting NULL/NOT NULL declarations for column {self._name!r} of table"
+                f" {self._table!r}",
+                position=position,
+            )
+        self._null = False
+
+    def _constraint(self, body: Body, kind: Type, end: int) -> None:
+        """`end`: where what follows it begins."""
+        reading, place = self._reading, place_of_constraint(self._reading, body)
+        match body["contype"]:
+            case "CONSTR_CHECK":
+                self._checks.append(check(reading, body, self._table))
+                return
+            case "CONSTR_UNIQUE":
+                self._once("unique", place)
+                reading.read("Constraint", body)
+                position = reading.position(place)
+                self._unique = UniqueDefinition((self._name,), body.get("conname"), position)
+                return
+            case "CONSTR_FOREIGN":
+                self._once("references", place)
+                position = reading.position(place)
+                self._references = references(reading, body, (self._name,), position)
+                return
+        if "conname" in body:
+            refuse_name(reading, body["conname"], place)
+        self._plain(body, kind, Span(place, end))
+
+    def _attribute(self, kinds: list[str], number: int, place: int) -> None:
+        """DEFERRABLE INITIALLY DEFERRED is what a foreign key is; each other one is refused."""
+        first, end = number, number
+        while first and kinds[first].startswith(_ATTRIBUTE):
+            first -= 1
+        while end < len(kinds) and kinds[end].startswith(_ATTRIBUTE):
+            end += 1
+        deferred = kinds[first] == "CONSTR_FOREIGN" and "CONSTR_ATTR_DEFERRED" in kinds[first:end]
+        if deferred and kinds[number] in ("CONSTR_ATTR_DEFERRED", "CONSTR_ATTR_DEFERRABLE"):
+            return
+        self._reading.refuse_said(ATTRIBUTES, place)
+        self._reading.refuse(f"{kinds[number]} is not supported", place)
+
+    def _plain(self, body: Body, kind: Type, span: Span) -> None:
+        reading = self._reading
+        match body["contype"]:
+            case "CONSTR_NOTNULL" | "CONSTR_NULL" as said:
+                self._once("null", span.first)
+                reading.read("Constraint", body)
+                self._null = said == "CONSTR_NULL"
+            case "CONSTR_DEFAULT":
+                self._once("default", span.first)
+                self._default_of(kind, Span(span.first + 1, span.end))
+            case "CONSTR_IDENTITY":
+                self._identity(body, span.first)
+            case "CONSTR_GENERATED":
+                self._once("generated", span.first)
+                self._generated = _generated(reading, body, self._table, span.first)
+            case "CONSTR_PRIMARY":
+                self._once("primary key", span.first)
+                reading.read("Constraint", body)
+                self._key = KeyDefinition((self._name,), reading.position(span.first))
+            case said:
+                reading.refuse(f"{said} is not supported", span.first)
+
+    def _default_of(self, kind: Type, span: Span) -> None:
+        reading, position = self._reading, self._reading.position(span.first)
+        said = reading.kept(span)
+        name = drawn_from(said.text)
+        if name is None:
+            self._default = _default(said, kind, reading.zone)
+            return
+        if self._numbering is not None:
+            raise SyntaxInvalid(
+                f"multiple default values specified for column {self._name!r} of table"
+                f" {self._table!r}",
+                position=position,
+            )
+        check_drawing(kind, position)
+        self._numbering = NumberingDefinition(named=name, position=position)
+
+    def _identity(self, body: Body, place: int) -> None:
+        if self._numbering is not None:
+            raise SyntaxInvalid(
+                f"both default and identity specified for column {self._name!r} of table"
+                f" {self._table!r}",
+                position=self._reading.position(place),
+            )
+        self._numbering = identity(self._reading, body)
+
+    def _refuse_beside_generated(self, generated: GeneratedDefinition) -> None:
+        if "default" in self._seen:
+            raise SyntaxInvalid(
+                "a column has a DEFAULT or is GENERATED, not both", position=generated.position
+            )
+        if self._key is not None:
+            raise FeatureNotSupported(GENERATED_KEY, position=self._key.position)
+
+    def _once(self, what: str, place: int) -> None:
+        if what in self._seen:
+            position = self._reading.position(place)
+            raise SyntaxInvalid(f"{what.upper()} is said twice", position=position)
+        self._seen.add(what)
+
+
+def identity(reading: Reading, body: Body) -> NumberingDefinition:
+    """GENERATED {ALWAYS | BY DEFAULT} AS IDENTITY [(options)]"""
+    options: list[Any] = body.get("options", [])
+    reading.read("Constraint", {key: body[key] for key in body if key != "options"})
+    place = place_of_constraint(reading, body)
+    found = Options()
+    if options:
+        found = sequence_options(reading, options, reading.opening(place) + 1, named=True)
+    return NumberingDefinition(body["generated_when"], found, position=reading.position(place))
+
+
+def check_identity(kind: Type, position: int) -> None:
+    """Raises InvalidArgument."""
+    if kind.name not in SERIALS.values():
+        raise InvalidArgument(
+            "identity column type must be smallint, integer, or bigint", position=position
+        )
+
+
+def _generated(reading: Reading, body: Body, table: str, place: int) -> GeneratedDefinition:
+    """GENERATED ALWAYS AS (expression) STORED"""
+    reading.read("Constraint", body)
+    opening = reading.opening(place)
+    said = reading.enclosed(opening)
+    try:
+        refuse_changing(said.text)
+    except Refused as error:
+        raise placed(error, said.position + place_of(error) - 1) from error
+    text = kept_text(said, table)
+    if body.get("generated_kind") != "s":
+        reading.refuse(_VIRTUAL, reading.closed(opening))
+    return GeneratedDefinition(text, said.position, reading.zone)
+
+
+def check_drawing(kind: Type, position: int) -> None:
+    """Raises FeatureNotSupported."""
+    if kind.name not in SERIALS.values():
+        raise FeatureNotSupported(
+            f"numbers of a sequence go into smallint, integer and bigint, not into {kind}",
+            position=position,
+        )
+
+
+def drawn_from(text: str) -> str | None:
+    """The sequence of a default that is `nextval('s')`; None: it is something else."""
+    found = _DRAWN.fullmatch(text)
+    if found is None:
+        return None
+    name = found[1].replace("''", "'").strip()
+    name = name.removeprefix("public.")
+    if name.startswith('"') and name.endswith('"') and len(name) > 2:
+        return name[1:-1].replace('""', '"')
+    return name.lower()
+
+
+def _default(said: Expression, kind: Type, zone: str) -> Default:
+    try:
+        return default_of_text(said.text, kind, zone)
+    except Refused as error:
+        raise placed(error, said.position) from error

@@ -1,0 +1,243 @@
+"""PRIMARY KEY, UNIQUE, CHECK and FOREIGN KEY, as a column and as a table say them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from leasehold.catalog.elements import OnChange
+from leasehold.catalog.object_names import primary_key_name
+from leasehold.model.errors import DuplicateColumn, FeatureNotSupported, OutOfRange, Refused
+from leasehold.sql.expressions.expression import with_exact_numbers, without_table
+from leasehold.sql.parse import placed
+from leasehold.sql.syntax.accounting import Body, Sentence, handles
+from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX
+from leasehold.sql.syntax.names import relation_name
+from leasehold.sql.syntax.statement import Expression, Reading, names_of
+from leasehold.sql.syntax.statements import CheckDefinition, ForeignKeyDefinition, UniqueDefinition
+
+KEY_COLUMNS_MAX: Final = 32
+
+_DEFERRED: Final = (
+    "only a foreign key can be said to be DEFERRABLE INITIALLY DEFERRED: it and UNIQUE are looked"
+    " at when the transaction commits, all others with each row"
+)
+ATTRIBUTES: Final = {
+    "deferrable": _DEFERRED,
+    "not deferrable": _DEFERRED,
+    "initially": _DEFERRED,
+    "no inherit": "NO INHERIT is not supported: tables do not inherit",
+    "not enforced": "NOT ENFORCED constraints are not supported",
+    "enforced": "ENFORCED need not be said: every constraint is",
+}
+"""What PostgreSQL knows behind a constraint, and nobody has built here."""
+_TRAILING: Final = (
+    *(("not", word) for word in ("deferrable", "enforced", "valid")),
+    *(("initially", word) for word in ("deferred", "immediate")),
+    ("no", "inherit"),
+    ("deferrable",),
+    ("enforced",),
+)
+"""The longer before those that they end in."""
+_NO_NAME: Final = "a PRIMARY KEY, DEFAULT or NOT NULL has no name of its own yet: leave it out"
+_EXCLUDE: Final = "EXCLUDE constraints are not supported"
+_ACTIONS: Final = {
+    "a": OnChange.NO_ACTION,
+    "r": OnChange.RESTRICT,
+    "c": OnChange.CASCADE,
+    "n": OnChange.SET_NULL,
+    "d": OnChange.SET_DEFAULT,
+}
+
+handles(
+    "Constraint",
+    *("contype", "conname", "location", "keys", "raw_expr", "pktable", "fk_attrs", "pk_attrs"),
+    *("fk_matchtype", "fk_upd_action", "fk_del_action", "fk_del_set_cols", "skip_validation"),
+    *("initially_valid", "is_enforced", "generated_when", "generated_kind", "deferrable"),
+    *("initdeferred",),
+    options=Sentence(
+        "with", "storage parameters of a constraint are not supported: there are none"
+    ),
+    is_no_inherit=Sentence("no inherit", ATTRIBUTES["no inherit"]),
+    nulls_not_distinct=Sentence(
+        "nulls", "NULLS NOT DISTINCT is not supported yet: NULLs never collide"
+    ),
+    without_overlaps="WITHOUT OVERLAPS",
+    including=Sentence("include", "INCLUDE columns are not supported yet"),
+    exclusions=Sentence("exclude", _EXCLUDE),
+    access_method=Sentence("exclude", _EXCLUDE),
+    where_clause=Sentence("exclude", _EXCLUDE),
+    indexname=Sentence("using", "a constraint USING INDEX is not supported yet: it builds its own"),
+    indexspace=Sentence("using index tablespace", "tablespaces are not supported"),
+    fk_with_period="PERIOD",
+    pk_with_period="PERIOD",
+    later=["reset_default_tblspc", "cooked_expr", "old_conpfeqop", "old_pktable_oid"],
+)
+"""An identity column's options are taken before its constraint is read."""
+
+
+class KeyDefinition(NamedTuple):
+    """PRIMARY KEY (a, b)."""
+
+    columns: tuple[str, ...]
+    position: int
+
+
+Constraint: TypeAlias = KeyDefinition | UniqueDefinition | CheckDefinition | ForeignKeyDefinition
+
+
+def place_of_constraint(reading: Reading, body: Body) -> int:
+    """Where its own first word stands, behind CONSTRAINT and its name."""
+    place = reading.at(body.get("location", 0))
+    return reading.behind_name(place + 1) if "conname" in body else place
+
+
+def table_constraint(reading: Reading, body: Body, table: str, end: int) -> Constraint:
+    """[CONSTRAINT n] PRIMARY KEY (…) | UNIQUE (…) | CHECK (…) | FOREIGN KEY (…) …; `end`: of its
+    words."""
+    place = place_of_constraint(reading, body)
+    name = body.get("conname")
+    match body["contype"]:
+        case "CONSTR_PRIMARY":
+            if name is not None and name != primary_key_name(table):
+                refuse_name(reading, name, place)
+            reading.read("Constraint", body)
+            columns = distinct_columns(reading, body["keys"], "PRIMARY KEY", place)
+            _refuse_attributes(reading, _attributes(reading, place, end))
+            return KeyDefinition(columns, reading.position(place))
+        case "CONSTR_UNIQUE":
+            reading.read("Constraint", body)
+            columns = distinct_columns(reading, body["keys"], "UNIQUE", place)
+            _refuse_attributes(reading, _attributes(reading, place, end))
+            return UniqueDefinition(columns, name, reading.position(place))
+        case "CONSTR_CHECK":
+            found = check(reading, body, table)
+            _refuse_attributes(reading, _attributes(reading, place, end))
+            return found
+        case "CONSTR_FOREIGN":
+            attributes = _attributes(reading, place, end)
+            columns = distinct_columns(reading, body["fk_attrs"], "FOREIGN KEY", place)
+            found_key = references(reading, body, columns, reading.position(place))
+            _refuse_attributes(reading, _not_of_key(reading, attributes))
+            return found_key
+        case "CONSTR_EXCLUSION":
+            reading.refuse(_EXCLUDE, place)
+    raise FeatureNotSupported(
+        "NOT NULL as a constraint of a table is not supported: say it of the column",
+        position=reading.position(place),
+    )
+
+
+def _attributes(reading: Reading, place: int, end: int) -> list[int]:
+    """Where each of those that end the constraint begins. The tree does not tell what is said from
+    what is so."""
+    found: list[int] = []
+    while True:
+        for phrase in _TRAILING:
+            begin = end - len(phrase)
+            if begin > place + 1 and reading.said(begin, *phrase):
+                break
+        else:
+            return found[::-1]
+        if reading.word(begin - 1) in ("references", "."):  # a table that is called enforced
+            return found[::-1]
+        found.append(begin)
+        end = begin
+
+
+def _not_of_key(reading: Reading, places: Sequence[int]) -> list[int]:
+    """Without DEFERRABLE INITIALLY DEFERRED, which is what a foreign key is; DEFERRABLE alone would
+    be looked at with each row."""
+    deferred = any(reading.said(one, "initially", "deferred") for one in places)
+    return [
+        one
+        for one in places
+        if not (
+            reading.said(one, "initially", "deferred")
+            or (deferred and reading.said(one, "deferrable"))
+        )
+    ]
+
+
+def _refuse_attributes(reading: Reading, places: Sequence[int]) -> None:
+    for place in places:
+        reading.refuse_said(ATTRIBUTES, place)
+
+
+def references(
+    reading: Reading, body: Body, columns: tuple[str, ...], position: int
+) -> ForeignKeyDefinition:
+    """REFERENCES table [(columns)] [MATCH …] [ON DELETE … [(columns)]] [ON UPDATE …] [NOT VALID]"""
+    parent_body = body["pktable"]
+    parent = relation_name(reading, parent_body)
+    reading.read("Constraint", body)
+    place = reading.at(parent_body.get("location", 0))
+    to = distinct_columns(reading, body.get("pk_attrs", []), "REFERENCES", place)
+    on_delete, on_update = _ACTIONS[body["fk_del_action"]], _ACTIONS[body["fk_upd_action"]]
+    what = f"ON DELETE {on_delete.upper()}"
+    sets = distinct_columns(reading, body.get("fk_del_set_cols", []), what, place)
+    return ForeignKeyDefinition(
+        columns,
+        parent,
+        to,
+        body.get("conname"),
+        bool(body.get("skip_validation")),
+        position,
+        on_delete,
+        on_update,
+        body["fk_matchtype"] == "f",
+        sets,
+    )
+
+
+def refuse_name(reading: Reading, name: str, place: int) -> None:
+    reading.refuse(f"constraint {name!r}: {_NO_NAME}", place)
+
+
+def check(reading: Reading, body: Body, table: str) -> CheckDefinition:
+    """CHECK (expression) [NOT VALID]; its text names the table's columns without the table."""
+    place = place_of_constraint(reading, body)
+    if not body.get("is_enforced"):
+        reading.refuse(ATTRIBUTES["not enforced"], place)
+    reading.read("Constraint", body)
+    text = kept_text(reading.enclosed(reading.opening(place)), table)
+    not_valid = bool(body.get("skip_validation"))
+    position = reading.position(place)
+    return CheckDefinition(text, body.get("conname"), not_valid, position, reading.zone)
+
+
+def kept_text(said: Expression, table: str) -> str:
+    """An expression over a row as a descriptor keeps it. Raises OutOfRange, UnknownTable."""
+    try:
+        text = with_exact_numbers(said.text)
+        if len(text.encode()) > EXPRESSION_BYTES_MAX:
+            raise OutOfRange(f"the expression has more than {EXPRESSION_BYTES_MAX} bytes")
+        return without_table(text, table)
+    except Refused as error:
+        raise placed(error, said.position) from error
+
+
+def distinct_columns(
+    reading: Reading,
+    nodes: list[Mapping[str, Body]],
+    what: str,
+    place: int,
+    columns_max: int = KEY_COLUMNS_MAX,
+) -> tuple[str, ...]:
+    """(a, b …), behind `place`. Raises OutOfRange, DuplicateColumn."""
+    columns = names_of(nodes)
+    if len(columns) > columns_max:
+        raise OutOfRange(
+            f"{what} has {len(columns)} columns; at most {columns_max} are allowed",
+            position=reading.position(reading.opening(place)),
+        )
+    seen: set[str] = set()
+    for column in columns:
+        if column in seen:
+            raise DuplicateColumn(
+                f"column {column!r} stands twice in {what}",
+                column=column,
+                position=reading.position(reading.opening(place)),
+            )
+        seen.add(column)
+    return columns

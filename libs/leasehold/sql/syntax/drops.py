@@ -1,0 +1,76 @@
+"""DROP TABLE, INDEX and SEQUENCE, and TRUNCATE."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from leasehold.sql.syntax.accounting import Body, handles
+from leasehold.sql.syntax.names import listed_name, relation_name
+from leasehold.sql.syntax.statement import Reading, Span, names_of
+from leasehold.sql.syntax.statements import DropIndex, DropSequence, DropTable, TableNamed, Truncate
+
+handles("DropStmt", "objects", "removeType", "behavior", "missing_ok", "concurrent")
+handles("TruncateStmt", "relations", "restart_seqs", "behavior")
+
+_CASCADE: Final = "DROP_CASCADE"
+
+
+def drop_table(reading: Reading, body: Body) -> tuple[DropTable, ...]:
+    """DROP TABLE [IF EXISTS] t, … [RESTRICT | CASCADE]: a statement for each of the tables."""
+    named = _named(reading, body)
+    exists, cascade = bool(body.get("missing_ok")), body["behavior"] == _CASCADE
+    names = [name for name, _ in named]
+    return tuple(
+        DropTable(
+            name,
+            exists,
+            reading.position(place),
+            cascade,
+            tuple(other for other in names if other != name),
+        )
+        for name, place in named
+    )
+
+
+def drop_index(reading: Reading, body: Body) -> DropIndex:
+    """DROP INDEX [CONCURRENTLY] [IF EXISTS] i [CASCADE | RESTRICT]"""
+    (name, place), *more = _named(reading, body)
+    cascade = body["behavior"] == _CASCADE
+    if more:
+        reading.refuse("one DROP INDEX names one index: send several", more[0][1] - 1)
+    if body.get("concurrent") and cascade:
+        sentence = "DROP INDEX CONCURRENTLY does not support CASCADE"
+        reading.refuse(sentence, reading.behind_name(place))
+    return DropIndex(name, bool(body.get("missing_ok")), reading.position(place), cascade)
+
+
+def drop_sequence(reading: Reading, body: Body) -> DropSequence:
+    """DROP SEQUENCE [IF EXISTS] s [CASCADE | RESTRICT]"""
+    (name, place), *more = _named(reading, body)
+    if more:
+        reading.refuse("one DROP names one sequence: send several", more[0][1] - 1)
+    exists, cascade = bool(body.get("missing_ok")), body["behavior"] == _CASCADE
+    return DropSequence(name, exists, reading.position(place), cascade=cascade)
+
+
+def _named(reading: Reading, body: Body) -> list[tuple[str, int]]:
+    """The names, and where each of them stands, which the tree does not tell."""
+    reading.read("DropStmt", body)
+    first = reading.behind(reading.verb + 2, "concurrently", "if exists")
+    spans = reading.listed(Span(first, reading.span.end))
+    return [
+        (listed_name(reading, names_of(node["List"]["items"]), span.first), span.first)
+        for node, span in zip(body["objects"], spans, strict=True)
+    ]
+
+
+def truncate(reading: Reading, body: Body) -> Truncate:
+    """TRUNCATE [TABLE] [ONLY] t [*], … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]"""
+    reading.read("TruncateStmt", body)
+    tables = tuple(_truncated(reading, node["RangeVar"]) for node in body["relations"])
+    return Truncate(tables, bool(body.get("restart_seqs")), body["behavior"] == _CASCADE)
+
+
+def _truncated(reading: Reading, body: Body) -> TableNamed:
+    name = relation_name(reading, body)
+    return TableNamed(name, reading.source.position(body["location"]))

@@ -1,0 +1,177 @@
+"""CREATE [UNIQUE] INDEX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from leasehold.catalog.object_names import joined_names, object_name
+from leasehold.model.errors import Refused
+from leasehold.sql.expressions.default import refuse_changing
+from leasehold.sql.expressions.expression import column_of_expression
+from leasehold.sql.parse import placed
+from leasehold.sql.syntax.accounting import Body, Sentence, handles
+from leasehold.sql.syntax.constraints import kept_text
+from leasehold.sql.syntax.names import relation_name
+from leasehold.sql.syntax.statement import Expression, Reading, Span
+from leasehold.sql.syntax.statements import CreateIndex, IndexExpression
+
+INDEX_COLUMNS_MAX: Final = 32
+
+handles(
+    "IndexStmt",
+    *("idxname", "relation", "accessMethod", "indexParams", "indexIncludingParams"),
+    *("whereClause", "unique", "concurrent", "if_not_exists"),
+    nulls_not_distinct=Sentence(
+        "nulls", "NULLS NOT DISTINCT is not supported yet: NULLs never collide"
+    ),
+    options=Sentence("with", "storage parameters of an index are not supported: there are none"),
+    tableSpace=Sentence("tablespace", "tablespaces are not supported"),
+    later=[
+        *("excludeOpNames", "idxcomment", "indexOid", "oldNumber", "oldCreateSubid"),
+        *("oldFirstRelfilelocatorSubid", "primary", "isconstraint", "iswithoutoverlaps"),
+        *("deferrable", "initdeferred", "transformed", "reset_default_tblspc"),
+    ],
+)
+handles(
+    "IndexElem",
+    *("name", "expr", "ordering", "nulls_ordering", "collation", "opclass", "opclassopts"),
+    later=["indexcolname"],
+)
+
+
+def create_index(reading: Reading, body: Body) -> CreateIndex:
+    """CREATE [UNIQUE] INDEX [CONCURRENTLY] [[IF NOT EXISTS] i] ON t [USING btree]
+    ({column | function(…) | (expression)}, …) [INCLUDE (column, …)] [WHERE predicate];
+    CONCURRENTLY is how every index is built here, so saying it changes nothing."""
+    table = relation_name(reading, body["relation"])
+    place = reading.at(body["relation"]["location"])
+    if body["accessMethod"] != "btree":
+        reading.refuse(
+            f"index method {body['accessMethod']!r:.40} is not supported; btree is",
+            reading.next(place, "using"),
+        )
+    opening = reading.opening(place)
+    parts = _parts(reading, body["indexParams"], opening, table)
+    closed = reading.closed(opening)
+    included: list[tuple[int, str]] = []
+    if "indexIncludingParams" in body:
+        included = _included(reading, body["indexIncludingParams"], closed + 1)
+    reading.read("IndexStmt", body)
+    predicate = None
+    if "whereClause" in body:
+        where = Span(_where(reading, closed) + 1, reading.span.end)
+        predicate = _kept(reading.kept(where), table)
+    all_parts = [part for _, part in (*parts, *included)]
+    if len(all_parts) > INDEX_COLUMNS_MAX or len(set(all_parts)) != len(all_parts):
+        reading.refuse(
+            f"an index has 1 to {INDEX_COLUMNS_MAX} different columns, included ones among them",
+            opening,
+        )
+    parts_of_name = _names(all_parts)
+    name = body.get("idxname")
+    return CreateIndex(
+        derived_name(table, parts_of_name) if name is None else name,
+        table,
+        tuple(part for _, part in parts),
+        bool(body.get("if_not_exists")),
+        name is not None,
+        bool(body.get("unique")),
+        tuple(column for _, column in included),
+        predicate,
+        tuple(position for position, _ in (*parts, *included)),
+        parts_of_name,
+        reading.zone,
+    )
+
+
+def _where(reading: Reading, place: int) -> int:
+    """The word WHERE, outside of parentheses."""
+    while reading.word(place) != "where":
+        place = reading.closed(place) if reading.word(place) == "(" else place + 1
+    return place
+
+
+def _parts(
+    reading: Reading, nodes: list[Any], opening: int, table: str
+) -> list[tuple[int, str | IndexExpression]]:
+    spans = reading.listed(reading.within(opening))
+    return [
+        (reading.position(span.first), _part(reading, node["IndexElem"], span, table))
+        for node, span in zip(nodes, spans, strict=True)
+    ]
+
+
+def _part(reading: Reading, body: Body, span: Span, table: str) -> str | IndexExpression:
+    """A column, a function of the row, or another expression in parentheses."""
+    part: str | IndexExpression
+    if "expr" not in body:
+        part, end = str(body["name"]), reading.behind_name(span.first)
+    elif reading.word(span.first) == "(":
+        # (a) is the column a, as in PostgreSQL.
+        kept = _kept(reading.enclosed(span.first), table)
+        part = column_of_expression(kept.text) or IndexExpression(f"({kept.text})", kept.position)
+        end = reading.closed(span.first)
+    else:
+        end = reading.behind_name(span.first)
+        if reading.word(end) == "(":
+            end = reading.closed(end)
+        part = _kept(reading.kept(Span(span.first, end)), table)
+    _refuse_order(reading, body, Span(end, span.end))
+    return part
+
+
+def _refuse_order(reading: Reading, body: Body, span: Span) -> None:
+    """What stands behind a part; `span` are its words."""
+    if "collation" in body:
+        sentence = "COLLATE is not supported: text is compared by code point"
+        reading.refuse(sentence, reading.next(span.first, "collate"))
+    if "opclass" in body or "opclassopts" in body:
+        said = reading.word(span.first)
+        reading.refuse(f"operator class {said!r:.80} is not supported", span.first)
+    if body["ordering"] == "SORTBY_DESC":
+        reading.refuse("DESC is not supported yet in an index", span.first)
+    if body["nulls_ordering"] == "SORTBY_NULLS_FIRST":
+        sentence = "NULLS FIRST is not supported yet in an index"
+        reading.refuse(sentence, reading.next(span.first, "nulls"))
+    reading.read("IndexElem", body, near=reading.tokens[span.first - 1].begin)
+
+
+def _included(reading: Reading, nodes: list[Any], opening: int) -> list[tuple[int, str]]:
+    found = []
+    for node, span in zip(nodes, reading.listed(reading.within(opening)), strict=True):
+        body = node["IndexElem"]
+        if "expr" in body:
+            sentence = "expressions are not supported in INCLUDE, as in PostgreSQL: name columns"
+            reading.refuse(sentence, span.first)
+        _refuse_order(reading, body, Span(reading.behind_name(span.first), span.end))
+        found.append((reading.position(span.first), str(body["name"])))
+    return found
+
+
+def _kept(said: Expression, table: str) -> IndexExpression:
+    """Raises InvalidObject for what is not the same each time it is computed."""
+    try:
+        refuse_changing(said.text)
+    except Refused as error:
+        raise placed(error, said.position) from error
+    return IndexExpression(kept_text(said, table), said.position)
+
+
+def _names(parts: Sequence[str | IndexExpression]) -> tuple[str, ...]:
+    """What a derived name says of each: the function's name for a function, as PostgreSQL."""
+    stems: list[str] = []
+    names: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            names.append(part)
+            continue
+        stem = part.text.partition("(")[0].strip() or "expr"
+        names.append(f"{stem}{stems.count(stem) or ''}")
+        stems.append(stem)
+    return tuple(names)
+
+
+def derived_name(table: str, columns: tuple[str, ...], suffix: str = "idx") -> str:
+    """PostgreSQL's form `t_a_b_idx`."""
+    return object_name(table, joined_names(columns), suffix)

@@ -1,0 +1,42 @@
+"""The names of tables, sequences and indexes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from leasehold.sql.syntax.accounting import Body, refuse
+from leasehold.sql.syntax.statement import Reading, Span
+
+_KEPT: Final = "p"
+TEMPORARY: Final = "temporary and unlogged tables are not supported: every table is replicated"
+
+
+def relation_name(reading: Reading, body: Body) -> str:
+    """After which schema it is in; `public` may be named, there is no other. ONLY changes nothing:
+    tables do not inherit. Raises FeatureNotSupported."""
+    location = body.get("location", 0)
+    if body.get("relpersistence", _KEPT) != _KEPT:
+        reading.refuse(TEMPORARY, reading.span.first)
+    if "alias" in body:
+        refuse("an alias", reading.source.position(location))
+    first = body.get("catalogname") or body.get("schemaname")
+    _refuse_schema(reading, first, reading.at(location))
+    return str(body["relname"])
+
+
+def listed_name(reading: Reading, parts: tuple[str, ...], place: int) -> str:
+    """The name that a list spells (DROP TABLE), which stands at `place`."""
+    _refuse_schema(reading, parts[0] if len(parts) > 1 else None, place, len(parts))
+    return parts[-1]
+
+
+def _refuse_schema(reading: Reading, first: str | None, place: int, parts: int = 2) -> None:
+    if first not in (None, "public") or parts > 2:
+        reading.refuse(
+            f"schema {first!r} does not exist: a database has the schema public only", place
+        )
+
+
+def distinct_spans(reading: Reading, opening: int) -> list[Span]:
+    """Of the names that stand in parentheses there."""
+    return list(reading.listed(reading.within(opening)))

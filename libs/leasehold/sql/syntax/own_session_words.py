@@ -1,0 +1,104 @@
+"""Of sessions: the modes of a transaction that PostgreSQL has no word for, and VERIFYRETRY."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from postgast.pg_query_pb2 import Token as Kind
+
+from leasehold.sql.syntax.marks import Mark, mark, said
+from leasehold.sql.syntax.scanning import Token
+
+ISOLATION: Final = "ISOLATION LEVEL"
+AS_OF: Final = "AS OF"
+MODES_ALONE: Final = "SET TRANSACTION"
+VERIFYRETRY: Final = "VERIFYRETRY"
+
+_LEVELS: Final = frozenset({"snapshot", "linearizable", "default"})
+_BEFORE_MOMENT: Final = frozenset({"timestamp", "timestamptz", "datetime", "lsn"})
+
+
+def verifyretry(tokens: Sequence[Token]) -> list[Mark]:
+    """SET VERIFYRETRY value: PostgreSQL's parser gets an = in the place of the last letter."""
+    place = 2 if tokens[1:2] and tokens[1].word in ("local", "session") else 1
+    if not (said(tokens, 0, "set") and said(tokens, place, "verifyretry")):
+        return []
+    behind = tokens[place + 1 : place + 2]
+    if not behind or behind[0].word in ("=", "to"):
+        return []
+    return [mark(VERIFYRETRY, "verifyretr=", tokens[place : place + 1])]
+
+
+def own_modes(tokens: Sequence[Token]) -> list[Mark]:
+    """Blanks for each of them and a comma beside it. SET TRANSACTION, which needs a mode, becomes
+    another SET if none is left."""
+    first = _first_mode(tokens)
+    if first is None:
+        return []
+    own: list[Mark] = []
+    commas: set[int] = set()
+    place = first
+    while place < len(tokens):
+        kind, end = _own_mode(tokens, place)
+        if end == place:
+            place += 1
+            continue
+        own.append(mark(kind, "", tokens[place:end]))
+        if said(tokens, place - 1, ",") and place - 1 >= first and place - 1 not in commas:
+            commas.add(place - 1)
+        elif said(tokens, end, ","):
+            commas.add(end)
+        place = end
+    left = len(tokens) - first - len(commas) - sum(len(one.tokens) for one in own)
+    if own and left == 0 and tokens[0].word == "set":
+        return [mark(MODES_ALONE, "SET t=1", tokens)]
+    return own + [mark(",", "", tokens[comma : comma + 1]) for comma in commas]
+
+
+def modes_alone(tokens: Sequence[Token]) -> list[Mark]:
+    """Those of a statement that has no others."""
+    first = _first_mode(tokens)
+    assert first is not None, "it has been found to be one"
+    found: list[Mark] = []
+    while first < len(tokens):
+        kind, end = _own_mode(tokens, first)
+        if end > first:
+            found.append(mark(kind, "", tokens[first:end]))
+        first = max(end, first + 1)
+    return found
+
+
+def _first_mode(tokens: Sequence[Token]) -> int | None:
+    """Where the modes of a transaction begin; None: it is no statement with any."""
+    if said(tokens, 0, "begin"):
+        return 2 if tokens[1:2] and tokens[1].word in ("work", "transaction") else 1
+    if said(tokens, 0, "start", "transaction"):
+        return 2
+    if not said(tokens, 0, "set"):
+        return None
+    if said(tokens, 1, "session", "characteristics", "as", "transaction"):
+        return 5
+    place = 2 if tokens[1:2] and tokens[1].word in ("local", "session") else 1
+    return place + 1 if said(tokens, place, "transaction") else None
+
+
+def _own_mode(tokens: Sequence[Token], place: int) -> tuple[str, int]:
+    """Its kind, and where it ends: where it begins if none does."""
+    if said(tokens, place, "isolation", "level"):
+        level = tokens[place + 2 : place + 3]
+        own = bool(level) and level[0].word in _LEVELS
+        return (ISOLATION, place + 3) if own else ("", place)
+    if not said(tokens, place, "as", "of"):
+        return "", place
+    end = place + 2
+    if end < len(tokens) and tokens[end].word in _BEFORE_MOMENT:
+        end += 1
+    if end < len(tokens) and _is_moment(tokens[end]):
+        return AS_OF, end + 1
+    return "", place
+
+
+def _is_moment(token: Token) -> bool:
+    plain = token.kind == Kind.SCONST and token.word.startswith("'")
+    return plain or token.kind in (Kind.ICONST, Kind.FCONST)

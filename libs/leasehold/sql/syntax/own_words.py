@@ -1,0 +1,101 @@
+"""The words that PostgreSQL's grammar does not have, written so that it reads over them.
+
+A rule looks at the tokens of one statement and says which bytes become which others, of the same
+number, so that everything else stands where it stood. It knows where it is in its statement: a
+column may be called selectv. Texts without one of the words cost a look for them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Final
+
+from leasehold.sql.syntax.marks import Mark, Rule, behind_explain, closed, mark
+from leasehold.sql.syntax.own_schema_words import explained_change, locks
+from leasehold.sql.syntax.own_session_words import own_modes, verifyretry
+from leasehold.sql.syntax.scanning import Token, tokens_of
+from leasehold.sql.syntax.source import Source
+
+SELECTV: Final = "SELECTV"
+
+
+def _verified_selects(tokens: list[Token]) -> list[Mark]:
+    """SELECTV where a statement's SELECT may stand, and those beside it with UNION and its like."""
+    first = _verb(tokens)
+    if first is None or tokens[first].word != "selectv" or tokens[first].quoted:
+        return []
+    found = [first]
+    depth = 0
+    for place in range(first + 1, len(tokens)):
+        word = tokens[place].word
+        depth += (word in ("(", "[")) - (word in (")", "]"))
+        if depth == 0 and word == "selectv" and not tokens[place].quoted:
+            before = place - 1
+            if tokens[before].word in ("all", "distinct"):
+                before -= 1
+            if tokens[before].word in ("union", "intersect", "except"):
+                found.append(place)
+    return [mark(SELECTV, "SELECT", tokens[place : place + 1]) for place in found]
+
+
+def _verb(tokens: list[Token]) -> int | None:
+    """Where a statement's own verb stands: behind EXPLAIN, DECLARE … FOR and WITH."""
+    place, end = behind_explain(tokens), len(tokens)
+    if place < end and tokens[place].word == "declare":
+        while place < end and tokens[place].word != "for":
+            place += 1
+        place += 1
+    if place < end and tokens[place].word == "with":
+        place += 1
+        while place < end:
+            if tokens[place].word == "(":
+                place = closed(tokens, place)
+                if place < end and tokens[place].word not in (",", "as"):
+                    break
+            else:
+                place += 1
+    return place if place < end else None
+
+
+RULES: Final[dict[str, Rule]] = {
+    "selectv": _verified_selects,
+    "lock": locks,
+    "explain": explained_change,
+    "isolation": own_modes,
+    "of": own_modes,
+    "verifyretry": verifyretry,
+}
+"""By a word that the text has to hold, in any case."""
+
+_TRIGGERS: Final = re.compile(rf"\b({'|'.join(RULES)})\b", re.IGNORECASE | re.ASCII)
+
+
+def plainly(source: Source) -> tuple[bytes, tuple[Mark, ...]]:
+    """The text in PostgreSQL's words, as many bytes, and what was said in ours. Raises what the
+    scanner refuses."""
+    if _TRIGGERS.search(source.text) is None:
+        return source.encoded, ()
+    said = {RULES[found.lower()] for found in _TRIGGERS.findall(source.text)}
+    marks: list[Mark] = []
+    for statement in _statements(tokens_of(source)):
+        for rule in said:
+            marks += rule(statement)
+    marks.sort(key=attrgetter("begin"))
+    written = bytearray(source.encoded)
+    for one in marks:
+        written[one.begin : one.end] = one.written.encode().ljust(one.end - one.begin)
+    return bytes(written), tuple(marks)
+
+
+def _statements(tokens: list[Token]) -> Iterable[list[Token]]:
+    one: list[Token] = []
+    for token in tokens:
+        if token.word != ";":
+            one.append(token)
+        elif one:
+            yield one
+            one = []
+    if one:
+        yield one

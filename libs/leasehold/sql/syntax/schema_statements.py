@@ -1,0 +1,195 @@
+"""Schema changes of PostgreSQL's grammar → frozen statements, or a refusal with a sentence.
+
+EXPLAIN [(DDL)] may stand before each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, NoReturn
+
+from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid
+from leasehold.sql.syntax.accounting import Body
+from leasehold.sql.syntax.alter_table import alter_table, rename
+from leasehold.sql.syntax.create_table import create_table
+from leasehold.sql.syntax.drops import drop_index, drop_sequence, drop_table, truncate
+from leasehold.sql.syntax.indexes import create_index
+from leasehold.sql.syntax.marks import Mark, behind_explain
+from leasehold.sql.syntax.own_schema_words import EXPLAINED_CHANGE
+from leasehold.sql.syntax.parsing import parse
+from leasehold.sql.syntax.sequences import alter_sequence, create_sequence
+from leasehold.sql.syntax.statement import Reading, Words
+from leasehold.sql.syntax.statements import Change, Explain, Statement
+from leasehold.sql.words import is_word
+from leasehold.values.time_zone import UTC, zone_of
+
+STATEMENT_BYTES_MAX: Final = 65_536
+STATEMENTS_MAX: Final = 128
+"""Of one request: about 4 ms each, during which the master decides nothing else."""
+KNOWN_STATEMENTS: Final = (
+    "CREATE TABLE, DROP TABLE, TRUNCATE, ALTER TABLE, CREATE INDEX, DROP INDEX,"
+    " ALTER INDEX … RENAME, CREATE SEQUENCE, DROP SEQUENCE, ALTER SEQUENCE … RESTART, and EXPLAIN"
+    " of these"
+)
+CHANGE_KINDS: Final = frozenset(
+    {
+        *("CreateStmt", "IndexStmt", "CreateSeqStmt", "AlterTableStmt", "AlterSeqStmt"),
+        *("RenameStmt", "DropStmt", "TruncateStmt"),
+    }
+)
+
+_CONVERTERS: Final[Mapping[str, Callable[[Reading, Body], Change]]] = {
+    "CreateStmt": create_table,
+    "IndexStmt": create_index,
+    "CreateSeqStmt": create_sequence,
+    "AlterSeqStmt": alter_sequence,
+    "TruncateStmt": truncate,
+}
+_OTHER_SEQUENCE_CHANGES: Final = {
+    "owner to": "a database has one owner",
+    "set": "a sequence stays in the schema public, and is always logged",
+}
+_OTHER_INDEX_CHANGES: Final = ("set", "reset", "alter", "attach", "depends")
+
+
+class Said(NamedTuple):
+    """A statement and its own text."""
+
+    statement: Statement
+    sql: str
+
+
+def parse_ddl(text: str) -> Statement:
+    """The one statement in `text` (at most 64 KiB); of DROP TABLE a, b, which are two, the first.
+
+    Raises SyntaxInvalid (42601), FeatureNotSupported (0A000) for whatever is valid but not
+    known here, OutOfRange for limits, UnknownColumn and DuplicateColumn for a constraint of a new
+    table, and what a default raises; `detail["position"]` counts characters from 1.
+    """
+    readings = _readings(text)
+    if len(readings) > 1:
+        words = readings[0]
+        raise SyntaxInvalid(
+            "one statement at a time: a second one follows here",
+            position=words.position(words.next(words.span.end, ";")),
+        )
+    return schema_statements(readings[0])[0]
+
+
+def parse_statements(text: str, zones: Sequence[str] = ()) -> tuple[Said, ...]:
+    """The statements in `text`, one or several between semicolons. `zones`: the time zones of the
+    sessions that say them, one after the other, the last one of all that follow; () = UTC. Raises
+    what `parse_ddl` does, InvalidArgument (22023) for a zone that is not known; positions count in
+    the whole text."""
+    found: list[Said] = []
+    for number, reading in enumerate(_readings(text)):
+        zone = zones[min(number, len(zones) - 1)] if zones else ""
+        reading.zone = "" if zone == UTC.key else zone
+        if reading.zone:
+            zone_of(zone)
+        found += [Said(each, reading.text) for each in schema_statements(reading)]
+    _refuse_many(len(found), len(text))
+    return tuple(found)
+
+
+def _readings(text: str) -> list[Reading]:
+    parsed = parse(text, STATEMENT_BYTES_MAX)
+    if not parsed:
+        raise SyntaxInvalid("the text holds no statement", position=1)
+    words = Words(parsed[0].source)
+    readings = [Reading(one, words) for one in parsed]
+    if len(readings) > STATEMENTS_MAX:
+        one = readings[STATEMENTS_MAX]
+        _refuse_many(len(readings), one.position(one.span.first))
+    return readings
+
+
+def _refuse_many(count: int, position: int) -> None:
+    if count > STATEMENTS_MAX:
+        raise OutOfRange(
+            f"the text holds {count} statements; at most {STATEMENTS_MAX} are read",
+            position=position,
+        )
+
+
+def schema_statements(reading: Reading) -> tuple[Statement, ...]:
+    """One, or of DROP TABLE one for each table."""
+    explained = reading.mark(EXPLAINED_CHANGE, reading.span.first)
+    if explained is not None:
+        _refuse_options(reading, explained)
+    body = reading.parsed.body
+    changes: tuple[Change, ...]
+    if reading.parsed.kind == "DropStmt" and body["removeType"] == "OBJECT_TABLE":
+        changes = drop_table(reading, body)
+    else:
+        changes = (_change(reading, reading.parsed.kind, body),)
+    if explained is None:
+        return changes
+    if len(changes) > 1:
+        raise FeatureNotSupported(
+            "EXPLAIN shows the plan of one change: name one table",
+            position=reading.position(reading.verb),
+        )
+    return (Explain(changes[0]),)
+
+
+def _refuse_options(reading: Reading, explained: Mark) -> None:
+    """Of EXPLAIN before a change, which takes DDL alone."""
+    first = reading.span.first + 1
+    for place in range(first, first + len(explained.tokens) - 1):
+        if reading.word(place) in ("(", ",", ")", "ddl"):
+            continue
+        if not is_word(reading.word(place)):
+            said = f"syntax error at or near {reading.word(place)!r:.80}"
+            raise SyntaxInvalid(
+                f"{said}: EXPLAIN (DDL) is what is known", position=reading.position(place)
+            )
+        reading.refuse(
+            f"EXPLAIN takes no {reading.word(place).upper()!r:.40} here: EXPLAIN (DDL) shows"
+            " the plan of a schema change, and nothing is run",
+            place,
+        )
+
+
+def _change(reading: Reading, kind: str, body: Body) -> Change:
+    if kind in _CONVERTERS:
+        return _CONVERTERS[kind](reading, body)
+    found: Change | None = None
+    if kind == "DropStmt":
+        if body["removeType"] == "OBJECT_INDEX":
+            return drop_index(reading, body)
+        if body["removeType"] == "OBJECT_SEQUENCE":
+            return drop_sequence(reading, body)
+    elif kind == "AlterTableStmt" and body["objtype"] == "OBJECT_TABLE":
+        return alter_table(reading, body)
+    elif kind == "RenameStmt":
+        found = rename(reading, body)
+    if found is None:
+        _refuse(reading)
+    return found
+
+
+def _refuse(reading: Reading) -> NoReturn:
+    verb = reading.verb
+    if reading.parsed.kind == "ExplainStmt":
+        verb += behind_explain(reading.tokens[verb:])
+    first, second = reading.word(verb), reading.word(verb + 1)
+    if (first, second) in (("alter", "index"), ("alter", "sequence")):
+        place = reading.behind_name(reading.behind(verb + 2, "if exists"))
+        if second == "sequence":
+            reading.refuse_said(_OTHER_SEQUENCE_CHANGES, place)
+        elif reading.word(place) in _OTHER_INDEX_CHANGES:
+            said = reading.word(place).upper()
+            reading.refuse(f"ALTER INDEX … {said} is not supported; RENAME TO is", place)
+    if (first, second) == ("alter", "table"):
+        place = reading.behind_name(reading.behind(verb + 2, "if exists", "only"))
+        reading.refuse(f"ALTER TABLE … {reading.word(place).upper()} is not supported", place)
+    if (first, second) == ("create", "table"):
+        sentence = "CREATE TABLE … AS is not supported: create, then insert"
+        reading.refuse(sentence, reading.next(verb, "as"))
+    named = f"{first} {second}" if first in ("create", "drop", "alter") else first
+    reading.refuse(
+        f"statement {named.upper()!r:.40} is not supported as a schema change; known are"
+        f" {KNOWN_STATEMENTS}",
+        verb,
+    )

@@ -1,0 +1,51 @@
+"""CREATE and ALTER SEQUENCE."""
+
+from __future__ import annotations
+
+from leasehold.catalog.sequence import Options
+from leasehold.sql.syntax.accounting import Body, handles
+from leasehold.sql.syntax.names import relation_name
+from leasehold.sql.syntax.sequence_options import restart_alone, sequence_options
+from leasehold.sql.syntax.statement import Reading
+from leasehold.sql.syntax.statements import (
+    AlterSequence,
+    CreateSequence,
+    OwnSequence,
+    RestartSequence,
+)
+
+handles(
+    "CreateSeqStmt",
+    *("sequence", "options", "if_not_exists"),
+    later=["ownerId", "for_identity"],
+)
+handles("AlterSeqStmt", "sequence", "options", "missing_ok", later=["for_identity"])
+
+
+def create_sequence(reading: Reading, body: Body) -> CreateSequence:
+    """CREATE SEQUENCE [IF NOT EXISTS] s option …"""
+    reading.read("CreateSeqStmt", body)
+    name, place, options = _said(reading, body, restarts=False)
+    exists = bool(body.get("if_not_exists"))
+    return CreateSequence(name, options, exists, reading.position(place))
+
+
+def alter_sequence(reading: Reading, body: Body) -> RestartSequence | OwnSequence | AlterSequence:
+    """ALTER SEQUENCE [IF EXISTS] s option …; RESTART and OWNED BY {t.c | NONE} are options."""
+    reading.read("AlterSeqStmt", body)
+    name, place, options = _said(reading, body, restarts=True)
+    exists, position = bool(body.get("missing_ok")), reading.position(place)
+    owner = options.owner
+    if owner is not None and options == Options(position=options.position, owner=owner):
+        return OwnSequence(name, owner, exists, position)
+    if options == restart_alone(options):
+        return RestartSequence(name, options.restart, exists, position)
+    return AlterSequence(name, options, exists, position)
+
+
+def _said(reading: Reading, body: Body, *, restarts: bool) -> tuple[str, int, Options]:
+    """The sequence's name, where it stands, and the options behind it."""
+    name = relation_name(reading, body["sequence"])
+    place = reading.at(body["sequence"]["location"])
+    first = reading.behind_name(place)
+    return name, place, sequence_options(reading, body.get("options", []), first, restarts=restarts)

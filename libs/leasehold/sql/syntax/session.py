@@ -1,0 +1,187 @@
+"""A client's text → its statements: told apart, each read as far as its session needs to know.
+
+What reads or writes rows is read further where it is planned; a text of several statements has each
+of them read at once, so that what is wrong with the last is said before the first one runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Final
+
+from leasehold.model.errors import FeatureNotSupported, Refused
+from leasehold.sql.parse import place_of, placed
+from leasehold.sql.session_statements import (
+    CloseCursor,
+    Deallocate,
+    Discard,
+    Meaning,
+    NothingToDo,
+    RowStatement,
+    SchemaStatement,
+    SessionStatement,
+)
+from leasehold.sql.syntax.accounting import Body, handles
+from leasehold.sql.syntax.copying import copied
+from leasehold.sql.syntax.cursors import declared, explained_cursor, fetched
+from leasehold.sql.syntax.parsing import parse
+from leasehold.sql.syntax.reading import statement_of
+from leasehold.sql.syntax.schema_statements import (
+    CHANGE_KINDS,
+    STATEMENT_BYTES_MAX,
+    parse_ddl,
+    schema_statements,
+)
+from leasehold.sql.syntax.settings import set_or_reset, shown
+from leasehold.sql.syntax.statement import Reading, Words
+from leasehold.sql.syntax.transactions import transaction
+
+KEPT_CHARS_MAX: Final = 4_096
+KEPT_TEXTS_MAX: Final = 2_000
+
+handles("DiscardStmt", "target")
+handles("DeallocateStmt", "name", "isall", "location")
+handles("ClosePortalStmt", "portalname")
+handles("UnlistenStmt", "conditionname")
+handles("CheckPointStmt")
+handles("VacuumStmt", "options", "rels", "is_vacuumcmd")
+
+_ROWS: Final = frozenset({"SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"})
+_CHANGES: Final = frozenset({"create", "drop", "alter", "truncate"})
+_BY_PROTOCOL: Final = "prepare statements by the protocol, as drivers do; the statement itself"
+_REFUSED: Final = {
+    "prepare": f"PREPARE: {_BY_PROTOCOL}",
+    "execute": f"EXECUTE: {_BY_PROTOCOL}",
+    "listen": "LISTEN: subscribe to versions and rows by topic; the statement itself",
+    "lock": "LOCK: rows are verified at COMMIT, and nothing waits for locks; the statement itself",
+    "security": "SECURITY LABEL",
+}
+
+
+def read_text(text: str) -> tuple[SessionStatement, ...]:
+    """The statements between semicolons, () for none. Raises SyntaxInvalid, FeatureNotSupported and
+    OutOfRange with positions in `text`, before any of them has run."""
+    return _kept(text) if len(text) <= KEPT_CHARS_MAX else _read(text)
+
+
+def _read(text: str) -> tuple[SessionStatement, ...]:
+    parsed = parse(text)
+    if not parsed:
+        return ()
+    words = Words(parsed[0].source)
+    readings = [Reading(one, words) for one in parsed]
+    found = [_statement(reading) for reading in readings]
+    if len(found) > 1:
+        for reading, statement in zip(readings, found, strict=True):
+            if isinstance(statement.meaning, RowStatement) and statement.meaning.cursor is None:
+                statement_of(reading.parsed)
+    return tuple(found)
+
+
+_kept: Final = lru_cache(KEPT_TEXTS_MAX)(_read)
+
+
+def _statement(reading: Reading) -> SessionStatement:
+    text, offset = reading.parsed.text, reading.offset
+    kind, body = reading.parsed.kind, reading.parsed.body
+    if kind == "ExplainStmt" and "DeclareCursorStmt" in body["query"]:
+        cursor, text = explained_cursor(reading, body["query"]["DeclareCursorStmt"], text)
+        return SessionStatement(text, offset, RowStatement("explain", cursor))
+    return SessionStatement(text, offset, _meaning(reading, kind, body, text))
+
+
+def _meaning(reading: Reading, kind: str, body: Body, text: str) -> Meaning:
+    if kind in _ROWS:
+        return RowStatement(first_word(text))
+    converter = _CONVERTERS.get(kind)
+    if converter is not None:
+        return converter(reading, body)
+    if kind == "ExplainStmt":
+        return RowStatement("explain")
+    if kind in CHANGE_KINDS or reading.word(reading.verb) in _CHANGES:
+        return _schema(reading, text)
+    first = reading.word(reading.span.first)
+    what = "SET CONSTRAINTS" if kind == "ConstraintsSetStmt" else first.upper()
+    raise FeatureNotSupported(
+        f"{_REFUSED.get(first, what):.200} is not supported", position=reading.offset + 1
+    )
+
+
+def _schema(reading: Reading, text: str) -> SchemaStatement:
+    """The places in a schema change count in its own text, which goes to the master alone."""
+    offset = reading.offset
+    if not offset and len(text.encode()) <= STATEMENT_BYTES_MAX:
+        return SchemaStatement(schema_statements(reading)[0])
+    try:
+        return SchemaStatement(parse_ddl(text))
+    except Refused as error:
+        raise shifted(error, offset) from None
+
+
+def first_word(text: str) -> str:
+    """Of a statement that has no comment before it: in lower case, or a parenthesis."""
+    end = 0
+    while end < len(text) and text[end].isalpha():
+        end += 1
+    return text[: max(end, 1)].lower()
+
+
+def shifted(error: Refused, offset: int) -> Refused:
+    """The refusal of a statement, said of the text that it is in."""
+    if "position" not in error.detail or not offset:
+        return error
+    return placed(error, place_of(error) + offset)
+
+
+# ------------------------------------------------------------------ what a session keeps
+
+
+def _discard(reading: Reading, body: Body) -> Discard:
+    reading.read("DiscardStmt", body)
+    return Discard(str(body["target"]).removeprefix("DISCARD_").lower())
+
+
+def _deallocate(reading: Reading, body: Body) -> Deallocate:
+    reading.read("DeallocateStmt", body)
+    return Deallocate(None if body.get("isall") else body["name"])
+
+
+def _close(reading: Reading, body: Body) -> CloseCursor:
+    reading.read("ClosePortalStmt", body)
+    return CloseCursor(body.get("portalname"))
+
+
+# ------------------------------------------------------------------ what has no work here
+
+
+def _unlisten(reading: Reading, body: Body) -> NothingToDo:
+    reading.read("UnlistenStmt", body)
+    return NothingToDo("UNLISTEN")
+
+
+def _checkpoint(reading: Reading, body: Body) -> NothingToDo:
+    reading.read("CheckPointStmt", body)
+    return NothingToDo("CHECKPOINT")
+
+
+def _vacuum(reading: Reading, body: Body) -> NothingToDo:
+    """Nodes give back what is dead by themselves, whatever the options say."""
+    reading.read("VacuumStmt", body)
+    return NothingToDo("VACUUM" if body.get("is_vacuumcmd") else "ANALYZE")
+
+
+_CONVERTERS: Final[Mapping[str, Callable[[Reading, Body], Meaning]]] = {
+    "TransactionStmt": transaction,
+    "VariableSetStmt": set_or_reset,
+    "VariableShowStmt": shown,
+    "DiscardStmt": _discard,
+    "DeallocateStmt": _deallocate,
+    "DeclareCursorStmt": declared,
+    "FetchStmt": fetched,
+    "ClosePortalStmt": _close,
+    "UnlistenStmt": _unlisten,
+    "CheckPointStmt": _checkpoint,
+    "VacuumStmt": _vacuum,
+    "CopyStmt": copied,
+}

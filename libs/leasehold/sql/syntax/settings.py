@@ -1,0 +1,86 @@
+"""SET, RESET and SHOW."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from leasehold.sql.session_statements import Reset, Set, SetModes, Show
+from leasehold.sql.syntax.accounting import Body, handles
+from leasehold.sql.syntax.own_session_words import MODES_ALONE, VERIFYRETRY, modes_alone
+from leasehold.sql.syntax.statement import Reading, only
+from leasehold.sql.syntax.transactions import modes
+
+handles("VariableSetStmt", "kind", "name", "args", "jumble_args", "is_local", "location")
+handles("VariableShowStmt", "name")
+
+_OF_ROLES: Final = {"role": "ROLE", "session_authorization": "AUTHORIZATION"}
+_OWN_NAMES: Final = {"verifyretry": "leasehold.verifyretry"}
+_WHOLE_INTERVAL: Final = 0x7FFF
+
+
+def set_or_reset(reading: Reading, body: Body) -> Set | SetModes | Reset:
+    first = reading.span.first
+    alone = reading.mark(MODES_ALONE, first)
+    if alone is not None:
+        ever = reading.said(first + 1, "session", "characteristics")
+        return SetModes(modes(reading, [], modes_alone(alone.tokens)), ever=ever)
+    reading.read("VariableSetStmt", body)
+    kind, name = body["kind"], body.get("name", "")
+    local = bool(body.get("is_local"))
+    if name in _OF_ROLES:
+        what = "RESET ROLE" if kind == "VAR_RESET" else f"SET {_OF_ROLES[name]}"
+        reading.refuse(f"{what} is not supported", first + 1)
+    match kind:
+        case "VAR_SET_MULTI":
+            return _modes(reading, body, name)
+        case "VAR_RESET_ALL":
+            return Reset(None)
+        case "VAR_RESET":
+            return Reset(name.lower())
+        case "VAR_SET_CURRENT":
+            reading.refuse(f"SET {name:.63} FROM CURRENT is not supported", first)
+    if any(mark.kind == VERIFYRETRY for mark in reading.parsed.marks):
+        name = VERIFYRETRY
+    name = _OWN_NAMES.get(name.lower(), name.lower())
+    if kind == "VAR_SET_DEFAULT":
+        value = "UTF8" if reading.word(reading.span.end - 1) == "names" else None
+        return Set(name, value, local)
+    return Set(name, ", ".join(_value(reading, node) for node in body["args"]), local)
+
+
+def _modes(reading: Reading, body: Body, name: str) -> SetModes:
+    if name not in ("TRANSACTION", "SESSION CHARACTERISTICS"):
+        reading.refuse(f"SET {name:.63} is not supported", reading.span.first)
+    found = modes(reading, body["args"], reading.parsed.marks)
+    return SetModes(found, ever=name != "TRANSACTION")
+
+
+def _value(reading: Reading, node: Any) -> str:
+    kind, body = only(node)
+    if kind == "TypeCast":
+        return _interval(reading, body)
+    if kind != "A_Const":
+        reading.refuse(f"{kind} in SET is not supported", reading.span.first)
+    if "ival" in body:
+        return str(body["ival"].get("ival", 0))
+    if "fval" in body:
+        return str(body["fval"]["fval"])
+    token = reading.tokens[reading.at(body.get("location", 0))]
+    # A name in quotes keeps them: the elements of a list of names are told apart by them.
+    return token.word if token.quoted else str(body["sval"].get("sval", ""))
+
+
+def _interval(reading: Reading, body: Body) -> str:
+    """Of TIME ZONE INTERVAL '…', whose fields PostgreSQL's parser has looked at."""
+    modifiers = body["typeName"].get("typmods", [])
+    if modifiers and modifiers[0]["A_Const"]["ival"].get("ival") == _WHOLE_INTERVAL:
+        reading.refuse("a precision of an interval is not supported", reading.span.first)
+    return f"INTERVAL '{body['arg']['A_Const']['sval'].get('sval', '')}'"
+
+
+def shown(reading: Reading, body: Body) -> Show:
+    reading.read("VariableShowStmt", body)
+    name = body["name"]
+    if name == "all":
+        return Show(None)
+    return Show(_OWN_NAMES.get(name.lower(), name.lower()))

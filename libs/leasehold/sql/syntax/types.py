@@ -1,0 +1,87 @@
+"""PostgreSQL's TypeName → the name of a type as it is said: varchar(5), int4[], interval."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from leasehold.model.errors import SyntaxInvalid
+from leasehold.sql.syntax.accounting import Body, handles, refuse, refuse_unread
+from leasehold.sql.syntax.source import Source
+from leasehold.sql.syntax.tree import TypeName
+from leasehold.values.interval import FIELDS
+
+DOMAINS: Final[dict[str, tuple[str, int | None]]] = {
+    "sql_identifier": ("name", None),
+    "character_data": ("varchar", None),
+    "cardinal_number": ("integer", None),
+    "yes_or_no": ("varchar", 3),
+    "time_stamp": ("timestamptz", None),
+}
+"""The domains of information_schema: their types, and the length. Their checks (no number below 0,
+YES or NO) are not made, nor is a time cut to hundredths of a second."""
+
+_TYPE: Final = handles(
+    "TypeName",
+    *("names", "typmods", "typemod", "arrayBounds", "location"),
+    setof="SETOF",
+    pct_type="%TYPE",
+    later=["typeOid"],
+)
+_DIGITS_MAX: Final = 6
+_WHOLE_INTERVAL: Final = 0x7FFF
+_FIELD_BITS: Final = {1 << 2: "year", 1 << 1: "month", 1 << 3: "day"} | {
+    1 << 10: "hour",
+    1 << 11: "minute",
+    1 << 12: "second",
+}
+"""As PostgreSQL packs INTERVAL's fields into a number."""
+
+
+class IntervalFields(NamedTuple):
+    """INTERVAL `first` TO `last`; `digits`: of a fraction of a second."""
+
+    first: str
+    last: str
+    digits: int | None
+
+
+def type_name(source: Source, body: Body, near: int) -> tuple[TypeName, IntervalFields | None]:
+    """The type, and which fields of an interval are meant. `near`: where a type stands that the
+    parser itself puts there. Raises FeatureNotSupported, SyntaxInvalid."""
+    if not body.keys() <= _TYPE:
+        refuse_unread(source, "TypeName", body, near)
+    location = body.get("location", 0)
+    at = source.position(near if location < 0 else location)
+    names = [name["String"].get("sval", "") for name in body["names"]]
+    bounds = body.get("arrayBounds", ())
+    if len(bounds) > 1:
+        refuse("an array of more than one dimension", at)
+    array = bool(bounds)
+    name = names[-1]
+    if len(names) > 1 and names[:-1] != ["pg_catalog"]:
+        if names[:-1] != ["information_schema"]:
+            refuse(f"the type {'.'.join(names)!r:.80}", at)
+        known, length = DOMAINS.get(name, (f"information_schema.{name}", None))
+        return TypeName(at, known, () if length is None else (length,), array), None
+    if name == "char":
+        name = '"char"'  # another type than char, which is called bpchar here
+    modifiers = tuple(_modifier(one, at) for one in body.get("typmods", ()))
+    if name == "interval" and modifiers:
+        mask, *rest = modifiers
+        if mask != _WHOLE_INTERVAL:
+            return TypeName(at, name, (), array), _fields(mask, rest)
+        modifiers = tuple(rest)
+    return TypeName(at, name, modifiers, array), None
+
+
+def _modifier(node: Body, at: int) -> int:
+    constant = node.get("A_Const", {})
+    if "ival" not in constant:
+        raise SyntaxInvalid("a length or precision of a type must be a whole number", position=at)
+    return int(constant["ival"].get("ival", 0))
+
+
+def _fields(mask: int, rest: list[int]) -> IntervalFields:
+    named = {name for bit, name in _FIELD_BITS.items() if mask & bit}
+    said = [field for field in FIELDS if field in named]
+    return IntervalFields(said[0], said[-1], min(rest[0], _DIGITS_MAX) if rest else None)

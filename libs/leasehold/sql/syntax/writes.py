@@ -1,0 +1,172 @@
+"""PostgreSQL's tree of INSERT, UPDATE and DELETE → `tree.py`'s."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from leasehold.model.errors import SyntaxInvalid
+from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax.accounting import Body, handles, refuse
+from leasehold.sql.syntax.queries import Queries
+
+_INSERT: Final = handles(
+    "InsertStmt",
+    *("relation", "cols", "selectStmt", "onConflictClause", "returningClause", "withClause"),
+    "override",
+)
+_COLUMN: Final = frozenset({"name", "location"})
+_ASSIGNED: Final = frozenset({"name", "val", "location"})
+_CONFLICT: Final = handles(
+    "OnConflictClause", "action", "infer", "targetList", "whereClause", "location"
+)
+_INFER: Final = handles(
+    "InferClause",
+    *("indexElems", "conname", "location"),
+    whereClause="ON CONFLICT on a partial index",
+)
+_KEY: Final = frozenset({"name", "ordering", "nulls_ordering", "location"})
+_RETURNING: Final = handles("ReturningClause", "exprs", options="RETURNING WITH")
+_UPDATE: Final = handles(
+    "UpdateStmt",
+    *("relation", "targetList", "whereClause", "fromClause", "returningClause", "withClause"),
+)
+_DELETE: Final = handles(
+    "DeleteStmt", "relation", "usingClause", "whereClause", "returningClause", "withClause"
+)
+_PART: Final = handles("MultiAssignRef", "source", "colno", "ncolumns")
+_CURRENT: Final = handles(
+    "CurrentOfExpr",
+    "cursor_name",
+    cursor_param="WHERE CURRENT OF a parameter",
+    later=["xpr", "cvarno"],
+)
+_OVERRIDING: Final = {"OVERRIDING_USER_VALUE": "user", "OVERRIDING_SYSTEM_VALUE": "system"}
+
+
+class Writes:
+    """Of one statement."""
+
+    def __init__(self, queries: Queries) -> None:
+        self._queries = queries
+        self._expressions = queries.expressions
+
+    def insert(self, body: Body) -> tree.Insert:
+        check = self._expressions.check
+        check("InsertStmt", body, _INSERT)
+        ctes = self._ctes(body)
+        table = self._queries.table(body["relation"])
+        columns: tuple[tuple[str, int], ...] | None = None
+        if "cols" in body:
+            named = [node["ResTarget"] for node in body["cols"]]
+            for one in named:
+                check("ResTarget", one, _COLUMN)
+            columns = tuple((one["name"], self._expressions.at(one)) for one in named)
+        query = self._expressions.query(body["selectStmt"]) if "selectStmt" in body else None
+        conflict = self._conflict(body["onConflictClause"]) if "onConflictClause" in body else None
+        overriding = _OVERRIDING.get(body["override"], "")
+        returning = self._returning(body)
+        return tree.Insert(
+            *(table.at, table, columns, query, conflict, returning, ctes, overriding)
+        )
+
+    def _ctes(self, body: Body) -> tree.With | None:
+        return self._queries.with_clause(body["withClause"]) if "withClause" in body else None
+
+    def _conflict(self, body: Body) -> tree.Conflict:
+        check = self._expressions.check
+        check("OnConflictClause", body, _CONFLICT)
+        at = self._expressions.at(body)
+        columns: list[str] = []
+        constraint = ""
+        if "infer" in body:
+            infer = body["infer"]
+            check("InferClause", infer, _INFER)
+            constraint = infer.get("conname", "")
+            for node in infer.get("indexElems", ()):
+                key = node["IndexElem"]
+                if not key.keys() <= _KEY:
+                    refuse("ON CONFLICT on an expression", at)
+                columns.append(key["name"])
+        if body["action"] == "ONCONFLICT_NOTHING":
+            return tree.Conflict(at, tuple(columns), constraint, (), None)
+        if not columns and not constraint:
+            raise SyntaxInvalid(
+                "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+                position=at,
+            )
+        updates = self._assignments(body["targetList"])
+        where = self._expressions.expression(body["whereClause"]) if "whereClause" in body else None
+        return tree.Conflict(at, tuple(columns), constraint, updates, where)
+
+    def _assignments(self, nodes: list[Body]) -> tuple[tree.Assignment, ...]:
+        found: list[tree.Assignment] = []
+        query: tree.Query | None = None  # of SET (a, b) = (SELECT …): one for all of its columns
+        for node in nodes:
+            body = node["ResTarget"]
+            self._expressions.check("ResTarget", body, _ASSIGNED)
+            at = self._expressions.at(body)
+            part = body["val"].get("MultiAssignRef")
+            if part is None:
+                value = self._expressions.expression(body["val"])
+            else:
+                self._expressions.check("MultiAssignRef", part, _PART)
+                if part["colno"] == 1:
+                    query = self._row(part)
+                value = self._part(part, query, at)
+            found.append(tree.Assignment(at, body["name"], value))
+        return tuple(found)
+
+    def _row(self, part: Body) -> tree.Query | None:
+        link = part["source"].get("SubLink")
+        if link is None:
+            return None
+        found = self._expressions.expression(part["source"])
+        if not isinstance(found, tree.SubQuery) or found.exists:
+            refuse("SET (…) = of one value", found.at)
+        return found.query
+
+    def _part(self, part: Body, query: tree.Query | None, at: int) -> tree.Node:
+        """Each column's mention holds the whole right side: of a row only its own part is read."""
+        number, width = part["colno"] - 1, part["ncolumns"]
+        if query is not None:
+            return tree.RowPart(at, query, number, width)
+        row = part["source"].get("RowExpr")
+        if row is None:
+            refuse("SET (…) = of what is no row and no query", at)
+        values = row.get("args", [])
+        if len(values) != width:
+            raise SyntaxInvalid("number of columns does not match number of values", position=at)
+        return self._expressions.expression(values[number])
+
+    def _returning(self, body: Body) -> tuple[tree.Target, ...]:
+        if "returningClause" not in body:
+            return ()
+        clause = body["returningClause"]
+        self._expressions.check("ReturningClause", clause, _RETURNING)
+        return self._queries.targets(clause["exprs"])
+
+    def update(self, body: Body) -> tree.Update:
+        self._expressions.check("UpdateStmt", body, _UPDATE)
+        ctes = self._ctes(body)
+        table = self._queries.table(body["relation"])
+        assignments = self._assignments(body["targetList"])
+        source = self._queries.sources(body["fromClause"]) if "fromClause" in body else None
+        where = self._where(body)
+        return tree.Update(table.at, table, assignments, source, where, self._returning(body), ctes)
+
+    def delete(self, body: Body) -> tree.Delete:
+        self._expressions.check("DeleteStmt", body, _DELETE)
+        ctes = self._ctes(body)
+        table = self._queries.table(body["relation"])
+        source = self._queries.sources(body["usingClause"]) if "usingClause" in body else None
+        where = self._where(body)
+        return tree.Delete(table.at, table, source, where, self._returning(body), ctes)
+
+    def _where(self, body: Body) -> tree.Node | tree.CurrentOf | None:
+        if "whereClause" not in body:
+            return None
+        current = body["whereClause"].get("CurrentOfExpr")
+        if current is None:
+            return self._expressions.expression(body["whereClause"])
+        self._expressions.check("CurrentOfExpr", current, _CURRENT)
+        return tree.CurrentOf(self._queries.last_position(), current["cursor_name"])
