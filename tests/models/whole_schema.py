@@ -10,7 +10,7 @@ from leasehold.model.errors import StoreCorrupted
 from leasehold.model.records import Commit, Decisions, DescriptorWrite, JobWrite
 from leasehold.replication.log.admission import Verdict
 from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, Plan, plan
-from leasehold.sql.syntax.schema_statements import parse_ddl
+from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Explain
 from tests.models.log_records import Records
 from tests.models.whole_world import TABLE, run_id

@@ -13,7 +13,7 @@ from leasehold.model.records import DescriptorWrite, MinVersion
 from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, Plan, next_descriptor, plan
 from leasehold.schema_change.steps.element_paths import Track
 from leasehold.schema_change.steps.steps import steps_of
-from leasehold.sql.syntax.schema_statements import parse_ddl
+from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Explain, Statement
 
 A, B, C = 2, 3, 4  # element ids of the columns a, b and c of TABLE and of those who add c

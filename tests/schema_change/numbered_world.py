@@ -20,7 +20,7 @@ from leasehold.model.records import (
 from leasehold.replica.sequences import node_blocks as blocks
 from leasehold.replica.sequences.node_blocks import NodeNumbers, NumberRules
 from leasehold.schema_change.plan.script import Script
-from leasehold.sql.syntax.schema_statements import parse_statements
+from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from leasehold.transaction.verify import VerifyRules
 from tests.schema_change.twins import Rows

@@ -22,7 +22,7 @@ from leasehold.dbapi.errors import (
 from leasehold.model.errors import LeaseholdError
 from leasehold.pgwire.session import Notice, Recounted, Status, Waits
 from leasehold.pgwire.wire_errors import CachedResultChanged, Canceled, InFailedTransaction
-from leasehold.sql.session_statements import (
+from leasehold.sql.syntax.session_statements import (
     CopyIn,
     CopyOut,
     DeclareCursor,

@@ -19,7 +19,7 @@ from leasehold.catalog.elements import Moment
 from leasehold.model.errors import FeatureNotSupported, RequestTooLarge
 from leasehold.model.ports import StoredCatalog
 from leasehold.schema_change.plan.script import Script, notices_in
-from leasehold.sql.syntax.schema_statements import (
+from leasehold.sql.ddl.schema_statements import (
     STATEMENT_BYTES_MAX,
     STATEMENTS_MAX,
     parse_statements,

@@ -20,7 +20,7 @@ from leasehold.model.errors import (
     SyntaxInvalid,
     UnknownObject,
 )
-from leasehold.sql.as_of import as_of_text
+from leasehold.sql.syntax.as_of import as_of_text
 from leasehold.values.time_zone import zone_set
 
 SERVER_VERSION: Final = "15.0"

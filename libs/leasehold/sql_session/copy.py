@@ -16,8 +16,8 @@ from leasehold.model.errors import (
 )
 from leasehold.pgwire.copy.format import CopyFormat
 from leasehold.pgwire.session import Column, CopyTarget, Fetched
-from leasehold.sql.parse import placed
-from leasehold.sql.session_statements import CopyIn, CopyOptions, CopyOut
+from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.session_statements import CopyIn, CopyOptions, CopyOut
 
 
 def format_of(

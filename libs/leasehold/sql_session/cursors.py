@@ -15,8 +15,8 @@ from leasehold.pgwire.session import Column, NoPortals, OpenPortals
 from leasehold.pgwire.wire_errors import DuplicatePortal, UnknownPortal
 from leasehold.replica.replay_log import Asked, OnRow, Shown
 from leasehold.sql.binding.current_of import InvalidCursorState, Located, key_in, not_simple
-from leasehold.sql.session_statements import DeclareCursor
 from leasehold.sql.syntax.cursor_movement import CursorWalk
+from leasehold.sql.syntax.session_statements import DeclareCursor
 from leasehold.sql_session.spooled_rows import RowsAside, RowsAsideInTurn
 
 CURSORS_MAX: Final = 100

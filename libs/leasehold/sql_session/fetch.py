@@ -16,14 +16,14 @@ from leasehold.pgwire.wire_errors import (
 )
 from leasehold.replica.replay_log import Asked, Types
 from leasehold.sql.planning.plan import Prepared as Plan
-from leasehold.sql.session_statements import (
+from leasehold.sql.syntax.cursor_movement import CursorSensitivity, Direction
+from leasehold.sql.syntax.cursors import refuse_both, refuse_locking
+from leasehold.sql.syntax.session_statements import (
     DeclareCursor,
     Fetch,
     RowStatement,
     SessionStatement,
 )
-from leasehold.sql.syntax.cursor_movement import CursorSensitivity, Direction
-from leasehold.sql.syntax.cursors import refuse_both, refuse_locking
 from leasehold.sql_session.cursors import SqlCursor, SqlCursors
 from leasehold.sql_session.portals import (
     Answer,

@@ -16,7 +16,7 @@ from leasehold.pgwire.wire_errors import CachedResultChanged
 from leasehold.replica.replay_log import Asked, Shown, Types
 from leasehold.replica.sql_reads import Seen
 from leasehold.sql.planning.plan import Prepared as Plan
-from leasehold.sql.session_statements import SessionStatement
+from leasehold.sql.syntax.session_statements import SessionStatement
 from leasehold.sql.system_catalog.oids import table_oid
 from leasehold.sql_session.running import Running
 from leasehold.sql_session.spooled_rows import RowsAside, RowsAsideInTurn

@@ -12,7 +12,7 @@ from leasehold.pgwire.wire_errors import UnknownParameter
 from leasehold.replica.replay_log import Asked, OnRow, Step, Types
 from leasehold.sql.binding.writes import BoundWrite
 from leasehold.sql.planning.plan import Prepared
-from leasehold.sql.session_statements import CopyIn, CopyOut, RowStatement, SessionStatement
+from leasehold.sql.syntax.session_statements import CopyIn, CopyOut, RowStatement, SessionStatement
 from leasehold.sql_session.copy import CopyPortal, Target, copied, copied_out, format_of
 from leasehold.sql_session.portals import (
     Answer,

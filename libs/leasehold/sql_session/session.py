@@ -1,7 +1,7 @@
 """One client's SQL session on a node: the port `pgwire.session.Session`, for the wire and for
 programs that embed a replica alike.
 
-What a statement says is read by `sql/syntax/session.py`; who does it is decided here.
+What a statement says is read by `sql/session/text.py`; who does it is decided here.
 """
 
 from __future__ import annotations
@@ -39,10 +39,13 @@ from leasehold.pgwire.wire_errors import Canceled, InFailedTransaction, UnknownP
 from leasehold.replica.replay_log import Asked, OnRow, Step, Types
 from leasehold.replica.serving_node import SqlNode
 from leasehold.replica.sessions import Activity
-from leasehold.sql.long_names import CODE, with_short_names
+from leasehold.sql.ddl.schema_statements import Said
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql.planning.plan import Prepared as Plan
-from leasehold.sql.session_statements import (
+from leasehold.sql.session.text import read_text, shifted
+from leasehold.sql.syntax.cursor_movement import ALL, Direction, Movement
+from leasehold.sql.syntax.long_names import CODE, with_short_names
+from leasehold.sql.syntax.session_statements import (
     CloseCursor,
     CopyIn,
     CopyOut,
@@ -59,9 +62,6 @@ from leasehold.sql.session_statements import (
     SetModes,
     Show,
 )
-from leasehold.sql.syntax.cursor_movement import ALL, Direction, Movement
-from leasehold.sql.syntax.schema_statements import Said
-from leasehold.sql.syntax.session import read_text, shifted
 from leasehold.sql.syntax.statements import Explain, Truncate
 from leasehold.sql_session.block import MS, SessionBlock, modes_of
 from leasehold.sql_session.cursors import SqlCursors

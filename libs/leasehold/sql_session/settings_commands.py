@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.pgwire.session import Column, Notice, Report, SettingChanged
-from leasehold.sql.as_of import as_of_text
 from leasehold.sql.functions.session import Caller
 from leasehold.sql.session_settings import SETTINGS, SessionSettings
-from leasehold.sql.session_statements import Modes, Reset, Set, Show
+from leasehold.sql.syntax.as_of import as_of_text
+from leasehold.sql.syntax.session_statements import Modes, Reset, Set, Show
 from leasehold.sql.system_catalog.system_relations import NodeSide
 from leasehold.sql_session.portals import Answer
 from leasehold.transaction.isolation import ISOLATION, Isolation, isolation_of

@@ -19,7 +19,8 @@ from leasehold.model.errors import FeatureNotSupported, Refused, UnknownTable
 from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.plan.joined_alterations import is_all_or_nothing, join_alterations
 from leasehold.schema_change.plan.script import Script
-from leasehold.sql.session_statements import (
+from leasehold.sql.ddl.schema_statements import Said
+from leasehold.sql.syntax.session_statements import (
     CopyIn,
     CopyOut,
     DeclareCursor,
@@ -28,7 +29,6 @@ from leasehold.sql.session_statements import (
     SchemaStatement,
     SessionStatement,
 )
-from leasehold.sql.syntax.schema_statements import Said
 from leasehold.sql.syntax.statements import (
     AlterTable,
     Change,

@@ -12,6 +12,7 @@ from typing import Any, Final
 from leasehold.adapters.os.clock import boottime_ns, new_request_id, unix_us
 from leasehold.admin.dead_letters import readable_request
 from leasehold.admin.rows import CLUSTER_ROWS
+from leasehold.catalog.schema_names import LEASEHOLD
 from leasehold.model.errors import (
     FeatureNotSupported,
     LedgerUnavailable,
@@ -24,7 +25,6 @@ from leasehold.pgwire.wire_errors import Canceled
 from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.job.control import refuse_unaskable
 from leasehold.sql.system_catalog import oids as oids
-from leasehold.sql.system_catalog.leasehold_schema import LEASEHOLD
 from leasehold.sql.system_catalog.relations import Relation
 from leasehold.values import jsonb
 

@@ -9,11 +9,12 @@ from typing import Any, Final
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import Moment
+from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG
 from leasehold.schema_change.plan.script import Script
-from leasehold.sql.syntax.schema_statements import parse_statements
+from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.sql.syntax.statements import Explain
 from leasehold.sql.system_catalog.oids import PUBLIC_NAMESPACE
-from leasehold.sql.system_catalog.relations import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS
+from leasehold.sql.system_catalog.relations import RELATIONS
 from leasehold.sql.system_catalog.rows import SystemCatalog
 
 DDL: Final = """

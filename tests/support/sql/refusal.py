@@ -7,7 +7,7 @@ from typing import TypeAlias
 import pytest
 
 from leasehold.model.errors import Refused
-from leasehold.sql.syntax.schema_statements import parse_ddl
+from leasehold.sql.ddl.schema_statements import parse_ddl
 
 Refusal: TypeAlias = tuple[str, type[Refused], int]
 """The statement, the error, and its position in characters from 1."""

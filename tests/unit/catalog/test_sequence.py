@@ -32,7 +32,7 @@ from leasehold.model.errors import InvalidArgument, OutOfRange, Refused, Sequenc
 from leasehold.model.records import Operation
 from leasehold.schema_change.plan.plan import NO_MOMENT
 from leasehold.schema_change.plan.script import Script
-from leasehold.sql.syntax.schema_statements import parse_statements
+from leasehold.sql.ddl.schema_statements import parse_statements
 
 RUNS = 300
 

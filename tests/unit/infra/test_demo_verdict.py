@@ -24,7 +24,7 @@ from leasehold.model.errors import NotCoherent
 from leasehold.model.records import Outcome
 from leasehold.replica.replica import Replica
 from leasehold.schema_change.plan.explain import explain
-from leasehold.sql.syntax.schema_statements import parse_ddl
+from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import AlterTable, CreateIndex, CreateTable
 from tests.support.schema_change.made_statements import catalog_with, job_plan, run_to_end
 

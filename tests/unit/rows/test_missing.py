@@ -17,7 +17,7 @@ from leasehold.model.records import ChangeKind, DescriptorWrite
 from leasehold.rows.filled_by_key import completed, filled
 from leasehold.rows.key_values import compose
 from leasehold.schema_change.plan.plan import JobPlan, plan
-from leasehold.sql.syntax.schema_statements import parse_ddl
+from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import AlterTable
 from leasehold.values.types import Type
 

@@ -31,7 +31,7 @@ from leasehold.model.records import (
 from leasehold.schema_change.job.transitions import turned_back
 from leasehold.schema_change.plan.explain import explain
 from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, Plan, next_descriptors, plan
-from leasehold.sql.syntax.schema_statements import parse_ddl
+from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Explain
 
 SERIAL = "alter table t add c serial"

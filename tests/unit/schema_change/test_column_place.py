@@ -14,7 +14,7 @@ from leasehold.events.version_diff import diff
 from leasehold.model.records import Commit, DescriptorWrite, VersionEvent
 from leasehold.replication.changefeed import version_event
 from leasehold.schema_change.plan.plan import JobPlan, plan
-from leasehold.sql.syntax.schema_statements import parse_ddl
+from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Explain
 from tests.schema_change.changes import catalog_of, standing
 

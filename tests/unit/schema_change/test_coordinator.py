@@ -25,7 +25,7 @@ from leasehold.model.errors import (
 from leasehold.model.records import JobWrite, MinVersion
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk
 from leasehold.schema_change.job.rules import JobRules
-from leasehold.sql.syntax.schema_statements import parse_ddl
+from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Change, Explain
 from tests.models.summary import AddLine, ModelLine
 from tests.support.schema_change.job_harm import Harm

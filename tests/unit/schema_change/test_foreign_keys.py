@@ -29,7 +29,7 @@ from leasehold.schema_change.plan.plan import (
     next_descriptor,
     plan,
 )
-from leasehold.sql.syntax.schema_statements import parse_ddl
+from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Explain
 
 TABLES = (

@@ -26,7 +26,7 @@ from leasehold.replication.changefeed import _is_new
 from leasehold.schema_change.job.control import control
 from leasehold.schema_change.plan.plan import next_descriptor
 from leasehold.schema_change.plan.script import Script
-from leasehold.sql.syntax.schema_statements import parse_statements
+from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.sql.syntax.statements import Explain
 from tests.support.schema_change.job_world import World
 

@@ -37,7 +37,7 @@ from leasehold.schema_change.plan.plan import (
 from leasehold.schema_change.plan.primary_key import hidden_column
 from leasehold.schema_change.plan.script import Script
 from leasehold.schema_change.plan.truncate import refuse_referred
-from leasehold.sql.syntax.schema_statements import parse_ddl
+from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Explain
 
 PARENT = "CREATE TABLE p (id integer PRIMARY KEY)"

@@ -21,7 +21,7 @@ from leasehold.model.errors import (
 from leasehold.model.records import DescriptorWrite, JobWrite, Operation, OperationKind
 from leasehold.model.records import TableTruncated as Truncated
 from leasehold.schema_change.plan.script import Script, answer_of
-from leasehold.sql.syntax.schema_statements import parse_statements
+from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.sql.syntax.statements import Explain
 from tests.unit.schema_change.test_foreign_keys import TABLES, run
 

@@ -25,7 +25,7 @@ from leasehold.model.errors import InvalidArgument
 from leasehold.model.records import ChangeKind
 from leasehold.rows.key_values import compose
 from leasehold.schema_change.plan.plan import JobPlan, plan
-from leasehold.sql.syntax.schema_statements import parse_statements
+from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.sql.syntax.statements import CreateTable, Explain
 from tests.schema_change.changes import catalog_of, standing
 

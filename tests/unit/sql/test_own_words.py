@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 import pytest
 
 from leasehold.model.errors import Refused
-from leasehold.sql.session_statements import Begin, Modes, Set, SetModes
-from leasehold.sql.syntax.schema_statements import parse_ddl, parse_statements
-from leasehold.sql.syntax.session import read_text
+from leasehold.sql.ddl.schema_statements import parse_ddl, parse_statements
+from leasehold.sql.session.text import read_text
+from leasehold.sql.syntax.session_statements import Begin, Modes, Set, SetModes
 from leasehold.sql.syntax.statements import (
     AddColumn,
     AddLock,

@@ -11,7 +11,7 @@ from leasehold.catalog.job import Phase
 from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import OutcomeUnknown, StoreUnwritable
 from leasehold.pgwire.session import Notice
-from leasehold.sql.syntax.schema_statements import STATEMENTS_MAX
+from leasehold.sql.ddl.schema_statements import STATEMENTS_MAX
 from tests.support.sql_session.sql_client import SqlClient, client_of_tables, database_with
 
 

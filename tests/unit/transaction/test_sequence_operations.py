@@ -30,7 +30,7 @@ from leasehold.model.records import (
 from leasehold.replication.master.backfill import FillSlice, slice_chunk
 from leasehold.schema_change.plan.plan import NO_MOMENT
 from leasehold.schema_change.plan.script import Script
-from leasehold.sql.syntax.schema_statements import parse_statements
+from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.transaction.verify import Decided, verify
 
 TABLES = """

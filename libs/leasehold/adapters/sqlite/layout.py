@@ -16,15 +16,15 @@ from typing import Final
 import apsw
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.states import DELETED
-from leasehold.model.errors import ConfigurationError, StoreCorrupted, StoreUnwritable
-from leasehold.sql.planning.physical_names import (
+from leasehold.catalog.physical_names import (
     column_name,
     entries_name,
     history_name,
     lock_name,
     table_name,
 )
+from leasehold.catalog.states import DELETED
+from leasehold.model.errors import ConfigurationError, StoreCorrupted, StoreUnwritable
 
 __all__ = ["column_name", "entries_name", "history_name", "lock_name", "table_name"]
 

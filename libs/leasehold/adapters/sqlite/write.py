@@ -19,6 +19,7 @@ import apsw
 from leasehold.adapters.sqlite.query import NO_LIMITS, Limits, emitted_rows
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
+from leasehold.catalog.physical_names import column_name, shadow_name, table_name
 from leasehold.model.errors import (
     NotNullViolation,
     RequestTooLarge,
@@ -28,7 +29,6 @@ from leasehold.model.records import Genids, Image, Key
 from leasehold.rows.generated import derive
 from leasehold.sql.binding.writes import BoundWrite
 from leasehold.sql.planning.emitted import Emitted
-from leasehold.sql.planning.physical_names import column_name, shadow_name, table_name
 from leasehold.sql.planning.plan import Prepared, Write
 from leasehold.transaction.duplicate_key import primary_key_exists
 

@@ -40,7 +40,7 @@ from leasehold.schema_change.plan.joined_alterations import answers_for, join_al
 from leasehold.schema_change.plan.plan import NO_MOMENT, JobPlan, Plan, plan
 from leasehold.schema_change.plan.results import refuse_lacking
 from leasehold.schema_change.plan.script import Script, answer_of
-from leasehold.sql.syntax.schema_statements import Said, parse_statements
+from leasehold.sql.ddl.schema_statements import Said, parse_statements
 from leasehold.sql.syntax.statements import CreateSequence, Explain
 
 SEED_BYTES: Final = 16

@@ -29,12 +29,12 @@ from leasehold.schema_change.plan.dependents import Doomed, cascades_to
 from leasehold.schema_change.plan.draft import Draft
 from leasehold.schema_change.steps import element_paths as way
 from leasehold.schema_change.steps.element_paths import Track
+from leasehold.sql.ddl.columns import check_drawing, drawn_from
 from leasehold.sql.expressions.conversion import check_default_fits, conversions, converted, kept_in
 from leasehold.sql.expressions.default import Default, default_of_text
 from leasehold.sql.expressions.expression import (
     rename_column_in,
 )
-from leasehold.sql.syntax.columns import check_drawing, drawn_from
 from leasehold.sql.syntax.statements import (
     AddColumn,
     AlterType,

@@ -33,8 +33,8 @@ from leasehold.sql.expressions.expression import (
     refuse_session_zone,
     type_of_expression,
 )
-from leasehold.sql.parse import place_of, placed
 from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX
+from leasehold.sql.syntax.positions import place_of, placed
 from leasehold.sql.syntax.statements import (
     ColumnDefinition,
     CreateIndex,

@@ -10,7 +10,7 @@ from leasehold.model.errors import FeatureNotSupported, WrongIdentity
 from leasehold.schema_change.plan.definitions import drawing
 from leasehold.schema_change.plan.draft import Draft
 from leasehold.schema_change.steps import element_paths as way
-from leasehold.sql.syntax.columns import check_identity
+from leasehold.sql.ddl.columns import check_identity
 from leasehold.sql.syntax.statements import (
     AddIdentity,
     AlterIdentity,

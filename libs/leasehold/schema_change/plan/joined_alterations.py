@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from leasehold.catalog.job import Job
 from leasehold.schema_change.plan.script import Script
-from leasehold.sql.syntax.schema_statements import Said
+from leasehold.sql.ddl.schema_statements import Said
 from leasehold.sql.syntax.statements import (
     AddCheck,
     AddColumn,

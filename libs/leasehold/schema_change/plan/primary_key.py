@@ -41,7 +41,7 @@ from leasehold.schema_change.steps.element_paths import (
     lost_reference,
     refer_to,
 )
-from leasehold.sql.parse import placed
+from leasehold.sql.syntax.positions import placed
 from leasehold.sql.syntax.statements import (
     Action,
     AddPrimaryKey,

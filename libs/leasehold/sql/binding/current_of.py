@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.physical_names import column_name
 from leasehold.model.errors import Refused
 from leasehold.model.records import Key
 from leasehold.sql.binding.bound_tree import Bound, BoundQuery, BoundSelect, Field, TableSource
 from leasehold.sql.binding.select_for_verify import Visits
 from leasehold.sql.binding.walk import has_window
-from leasehold.sql.planning.physical_names import column_name
 
 
 class InvalidCursorState(Refused):

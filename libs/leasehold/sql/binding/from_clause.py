@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from leasehold.catalog.descriptor import Column as TableColumn
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.schema_names import PG_CATALOG
 from leasehold.catalog.sequence_ownership import refuse_sequence
 from leasehold.model.errors import (
     AmbiguousColumn,
@@ -48,10 +49,10 @@ from leasehold.sql.binding.walk import has_aggregate, has_window, relations_in, 
 from leasehold.sql.functions.function import BIGINT, BOOLEAN, INTEGER
 from leasehold.sql.functions.registry import SET_NAMES
 from leasehold.sql.functions.set_returning import COLUMN_NAMES, SERIES, WITHOUT_ROWS
-from leasehold.sql.parse import placed
 from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax.positions import placed
 from leasehold.sql.system_catalog.oids import RELATIONS, table_oid
-from leasehold.sql.system_catalog.relations import PG_CATALOG, Relation
+from leasehold.sql.system_catalog.relations import Relation
 from leasehold.sql.system_catalog.system_relations import refuse_write, relation_of
 from leasehold.values.catalog_types import OID
 from leasehold.values.types import INTEGER_BITS, Type

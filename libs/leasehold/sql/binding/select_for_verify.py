@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.physical_names import column_name, lock_name
 from leasehold.model.errors import FeatureNotSupported, UnknownTable
 from leasehold.model.records import Genids, Key
 from leasehold.sql.binding.bound_tree import (
@@ -24,7 +25,6 @@ from leasehold.sql.binding.bound_tree import (
 )
 from leasehold.sql.binding.walk import has_window, leaves
 from leasehold.sql.functions.function import BIGINT
-from leasehold.sql.planning.physical_names import column_name, lock_name
 from leasehold.sql.syntax.tree import SELECTV
 from leasehold.sql.syntax.tree import Visits as Asked
 

@@ -22,7 +22,7 @@ from leasehold.sql.functions.function import (
     unchanged,
 )
 from leasehold.sql.functions.registry import cast_for, operator_for
-from leasehold.sql.parse import placed
+from leasehold.sql.syntax.positions import placed
 from leasehold.values.catalog_types import LETTERED, NUMBERED, REGISTERED, SYSTEM_TYPES
 from leasehold.values.time_zone import InZone
 from leasehold.values.types import INTEGER_BITS, Type, element_of

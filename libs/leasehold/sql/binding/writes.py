@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.physical_names import column_name, lock_name
 from leasehold.catalog.states import READABLE
 from leasehold.model.errors import (
     DuplicateColumn,
@@ -44,6 +45,7 @@ from leasehold.sql.binding.bound_tree import (
 from leasehold.sql.binding.bound_tree import Column as ResultColumn
 from leasehold.sql.binding.expressions import Expressions
 from leasehold.sql.binding.from_clause import row_fields, table_fields
+from leasehold.sql.binding.kept_expressions import bound_expression
 from leasehold.sql.binding.labels import label_of
 from leasehold.sql.binding.queries import Binder
 from leasehold.sql.binding.scope import Names, Scope
@@ -52,10 +54,8 @@ from leasehold.sql.binding.walk import has_aggregate, has_window, mapped, walk
 from leasehold.sql.expressions.default import decided_default, is_random
 from leasehold.sql.functions.function import BIGINT, BOOLEAN
 from leasehold.sql.functions.sequence import DRAWN
-from leasehold.sql.parse import placed
-from leasehold.sql.planning.indexes import bound_expression
-from leasehold.sql.planning.physical_names import column_name, lock_name
 from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax.positions import placed
 
 GENIDS: Final = BIGINT
 

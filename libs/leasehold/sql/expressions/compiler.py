@@ -50,10 +50,10 @@ from leasehold.sql.functions.registry import (
     operator_for,
 )
 from leasehold.sql.functions.resolution import nullif_type
-from leasehold.sql.parse import placed
 from leasehold.sql.syntax import tree as tree
 from leasehold.sql.syntax.kept import nodes_of
-from leasehold.sql.words import VOLATILE
+from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.words import VOLATILE
 from leasehold.values.text_io import from_text
 from leasehold.values.time_zone import NowInZone
 from leasehold.values.types import Type, order_key_of, parse_type

@@ -18,7 +18,7 @@ from leasehold.sql.functions.function import Function
 from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX, nodes_of, read_expression
 from leasehold.sql.syntax.source import TEXT_BYTES_MAX
 from leasehold.sql.syntax.tree import Call, Node
-from leasehold.sql.words import VOLATILE
+from leasehold.sql.syntax.words import VOLATILE
 from leasehold.values.time_zone import UTC, zone_at
 from leasehold.values.types import Type
 

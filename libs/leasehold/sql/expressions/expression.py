@@ -23,16 +23,16 @@ from leasehold.sql.expressions.closures import Compute
 from leasehold.sql.expressions.compiler import Compiler, argument, check_functions
 from leasehold.sql.expressions.typed import ZoneUse, asking_zone, assigned, brought, computed_in
 from leasehold.sql.functions.function import BOOLEAN, TEXT, Function
-from leasehold.sql.parse import placed
 from leasehold.sql.syntax.kept import (
     begin_of,
     expression_of,
     nodes_of,
     words_of,
 )
+from leasehold.sql.syntax.positions import placed
 from leasehold.sql.syntax.scanning import Token
 from leasehold.sql.syntax.tree import Name, Node
-from leasehold.sql.words import is_word
+from leasehold.sql.syntax.words import is_word
 from leasehold.values.types import Type, parse_type, to_storage
 
 _KEPT_MAX: Final = 4_096

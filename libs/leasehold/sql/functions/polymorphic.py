@@ -16,7 +16,7 @@ from leasehold.model.errors import InvalidArgument, NullNotAllowed, OutOfRange
 from leasehold.sql.functions.function import INTEGER, JSONB, TEXT, Function, is_text
 from leasehold.sql.functions.json_values import json_of
 from leasehold.sql.functions.text import bounded, too_long
-from leasehold.sql.words import RESERVED
+from leasehold.sql.syntax.words import RESERVED
 from leasehold.values import jsonb
 from leasehold.values.integers import whole
 from leasehold.values.text_io import shown_text, shows_zone

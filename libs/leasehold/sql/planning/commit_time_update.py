@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.physical_names import column_name
 from leasehold.model.errors import Refused
 from leasehold.model.records import ARGUMENTS_MAX, Expression
 from leasehold.sql.binding.bound_tree import (
@@ -32,7 +33,6 @@ from leasehold.sql.binding.writes import BoundWrite
 from leasehold.sql.expressions.expression import asks_session_zone, compile_expression
 from leasehold.sql.functions.function import INTEGERS, NUMERIC, TEXT, is_integer
 from leasehold.sql.functions.registry import cast_for, function_for, operator_for
-from leasehold.sql.planning.physical_names import column_name
 from leasehold.sql.planning.read_set import Reads
 from leasehold.values.types import Type, to_json
 

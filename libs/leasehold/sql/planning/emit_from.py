@@ -8,6 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from leasehold.catalog.physical_names import (
+    column_name,
+    entries_name,
+    history_name,
+    lock_name,
+    shadow_name,
+    table_name,
+)
 from leasehold.sql.binding.bound_tree import (
     Access,
     Bound,
@@ -23,14 +31,6 @@ from leasehold.sql.binding.bound_tree import (
     Value,
 )
 from leasehold.sql.planning.emitted import Beside, Emitted, once
-from leasehold.sql.planning.physical_names import (
-    column_name,
-    entries_name,
-    history_name,
-    lock_name,
-    shadow_name,
-    table_name,
-)
 from leasehold.sql.system_catalog.relations import Relation
 
 OWN_ROWS: Final = "o"

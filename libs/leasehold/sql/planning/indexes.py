@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from leasehold.catalog.descriptor import Descriptor, Index
+from leasehold.catalog.descriptor import Index
 from leasehold.catalog.elements import EXPRESSION
+from leasehold.catalog.physical_names import column_name
 from leasehold.catalog.states import READABLE
-from leasehold.model.errors import Refused
 from leasehold.sql.binding.bound_tree import (
     Access,
     Aggregate,
@@ -44,17 +44,13 @@ from leasehold.sql.binding.bound_tree import (
     TableSource,
     Value,
 )
-from leasehold.sql.binding.expressions import Expressions
-from leasehold.sql.binding.from_clause import table_fields
+from leasehold.sql.binding.kept_expressions import bound_expression
 from leasehold.sql.binding.queries import Binder
-from leasehold.sql.binding.scope import Names, Scope
 from leasehold.sql.binding.typing import KEYED
 from leasehold.sql.binding.walk import conjuncts, mapped, relations_in, walk
 from leasehold.sql.functions.function import BOOLEAN
 from leasehold.sql.planning.emit_from import inner_sources
-from leasehold.sql.planning.physical_names import column_name
 from leasehold.sql.syntax import tree as tree
-from leasehold.sql.syntax.reading import read_statement
 
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 WITHOUT_ENTRIES: Final = frozenset({"bytea", "jsonb"})
@@ -273,21 +269,6 @@ class Indexes:
 
 
 # -------------------------------------------------------------- parts
-
-
-def bound_expression(
-    binder: Binder, text: str, descriptor: Descriptor, relation: int
-) -> Bound | None:
-    """An expression that a descriptor keeps, over the fields of `relation`."""
-    columns = list(table_fields(descriptor, relation))
-    scope = Scope(None, Names([(descriptor.name, list(columns))], list(columns)))
-    try:
-        statement, _ = read_statement(f"SELECT {text}")
-        assert isinstance(statement, tree.Query)
-        assert isinstance(statement.body, tree.Select)
-        return Expressions(binder, scope).settled(statement.body.targets[0].node)
-    except Refused:
-        return None
 
 
 def inner_conditions(source: BoundSource) -> list[Bound]:

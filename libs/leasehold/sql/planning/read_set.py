@@ -18,6 +18,7 @@ from itertools import takewhile
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor, Index
+from leasehold.catalog.physical_names import column_name
 from leasehold.catalog.states import READABLE
 from leasehold.model.errors import Refused
 from leasehold.model.records import Key
@@ -46,7 +47,6 @@ from leasehold.sql.planning.emit import emit
 from leasehold.sql.planning.emitted import Beside, Emitted
 from leasehold.sql.planning.indexes import WITHOUT_ENTRIES, Sought, prefix, relations_of, sought_in
 from leasehold.sql.planning.outer_joins import Seat, has_outer_join, seats_of
-from leasehold.sql.planning.physical_names import column_name
 from leasehold.values.arrays import elements_of
 from leasehold.values.numeric import with_scale
 from leasehold.values.types import words_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, SyntaxInvalid
-from leasehold.sql.session_statements import CopyIn, CopyOptions, CopyOut
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.options import read_option, said_by
+from leasehold.sql.syntax.session_statements import CopyIn, CopyOptions, CopyOut
 from leasehold.sql.syntax.statement import Reading, Span, names_of, only
 
 handles(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, InvalidDefinition
-from leasehold.sql.session_statements import DeclareCursor, Fetch
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.cursor_movement import ALL, Direction, Movement
+from leasehold.sql.syntax.session_statements import DeclareCursor, Fetch
 from leasehold.sql.syntax.statement import Reading
 
 handles("DeclareCursorStmt", "portalname", "options", "query")

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
+from leasehold.catalog.schema_names import LEASEHOLD, SCHEMAS
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused, SyntaxInvalid
 from leasehold.sql.syntax import tree as tree
 from leasehold.sql.syntax.accounting import Body, handles, refuse, refuse_node, refuse_unread
 from leasehold.sql.syntax.depth import too_deep
 from leasehold.sql.syntax.source import Source
 from leasehold.sql.syntax.types import IntervalFields, type_name
-from leasehold.sql.system_catalog.leasehold_schema import LEASEHOLD
-from leasehold.sql.system_catalog.relations import SCHEMAS
 from leasehold.values.interval import span_of_fields, stored_form, text_of
 
 PARAMETERS_MAX: Final = 1_000
@@ -23,7 +22,7 @@ DEPTH_MAX: Final = 100
 _BASED_DIGITS_MAX: Final = 1_000
 _COLLATIONS: Final = frozenset({"default", "C", "POSIX", "ucs_basic"})
 _BEFORE_OPERANDS: Final = frozenset({"+", "-", "~", "@", "|/", "||/"})
-_QUALIFIED: Final = (*SCHEMAS, LEASEHOLD)
+_QUALIFIED: Final = tuple(sorted(SCHEMAS))
 
 _A_EXPR: Final = handles(
     "A_Expr",

@@ -7,9 +7,13 @@ from operator import itemgetter
 from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported, Refused
-from leasehold.sql.as_of import as_of_text
-from leasehold.sql.parse import placed
-from leasehold.sql.session_statements import (
+from leasehold.sql.syntax.accounting import Body, handles
+from leasehold.sql.syntax.as_of import as_of_text
+from leasehold.sql.syntax.marks import Mark
+from leasehold.sql.syntax.options import read_option
+from leasehold.sql.syntax.own_session_words import AS_OF, ISOLATION
+from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.session_statements import (
     Begin,
     Commit,
     Modes,
@@ -18,10 +22,6 @@ from leasehold.sql.session_statements import (
     RollbackTo,
     Savepoint,
 )
-from leasehold.sql.syntax.accounting import Body, handles
-from leasehold.sql.syntax.marks import Mark
-from leasehold.sql.syntax.options import read_option
-from leasehold.sql.syntax.own_session_words import AS_OF, ISOLATION
 from leasehold.sql.syntax.statement import Reading
 from leasehold.values.dates import AsOf
 

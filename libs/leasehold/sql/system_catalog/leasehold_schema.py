@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from leasehold.sql.system_catalog.relations import PG_CATALOG, Relation, relation
+from leasehold.catalog.schema_names import LEASEHOLD, PG_CATALOG
+from leasehold.sql.system_catalog.relations import Relation, relation
 
-LEASEHOLD: Final = "leasehold"
 _NODE: Final[Mapping[str, str]] = {
     "nodes": """
         node text, role text, coherency text, for_ms bigint, lsn bigint, log_offset bigint, epoch

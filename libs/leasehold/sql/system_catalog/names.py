@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from leasehold.catalog import definitions as text
+from leasehold.catalog.schema_names import INFORMATION_SCHEMA, LEASEHOLD, PG_CATALOG
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidText,
@@ -18,13 +19,8 @@ from leasehold.model.errors import (
 from leasehold.sql.functions import not_supported
 from leasehold.sql.functions.registry import FUNCTION_NAMES
 from leasehold.sql.system_catalog import oids as oids
-from leasehold.sql.system_catalog.leasehold_schema import LEASEHOLD, NODE_RELATIONS
-from leasehold.sql.system_catalog.relations import (
-    INFORMATION_SCHEMA,
-    PG_CATALOG,
-    RELATIONS,
-    Relation,
-)
+from leasehold.sql.system_catalog.leasehold_schema import NODE_RELATIONS
+from leasehold.sql.system_catalog.relations import RELATIONS, Relation
 from leasehold.values.catalog_types import oid_of_number
 from leasehold.values.integers import whole
 

@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG
 from leasehold.pgwire.session import Column
 from leasehold.sql.system_catalog.relations_more import INFORMATION_MORE, PG_CATALOG_MORE
 from leasehold.values.arrays import stored_form
 from leasehold.values.oids import WireType
 from leasehold.values.types import Type, element_of
-
-PG_CATALOG: Final = "pg_catalog"
-INFORMATION_SCHEMA: Final = "information_schema"
-
 
 _NOTHING: Final[Mapping[str, Any]] = {"text": "", "name": "", '"char"': ""}
 
@@ -236,4 +233,3 @@ RELATIONS: Final[Mapping[tuple[str, str], Relation]] = {
     for name, text in texts.items()
 }
 """By schema and name."""
-SCHEMAS: Final = frozenset({"public", *(schema for schema, _ in RELATIONS)})

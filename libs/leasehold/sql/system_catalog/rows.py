@@ -15,13 +15,14 @@ from typing import Any, Final, NamedTuple
 from leasehold.catalog import definitions as text
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ForeignKey, Index, OnChange
+from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG
 from leasehold.catalog.states import READABLE
 from leasehold.sql.expressions.key_types import key_types
 from leasehold.sql.session_settings import SETTINGS
 from leasehold.sql.system_catalog import oids as oids
 from leasehold.sql.system_catalog.information_schema import information_rows
 from leasehold.sql.system_catalog.names import NAMESPACES, SYSTEM_NAMES, SYSTEM_OIDS, CatalogNames
-from leasehold.sql.system_catalog.relations import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS
+from leasehold.sql.system_catalog.relations import RELATIONS
 from leasehold.sql.system_catalog.sequences import (
     LastValue,
     dependencies,

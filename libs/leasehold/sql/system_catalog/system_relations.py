@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn, Protocol
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
+from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG
 from leasehold.model.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
@@ -21,12 +22,7 @@ from leasehold.model.errors import (
 )
 from leasehold.sql.functions.session import CallersMoment, caller_of, numbers_of
 from leasehold.sql.system_catalog.leasehold_schema import NODE_RELATIONS
-from leasehold.sql.system_catalog.relations import (
-    INFORMATION_SCHEMA,
-    PG_CATALOG,
-    RELATIONS,
-    Relation,
-)
+from leasehold.sql.system_catalog.relations import RELATIONS, Relation
 from leasehold.sql.system_catalog.rows import SystemCatalog
 from leasehold.sql.system_catalog.sequences import LastValue
 

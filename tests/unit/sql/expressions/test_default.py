@@ -19,8 +19,8 @@ from leasehold.model.errors import (
     UnknownFunction,
     WrongType,
 )
+from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.expressions.default import Default, compile_default, default_of_text, is_random
-from leasehold.sql.syntax.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import AlterTable, CreateTable, SetDefault
 from leasehold.values.types import parse_type
 

@@ -22,6 +22,7 @@ from leasehold.model.errors import (
     UnknownTable,
     WrongType,
 )
+from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.expressions.expression import (
     columns_of_expression,
     compile_condition,
@@ -31,9 +32,8 @@ from leasehold.sql.expressions.expression import (
     written_name,
 )
 from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX
-from leasehold.sql.syntax.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import AddCheck, AlterTable
-from leasehold.sql.words import RESERVED
+from leasehold.sql.syntax.words import RESERVED
 from leasehold.values.types import parse_type
 
 KINDS = {"a": "integer", "b": "integer", "name": "text", "active": "boolean", "A b": "integer"}

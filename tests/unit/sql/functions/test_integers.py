@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from leasehold.model.errors import Refused
-from leasehold.sql.syntax.schema_statements import parse_ddl
-from leasehold.sql.syntax.session import read_text
+from leasehold.sql.ddl.schema_statements import parse_ddl
+from leasehold.sql.session.text import read_text
 from leasehold.values.integers import whole
 
 MANY = "9" * 5_000

@@ -16,7 +16,7 @@ from leasehold.model.errors import (
     SyntaxInvalid,
     TooComplex,
 )
-from leasehold.sql.syntax.schema_statements import (
+from leasehold.sql.ddl.schema_statements import (
     STATEMENT_BYTES_MAX,
     STATEMENTS_MAX,
     parse_ddl,
@@ -33,7 +33,7 @@ from leasehold.sql.syntax.statements import (
     TableNamed,
     Truncate,
 )
-from leasehold.sql.words import RESERVED
+from leasehold.sql.syntax.words import RESERVED
 from leasehold.values.types import Type
 from tests.support.sql.refusal import Refusal, check_refusal
 

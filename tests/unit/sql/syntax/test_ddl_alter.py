@@ -14,7 +14,7 @@ from leasehold.model.errors import (
     UnknownTable,
     WrongType,
 )
-from leasehold.sql.syntax.schema_statements import parse_ddl
+from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import (
     Action,
     AddCheck,

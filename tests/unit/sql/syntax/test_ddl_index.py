@@ -12,8 +12,8 @@ from leasehold.model.errors import (
     SyntaxInvalid,
     UnknownTable,
 )
-from leasehold.sql.syntax.indexes import derived_name
-from leasehold.sql.syntax.schema_statements import parse_ddl
+from leasehold.sql.ddl.indexes import derived_name
+from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import CreateIndex, DropIndex, RenameIndex, Statement
 from leasehold.sql.syntax.statements import IndexExpression as Expr
 from tests.support.sql.refusal import Refusal, check_refusal

@@ -21,7 +21,7 @@ from leasehold.model.errors import (
     UnknownTable,
     WrongType,
 )
-from leasehold.sql.syntax.schema_statements import STATEMENTS_MAX, parse_ddl, parse_statements
+from leasehold.sql.ddl.schema_statements import STATEMENTS_MAX, parse_ddl, parse_statements
 from leasehold.sql.syntax.statements import (
     CheckDefinition,
     ColumnDefinition,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.sql.long_names import with_short_names
+from leasehold.sql.syntax.long_names import with_short_names
 from leasehold.sql.syntax.scanning import Token, tokens_of
 from leasehold.sql.syntax.source import Source
 

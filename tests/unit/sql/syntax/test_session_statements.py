@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from leasehold.model.errors import Refused
-from leasehold.sql.session_statements import (
+from leasehold.sql.session.text import read_text
+from leasehold.sql.syntax.cursor_movement import Direction, Movement
+from leasehold.sql.syntax.session_statements import (
     Begin,
     CloseCursor,
     Commit,
@@ -29,8 +31,6 @@ from leasehold.sql.session_statements import (
     SetModes,
     Show,
 )
-from leasehold.sql.syntax.cursor_movement import Direction, Movement
-from leasehold.sql.syntax.session import read_text
 
 FORWARD, BACKWARD = Direction.FORWARD, Direction.BACKWARD
 

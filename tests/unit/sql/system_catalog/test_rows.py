@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from leasehold.catalog.definitions import literal
+from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG
 from leasehold.catalog.states import State
 from leasehold.sql.functions.registry import FUNCTION_NAMES
 from leasehold.sql.system_catalog.names import SYSTEM_RELATIONS
 from leasehold.sql.system_catalog.oids import ELEMENTS, TABLES, element_oid, table_oid
-from leasehold.sql.system_catalog.relations import INFORMATION_SCHEMA, PG_CATALOG, RELATIONS
+from leasehold.sql.system_catalog.relations import RELATIONS
 from leasehold.sql.system_catalog.rows import SystemCatalog
 from leasehold.values.types import Type
 from tests.support.sql.described_tables import described

@@ -13,9 +13,9 @@ from leasehold.model.errors import (
     SyntaxInvalid,
     UnknownColumn,
 )
+from leasehold.sql.ddl.columns import GENERATED_KEY, column_definition
+from leasehold.sql.ddl.constraints import KeyDefinition, table_constraint
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
-from leasehold.sql.syntax.columns import GENERATED_KEY, column_definition
-from leasehold.sql.syntax.constraints import KeyDefinition, table_constraint
 from leasehold.sql.syntax.names import relation_name
 from leasehold.sql.syntax.statement import Reading, Span, only
 from leasehold.sql.syntax.statements import (

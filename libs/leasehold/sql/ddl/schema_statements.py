@@ -9,18 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid
+from leasehold.sql.ddl.alter_table import alter_table, rename
+from leasehold.sql.ddl.create_table import create_table
+from leasehold.sql.ddl.drops import drop_index, drop_sequence, drop_table, truncate
+from leasehold.sql.ddl.indexes import create_index
+from leasehold.sql.ddl.sequences import alter_sequence, create_sequence
 from leasehold.sql.syntax.accounting import Body
-from leasehold.sql.syntax.alter_table import alter_table, rename
-from leasehold.sql.syntax.create_table import create_table
-from leasehold.sql.syntax.drops import drop_index, drop_sequence, drop_table, truncate
-from leasehold.sql.syntax.indexes import create_index
 from leasehold.sql.syntax.marks import Mark, behind_explain
 from leasehold.sql.syntax.own_schema_words import EXPLAINED_CHANGE
 from leasehold.sql.syntax.parsing import parse
-from leasehold.sql.syntax.sequences import alter_sequence, create_sequence
 from leasehold.sql.syntax.statement import Reading, Words
 from leasehold.sql.syntax.statements import Change, Explain, Statement
-from leasehold.sql.words import is_word
+from leasehold.sql.syntax.words import is_word
 from leasehold.values.time_zone import UTC, zone_of
 
 STATEMENT_BYTES_MAX: Final = 65_536

@@ -7,11 +7,8 @@ from typing import Any, Final
 
 from leasehold.catalog.sequence import Options
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, Refused, SyntaxInvalid
-from leasehold.sql.expressions.default import Default, default_of_text, refuse_changing
-from leasehold.sql.parse import place_of, placed
-from leasehold.sql.syntax.accounting import Body, Sentence, handles
-from leasehold.sql.syntax.column_types import SERIALS, column_type, serial_of
-from leasehold.sql.syntax.constraints import (
+from leasehold.sql.ddl.column_types import SERIALS, column_type, serial_of
+from leasehold.sql.ddl.constraints import (
     ATTRIBUTES,
     KeyDefinition,
     check,
@@ -20,7 +17,10 @@ from leasehold.sql.syntax.constraints import (
     references,
     refuse_name,
 )
-from leasehold.sql.syntax.sequence_options import sequence_options
+from leasehold.sql.ddl.sequence_options import sequence_options
+from leasehold.sql.expressions.default import Default, default_of_text, refuse_changing
+from leasehold.sql.syntax.accounting import Body, Sentence, handles
+from leasehold.sql.syntax.positions import place_of, placed
 from leasehold.sql.syntax.statement import Expression, Reading, Span
 from leasehold.sql.syntax.statements import (
     CheckDefinition,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final, NoReturn
 
 from leasehold.model.errors import FeatureNotSupported, Refused
-from leasehold.sql.parse import placed
 from leasehold.sql.syntax.accounting import Body
+from leasehold.sql.syntax.positions import placed
 from leasehold.sql.syntax.statement import Reading, names_of
 from leasehold.sql.syntax.types import type_name
 from leasehold.values.types import KNOWN, Type, type_with

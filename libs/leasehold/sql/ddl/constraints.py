@@ -9,10 +9,10 @@ from leasehold.catalog.elements import OnChange
 from leasehold.catalog.object_names import primary_key_name
 from leasehold.model.errors import DuplicateColumn, FeatureNotSupported, OutOfRange, Refused
 from leasehold.sql.expressions.expression import with_exact_numbers, without_table
-from leasehold.sql.parse import placed
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
 from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX
 from leasehold.sql.syntax.names import relation_name
+from leasehold.sql.syntax.positions import placed
 from leasehold.sql.syntax.statement import Expression, Reading, names_of
 from leasehold.sql.syntax.statements import CheckDefinition, ForeignKeyDefinition, UniqueDefinition
 

@@ -6,20 +6,20 @@ from typing import Any, Final
 
 from leasehold.catalog.descriptor import COLUMNS_MAX
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused
-from leasehold.sql.expressions.default import check_default
-from leasehold.sql.parse import placed
-from leasehold.sql.syntax.accounting import Body, handles
-from leasehold.sql.syntax.column_types import column_type
-from leasehold.sql.syntax.columns import column_definition, drawn_from, identity
-from leasehold.sql.syntax.constraints import (
+from leasehold.sql.ddl.column_types import column_type
+from leasehold.sql.ddl.columns import column_definition, drawn_from, identity
+from leasehold.sql.ddl.constraints import (
     KeyDefinition,
     distinct_columns,
     kept_text,
     table_constraint,
 )
+from leasehold.sql.ddl.sequence_options import restart_alone, sequence_options
+from leasehold.sql.expressions.default import check_default
+from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.names import relation_name
 from leasehold.sql.syntax.own_schema_words import ADD_LOCK, DROP_LOCK
-from leasehold.sql.syntax.sequence_options import restart_alone, sequence_options
+from leasehold.sql.syntax.positions import placed
 from leasehold.sql.syntax.statement import Reading, Span, only
 from leasehold.sql.syntax.statements import (
     Action,

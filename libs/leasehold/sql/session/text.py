@@ -11,8 +11,19 @@ from functools import lru_cache
 from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, Refused
-from leasehold.sql.parse import place_of, placed
-from leasehold.sql.session_statements import (
+from leasehold.sql.ddl.schema_statements import (
+    CHANGE_KINDS,
+    STATEMENT_BYTES_MAX,
+    parse_ddl,
+    schema_statements,
+)
+from leasehold.sql.syntax.accounting import Body, handles
+from leasehold.sql.syntax.copying import copied
+from leasehold.sql.syntax.cursors import declared, explained_cursor, fetched
+from leasehold.sql.syntax.parsing import parse
+from leasehold.sql.syntax.positions import place_of, placed
+from leasehold.sql.syntax.reading import statement_of
+from leasehold.sql.syntax.session_statements import (
     CloseCursor,
     Deallocate,
     Discard,
@@ -21,17 +32,6 @@ from leasehold.sql.session_statements import (
     RowStatement,
     SchemaStatement,
     SessionStatement,
-)
-from leasehold.sql.syntax.accounting import Body, handles
-from leasehold.sql.syntax.copying import copied
-from leasehold.sql.syntax.cursors import declared, explained_cursor, fetched
-from leasehold.sql.syntax.parsing import parse
-from leasehold.sql.syntax.reading import statement_of
-from leasehold.sql.syntax.schema_statements import (
-    CHANGE_KINDS,
-    STATEMENT_BYTES_MAX,
-    parse_ddl,
-    schema_statements,
 )
 from leasehold.sql.syntax.settings import set_or_reset, shown
 from leasehold.sql.syntax.statement import Reading, Words

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from leasehold.catalog.object_names import joined_names, object_name
 from leasehold.model.errors import Refused
+from leasehold.sql.ddl.constraints import kept_text
 from leasehold.sql.expressions.default import refuse_changing
 from leasehold.sql.expressions.expression import column_of_expression
-from leasehold.sql.parse import placed
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
-from leasehold.sql.syntax.constraints import kept_text
 from leasehold.sql.syntax.names import relation_name
+from leasehold.sql.syntax.positions import placed
 from leasehold.sql.syntax.statement import Expression, Reading, Span
 from leasehold.sql.syntax.statements import CreateIndex, IndexExpression
 

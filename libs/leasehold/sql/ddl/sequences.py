@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from leasehold.catalog.sequence import Options
+from leasehold.sql.ddl.sequence_options import restart_alone, sequence_options
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.names import relation_name
-from leasehold.sql.syntax.sequence_options import restart_alone, sequence_options
 from leasehold.sql.syntax.statement import Reading
 from leasehold.sql.syntax.statements import (
     AlterSequence,

@@ -1,0 +1,1 @@
+"""Schema statements: PostgreSQL's tree → statements for plans, their expressions checked. Pure."""

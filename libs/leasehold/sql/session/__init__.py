@@ -1,0 +1,1 @@
+"""The text of a session → its statements, of whatever kind. Pure."""
