@@ -112,7 +112,8 @@ def test_duplicates_are_named_value_by_value() -> None:
 
 def test_nan_equals_itself_and_is_less_than_nothing() -> None:
     topic = Topic()
-    for key, (a, b) in enumerate([("NaN", 2), (1.5, 2), ("NaN", 2), ("NaN", 3)]):
+    rows: list[tuple[Stored, int]] = [("NaN", 2), (1.5, 2), ("NaN", 2), ("NaN", 3)]
+    for key, (a, b) in enumerate(rows):
         topic.row(key, a, b)
     assert topic.found(UNIQUE) == [0, 2]
     assert topic.found(CHECK) == [0, 2, 3]

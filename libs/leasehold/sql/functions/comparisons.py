@@ -29,8 +29,9 @@ from leasehold.sql.functions.function import (
     zoned,
 )
 from leasehold.values.dates import DAY_US
+from leasehold.values.doubles import NAN, order_of
 from leasehold.values.time_zone import at_zone
-from leasehold.values.types import Type, order_key_of
+from leasehold.values.types import Type, sort_key_of
 
 SIGNS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,
@@ -57,6 +58,16 @@ def comparison(
     return lambda a, b: int(compare(first(a), second(b)))
 
 
+def _double_comparison(sign: str) -> Callable[[Any, Any], int]:
+    """Floats are compared at once: only NaN has another form."""
+    compare, with_nan = SIGNS[sign], comparison(sign, order_of, order_of)
+
+    def compared(a: Any, b: Any) -> int:
+        return with_nan(a, b) if a == NAN or b == NAN else int(compare(a, b))
+
+    return compared
+
+
 def _itself(value: Any) -> Any:
     return value
 
@@ -66,7 +77,9 @@ def _midnight(day: int) -> int:
 
 
 def _of(left: Type, right: Type) -> list[Function]:
-    key = order_key_of(left)
+    if left == DOUBLE:
+        return [Function(s, (left, right), BOOLEAN, _double_comparison(s)) for s in SIGNS]
+    key = sort_key_of(left)
     first = _midnight if left == DATE and right != DATE else key
     second = _midnight if right == DATE and left != DATE else key
     return [Function(s, (left, right), BOOLEAN, comparison(s, first, second)) for s in SIGNS]

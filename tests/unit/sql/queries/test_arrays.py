@@ -20,15 +20,17 @@ from leasehold.model.errors import Refused
 from leasehold.sql.planning.plan import prepare
 from leasehold.values.arrays import elements_of, ordered_form, stored_form
 from tests.support.sql.asked import FLIGHTS, Asked
-from tests.support.sql.recorded_cases import CASES, ONLY_HERE_REFUSED, REFUSED
+from tests.support.sql.recorded_cases import CASES, NAN, NAN_REFUSED, ONLY_HERE_REFUSED, REFUSED
 
 
-@pytest.mark.parametrize(("expression", "text"), CASES.items())
+@pytest.mark.parametrize(("expression", "text"), {**CASES, **NAN}.items())
 def test_what_an_expression_gives(asked: Asked, expression: str, text: str | None) -> None:
     assert asked.rows(f"SELECT ({expression})::text") == [(text,)]
 
 
-@pytest.mark.parametrize(("statement", "code"), {**REFUSED, **ONLY_HERE_REFUSED}.items())
+@pytest.mark.parametrize(
+    ("statement", "code"), {**REFUSED, **NAN_REFUSED, **ONLY_HERE_REFUSED}.items()
+)
 def test_what_is_refused(asked: Asked, statement: str, code: str) -> None:
     with pytest.raises(Refused) as caught:
         asked.rows(statement)
