@@ -2,7 +2,8 @@
 with rights of their own; no Spark.
 
 Goal: with just the rights that docs/how-to/secure.md names both roads are taken; who trusts another
-authority, or may not use the channels, says so once for each, with what to do, and Kafka carries it all.
+authority, or may not use the channels, says so once for each, with what to do, and Kafka carries
+it all.
 """
 
 from __future__ import annotations
