@@ -39,10 +39,10 @@ HEAD = """\
 #   echo "LEASEHOLD_SNAPSHOT_TOKEN=$(openssl rand -hex 32)" >> .env
 #   docker compose up --build
 # For SQL on 127.0.0.1:54331 to 54333 name the users, too: LEASEHOLD_SQL_USERS, lines of
-# name=SCRAM-SHA-256$… (see README.md); without users nobody is listened to.
+# name=SCRAM-SHA-256$… (docs/how-to/secure.md); without users nobody is listened to.
 # Written by `make compose` from infra/deployment.py, which `make up` uses too; do not edit.
 # Ports are published on the loopback address only. Settings come from the environment or .env:
-# LEASEHOLD_DATABASE, LEASEHOLD_DASHBOARD_PORT, LEASEHOLD_KAFKA_SECURITY, … (see README.md).
+# LEASEHOLD_DATABASE, LEASEHOLD_KAFKA_SECURITY, … (docs/reference/settings.md).
 """
 
 # Handed through from the shell or .env, so that the same services can use a Kafka and a Redis with

@@ -135,7 +135,7 @@ def test_l2_a_log_made_anew_ends_whoever_has_read_the_old_one(grown: bool, write
     assert [node.up for node in nodes] == [False] * 4
     for node in nodes:
         (why,) = (str(event.error) for event in node.history if isinstance(event, Stop))
-        assert "README" in why, why
+        assert "recover-a-lost-log" in why, why
     if asked in stage.results:
         assert grown
         stores = [stage.stores.get(node.settings.name).contents for node in nodes]

@@ -23,7 +23,7 @@ def register(subparsers: Subparsers) -> None:
         subparsers,
         "ddl",
         run,
-        "CREATE, ALTER and DROP TABLE and INDEX, TRUNCATE (README.md lists all of them).\n"
+        "CREATE, ALTER and DROP TABLE and INDEX, TRUNCATE (docs/reference/ddl.md lists them).\n"
         "A CREATE TABLE is there at once; other changes are jobs, whose progress is shown until\n"
         "they end. Stopping the command does not stop the job (leasehold jobs cancel N does).\n"
         "A job whose new element or constraint does not hold for every row fails, names rows, and\n"

@@ -1,4 +1,4 @@
-"""Goal: whoever does what the README says, or a tutorial that needs servers, sees what it shows.
+"""Goal: whoever does what the README says, or a page that needs servers, sees what it shows.
 
 Method: each document has a database of its own on real Kafka, Redis and Spark; its blocks are run
 in their order, as a reader would run them.
@@ -17,7 +17,7 @@ from tests.support.documents.document_run import ROOT, run_document
 NODES = ("m1", "r1", "changefeed", "spark")
 DOCUMENTS = [
     path
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md")))
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
     if needs_cluster(path)
 ]
 

@@ -142,7 +142,8 @@ def test_what_is_made_up_on_the_channel_is_not_applied(
     cluster: LocalCluster, settings: ClientSettings, load: Load, producer: ChangeProducer
 ) -> None:
     """Whatever contradicts the log so far is asked of Kafka, and stops nobody. (One that fits in
-    the chain of digests would be taken: README says who has to be kept from that channel.)"""
+    the chain of digests would be taken: docs/how-to/secure.md says whom to keep from that
+    channel.)"""
     await_one_more(cluster, TOLD)
     with redis.Redis.from_url(settings.redis.url) as client:
         (heard,) = client.pubsub_channels(CHANNELS.pattern(settings.cluster.database))

@@ -1,6 +1,6 @@
 """SQL on the replicants of a real cluster, by real clients: psql and psycopg.
 
-Goal: what the README tells a new user to try works as told, on each replicant.
+Goal: what the documents tell a new user to try works as told, on each replicant.
 """
 
 from __future__ import annotations

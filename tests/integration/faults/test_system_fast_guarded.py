@@ -1,8 +1,9 @@
 """What nodes tell each other through a Redis that is guarded: TLS by an authority of its own, users
 with rights of their own; no Spark.
 
-Goal: with just the rights that README names both roads are taken; who trusts another authority, or
-may not use the channels, says so once for each, with what to do, and Kafka carries it all.
+Goal: with just the rights that docs/how-to/secure.md names both roads are taken; who trusts another
+authority, or may not use the channels, says so once for each, with what to do, and Kafka carries
+it all.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ DATABASE = "guarded"
 ROADS = (redis_acks.CHANNELS, log.CHANNELS)
 LEDGER = (f"~leasehold:{{{DATABASE}}}:*", "+@read", "+@write", "+@scripting", "+info")
 CHANNELS = (*ROADS, requests.REQUESTS, requests.ANSWERS)
-README = ("+publish", "+subscribe", "+ping", *(f"&{kind.pattern(DATABASE)}" for kind in CHANNELS))
+RIGHTS = ("+publish", "+subscribe", "+ping", *(f"&{kind.pattern(DATABASE)}" for kind in CHANNELS))
 CODEC = MessagePackCodec()
 
 
@@ -81,8 +82,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         made.create_topics()
         reached["port"] = str(listen_by_tls(made.redis_url, certificate, key))
         with redis.Redis.from_url(made.redis_url) as client:
-            user(client, "master", *README)
-            user(client, "node", *README)
+            user(client, "master", *RIGHTS)
+            user(client, "node", *RIGHTS)
             user(client, "poor")
         for name, who, ca in (
             (MASTER, "master", certificate),
@@ -219,8 +220,8 @@ def test_rights_that_are_taken_away_and_given_back(
         assert len(advice(road)) == 1
         # That Redis has closed the connection may be told before.
         assert len(of(road.what, troubles(cluster, MASTER))) <= 2
-    user(admin, "master", *README)
-    user(admin, "poor", *README)
+    user(admin, "master", *RIGHTS)
+    user(admin, "poor", *RIGHTS)
     until(lambda: is_told(cluster, GOOD), "the log told again")
     until(lambda: is_told(cluster, POOR), "the log told to who may listen now")
     assert_consistent(cluster, NODES)

@@ -141,7 +141,7 @@ def assert_ended(cluster: LocalCluster, settings: ClientSettings, name: str) -> 
     assert "Traceback" not in log, log
     last = log.strip().splitlines()[-1]
     assert f"topic '{settings.topics.log.name}' was deleted and made anew" in last, last
-    assert 'README, "When the log is gone"' in last, last
+    assert "docs/how-to/recover-a-lost-log.md" in last, last
     assert "Rebuild this process" not in log, log
 
 
@@ -207,7 +207,7 @@ def test_l2_idle_and_then_started_in_another_log_and_in_the_old_one_brought_back
     for name in SERVICES:
         last = start(cluster, name)
         assert "does not stand in topic" in last, last
-        assert 'README, "When the log is gone"' in last, last
+        assert "docs/how-to/recover-a-lost-log.md" in last, last
     # Far behind, it would take a snapshot of somebody's, over what may be the last copy.
     monkeypatch.setattr(bootstrapping, "BEHIND_RECORDS_MAX", 50)
     with pytest.raises(LogStopped, match="does not stand in topic"):

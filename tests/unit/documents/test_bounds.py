@@ -22,6 +22,9 @@ DOCUMENTS = [
 ]
 LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```|``[^\n]*?``|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+NAMED = re.compile(r"\bdocs/[a-z/-]+\.md\b")
+NAMED_LEAST = 4
+"""The pages on recovery, statements, settings and security."""
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -53,6 +56,17 @@ def test_links_lead_somewhere(document: Path) -> None:
         if not target.exists() or (anchor and anchor not in anchors(target)):
             dead.append(link)
     assert not dead
+
+
+def test_documents_that_the_code_names_are_there() -> None:
+    """Errors and helps send people to them, at the worst hour."""
+    named_in: dict[str, Path] = {}
+    for part in PARTS:
+        for path in (ROOT / part).rglob("*.py"):
+            named_in.update(dict.fromkeys(NAMED.findall(path.read_text("utf-8")), path))
+    missing = {page: named(path) for page, path in named_in.items() if not (ROOT / page).is_file()}
+    assert not missing
+    assert len(named_in) >= NAMED_LEAST
 
 
 def test_each_page_of_docs_is_in_the_index() -> None:

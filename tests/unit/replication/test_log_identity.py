@@ -82,7 +82,8 @@ def test_l2_what_counts_nowhere_may_stand_between(count: int) -> None:
 def test_l2_a_log_that_ends_before_what_was_read_is_another_one() -> None:
     records, position = written(40)
     for end in (0, 1, 40):
-        with pytest.raises(LogStopped, match=rf"offset 41 .*'demo\.log' has only {end}: .*README"):
+        words = rf"offset 41 .*'demo\.log' has only {end}: .*recover-a-lost-log"
+        with pytest.raises(LogStopped, match=words):
             Log(records[:end]).check(position)
 
 
@@ -95,7 +96,7 @@ def test_l2_another_log_that_has_grown_beyond_is_told_by_what_stands_in_it(
     _, position = written(40)
     others, _ = written(40 + grown, M2)
     with pytest.raises(
-        LogStopped, match=r"'demo\.log' before offset 41: .*made anew.*README"
+        LogStopped, match=r"'demo\.log' before offset 41: .*made anew.*recover-a-lost-log"
     ) as told:
         Log(others[first:], first).check(position)
     assert told.value.detail["topic"] == TOPIC

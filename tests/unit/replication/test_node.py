@@ -789,7 +789,7 @@ def test_l3_a_lane_that_was_made_anew_is_read_from_its_begin_and_it_is_said(worl
     assert "'demo.requests'" in words
     assert "deleted and made anew" in words
     assert "up to offset 3" in words
-    assert "README" in words
+    assert "recover-a-lost-log" in words
     heartbeat(world)
     assert world.node.position.decided_through["requests"] == 0
     assert world.node.position.lane_topics["requests"] == "second"

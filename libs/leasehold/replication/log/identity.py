@@ -27,7 +27,7 @@ NO_ID: Final = ""
 
 TO_DO: Final = (
     "What was answered is in the stores of the nodes (LEASEHOLD_DATA): keep them. Bring the log's"
-    ' records back at their offsets, or begin a new database: README, "When the log is gone"'
+    " records back at their offsets, or begin a new database: docs/how-to/recover-a-lost-log.md"
 )
 """The same whatever became of the log: whoever reads it knows more than this process does."""
 

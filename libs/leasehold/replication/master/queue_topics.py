@@ -21,11 +21,11 @@ ASK_AGAIN_MS: Final = 1_000
 """How often it is asked for a lane that was not found: its topic is missing, or Kafka is away."""
 TO_DO: Final = (
     "Who waits for the answer to such a request is told that its outcome is not known (08007), and"
-    ' may ask again under the same id: README, "When requests are gone"'
+    " may ask again under the same id: docs/how-to/recover-a-lost-log.md"
 )
 TO_DO_FOR_JOBS: Final = (
     "A job whose backfill stands still (leasehold jobs) has to be cancelled and begun again:"
-    ' README, "When requests are gone"'
+    " docs/how-to/recover-a-lost-log.md"
 )
 
 
