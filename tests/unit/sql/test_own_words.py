@@ -12,7 +12,7 @@ import pytest
 from leasehold.model.errors import Refused
 from leasehold.sql.ddl.schema_statements import parse_ddl, parse_statements
 from leasehold.sql.session.text import read_text
-from leasehold.sql.syntax.session_statements import Begin, Modes, Set, SetModes
+from leasehold.sql.syntax.session_statements import Begin, Modes, SchemaStatement, Set, SetModes
 from leasehold.sql.syntax.statements import (
     AddColumn,
     AddLock,
@@ -80,6 +80,7 @@ def test_explain_of_a_change(text: str) -> None:
     assert said.statement == Explain(DropTable("t", False, len(text) + 28))
     (statement,) = read_text(text)
     assert statement.text == text
+    assert isinstance(statement.meaning, SchemaStatement)
     assert statement.meaning.explains
 
 

@@ -29,7 +29,7 @@ def declared(reading: Reading, body: Body) -> DeclareCursor:
     if options & _SCROLL and options & _NO_SCROLL:
         both = "SCROLL and NO SCROLL"
     scrolls = bool(options & _SCROLL) if options & (_SCROLL | _NO_SCROLL) else None
-    place = reading.next(reading.next(reading.span.first, "cursor"), "for") + 1
+    place = reading.next(reading.span.first, "for") + 1
     return DeclareCursor(
         body["portalname"],
         reading.position(place) - 1 - reading.offset,

@@ -122,7 +122,7 @@ REFUSED: list[Refusal] = [
     ("drop table t /* open", SyntaxInvalid, 14),
     ("drop table a\x00b", SyntaxInvalid, 13),
     ("drop table \ud800", SyntaxInvalid, 12),
-    # words of other dialects, and operators that only sqlglot knows
+    # words of other dialects, and an operator that stands before nothing in PostgreSQL
     ("drop table `t`", SyntaxInvalid, 12),
     ("drop table [t]", SyntaxInvalid, 12),
     ("create table t (a boolean primary key, check (!a))", FeatureNotSupported, 47),

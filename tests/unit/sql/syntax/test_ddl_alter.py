@@ -172,6 +172,21 @@ def test_several_actions_stand_in_their_order() -> None:
     assert [type(action) for action in statement.actions] == [type(made) for _, made in several]
 
 
+def test_a_comma_within_brackets_ends_no_action() -> None:
+    statement = parse_ddl("alter table t alter a type int using array[a, 1], drop b")
+    assert isinstance(statement, AlterTable)
+    made = AlterType("a", Type("integer"), "array[a, 1]", 15)
+    assert statement.actions == (made, DropColumn("b", position=51))
+
+
+@pytest.mark.parametrize("table", ["enforced", "public.enforced", "valid"])
+def test_a_table_may_be_called_as_an_attribute_is(table: str) -> None:
+    statement = parse_ddl(f"alter table t add foreign key (a) references {table}")
+    assert isinstance(statement, AlterTable)
+    key = ForeignKeyDefinition(("a",), table.removeprefix("public."), position=19)
+    assert statement.actions == (AddForeignKey(key),)
+
+
 @pytest.mark.parametrize(
     ("table", "expected"),
     [
@@ -179,12 +194,16 @@ def test_several_actions_stand_in_their_order() -> None:
         ("only t", ("t", False, 18)),
         ("if exists only public.t", ("t", True, 28)),
         ('"T t"', ("T t", False, 13)),
+        ("only (public.t)", ("t", False, 19)),
+        ("t *", ("t", False, 13)),
+        ("U&\"\\0054\" UESCAPE '\\'", ("T", False, 13)),
     ],
 )
 def test_table(table: str, expected: tuple[str, bool, int]) -> None:
     statement = parse_ddl(f"ALTER TABLE {table} DROP a")
     assert isinstance(statement, AlterTable)
     assert (statement.table, statement.if_exists, statement.position) == expected
+    assert statement.actions == (DropColumn("a", position=len(table) + 14),)
 
 
 ALTER = "alter table t "

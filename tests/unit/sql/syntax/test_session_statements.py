@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leasehold.model.errors import Refused
+from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.session.text import read_text
 from leasehold.sql.syntax.cursor_movement import Direction, Movement
 from leasehold.sql.syntax.session_statements import (
@@ -178,6 +179,16 @@ def test_statements_are_told_apart_where_semicolons_are_no_part_of_one() -> None
     for statement in found:
         assert text[statement.offset :].startswith(statement.text)
     assert read_text(" ; -- nothing\n") == ()
+
+
+def test_places_in_a_schema_change_count_in_its_own_text() -> None:
+    """It goes to the master alone; what is refused at once is told of the client's text."""
+    change = "alter table t drop a, add check (a > 1)"
+    _, statement = read_text(f"begin; {change}")
+    assert statement.meaning == SchemaStatement(parse_ddl(change))
+    with pytest.raises(Refused) as caught:
+        read_text(f"begin; {change}, add b nosuchtype")
+    assert caught.value.detail["position"] == len("begin; , add b ") + len(change) + 1
 
 
 REFUSALS = [
