@@ -71,10 +71,12 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
     (
         "SQL",
         (
-            Limit("text of a query", "QUERY_BYTES_MAX", "bytes", "22003"),
+            Limit("text of a query", "source.TEXT_BYTES_MAX", "bytes", "22003"),
             Limit("text of a schema change", "STATEMENT_BYTES_MAX", "bytes", "22003"),
-            Limit("statements of one schema change", "ddl.STATEMENTS_MAX", "", "22003"),
-            Limit("parameters of a statement", "query_expression.PARAMETERS_MAX"),
+            Limit(
+                "statements of one schema change", "schema_statements.STATEMENTS_MAX", "", "22003"
+            ),
+            Limit("parameters of a statement", "expressions.PARAMETERS_MAX"),
             Limit("tables joined by one query", "RELATIONS_MAX"),
             Limit("columns of a result", "select.COLUMNS_MAX"),
             Limit("columns of an index", "INDEX_COLUMNS_MAX"),

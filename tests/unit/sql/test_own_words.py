@@ -14,6 +14,7 @@ from leasehold.sql.ddl.schema_statements import parse_ddl, parse_statements
 from leasehold.sql.session.text import read_text
 from leasehold.sql.syntax.session_statements import Begin, Modes, SchemaStatement, Set, SetModes
 from leasehold.sql.syntax.statements import (
+    Action,
     AddColumn,
     AddLock,
     AlterTable,
@@ -47,7 +48,7 @@ ACTIONS = [
 
 
 @pytest.mark.parametrize(("said", "actions"), ACTIONS, ids=[said for said, _ in ACTIONS])
-def test_locks_of_a_table(said: str, actions: list[object]) -> None:
+def test_locks_of_a_table(said: str, actions: list[Action]) -> None:
     assert parse_ddl(f"alter table t {said}") == AlterTable("t", tuple(actions), False, 13)
 
 
