@@ -17,10 +17,10 @@ import pytest
 from infra.kafka.broker import Broker, wait_for_broker
 from infra.local_cluster import KAFKA_JARS
 from infra.ports import LOOPBACK, find_free_port
-from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.admin import TopicAdmin
 from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.adapters.kafka.transaction import TransactionWriter
 from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.model.errors import BusUnavailable
