@@ -156,7 +156,7 @@ def _topics() -> dict[str, Any]:
     return {
         "build": _build("services"),
         "image": "leasehold/services",
-        "command": ["python", "-m", "infra.topics"],
+        "command": ["leasehold", "topics"],
         "environment": _environment(TOPICS),
         "depends_on": {KAFKA: {"condition": "service_healthy"}},
         "restart": "on-failure:5",

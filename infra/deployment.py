@@ -71,7 +71,7 @@ CHANGEFEED = Service("changefeed", "services.changefeed.main", "changefeed", nee
 SPARK = Service(
     # Needs Kafka only, and its JVM takes longest: it starts beside the master.
     "spark",
-    "spark_streaming.driver",
+    "spark_streaming.main",
     "Spark driver",
     image="spark",
     compiled=False,

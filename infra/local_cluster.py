@@ -28,7 +28,7 @@ from infra.kafka.settings import HEAP_MB
 from infra.ports import LOOPBACK, Ports
 from infra.processes import STOP_DEADLINE_S, Processes, ProcessFailure
 from infra.redis.server import server_command, wait_for_redis
-from infra.topics import TopicReport, ensure_topics
+from leasehold.adapters.kafka.topic_creation import TopicReport, ensure_topics
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import (
     ClusterSettings,

@@ -1,4 +1,4 @@
-"""The long-lived process of the data pipeline: `python -m spark_streaming.driver`.
+"""The long-lived process of the data pipeline: `python -m spark_streaming.main`.
 
 It follows the jobs topic, keeps a backfill or a validation running for each job that needs one, and
 keeps the retry stream running. All its state is on Kafka and in Spark's checkpoints: kill it at any
@@ -236,7 +236,3 @@ def main() -> int:
         session.stop()
     log.info("stopped")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

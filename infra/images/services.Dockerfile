@@ -9,7 +9,7 @@ COPY requirements.lock ./
 RUN awk '/^(pyspark|py4j)==/ { skip = 1 } !skip { print } !/\\$/ { skip = 0 }' requirements.lock \
       > services.lock \
     && pip install --no-cache-dir --require-hashes --requirement services.lock
-COPY pyproject.toml ./
+COPY pyproject.toml README.md LICENSE ./
 COPY libs libs
 COPY services services
 COPY spark_streaming spark_streaming

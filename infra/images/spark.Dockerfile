@@ -13,7 +13,7 @@ WORKDIR /opt/leasehold
 COPY requirements.lock ./
 RUN pip install --no-cache-dir --require-hashes --requirement requirements.lock
 COPY --from=jars /jars /opt/leasehold/.leasehold/jars/spark
-COPY pyproject.toml ./
+COPY pyproject.toml README.md LICENSE ./
 COPY libs libs
 COPY services services
 COPY spark_streaming spark_streaming

@@ -6,25 +6,28 @@ import logging
 import os
 import sys
 
-from faust import Worker
-
 from leasehold.admin.watch import ClusterWatch
 from leasehold.model.errors import LeaseholdError
 from leasehold.settings.client import ClientSettings
+from leasehold.settings.extras import need_extra
 from leasehold.settings.setting import describe, from_environment
-from services.dashboard.dashboard_app import dashboard_app
 from services.dashboard.dashboard_settings import DashboardSettings
 
 
 def main() -> int:
     """0 after SIGTERM or SIGINT; 2 for settings, with the reason as the last line."""
     try:
+        need_extra("dashboard", "the dashboard", "faust", "aiokafka")
         settings = ClientSettings.read(os.environ)
         own = from_environment(DashboardSettings, os.environ)
         topics = settings.topics
     except LeaseholdError as error:
         print(f"dashboard: {error}", file=sys.stderr)
         return 2
+    from faust import Worker  # an extra, as what the application imports
+
+    from services.dashboard.dashboard_app import dashboard_app
+
     logging.basicConfig(
         level=settings.cluster.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )

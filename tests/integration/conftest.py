@@ -42,6 +42,7 @@ LONGEST: Final = (
     "test_matrix",
     "test_spark_backfill",
     "test_spark_comparison",
+    "test_installed_package",
 )
 """Groups of a minute and more by what they take (`--durations=0`)."""
 

@@ -27,13 +27,18 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "dead-letter": "list, explain and resubmit what was not applied",
     "sql": "run SQL on a node, from a text, a file or by hand",
     "user": "list and change who may come to the SQL port",
+    "topics": "create the topics of a database, and tell where existing ones differ",
+    "master": "run a node that may become master, until SIGTERM",
+    "replicant": "run a replicant, until SIGTERM",
     "dev": "a whole database in this process, fed by lines (no servers)",
 }
 """All subcommands as `leasehold --help` lists them, which imports none of their files."""
 
 
-def add(subparsers: Subparsers, name: str, run: Run, more: str = "") -> Any:
-    """A parser for one of SUMMARIES, with `--json`."""
+def add(
+    subparsers: Subparsers, name: str, run: Run, more: str = "", *, answers: bool = True
+) -> Any:
+    """A parser for one of SUMMARIES, with `--json` if it answers anything."""
     summary = SUMMARIES[name]
     parser = subparsers.add_parser(
         name,
@@ -41,8 +46,9 @@ def add(subparsers: Subparsers, name: str, run: Run, more: str = "") -> Any:
         description=f"{summary[0].upper()}{summary[1:]}. {more}".strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--json", action="store_true", help=JSON_HELP)
-    parser.set_defaults(run=run)
+    if answers:
+        parser.add_argument("--json", action="store_true", help=JSON_HELP)
+    parser.set_defaults(run=run, **({} if answers else {"json": False}))
     return parser
 
 

@@ -14,6 +14,7 @@ from leasehold.pgwire.wire_errors import UnknownDatabase
 from leasehold.replica.serving_node import ServingNode, SqlNode
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.environment import describe, from_environment
+from leasehold.settings.extras import need_extra
 from leasehold.settings.sql_port import PgwireSettings
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql.session_settings import SETTINGS, settings_of_options
@@ -30,6 +31,7 @@ def sql_of_environment() -> Listen | None:
     LOG.info("%s", describe(settings))
     if not settings.port:
         return None
+    need_extra("server", "LEASEHOLD_SQL_PORT", "uvloop")
     settings.check()
     client = ClientSettings.read()
     return lambda node, store: NodeListener(ServingNode(node, store, client), settings)

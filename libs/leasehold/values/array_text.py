@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported, InvalidText, RequestTooLarge
 from leasehold.values.arrays import ELEMENTS_MAX, elements_of, stored_form
+from leasehold.values.letters import BLANKS, ascii_lower
 
 # An element: in quotes, or up to a comma or brace; a backslash takes the next character as it is.
 _ELEMENT: Final = re.compile(
     r"""\s*(?:"((?:[^"\\]|\\.)*)"|((?:[^",{}\\\s]|\\.)(?:(?:[^",{}\\]|\\.)*(?:[^",{}\\\s]|\\.))?))\s*""",
     re.DOTALL | re.ASCII,
 )
-_BLANKS: Final = " \t\n\r\v\f"
 _PLAIN: Final = re.compile(r"[\w.+-]+(?:,[\w.+-]+)*")
 """Without anything that has to be read one by one: as numbers come, by the thousand."""
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
@@ -24,7 +24,7 @@ _NEEDS_QUOTES: Final = frozenset('{}",\\ \t\n\r\v\f')
 def array_of_text(text: str, element: Callable[[str], Any]) -> str:
     """The storage value; `element` reads one. Raises InvalidText; FeatureNotSupported for arrays of
     arrays, RequestTooLarge for too many elements; and whatever `element` raises."""
-    trimmed = text.strip(_BLANKS)
+    trimmed = text.strip(BLANKS)
     if trimmed[:1] == "[":
         raise FeatureNotSupported("array bounds are not supported: leave them out")
     if len(trimmed) < 2 or trimmed[0] != "{" or trimmed[-1] != "}":
@@ -32,14 +32,14 @@ def array_of_text(text: str, element: Callable[[str], Any]) -> str:
             f'malformed array literal: "{text:.80}": an array begins with {{ and ends with }}'
         )
     inner, made, at = trimmed[1:-1], [], 0
-    if not inner.strip(_BLANKS):
+    if not inner.strip(BLANKS):
         return stored_form(())
-    if inner.lstrip(_BLANKS)[0] == "{":
+    if inner.lstrip(BLANKS)[0] == "{":
         raise FeatureNotSupported("arrays of more than one dimension are not supported")
     if _PLAIN.fullmatch(inner):
         parts = inner.split(",")
         _check_number(len(parts))
-        return stored_form([None if part.lower() == "null" else element(part) for part in parts])
+        return stored_form([None if _is_null(part) else element(part) for part in parts])
     while True:
         found = _ELEMENT.match(inner, at)
         if found is None:
@@ -54,6 +54,10 @@ def array_of_text(text: str, element: Callable[[str], Any]) -> str:
         at += 1
 
 
+def _is_null(word: str) -> bool:
+    return ascii_lower(word) == "null"
+
+
 def _check_number(count: int) -> None:
     if count > ELEMENTS_MAX:
         raise RequestTooLarge(f"an array has at most {ELEMENTS_MAX} elements")
@@ -61,7 +65,7 @@ def _check_number(count: int) -> None:
 
 def _value(found: re.Match[str], element: Callable[[str], Any]) -> Any:
     quoted, bare = found.groups()
-    if quoted is None and bare.lower() == "null":
+    if quoted is None and _is_null(bare):
         return None
     return element(_ESCAPED.sub(r"\1", bare if quoted is None else quoted))
 
@@ -73,7 +77,7 @@ def text_of_array(stored: str, element: Callable[[Any], str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    if text and text.lower() != "null" and _NEEDS_QUOTES.isdisjoint(text):
+    if text and not _is_null(text) and _NEEDS_QUOTES.isdisjoint(text):
         return text
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported, InvalidText, OutOfRange
+from leasehold.values.letters import BLANKS, is_digits
 from leasehold.values.types import Type
 
 OID: Final = Type("oid")
@@ -41,8 +42,8 @@ def oid_of_number(value: int) -> int:
 
 
 def oid_of_text(text: str) -> int:
-    digits = text.strip(" \t\n\r\v\f")
-    if not digits.removeprefix("-").removeprefix("+").isdecimal() or len(digits) > 20:
+    digits = text.strip(BLANKS)
+    if not is_digits(digits.removeprefix("-").removeprefix("+")) or len(digits) > 20:
         raise InvalidText(f'invalid input syntax for type oid: "{text:.80}"')
     try:
         return oid_of_number(int(digits))

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, InvalidMoment, MomentOutOfRange
 from leasehold.values.dates import DAY_LEAST, DAY_MOST, DAY_US, day_of
+from leasehold.values.letters import BLANKS, ascii_lower
 from leasehold.values.time_zone import UTC, at_zone, in_range, zone_said
 
 _MONTHS: Final = (
@@ -31,7 +32,7 @@ _MONTHS: Final = (
 )
 _NAME: Final = r"(?P<month_name>[a-z]{3,9})\.?"
 _DATES: Final = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    re.compile(pattern, re.IGNORECASE | re.ASCII)
     for pattern in (
         r"(?P<year>[0-9]{4,6})-(?P<month>[0-9]{1,2})-(?P<day>[0-9]{1,2})",
         r"(?P<year>[0-9]{4})/(?P<month>[0-9]{1,2})/(?P<day>[0-9]{1,2})",
@@ -44,14 +45,13 @@ _DATES: Final = tuple(
 _CLOCK: Final = re.compile(
     r"(?:[ \t]*T|[ \t]+)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
     r"(?::(?P<second>[0-9]{2})(?P<fraction>\.[0-9]*)?)?(?:[ \t]*(?P<half>am|pm))?",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 _ZONE: Final = re.compile(
     r"[ \t]*(?:(?P<utc>z|utc|gmt)|(?P<sign>[+-])(?P<hours>[0-9]{1,2})"
     r"(?::?(?P<minutes>[0-9]{2}))?(?::(?P<seconds>[0-9]{2}))?|(?P<name>[a-z][a-z0-9_+/-]*))",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
-_BLANKS: Final = " \t\n\r\v\f"
 _NOT_BUILT: Final = frozenset(
     {"infinity", "-infinity", "+infinity", "now", "today", "tomorrow", "yesterday", "allballs"}
 )
@@ -60,7 +60,7 @@ _NOT_BUILT: Final = frozenset(
 def date_of_text(text: str) -> int:
     """Days since 1970-01-01; a time behind the date is passed over. Raises InvalidMoment (22007),
     MomentOutOfRange (22008)."""
-    if text.strip(_BLANKS).lower() == "epoch":
+    if ascii_lower(text.strip(BLANKS)) == "epoch":
         return 0
     day, _, _ = _read(text, "date")
     return day
@@ -70,7 +70,7 @@ def timestamp_of_text(text: str, *, zoned: bool, session: ZoneInfo = UTC) -> int
     """Microseconds since 1970-01-01, UTC; a zone counts for a timestamptz alone, and one without
     is meant in that of the `session`. Raises as `date_of_text` does."""
     kind = "timestamp with time zone" if zoned else "timestamp"
-    if text.strip(_BLANKS).lower() == "epoch":
+    if ascii_lower(text.strip(BLANKS)) == "epoch":
         return 0
     day, microseconds, zone = _read(text, kind)
     local = day * DAY_US + microseconds
@@ -89,10 +89,10 @@ def day_in_range(day: int) -> int:
 
 def _read(text: str, kind: str) -> tuple[int, int, ZoneInfo | int | None]:
     """Days, microseconds of the day, and the zone: its offset in µs, its name, or none."""
-    trimmed = text.strip(_BLANKS)
+    trimmed = text.strip(BLANKS)
     found = next((f for pattern in _DATES if (f := pattern.match(trimmed))), None)
     if found is None:
-        if trimmed.lower() in _NOT_BUILT:
+        if ascii_lower(trimmed) in _NOT_BUILT:
             raise FeatureNotSupported(f"{trimmed!r} as a {kind} is not supported: name the moment")
         raise _invalid(kind, text)
     rest = trimmed[found.end() :]
@@ -115,7 +115,7 @@ def _day(found: re.Match[str], kind: str, text: str) -> int:
     parts = found.groupdict()
     name = parts.get("month_name")
     if name is not None:
-        short = name.lower()[:3]
+        short = ascii_lower(name)[:3]
         if short not in _MONTHS:
             raise _invalid(kind, text)
         month = _MONTHS.index(short) + 1
@@ -134,7 +134,7 @@ def _clock(found: re.Match[str], kind: str, text: str) -> int:
     if found["half"]:
         if not 1 <= hour <= 12:
             raise _out_of_range(text)
-        hour = hour % 12 + (12 if found["half"].lower() == "pm" else 0)
+        hour = hour % 12 + (12 if ascii_lower(found["half"]) == "pm" else 0)
     total = ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
     if hour > 24 or minute > 59 or second > 60 or total > DAY_US:
         raise _out_of_range(text)

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from leasehold.model.errors import IntervalOverflow, InvalidMoment, MomentOutOfRange
 from leasehold.values.dates import DAY_US
+from leasehold.values.letters import BLANKS, ascii_lower
 
 HOUR_US: Final = 3_600_000_000
 MINUTE_US: Final = 60_000_000
@@ -113,7 +114,8 @@ UNITS: Final = {
 _PART: Final = re.compile(
     r"(?P<clock>[+-]?[0-9]+:[0-9]{1,2}(?::[0-9]{1,2})?(?:\.[0-9]*)?)"
     r"|(?P<years>[+-]?[0-9]{1,9})-(?P<months>[0-9]{1,2})(?![0-9-])"
-    r"|(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:\s*(?P<unit>[a-z]+))?"
+    r"|(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:\s*(?P<unit>[a-z]+))?",
+    re.ASCII,
 )
 _ISO: Final = re.compile(r"P(?=.)(?P<date>(?:-?[0-9.]+[YMWD])*)(?:T(?P<time>(?:-?[0-9.]+[HMS])+))?")
 _ISO_PART: Final = re.compile(r"(-?[0-9]++\.?+[0-9]*+|-?\.[0-9]++)([A-Z])")
@@ -150,13 +152,13 @@ def span_of_text(text: str, last: str = "second", *, minutes_first: bool = False
     """`1 day 2:30`, `1 year 2 mons`, `P1DT2H`, `3 days ago` … `last`: the unit of a number at the
     end that has none; `minutes_first`: 1:30 is a minute and a half. Raises InvalidMoment (22007),
     MomentOutOfRange (22008)."""
-    trimmed = text.strip(" \t\n\r\v\f")
+    trimmed = text.strip(BLANKS)
     if len(trimmed) > TEXT_CHARACTERS_MAX:
         raise _invalid(text)
     iso = _ISO.fullmatch(trimmed)
     if iso:
         return _checked(_iso(iso, text), text)
-    rest = trimmed.lower().removeprefix("@").strip()
+    rest = ascii_lower(trimmed).removeprefix("@").strip(BLANKS)
     ago = rest.endswith(" ago")
     if ago:
         rest = rest[:-4]

@@ -27,6 +27,7 @@ from decimal import (
 from typing import Final
 
 from leasehold.model.errors import InvalidText, OutOfRange, TooLong
+from leasehold.values.letters import ascii_lower
 
 SCALE_MAX: Final = 16_383
 """Digits behind the point."""
@@ -169,7 +170,7 @@ def decimal_of_text(text: str) -> Decimal:
     if len(trimmed) > TEXT_CHARACTERS_MAX:
         raise TooLong(f"a number of {len(trimmed)} characters; at most {TEXT_CHARACTERS_MAX}")
     if not _NUMBER.fullmatch(trimmed):
-        word = _WORDS.get(trimmed.lower())
+        word = _WORDS.get(ascii_lower(trimmed))
         if word is None:
             raise InvalidText(f'invalid input syntax for type numeric: "{text:.80}"')
         return Decimal(word)

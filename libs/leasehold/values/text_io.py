@@ -18,6 +18,7 @@ from leasehold.values.doubles import Stored, number_of
 from leasehold.values.doubles import stored_form as stored_double
 from leasehold.values.float_text import shortest
 from leasehold.values.interval import text_of as interval_text
+from leasehold.values.letters import BLANKS, ascii_lower
 from leasehold.values.numeric import text_of as numeric_text
 from leasehold.values.time_zone import UTC, local_of, offset_text
 from leasehold.values.types import INTEGER_BITS, VECTORS, Type, element_of, to_storage
@@ -26,11 +27,10 @@ _TRUE: Final = frozenset({"t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"}
 _FALSE: Final = frozenset({"f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"})
 _DIGITS_MAX: Final = 400  # no double has more; int() of a longer text would be slow
 _SECOND_US: Final = 1_000_000
-_BLANKS: Final = " \t\n\r\v\f"
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _DOUBLE: Final = re.compile(r"[+-]?(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]+)?")
-_WORDS: Final = re.compile(r"([+-]?)(inf|infinity|nan)", re.IGNORECASE)
-_UUID: Final = re.compile(r"(?:[0-9a-f]{4}-?){7}[0-9a-f]{4}", re.IGNORECASE)
+_WORDS: Final = re.compile(r"([+-]?)(inf|infinity|nan)", re.IGNORECASE | re.ASCII)
+_UUID: Final = re.compile(r"(?:[0-9a-f]{4}-?){7}[0-9a-f]{4}", re.IGNORECASE | re.ASCII)
 _BYTE: Final = re.compile(rb"\\(\\|[0-3][0-7][0-7])")
 
 
@@ -47,7 +47,7 @@ def from_text(kind: Type, text: str, zone: ZoneInfo = UTC) -> Any:
         return to_storage(kind)(text)
     if name in TEXT_INPUT:
         return TEXT_INPUT[name](text)
-    trimmed = text.strip(_BLANKS)
+    trimmed = text.strip(BLANKS)
     if name in INTEGER_BITS:
         if not _INTEGER.fullmatch(trimmed):
             raise _invalid(kind, text)
@@ -58,7 +58,7 @@ def from_text(kind: Type, text: str, zone: ZoneInfo = UTC) -> Any:
     if name == "double precision":
         return _double(trimmed, text)
     if name == "boolean":
-        word = trimmed.lower()
+        word = ascii_lower(trimmed)
         if word not in _TRUE and word not in _FALSE:
             raise _invalid(kind, text)
         return int(word in _TRUE)
@@ -105,7 +105,7 @@ def _uuid(kind: Type, text: str) -> str:
     spelled = text[1:-1] if text[:1] == "{" and text[-1:] == "}" else text
     if not _UUID.fullmatch(spelled):
         raise _invalid(kind, text)
-    digits = spelled.replace("-", "").lower()
+    digits = ascii_lower(spelled.replace("-", ""))
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 

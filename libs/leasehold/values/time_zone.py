@@ -20,6 +20,7 @@ from zoneinfo import ZoneInfo
 from leasehold.model.errors import InvalidArgument, MomentOutOfRange
 from leasehold.values.dates import DAY_LEAST, DAY_MOST, DAY_US, microseconds_of, utc_of
 from leasehold.values.interval import span_of_text
+from leasehold.values.letters import BLANKS, ascii_lower, ascii_upper
 from leasehold.values.zone_abbreviations import ABBREVIATIONS
 
 _SECOND_US: Final = 1_000_000
@@ -38,7 +39,7 @@ _POSIX: Final = re.compile(
 _NAME: Final = re.compile(r"[A-Za-z]{3,}|<[A-Za-z0-9+-]+>")
 _AMERICAN_RULES: Final = "M3.2.0,M11.1.0"
 _HOURS: Final = re.compile(r"[ \t]*([+-]?[0-9]+(?:\.[0-9]*)?|[+-]?\.[0-9]+)")
-_INTERVAL: Final = re.compile(r"interval[ \t]*'([^']*)'", re.IGNORECASE)
+_INTERVAL: Final = re.compile(r"interval[ \t]*'([^']*)'", re.IGNORECASE | re.ASCII)
 _NAME_CHARS_MAX: Final = 255
 
 
@@ -69,7 +70,7 @@ def zone_at(moment: Any) -> ZoneInfo:
 def _names() -> dict[str, str]:
     """Of all of IANA's zones, by lower case."""
     listed = resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8")
-    return {name.lower(): name for name in listed.split()}
+    return {ascii_lower(name): name for name in listed.split()}
 
 
 def _listed(name: str) -> ZoneInfo:
@@ -82,7 +83,7 @@ def _listed(name: str) -> ZoneInfo:
 def zone_of(name: str) -> ZoneInfo:
     """A name of IANA's in any case, or a rule of POSIX, where west is positive: EST5EDT, <+02>-2.
     Its `key` is what it is shown as. Raises InvalidArgument (22023) for what nobody knows."""
-    found = _names().get(name.lower())
+    found = _names().get(ascii_lower(name))
     if found is not None:
         return UTC if found == "UTC" else _listed(found)
     made = _of_rule(name) if len(name) <= _NAME_CHARS_MAX else None
@@ -95,16 +96,16 @@ def zone_of(name: str) -> ZoneInfo:
 def zone_said(name: str) -> ZoneInfo:
     """As `zone_of`, of a zone in a time or behind AT TIME ZONE, where an abbreviation (CET, PDT)
     is an offset."""
-    offset = ABBREVIATIONS.get(name.lower())
+    offset = ABBREVIATIONS.get(ascii_lower(name))
     if offset is None:
         return zone_of(name)
-    return _fixed(name.upper(), name.upper(), offset) if offset else UTC
+    return _fixed(ascii_upper(name), ascii_upper(name), offset) if offset else UTC
 
 
 @lru_cache(maxsize=512)
 def zone_set(text: str) -> ZoneInfo:
     """What the setting TimeZone takes: as `zone_of`, or hours east (-8, 5.5), or INTERVAL '…'."""
-    interval = _INTERVAL.fullmatch(text.strip())
+    interval = _INTERVAL.fullmatch(text.strip(BLANKS))
     if interval is not None:
         return _ahead(_interval_s(interval[1]))
     hours = _HOURS.fullmatch(text)
@@ -143,14 +144,14 @@ def _of_rule(name: str) -> ZoneInfo | None:
     west = _seconds(found, "")
     if abs(west) >= _DAY_S:
         return None
-    key = name.upper()
+    key = ascii_upper(name)
     if found["dst"] is None:
-        return _fixed(key, found["std"].strip("<>").upper(), -west)
+        return _fixed(key, ascii_upper(found["std"].strip("<>")), -west)
     summer = _seconds(found, "d") if found["dh"] else west - 3_600
-    names = (found["std"].upper(), found["dst"].upper())
+    names = (ascii_upper(found["std"]), ascii_upper(found["dst"]))
     if not all(map(_NAME.fullmatch, names)) or abs(summer) >= _DAY_S:
         return None
-    rules = (found["rules"] or _AMERICAN_RULES).replace(";", ",").upper()
+    rules = ascii_upper((found["rules"] or _AMERICAN_RULES).replace(";", ","))
     footer = f"{names[0]}{_spelled(west)}{names[1]}{_spelled(summer)},{rules}"
     if not footer.isascii():
         return None

@@ -30,6 +30,7 @@ from leasehold.model.errors import (
     WrongType,
 )
 from leasehold.values import arrays, dates, doubles, interval, jsonb, numeric
+from leasehold.values.letters import BLANKS, ascii_lower
 from leasehold.values.numeric import PRECISION_MAX
 
 INTEGER_BITS: Final = {"smallint": 16, "integer": 32, "bigint": 64}
@@ -127,9 +128,9 @@ def parse_type(text: str) -> Type:
 
     Raises FeatureNotSupported naming the known types, InvalidArgument for a modifier out of range.
     """
-    whole = text.strip().lower()
+    whole = ascii_lower(text.strip(BLANKS))
     found = _MODIFIED.fullmatch(whole)
-    name = (found[1] if found else whole).strip()
+    name = (found[1] if found else whole).strip(BLANKS)
     takes = name == "float"
     name = name if found and takes else SYNONYMS.get(name, name)
     takes = takes or name in ("varchar", "char", "numeric")
@@ -137,7 +138,7 @@ def parse_type(text: str) -> Type:
         raise FeatureNotSupported(f"type {text!r} is not known; known are: {', '.join(KNOWN)}")
     if found is None:
         return Type(name, 1) if name == "char" else Type(name)
-    modifiers = [part.strip() for part in found[2].split(",")]
+    modifiers = [part.strip(BLANKS) for part in found[2].split(",")]
     if not all(re.fullmatch("-?[0-9]{1,9}", part) for part in modifiers):
         raise InvalidArgument(f"type {text!r}: a length or precision must be a whole number")
     return type_with(name, [int(part) for part in modifiers])

@@ -20,7 +20,7 @@ from infra.local_cluster import ROOT, LocalCluster
 from infra.ports import Ports, can_bind
 from infra.process_table import is_running, wait_until_ended
 from infra.processes import Processes, ProcessFailure
-from infra.topics import ensure_topics
+from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings
 

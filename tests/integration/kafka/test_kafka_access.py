@@ -17,10 +17,10 @@ import pytest
 from infra.kafka.broker import Broker, wait_for_broker
 from infra.local_cluster import KAFKA_JARS
 from infra.ports import LOOPBACK, find_free_port
-from infra.topics import ensure_topics
 from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.admin import TopicAdmin
 from leasehold.adapters.kafka.reader import TopicReader
+from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.adapters.kafka.transaction import TransactionWriter
 from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.model.errors import BusUnavailable
@@ -135,7 +135,7 @@ def test_l4_each_record_that_is_denied_for_good_is_told_once(bob: KafkaSettings)
 
 
 @pytest.mark.parametrize(
-    "module", ["services.replicant.main", "services.changefeed.main", "spark_streaming.driver"]
+    "module", ["services.replicant.main", "services.changefeed.main", "spark_streaming.main"]
 )
 def test_a_service_ends_with_the_reason(
     module: str, impostor: KafkaSettings, tmp_path: Path

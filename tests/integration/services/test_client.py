@@ -158,7 +158,7 @@ def test_agent_and_subscriber_move_with_the_versions(
 
 
 def create_rows_topic(settings: ClientSettings, table_id: int) -> None:
-    from infra.topics import ensure_topics
+    from leasehold.adapters.kafka.topic_creation import ensure_topics
 
     ensure_topics(settings.kafka, [settings.topics.rows(table_id)])
 

@@ -47,7 +47,7 @@ def running_pipeline(
 
 
 class Pipeline:
-    """`python -m spark_streaming.driver` on one database, with one data folder over restarts."""
+    """`python -m spark_streaming.main` on one database, with one data folder over restarts."""
 
     def __init__(
         self, kafka: str, topics: Topics, data: Path, environ: Mapping[str, str] | None = None
@@ -82,7 +82,7 @@ class Pipeline:
         }
         with log.open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "spark_streaming.driver"],
+                [sys.executable, "-m", "spark_streaming.main"],
                 cwd=self.data,
                 env=environ,
                 stdout=output,

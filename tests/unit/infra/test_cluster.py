@@ -66,7 +66,7 @@ def test_the_deployment_is_the_one_of_the_design() -> None:
     for service in SERVICES:
         assert seen.issuperset(service.needs), f"{service.name} is listed before what it needs"
         seen.add(service.name)
-    assert service_named("spark").module == "spark_streaming.driver"
+    assert service_named("spark").module == "spark_streaming.main"
 
 
 def test_broker_settings_keep_the_promises() -> None:

@@ -17,8 +17,14 @@ import pytest
 
 from infra.ports import Ports
 
-SERVICES = ("services.master.main", "services.replicant.main", "services.changefeed.main")
-SPARK = "spark_streaming.driver"
+COMMANDS = (
+    ("services.master.main",),
+    ("services.replicant.main",),
+    ("services.changefeed.main",),
+    ("leasehold.cli.main", "master"),
+    ("leasehold.cli.main", "replicant"),
+    ("spark_streaming.main",),
+)
 DEADLINE_S = 60.0
 
 Waiting = dict[str, subprocess.Popen[str]]
@@ -34,14 +40,14 @@ def waiting(tmp_path: Path) -> Iterator[Waiting]:
         "LEASEHOLD_DATA": str(tmp_path),
     }
     started = {
-        module: subprocess.Popen(
-            [sys.executable, "-m", module],
+        " ".join(command): subprocess.Popen(
+            [sys.executable, "-m", *command],
             env={**environ, "LEASEHOLD_NODE": f"n{number}"},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for number, module in enumerate((*SERVICES, SPARK))
+        for number, command in enumerate(COMMANDS)
     }
     yield started
     for process in started.values():
@@ -50,15 +56,15 @@ def waiting(tmp_path: Path) -> Iterator[Waiting]:
 
 
 def test_sigterm_ends_whoever_waits_for_kafka(waiting: Waiting) -> None:
-    for module, process in waiting.items():
+    for command, process in waiting.items():
         assert process.stderr is not None
         said = ""
         for line in process.stderr:
             said += line
             if "Kafka at" in line:
                 break
-        assert "Kafka at" in said, f"{module} ended: {said}"
+        assert "Kafka at" in said, f"{command} ended: {said}"
         process.send_signal(signal.SIGTERM)
         _, rest = process.communicate(timeout=DEADLINE_S)
-        assert process.returncode == 0, f"{module}: {said}{rest}"
+        assert process.returncode == 0, f"{command}: {said}{rest}"
         assert "Traceback" not in said + rest

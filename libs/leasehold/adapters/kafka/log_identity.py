@@ -22,7 +22,7 @@ LOG_MISSING: Final = (
     f" another log. {TO_DO}"
 )
 LANE_MISSING: Final = (
-    "the master takes nothing from it. If it was deleted, make it anew (python -m infra.topics, or"
+    "the master takes nothing from it. If it was deleted, make it anew (leasehold topics, or"
     " with its settings); it is then read from its begin: docs/how-to/recover-a-lost-log.md"
 )
 MISSING_SAID_NS: Final = 10_000_000_000

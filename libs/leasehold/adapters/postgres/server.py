@@ -18,8 +18,6 @@ from ipaddress import IPv4Address, IPv6Address
 from threading import Event, Thread
 from typing import Any, Final, cast
 
-import uvloop
-
 from leasehold.adapters.os.worker_threads import WorkerThreads
 from leasehold.adapters.postgres.arrivals import ARRIVING_MIN, Arrivals, origin_of
 from leasehold.adapters.postgres.connection import LOG, PgwireClient, SessionFactory, log_defect
@@ -80,6 +78,8 @@ class PgwireServer:
 
     def start(self) -> None:
         """Raises ConfigurationError if the port can't be had, or not in time."""
+        import uvloop  # an extra: who only embeds a replica listens for nobody
+
         self.loop = uvloop.new_event_loop()
         self.loop.set_exception_handler(_told_of_a_defect)
         try:

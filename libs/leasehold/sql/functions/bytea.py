@@ -13,6 +13,7 @@ from leasehold.catalog.elements import Moment
 from leasehold.model.errors import InvalidArgument, InvalidText, TooLong
 from leasehold.sql.functions.function import BYTEA, INTEGER, TEXT, UUID, Function
 from leasehold.sql.functions.text import part, place_of
+from leasehold.values.letters import ascii_lower
 from leasehold.values.types import TEXT_BYTES_MAX
 
 _OCTAL: Final = re.compile(r"\\(\\|[0-3][0-7][0-7])")
@@ -25,7 +26,7 @@ def _joined(left: bytes, right: bytes) -> bytes:
 
 
 def _encode(data: bytes, form: str) -> str:
-    match form.lower():
+    match ascii_lower(form):
         case "hex":
             return data.hex()
         case "base64":
@@ -44,7 +45,7 @@ def _escaped(byte: int) -> str:
 
 def _decode(text: str, form: str) -> bytes:
     try:
-        match form.lower():
+        match ascii_lower(form):
             case "hex":
                 return bytes.fromhex(re.sub(r"[ \t\n\r]", "", text))
             case "base64":
@@ -56,7 +57,7 @@ def _decode(text: str, form: str) -> bytes:
                     _unescaped(piece) for piece in re.findall(r"\\\\|\\[0-7]{3}|[^\\]+", text)
                 )
     except (ValueError, binascii.Error) as error:
-        raise InvalidArgument(f"invalid {form.lower()} data: {error}") from error
+        raise InvalidArgument(f"invalid {ascii_lower(form)} data: {error}") from error
     raise _unknown(form)
 
 

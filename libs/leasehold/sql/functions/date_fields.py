@@ -23,6 +23,7 @@ from leasehold.sql.functions.function import (
 )
 from leasehold.values.dates import DAY_US, date_of
 from leasehold.values.interval import HOUR_US, MINUTE_US, Span, span_of, stored_form
+from leasehold.values.letters import ascii_lower
 from leasehold.values.numeric import EXACT
 from leasehold.values.numeric import stored_form as stored_numeric
 from leasehold.values.time_zone import at_zone, local_of, offset_at, zone_said
@@ -71,7 +72,7 @@ _OF_INTERVALS: Final = frozenset(
 
 def unit_of(name: str, kind: str) -> str:
     """Raises InvalidArgument (22023) for a word that is no unit."""
-    unit = _UNIT_OF.get(name.lower())
+    unit = _UNIT_OF.get(ascii_lower(name))
     if unit is None:
         raise InvalidArgument(f'unit "{name:.40}" not recognized for type {kind}')
     return unit

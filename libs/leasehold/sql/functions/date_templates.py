@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 from leasehold.model.errors import FeatureNotSupported, InvalidMoment, MomentOutOfRange
 from leasehold.sql.functions.date_arithmetic import days_in_month, fields_of
 from leasehold.values.dates import DAY_LEAST, DAY_MOST, DAY_US, date_of, day_of
+from leasehold.values.letters import BLANKS, ascii_lower, ascii_upper, is_letter_or_digit
 from leasehold.values.time_zone import abbreviation_at, local_of, offset_at
 
 _MONTHS: Final = (
@@ -84,7 +85,7 @@ def _pieces(template: str) -> tuple[_Piece, ...]:
             text = found["quoted"] if found["quoted"] is not None else found["other"]
             made.append(_Piece("", text))
         else:
-            name = word if word in _NAMES else word.upper()
+            name = word if word in _NAMES else ascii_upper(word)
             made.append(_Piece(name, word, bool(found["fill"]), found["ordinal"] or ""))
     return tuple(made)
 
@@ -108,7 +109,7 @@ def _written(piece: _Piece, local: int, moment: int, zone: ZoneInfo | None) -> s
 def _zone_name(word: str, moment: int, zone: ZoneInfo | None) -> str:
     if word in ("TZ", "tz"):
         name = "" if zone is None else abbreviation_at(moment, zone)
-        return name.upper() if word == "TZ" else name.lower()
+        return ascii_upper(name) if word == "TZ" else ascii_lower(name)
     ahead = 0 if zone is None else offset_at(moment, zone)
     minutes = abs(ahead) // 60
     sign, hours, rest = "-" if ahead < 0 else "+", minutes // 60, minutes % 60
@@ -127,7 +128,7 @@ def _digits(piece: _Piece, moment: int) -> str:
         text = f"{number // 1_000},{number % 1_000:03}"
     if piece.ordinal:
         ending = _ordinal(number)
-        text += ending.upper() if piece.ordinal == "TH" else ending
+        text += ascii_upper(ending) if piece.ordinal == "TH" else ending
     return text
 
 
@@ -177,21 +178,21 @@ def _number(word: str, moment: int) -> tuple[int, int]:
 
 def _name(piece: _Piece, moment: int) -> str:
     at, word = fields_of(moment), piece.word
-    upper = word.upper()
-    if upper in ("AM", "PM", "A.M.", "P.M."):
+    capitals = ascii_upper(word)
+    if capitals in ("AM", "PM", "A.M.", "P.M."):
         half = "AM" if at.hour < 12 else "PM"
         shown = half if "." not in word else f"{half[0]}.{half[1]}."
-        return shown if word == upper else shown.lower()
-    if upper in ("MONTH", "MON"):
+        return shown if word == capitals else ascii_lower(shown)
+    if capitals in ("MONTH", "MON"):
         name = _MONTHS[at.month - 1]
     else:
         name = _DAYS[date_of(moment // DAY_US).isoweekday() % 7]
-    short = upper in ("MON", "DY")
+    short = capitals in ("MON", "DY")
     name = name[:3] if short else name
-    if word == upper:
-        name = name.upper()
-    elif word == word.lower():
-        name = name.lower()
+    if word == capitals:
+        name = ascii_upper(name)
+    elif word == ascii_lower(word):
+        name = ascii_lower(name)
     return name if short or piece.bare else name.ljust(9)
 
 
@@ -220,13 +221,13 @@ def _read(text: str, template: str) -> dict[str, int]:
     pieces = _pieces(template)
     for number, piece in enumerate(pieces):
         if not piece.word:
-            if piece.text.isspace():
-                while place < len(text) and text[place].isspace():
+            if piece.text and not piece.text.strip(BLANKS):
+                while place < len(text) and text[place] in BLANKS:
                     place += 1
-            elif place < len(text) and not text[place].isalnum():
+            elif place < len(text) and not is_letter_or_digit(text[place]):
                 place += 1
             continue
-        while place < len(text) and text[place].isspace():
+        while place < len(text) and text[place] in BLANKS:
             place += 1
         follows = number + 1 < len(pieces) and bool(pieces[number + 1].word)
         place = _read_one(piece, text, place, found, exactly=follows)
@@ -235,17 +236,17 @@ def _read(text: str, template: str) -> dict[str, int]:
 
 def _read_one(piece: _Piece, text: str, place: int, found: dict[str, int], *, exactly: bool) -> int:
     word = piece.word
-    upper = word.upper()
-    if upper in ("AM", "PM", "A.M.", "P.M."):
-        spelled = text[place : place + len(word)].upper()
+    capitals = ascii_upper(word)
+    if capitals in ("AM", "PM", "A.M.", "P.M."):
+        spelled = ascii_upper(text[place : place + len(word)])
         if spelled.replace(".", "") not in ("AM", "PM"):
             raise InvalidMoment(f'invalid value "{spelled:.20}" for "{piece.text}"')
         found["PM"] = int(spelled[0] == "P")
         return place + len(word)
-    if upper in ("MON", "MONTH"):
+    if capitals in ("MON", "MONTH"):
         for month, name in enumerate(_MONTHS, start=1):
-            spelled = name[:3] if upper == "MON" else name
-            if text[place : place + len(spelled)].lower() == spelled.lower():
+            spelled = name[:3] if capitals == "MON" else name
+            if ascii_lower(text[place : place + len(spelled)]) == ascii_lower(spelled):
                 found["MM"] = month
                 return place + len(spelled)
         raise InvalidMoment(f'invalid value "{text[place : place + 9]}" for "{piece.text}"')

@@ -10,6 +10,7 @@ from leasehold.sql.functions.function import BOOLEAN, INTEGER, JSONB, TEXT, Func
 from leasehold.values.arrays import elements_of
 from leasehold.values.jsonb import kind_of, text_of, value_of
 from leasehold.values.jsonb_containment import holds
+from leasehold.values.letters import BLANKS, ascii_upper
 from leasehold.values.types import array_of
 
 _ABSENT: Final = object()
@@ -47,11 +48,11 @@ def _shown(
 
 def path_of(text: str) -> list[str | None]:
     """The steps of '{a,1,"b c"}', PostgreSQL's text of an array of texts. Raises InvalidText."""
-    trimmed = text.strip()
+    trimmed = text.strip(BLANKS)
     if trimmed[:1] != "{" or trimmed[-1:] != "}":
         raise InvalidText(f'malformed array literal: "{text:.80}"')
     inside = trimmed[1:-1]
-    if not inside.strip():
+    if not inside.strip(BLANKS):
         return []
     steps: list[str | None] = []
     place = 0
@@ -66,7 +67,7 @@ def path_of(text: str) -> list[str | None]:
 def _step(inside: str, place: int, text: str) -> tuple[str | None, int]:
     made: list[str] = []
     quoted = False
-    while place < len(inside) and inside[place].isspace():
+    while place < len(inside) and inside[place] in BLANKS:
         place += 1
     if place < len(inside) and inside[place] == '"':
         quoted = True
@@ -76,7 +77,7 @@ def _step(inside: str, place: int, text: str) -> tuple[str | None, int]:
             made.append(inside[place : place + 1])
             place += 1
         place += 1
-        while place < len(inside) and inside[place].isspace():
+        while place < len(inside) and inside[place] in BLANKS:
             place += 1
         if place < len(inside) and inside[place] != ",":
             raise InvalidText(f'malformed array literal: "{text:.80}"')
@@ -87,15 +88,15 @@ def _step(inside: str, place: int, text: str) -> tuple[str | None, int]:
             place += inside[place] == "\\"
             made.append(inside[place : place + 1])
             place += 1
-    step = "".join(made) if quoted else "".join(made).strip()
+    step = "".join(made) if quoted else "".join(made).strip(BLANKS)
     if not quoted and not step:
         raise InvalidText(f'malformed array literal: "{text:.80}"')
-    return (None if not quoted and step.upper() == "NULL" else step), place
+    return (None if not quoted and ascii_upper(step) == "NULL" else step), place
 
 
 def _index(step: str) -> int | None:
     try:
-        return int(step) if len(step) < 12 and "_" not in step else None
+        return int(step) if len(step) < 12 and step.isascii() and "_" not in step else None
     except ValueError:
         return None
 

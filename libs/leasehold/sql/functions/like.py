@@ -9,6 +9,7 @@ from typing import Final
 from leasehold.model.errors import InvalidEscapeSequence
 from leasehold.sql.functions.function import BOOLEAN, TEXT, Function
 from leasehold.sql.functions.like_search import Piece, find, piece_of, stands_at
+from leasehold.values.letters import lower
 
 _KEPT_MAX: Final = 1_024
 _KEPT_CHARACTERS_MAX: Final = 1_000
@@ -75,7 +76,7 @@ def is_like(text: str, pattern: str) -> int:
 
 
 def is_ilike(text: str, pattern: str) -> int:
-    return is_like(text.lower(), pattern.lower())
+    return is_like(lower(text), lower(pattern))
 
 
 def like_escape(pattern: str, escape: str) -> str:

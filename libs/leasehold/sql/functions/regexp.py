@@ -19,6 +19,7 @@ from leasehold.sql.functions.regexp_translation import (
 )
 from leasehold.sql.functions.text import bounded
 from leasehold.values.arrays import stored_form
+from leasehold.values.letters import is_digits
 from leasehold.values.types import TEXT_BYTES_MAX, array_of
 
 _TEXTS: Final = array_of(TEXT)
@@ -109,7 +110,7 @@ def _filled(text: str, match: Match, by: str) -> str:
 
 
 def _replace(text: str, pattern: str, by: str, flags: str = "") -> str:
-    if flags[:1].isdecimal() and flags.isascii():
+    if is_digits(flags[:1]) and flags.isascii():
         raise InvalidArgument(
             f'invalid regular expression option: "{flags[0]}": if you meant to use regexp_replace()'
             " with a start parameter, cast the fourth argument to integer explicitly"

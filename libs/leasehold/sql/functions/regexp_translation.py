@@ -4,7 +4,8 @@ The pattern is read here and written anew in RE2's words. What RE2 has not, or w
 than PostgreSQL, is refused (0A000); what is no pattern at all is 2201B. PostgreSQL finds the
 longest of the leftmost matches, and in it the longest for each part from the left: RE2 finds the
 former; the latter is the same where `_Part.sure` says so, and parts are told only then. Classes
-(\\w, [:alpha:]) are Unicode's, as `lower` is; PostgreSQL's are of the server's locale.
+(\\w, [:alpha:]) are of the Unicode that RE2 brings, of which every node has the same version;
+PostgreSQL's are of the server's locale.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from leasehold.model.errors import (
     TooComplex,
 )
 from leasehold.values.integers import whole
+from leasehold.values.letters import ascii_lower, is_digits, is_letter_or_digit
 
 PATTERN_MAX: Final = 8_192
 NESTING_MAX: Final = 60
@@ -300,7 +302,7 @@ class _Reader:
         for sign, low, high in (("*", 0, None), ("+", 1, None), ("?", 0, 1)):
             if self._take(sign):
                 return low, high, self._take("?")
-        if not self._said("{") or not self.pattern[self.at + 1 : self.at + 2].isdecimal():
+        if not self._said("{") or not is_digits(self.pattern[self.at + 1 : self.at + 2]):
             return None
         found = _BOUNDS.match(self.pattern, self.at)
         if found is None:
@@ -354,7 +356,7 @@ class _Reader:
         if letter in "DSW":
             self.at += 1
             line = r"\n" if self.lines and letter != "S" else ""
-            return _Part(f"[^{_SHORT[letter.lower()]}{line}]", 1, one=True)
+            return _Part(f"[^{_SHORT[ascii_lower(letter)]}{line}]", 1, one=True)
         if letter in "AZ":
             self.at += 1
             return _Part(r"\A" if letter == "A" else r"\z", 0, empty=True)
@@ -385,7 +387,7 @@ class _Reader:
             return chr(ord(self.pattern[self.at - 1]) & 31)
         if letter in _PLAIN:
             return _PLAIN[letter]
-        if letter.isalnum():
+        if is_letter_or_digit(letter):
             self._invalid("invalid escape \\ sequence")
         return letter
 
@@ -459,7 +461,7 @@ def _literal(character: str) -> _Part:
 
 
 def _quoted(character: str) -> str:
-    plain = character.isalnum() and character.isascii()
+    plain = character.isascii() and is_letter_or_digit(character)
     return character if plain else f"\\x{{{ord(character):x}}}"
 
 

@@ -12,6 +12,7 @@ from leasehold.catalog.elements import Moment
 from leasehold.model.errors import FeatureNotSupported, NullNotAllowed, UnknownObject
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, TEXT, Function
 from leasehold.values.arrays import stored_form
+from leasehold.values.letters import ascii_lower
 from leasehold.values.time_zone import UTC
 from leasehold.values.types import Type, array_of
 
@@ -106,14 +107,14 @@ def _told(name: str, kind: Type, tell: Callable[[Caller], Any]) -> Function:
 
 
 def _setting(moment: Moment, name: str) -> str:
-    found = caller_of(moment).settings.get(name.lower())
+    found = caller_of(moment).settings.get(ascii_lower(name))
     if found is None:
         raise UnknownObject(f'unrecognized configuration parameter "{name:.80}"')
     return found
 
 
 def _setting_or_null(moment: Moment, name: str, missing: int) -> str | None:
-    return caller_of(moment).settings.get(name.lower()) if missing else _setting(moment, name)
+    return caller_of(moment).settings.get(ascii_lower(name)) if missing else _setting(moment, name)
 
 
 def _change(moment: Moment, name: str | None, value: str | None, local: int | None) -> str:

@@ -24,6 +24,7 @@ from leasehold.sql.functions.function import (
 )
 from leasehold.sql.functions.session import system_of
 from leasehold.values.catalog_types import NAME, OID, REGCLASS
+from leasehold.values.letters import BLANKS, ascii_lower
 from leasehold.values.numeric import EXACT, decimal_of, text_of
 from leasehold.values.types import Type
 
@@ -146,7 +147,7 @@ _NAMES: Final = (
         "pg_char_to_encoding",
         (NAME,),
         INTEGER,
-        lambda _, name: _UTF8 if name.lower().replace("-", "") == "utf8" else -1,
+        lambda _, name: _UTF8 if ascii_lower(name).replace("-", "") == "utf8" else -1,
     ),
     _fixed("getdatabaseencoding", (), NAME, "UTF8"),
     _fixed("pg_my_temp_schema", (), OID, 0),
@@ -160,7 +161,7 @@ _NAMES: Final = (
 
 def _check_privileges(text: str) -> None:
     for word in text.split(","):
-        plain = word.strip().lower()
+        plain = ascii_lower(word.strip(BLANKS))
         for option in (" with grant option", " with admin option"):
             plain = plain.removesuffix(option)
         if plain not in _PRIVILEGES:

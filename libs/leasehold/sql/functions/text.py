@@ -17,12 +17,13 @@ from leasehold.model.errors import (
     TooLong,
 )
 from leasehold.sql.functions.function import BIGINT, BOOLEAN, INTEGER, TEXT, Function
+from leasehold.values.letters import is_letter_or_digit, lower, upper
 from leasehold.values.types import TEXT_BYTES_MAX, Type
 
 MADE_CHARACTERS_MAX: Final = 16 << 20
 """Of a text on its way through a query, as of an array: 64 MiB of memory at most. A column takes
 TEXT_BYTES_MAX."""
-_WORD: Final = re.compile(r"[^\W_]+")
+_ASCII_WORD: Final = re.compile("[A-Za-z0-9]+")
 
 
 def bounded(text: str, most: int = TEXT_BYTES_MAX) -> str:
@@ -46,25 +47,19 @@ def joined(left: str, right: str, most: int = TEXT_BYTES_MAX) -> str:
     return left + right
 
 
-def _upper(text: str) -> str:
-    """Letter by letter, as PostgreSQL's usual locales have it: one that has no capital of a single
-    letter stays, as ß does."""
-    raised = text.upper()
-    if len(raised) == len(text):
-        return raised
-    forms = ((each, each.upper(), each.title()) for each in text)
-    return "".join(
-        next((form for form in (up, title) if len(form) == 1), each) for each, up, title in forms
-    )
-
-
-def _lower(text: str) -> str:
-    """As `_upper`: of İ an i stays, without the dot that Python sets above it."""
-    return "".join(each.lower()[0] for each in text) if not text.isascii() else text.lower()
-
-
 def _initcap(text: str) -> str:
-    return _WORD.sub(lambda word: _upper(word[0][0]) + _lower(word[0][1:]), text)
+    if text.isascii():
+        return _ASCII_WORD.sub(lambda word: word[0].capitalize(), text)
+    made: list[str] = []
+    inside = False
+    for character in text:
+        in_word = is_letter_or_digit(character)
+        if in_word:
+            made.append(lower(character) if inside else upper(character))
+        else:
+            made.append(character)
+        inside = in_word
+    return "".join(made)
 
 
 def part(value: Any, start: int, length: int | None = None) -> Any:
@@ -220,8 +215,8 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("character_length", (TEXT,), INTEGER, len),
     Function("octet_length", (TEXT,), INTEGER, lambda text: len(text.encode())),
     Function("bit_length", (TEXT,), INTEGER, lambda text: len(text.encode()) * 8),
-    Function("upper", (TEXT,), TEXT, _upper),
-    Function("lower", (TEXT,), TEXT, _lower),
+    Function("upper", (TEXT,), TEXT, upper),
+    Function("lower", (TEXT,), TEXT, lower),
     Function("initcap", (TEXT,), TEXT, _initcap),
     Function("substring", (TEXT, INTEGER), TEXT, part),
     Function("substring", (TEXT, INTEGER, INTEGER), TEXT, part),

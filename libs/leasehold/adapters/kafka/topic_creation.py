@@ -1,13 +1,10 @@
 """Creates the topics of a database, and says where existing ones differ from their description.
 
-`python -m infra.topics` does it for the database of the environment. Nothing is ever altered: a
-setting that someone changed on purpose stays, and is reported.
+Nothing is ever altered: a setting that someone changed on purpose stays, and is reported.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +13,9 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from leasehold.adapters.kafka.client import ClientWatch, client_options, made
-from leasehold.model.errors import BusUnavailable, LeaseholdError
-from leasehold.model.topics import Topic, Topics
-from leasehold.settings.environment import ClusterSettings, KafkaSettings, from_environment
+from leasehold.model.errors import BusUnavailable
+from leasehold.model.topics import Topic
+from leasehold.settings.environment import KafkaSettings
 
 DEADLINE_S = 30.0
 
@@ -115,23 +112,3 @@ def _drift(admin: AdminClient, topics: Sequence[Topic], partitions: dict[str, in
             if value != wanted:
                 sentences.append(f"{topic.name} has {name}={value}, not {wanted}")
     return sentences
-
-
-def main() -> int:
-    try:
-        kafka = from_environment(KafkaSettings, os.environ)
-        cluster = from_environment(ClusterSettings, os.environ)
-        factor = cluster.replication_factor
-        topics = Topics(cluster.database, factor).all_static()
-        report = ensure_topics(kafka, topics, factor)
-    except LeaseholdError as error:
-        print(f"topics: {error}", file=sys.stderr)
-        return 1
-    print(f"topics: {len(report.created)} created, {len(report.existing)} were there")
-    for sentence in report.drift:
-        print(f"topics: warning: {sentence}", file=sys.stderr)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
