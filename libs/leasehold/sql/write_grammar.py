@@ -10,7 +10,6 @@ from leasehold.sql.query_lexer import Words
 from leasehold.sql.syntax.tree import (
     Assignment,
     Conflict,
-    CurrentOf,
     Delete,
     Insert,
     Node,
@@ -175,11 +174,10 @@ class Writes:
         where = self._where()
         return Delete(at, table, source, where, self._returning(), ctes)
 
-    def _where(self) -> Node | CurrentOf | None:
+    def _where(self) -> Node | None:
         words = self._words
         if not words.take("where"):
             return None
-        at = words.position
-        if words.take("current", "of"):
-            return CurrentOf(at, words.name())
+        if words.at("current", "of"):
+            words.refuse("WHERE CURRENT OF")
         return self._expressions.expression()
