@@ -86,7 +86,7 @@ MODULES: Final = (
         "client/request_transport.py",
         "adapters/redis/requests.py",
     ),
-    *("adapters/redis/master_subscriber.py", "replication/fast_path/backoff.py"),
+    *("adapters/redis/master_subscriber.py", "replication/fast_path/state_machine.py"),
     *("replication/master/backfill_pacing.py",),
     *(
         "replication/log/retention.py",

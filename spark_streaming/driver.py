@@ -8,28 +8,26 @@ moment.
 from __future__ import annotations
 
 import logging
-import os
 import shutil
-import signal
-import sys
-import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Event as Flag
 from typing import TYPE_CHECKING, Final
 
 from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.os.readiness import announce_ready
 from leasehold.adapters.os.scheduling import take_short_turns
+from leasehold.adapters.service_process import Environment, run_service, stop_on_signals
 from leasehold.catalog.job import Job, Phase
-from leasehold.model.errors import BusUnavailable, ConfigurationError
+from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topics
 from leasehold.pipeline.schedule import RunId, decide
 from leasehold.settings.environment import (
     ClusterSettings,
     KafkaSettings,
-    describe,
     from_environment,
 )
 from leasehold.settings.private_files import make_private_folder
@@ -38,7 +36,7 @@ from spark_streaming.jobs_reader import JobsReader
 from spark_streaming.progress import ProgressBoard, QueryListener
 from spark_streaming.run_folder import forget_job
 from spark_streaming.run_thread import RunThread
-from spark_streaming.session import SparkSettings, start_session, warm_up
+from spark_streaming.session import SparkSettings, connector_jars, start_session, warm_up
 from spark_streaming.validation import Validation
 from spark_streaming.verify_retry import RetryStream
 
@@ -96,7 +94,7 @@ class Driver:
         self._retries.start()
         self._board.alive()
 
-    def catch_up(self, stop: threading.Event) -> None:
+    def catch_up(self, stop: Flag) -> None:
         """Read the jobs topic to its end: older states must not start anything."""
         while not self._reader.caught_up and not stop.is_set():
             self._reader.poll(POLL_S)
@@ -162,7 +160,7 @@ class Driver:
             self._finished = {run for run in self._finished if run.job_id != job_id}
 
 
-def await_topics(kafka: KafkaSettings, topics: Topics, stop: threading.Event) -> bool:
+def await_topics(kafka: KafkaSettings, topics: Topics, stop: Flag) -> bool:
     """Wait for a broker that is away, saying so; False when asked to stop meanwhile. Raises
     AccessDenied.
 
@@ -186,40 +184,44 @@ def await_topics(kafka: KafkaSettings, topics: Topics, stop: threading.Event) ->
     return False
 
 
-def main() -> int:
-    """0 after SIGTERM or SIGINT, also while it waits for Kafka; 1: access to Kafka is denied;
-    2: settings. The last line says why."""
-    take_short_turns()  # the JVM and its workers inherit it
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    try:
-        cluster = from_environment(ClusterSettings, os.environ)
-        kafka = from_environment(KafkaSettings, os.environ)
-        settings = from_environment(SparkSettings, os.environ)
-        topics = Topics(cluster.database, cluster.replication_factor)
-        logging.basicConfig(
-            level=cluster.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+@dataclass(frozen=True, slots=True)
+class ProcessSettings:
+    cluster: ClusterSettings
+    kafka: KafkaSettings
+    spark: SparkSettings
+    topics: Topics
+
+    @classmethod
+    def read(cls, environ: Environment) -> ProcessSettings:
+        """Raises ConfigurationError."""
+        cluster = from_environment(ClusterSettings, environ)
+        spark = from_environment(SparkSettings, environ)
+        connector_jars(spark)  # as long as nothing else has begun
+        return cls(
+            cluster,
+            from_environment(KafkaSettings, environ),
+            spark,
+            Topics(cluster.database, cluster.replication_factor),
         )
-        logging.getLogger("py4j").setLevel(logging.ERROR)  # it tells of every call otherwise
-        for part in (cluster, kafka, settings):
-            for name, value in describe(part).items():
-                log.info("%s=%s", name, value)
-        folder = cluster.data / "spark" / cluster.database
-        # Shuffles and unpacked state of an earlier process; checkpoints stay.
-        shutil.rmtree(folder / "scratch", ignore_errors=True)
-        if not await_topics(kafka, topics, stop):
-            return 0
-        session = start_session(settings, folder)
-    except AccessDenied as error:
-        log.error("%s", error)
-        return 1
-    except ConfigurationError as error:
-        print(f"leasehold spark: {error}", file=sys.stderr)
-        return 2
+
+    @property
+    def groups(self) -> Sequence[object]:
+        return self.cluster, self.kafka, self.spark
+
+
+def run_pipeline(settings: ProcessSettings, stop: Flag) -> None:
+    """Run what jobs need until `stop`. Raises AccessDenied."""
+    logging.getLogger("py4j").setLevel(logging.ERROR)  # it tells of every call otherwise
+    cluster, kafka, topics = settings.cluster, settings.kafka, settings.topics
+    folder = cluster.data / "spark" / cluster.database
+    # Shuffles and unpacked state of an earlier process; checkpoints stay.
+    shutil.rmtree(folder / "scratch", ignore_errors=True)
+    if not await_topics(kafka, topics, stop):
+        return
+    session = start_session(settings.spark, folder)
     # Spark's own handler for SIGINT would end the JVM under running queries.
-    signal.signal(signal.SIGINT, lambda *_: stop.set())
-    driver = Driver(session, kafka, topics, settings, folder)
+    stop_on_signals(stop)
+    driver = Driver(session, kafka, topics, settings.spark, folder)
     try:
         warm_up(session, kafka, topics.jobs.name)
         driver.start_retries()
@@ -228,11 +230,12 @@ def main() -> int:
         log.info("ready: %d jobs known", len(driver.jobs))
         while not stop.is_set():
             driver.turn()
-    except AccessDenied as error:
-        log.error("%s", error)
-        return 1
     finally:
         driver.close()
         session.stop()
-    log.info("stopped")
-    return 0
+
+
+def main() -> int:
+    """As `run_service`; a process of its own, whose JVM and workers inherit how it is scheduled."""
+    take_short_turns()
+    return run_service(log.name, ProcessSettings.read, run_pipeline)

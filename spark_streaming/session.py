@@ -84,11 +84,8 @@ class SparkSettings:
     )
 
 
-def start_session(settings: SparkSettings, folder: Path) -> SparkSession:
-    """Starts the JVM (seconds). `folder` takes what Spark writes: state, shuffles, warehouse.
-
-    Raises ConfigurationError when the connector's jars are not there.
-    """
+def connector_jars(settings: SparkSettings) -> list[str]:
+    """Paths of the Kafka connector's jars. Raises ConfigurationError where they are not there."""
     jars = sorted(str(path.absolute()) for path in settings.jars.glob("*.jar"))
     if not any("spark-sql-kafka" in jar for jar in jars):
         raise ConfigurationError(
@@ -96,6 +93,13 @@ def start_session(settings: SparkSettings, folder: Path) -> SparkSession:
             "Run `make setup`, or name the folder that has the jars.",
             variable="LEASEHOLD_SPARK_JARS",
         )
+    return jars
+
+
+def start_session(settings: SparkSettings, folder: Path) -> SparkSession:
+    """Start the JVM (seconds). `folder` takes what Spark writes: state, shuffles, warehouse.
+    Raises ConfigurationError as `connector_jars` does."""
+    jars = connector_jars(settings)
     scratch = (folder / "scratch").absolute()
     shutil.rmtree(_unpacked(scratch), ignore_errors=True)  # by one that was killed
     _unpacked(scratch).mkdir(parents=True, exist_ok=True)

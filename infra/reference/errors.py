@@ -12,7 +12,10 @@ from leasehold.model.errors import LeaseholdError, Refused
 
 def errors() -> str:
     """Return a table of all errors by code: what each means and what a caller may do."""
-    kinds = sorted(set(_below(LeaseholdError)) - {Refused}, key=lambda k: (k.sqlstate, k.__name__))
+    kinds = sorted(
+        set(_below(LeaseholdError)) - {Refused},
+        key=lambda k: (k.sqlstate, k.__name__, k.__module__),
+    )
     rows = [(k.sqlstate, _condition(k.sqlstate), k.__name__, _when(k), _answer(k)) for k in kinds]
     return table(("SQLSTATE", "in PostgreSQL", "error", "when", "what may be concluded"), rows)
 

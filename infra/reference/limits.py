@@ -37,7 +37,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             Limit("rows that one transaction changes", "write_set.OPERATIONS_MAX", "", "54000"),
             Limit("one commit, unpacked", "LARGE_BYTES_MAX", "bytes", "54000"),
             Limit("one commit, packed", "LARGE_ZIPPED_BYTES_MAX", "bytes", "54000"),
-            Limit("one row as it is published", "PUBLISHED_BYTES_MAX", "bytes", "54000"),
+            Limit("one row as it is published", "topics.PUBLISHED_BYTES_MAX", "bytes", "54000"),
             Limit("one message of any topic", "topics.MESSAGE_BYTES_MAX", "bytes", "54000"),
             Limit(
                 "rows that foreign keys' actions change",

@@ -3,42 +3,64 @@
 from __future__ import annotations
 
 import logging
-import os
+import signal
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Event as Flag
+from typing import Final
 
+from leasehold.adapters.service_process import Environment, run_service
 from leasehold.admin.watch import ClusterWatch
 from leasehold.model.errors import LeaseholdError
+from leasehold.model.topics import Topics
 from leasehold.settings.client import ClientSettings
+from leasehold.settings.environment import ClusterSettings
 from leasehold.settings.extras import need_extra
-from leasehold.settings.setting import describe, from_environment
+from leasehold.settings.setting import from_environment
 from services.dashboard.dashboard_settings import DashboardSettings
 
+LOG: Final = logging.getLogger("leasehold.dashboard")
 
-def main() -> int:
-    """0 after SIGTERM or SIGINT; 2 for settings, with the reason as the last line."""
-    try:
+
+@dataclass(frozen=True, slots=True)
+class ProcessSettings:
+    client: ClientSettings
+    own: DashboardSettings
+    topics: Topics
+
+    @classmethod
+    def read(cls, environ: Environment) -> ProcessSettings:
+        """Raises ConfigurationError."""
         need_extra("dashboard", "the dashboard", "faust", "aiokafka")
-        settings = ClientSettings.read(os.environ)
-        own = from_environment(DashboardSettings, os.environ)
-        topics = settings.topics
-    except LeaseholdError as error:
-        print(f"dashboard: {error}", file=sys.stderr)
-        return 2
+        client = ClientSettings.read(environ)
+        return cls(client, from_environment(DashboardSettings, environ), client.topics)
+
+    @property
+    def cluster(self) -> ClusterSettings:
+        return self.client.cluster
+
+    @property
+    def groups(self) -> Sequence[object]:
+        return self.client.kafka, self.client.redis, self.client.cluster, self.own
+
+
+def show(settings: ProcessSettings, stop: Flag) -> None:
+    """Serve the page until SIGTERM or SIGINT, which Faust handles by itself."""
+    # Until Faust has its handlers in place either ends the process as it does without one: set by
+    # a signal of just then the flag would be looked at by nobody.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if stop.is_set():
+        return
     from faust import Worker  # an extra, as what the application imports
 
     from services.dashboard.dashboard_app import dashboard_app
 
-    logging.basicConfig(
-        level=settings.cluster.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    log = logging.getLogger("leasehold.dashboard")
-    for group in (settings.kafka, settings.redis, settings.cluster, own):
-        for name, value in describe(group).items():
-            log.info("%s=%s", name, value)
-    log.info("watching %s and its neighbours", topics.log.name)
-    with ClusterWatch(settings) as watch:
+    LOG.info("watching %s and its neighbours", settings.topics.log.name)
+    with ClusterWatch(settings.client) as watch:
         worker = Worker(
-            dashboard_app(settings, watch, own.names),
+            dashboard_app(settings.client, watch, settings.own.names),
             loglevel=None,
             quiet=True,
             redirect_stdouts=False,
@@ -48,8 +70,9 @@ def main() -> int:
             worker.execute_from_commandline()
         except SystemExit as ended:
             code = ended.code
-    return int(code or 0)
+    if code:
+        raise LeaseholdError(f"Faust has ended with {code}; the lines above say why")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_service(LOG.name, ProcessSettings.read, show))

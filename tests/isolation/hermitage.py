@@ -11,8 +11,6 @@ from typing import Any, Final, Protocol
 
 from leasehold.model.errors import Refused
 from leasehold.replication.rules import RULES, ReplicationRules
-from leasehold.transaction.replay_comparison import RULES as REPLAY_RULES
-from leasehold.transaction.replay_comparison import ReplayRules
 from tests.isolation.said import EVERY, Said, added, divides, id_is, is_, to
 from tests.isolation.session import Session
 from tests.simulation.stage import Stage
@@ -53,13 +51,11 @@ class Scene:
         self,
         level: str,
         rules: ReplicationRules = RULES,
-        replay_rules: ReplayRules = REPLAY_RULES,
         **options: Any,
     ) -> None:
         self.level = level
         self.stage = Stage(rules)
         self._options = options
-        self._replay_rules = replay_rules
         self.stage.settle({"sql": "create table test (id bigint primary key, value bigint)"})
         for key, value in ((1, 10), (2, 20)):
             row = {"table": "test", "op": "insert", "key": {"id": key}, "values": {"value": value}}
@@ -70,8 +66,7 @@ class Scene:
         return [self.session(f"r{1 + n % 2}").begin() for n in range(count)]
 
     def session(self, node: str, **options: Any) -> Session:
-        given = {"rules": self._replay_rules, **self._options, **options}
-        return Session(self.stage, node, self.level, **given)
+        return Session(self.stage, node, self.level, **{**self._options, **options})
 
     def rows(self) -> dict[int, Any]:
         """What is committed, on both replicas."""

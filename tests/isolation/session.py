@@ -16,7 +16,7 @@ from leasehold.replica.as_of import moment_of
 from leasehold.replica.reads import Reads
 from leasehold.replica.write_set import WriteSet
 from leasehold.transaction.isolation import Isolation, chosen
-from leasehold.transaction.replay_comparison import RULES, Answer, ReplayRules, Told, contradiction
+from leasehold.transaction.replay_comparison import Answer, Told, contradiction
 from leasehold.values.dates import AsOf
 from tests.simulation.stage import ASKER, Stage
 
@@ -40,7 +40,6 @@ class Session:
         verify_retry: bool = True,
         answered: bool = True,
         table: str = "test",
-        rules: ReplayRules = RULES,
     ) -> None:
         self._stage = stage
         self._node = stage.node(node)
@@ -49,7 +48,6 @@ class Session:
         self._run_again = self.isolation.replays and verify_retry
         self._answered = answered
         self._table = table
-        self._rules = rules
         self._statements: list[Statement] = []
         self.answers: list[Answer] = []
         self.replays = 0
@@ -179,7 +177,7 @@ class Session:
         self.tx = self._begun()
         answers = [statement(self.tx) for statement in self._statements]
         if self._answered:
-            words = contradiction(self.isolation, self.answers, answers, self._rules)
+            words = contradiction(self.isolation, self.answers, answers)
             if words:
                 raise VerifyError(words)
         self.answers = answers

@@ -20,7 +20,6 @@ from leasehold.lease.agent.held_leases import Use
 from leasehold.model.records import ChangeRequest, DeadLetter, Outcome
 from leasehold.replica.as_of import moment_of
 from leasehold.replica.reads import Reads
-from leasehold.replica.sequences.node_blocks import RULES as NUMBER_RULES
 from leasehold.replica.sequences.node_blocks import NodeNumbers
 from leasehold.replica.sessions import Sessions
 from leasehold.replication.node import Node
@@ -53,7 +52,7 @@ class _Stores(MemoryStores):
 
 class SqlStage(Stage):
     """`close` it: its stores are files in `folder`. `repeats`: how many of the requests of its
-    sessions arrive twice. `number_rules`: of what nodes take from sequences."""
+    sessions arrive twice."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self._folder = folder
@@ -62,7 +61,6 @@ class SqlStage(Stage):
         self._chance = random.Random(0)
         self.numbers: dict[str, NodeNumbers] = {}
         """Of each node's present life."""
-        self.number_rules = NUMBER_RULES
         super().__init__(**options)
 
     def _made_stores(self) -> MemoryStores:
@@ -114,7 +112,7 @@ class StageNode:
 
     @property
     def numbers(self) -> NodeNumbers:
-        made = NodeNumbers(self.submit, self.single_read, self._stage.number_rules)
+        made = NodeNumbers(self.submit, self.single_read)
         return self._stage.numbers.setdefault(self.name, made)
 
     def cluster(self) -> ClusterView:

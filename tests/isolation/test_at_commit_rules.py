@@ -11,9 +11,6 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from leasehold.replication.rules import RULES, ReplicationRules
-from leasehold.sql_session import transaction as sql_transaction
-from leasehold.transaction.commit_time_updates import RULES as EVERY
-from leasehold.transaction.commit_time_updates import AtCommit, AtCommitRules
 from leasehold.transaction.isolation import Level
 from leasehold.transaction.verify import VerifyRules
 from tests.isolation.at_commit_stories import (
@@ -26,10 +23,12 @@ from tests.isolation.at_commit_stories import (
 )
 from tests.isolation.rule_off import harm_shown
 from tests.isolation.sql_stage import SqlScene
+from tests.models.mutants.transaction import AtCommitRules, broken
 from tests.models.summary import AddLine
 from tests.models.switches import switches_off
 
 Story = Callable[[SqlScene], None]
+EVERY: Final = AtCommitRules()
 
 
 class Case(NamedTuple):
@@ -67,8 +66,7 @@ def words(case: Case) -> str:
 
 
 def run(case: Case, folder: Path, rules: AtCommitRules, master: ReplicationRules) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sql_transaction, "AtCommit", partial(AtCommit, rules=rules))
+    with broken(rules):
         scene = SqlScene(folder, case.level, rules=master)
         try:
             case.story(scene)

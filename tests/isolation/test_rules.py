@@ -10,8 +10,6 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from leasehold.replication.rules import RULES, ReplicationRules
-from leasehold.transaction.replay_comparison import RULES as REPLAY_RULES
-from leasehold.transaction.replay_comparison import ReplayRules
 from leasehold.transaction.verify import VerifyRules
 from tests.isolation.broken_rules import (
     a_row_goes_after_it_was_counted,
@@ -22,17 +20,18 @@ from tests.isolation.broken_rules import (
     two_look_at_both_rows_and_each_writes_one,
 )
 from tests.isolation.rule_off import harm_shown
+from tests.models.mutants.transaction import ReplayRules, broken
 from tests.models.summary import AddLine
 from tests.models.switches import switches_off
 
-Story = Callable[[ReplicationRules, ReplayRules], None]
+Story = Callable[[ReplicationRules], None]
 
 
 class Case(NamedTuple):
     invariant: str
     story: Story
     rules: ReplicationRules
-    replay_rules: ReplayRules = REPLAY_RULES
+    replay_rules: ReplayRules = ReplayRules()
 
 
 def verify(**off: Any) -> ReplicationRules:
@@ -55,10 +54,11 @@ def words(case: Case) -> str:
 
 @pytest.mark.parametrize("case", OFF, ids=words)
 def test_harm_with_the_rule_off(case: Case, model_line: AddLine) -> None:
-    told = partial(case.story, case.rules, case.replay_rules)
-    model_line(harm_shown(case.invariant, words(case), case.story, told))
+    told = partial(case.story, case.rules)
+    with broken(case.replay_rules):
+        model_line(harm_shown(case.invariant, words(case), case.story, told))
 
 
 @pytest.mark.parametrize("case", OFF, ids=lambda c: c.story.__name__)
 def test_no_harm_with_every_rule(case: Case) -> None:
-    case.story(RULES, REPLAY_RULES)
+    case.story(RULES)

@@ -21,8 +21,6 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from leasehold.model.errors import Refused
-from leasehold.replica.sequences.node_blocks import RULES as EVERY
-from leasehold.replica.sequences.node_blocks import NumberRules
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.transaction.isolation import ISOLATION, Level
 from leasehold.transaction.verify import VerifyRules
@@ -34,6 +32,7 @@ from tests.isolation.number_stories import (
 from tests.isolation.rule_off import harm_shown
 from tests.isolation.sql_stage import SQL_NODES, SqlScene, SqlStage
 from tests.isolation.sql_told import BEGIN
+from tests.models.mutants.client import NumberRules, broken
 from tests.models.summary import AddLine, Tell
 from tests.models.switches import switches_off
 from tests.simulation.harm import demand
@@ -202,7 +201,7 @@ class Case(NamedTuple):
 
     invariant: str
     story: Callable[[SqlScene], None]
-    rules: NumberRules = EVERY
+    rules: NumberRules = NumberRules()
     master: ReplicationRules = RULES
 
 
@@ -222,12 +221,11 @@ OFF: Final = [
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Callable[[NumberRules, ReplicationRules], SqlScene]]:
+def make(tmp_path: Path) -> Iterator[Callable[[ReplicationRules], SqlScene]]:
     made: list[SqlScene] = []
 
-    def scene(rules: NumberRules, master: ReplicationRules) -> SqlScene:
+    def scene(master: ReplicationRules) -> SqlScene:
         made.append(SqlScene(tmp_path / str(len(made)), Level.READ_COMMITTED.value, rules=master))
-        made[-1].stage.number_rules = rules
         made[-1].stage.numbers.clear()
         return made[-1]
 
@@ -243,11 +241,12 @@ def words(case: Case) -> str:
 @pytest.mark.parametrize("case", OFF, ids=words)
 def test_harm_with_the_rule_off(case: Case, make: Any, model_line: AddLine) -> None:
     def run() -> None:
-        case.story(make(case.rules, case.master))
+        with broken(case.rules):
+            case.story(make(case.master))
 
     model_line(harm_shown(case.invariant, words(case), case.story, run))
 
 
 @pytest.mark.parametrize("case", OFF[:2], ids=lambda c: c.story.__name__)
 def test_no_harm_with_every_rule(case: Case, make: Any) -> None:
-    partial(case.story)(make(EVERY, RULES))
+    partial(case.story)(make(RULES))

@@ -8,7 +8,6 @@ from leasehold.model.records import Ack, Grant
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.coherency import (
     CoherencyLease,
-    CoherencyRules,
     CoherencySettings,
     CoherencyWatch,
     _Node,
@@ -60,15 +59,12 @@ def _record(ack: Sent) -> Ack:
 class CoherencyPart:
     """What a master does with its watch, as functions of the nodes that it has seen."""
 
-    def __init__(self, rules: CoherencyRules) -> None:
-        self._rules = rules
+    def __init__(self) -> None:
         self._granted: dict[Any, tuple[tuple[Grant, ...], tuple[Seen, ...]]] = {}
 
     def serve_from_ns(self, now: int, longest_grant_ms: int) -> int:
         """C4, of a master whose Claim is read back now."""
-        return CoherencyWatch(
-            SETTINGS, now * NS_PER_MS, longest_grant_ms, self._rules
-        ).serve_from_ns
+        return CoherencyWatch(SETTINGS, now * NS_PER_MS, longest_grant_ms).serve_from_ns
 
     def grants(
         self, seen: tuple[Seen, ...], log_end: int, now: int
@@ -101,13 +97,13 @@ class CoherencyPart:
         self, incarnation: bytes, asks: tuple[int, ...] = (), until_ns: int = 0
     ) -> CoherencyLease:
         """The replicant's own."""
-        lease = CoherencyLease(READER, incarnation, self._rules)
+        lease = CoherencyLease(READER, incarnation)
         lease._asks.extend(asks)
         lease.until_ns = until_ns
         return lease
 
     def _watch(self, seen: tuple[Seen, ...]) -> CoherencyWatch:
-        watch = CoherencyWatch(SETTINGS, 0, 0, self._rules)
+        watch = CoherencyWatch(SETTINGS, 0, 0)
         for node in seen:
             watch._nodes[READER, node.incarnation] = _Node(
                 node.incarnation, node.applied, node.asked_ns, 0, node.wait_until_ns

@@ -16,7 +16,6 @@ from leasehold.lease.ledger.state import LedgerState
 from leasehold.lease.master.ledger_watch import LedgerWatch
 from leasehold.lease.master.session_watch import SessionWatch
 from leasehold.lease.replies import Reply
-from leasehold.lease.rules import Rules
 
 Named: TypeAlias = tuple[str, Any]
 
@@ -38,8 +37,7 @@ class Ids:
 class Objects:
     """An object's number stands for all objects that are in the same state."""
 
-    def __init__(self, rules: Rules) -> None:
-        self.rules = rules
+    def __init__(self) -> None:
         self._objects: list[Any] = []
         self._numbers: dict[Any, int] = {}
         self._stepped: dict[Any, tuple[int, list[Effect]]] = {}
@@ -92,7 +90,7 @@ class Objects:
         found = self._applied.get(known)
         if found is None:
             state = self.ledger(number).copy()
-            reply = ledger.apply(state, command, run_id, self.rules)
+            reply = ledger.apply(state, command, run_id)
             found = self._applied[known] = self.keep_ledger(state), reply
         return found
 

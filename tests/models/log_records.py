@@ -17,7 +17,8 @@ from leasehold.model.records import (
     MinVersion,
 )
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.replication.log.admission import LogRules, Verdict, admit
+from leasehold.replication.log.admission import Verdict
+from tests.models.mutants.replication import LogRules, admit_under
 
 
 class Known(NamedTuple):
@@ -35,7 +36,7 @@ class Records:
 
     def __init__(self, rules: LogRules, *, mismatch_skips: bool = True) -> None:
         """`mismatch_skips`: an overtaken Claim is passed over and no error (L1)."""
-        self._rules = rules
+        self._admit = admit_under(rules)
         self._mismatch_skips = mismatch_skips
         self.records: list[LogRecord] = []
         self.words: list[str] = []
@@ -76,7 +77,7 @@ class Records:
         if overtaken and not self._mismatch_skips:
             return before._replace(stopped="the Claim's digest is not that of the record before")
         try:
-            verdict, after = admit(before.position, len(prefix) - 1, record, digest, self._rules)
+            verdict, after = self._admit(before.position, len(prefix) - 1, record, digest)
         except LogStopped as error:
             return before._replace(stopped=error.message)
         requests = before.requests

@@ -6,10 +6,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Final, NamedTuple
 
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.replication.coherency import CoherencyRules
-from leasehold.replication.fast_path.log import FastLogRules
-from leasehold.replication.log.admission import LogRules
 from tests.models.coherency_part import Seen, Sent
+from tests.models.mutants.replication import CoherencyRules, FastLogRules, LogRules
 
 UPTIME: Final = 50  # ticks of the replicant's clock when the model begins
 

@@ -30,7 +30,6 @@ from leasehold.lease.master.ledger_watch import LedgerWatch
 from leasehold.lease.master.ledger_watch import TimePassed as MasterTimePassed
 from leasehold.lease.master.session_watch import SessionWatch
 from leasehold.lease.replies import Published
-from leasehold.lease.rules import Rules
 from tests.models.lease_master import MasterSteps, Parties
 from tests.models.lease_objects import Ids, Objects, named
 from tests.models.lease_world import LIMITS, TABLE, TTL, Bounds, Log, World
@@ -38,11 +37,10 @@ from tests.models.lease_world import LIMITS, TABLE, TTL, Bounds, Log, World
 
 @dataclass
 class Model:
-    rules: Rules = field(default_factory=Rules)
     bounds: Bounds = field(default_factory=Bounds)
 
     def __post_init__(self) -> None:
-        self.objects = Objects(self.rules)
+        self.objects = Objects()
         self.parties = Parties(self.objects)
         self.master = MasterSteps(self.parties, self.bounds)
         self._first = self._begin()
@@ -51,8 +49,8 @@ class Model:
 
     def _begin(self) -> World:
         """The ledger is ready, the agent holds version 1 and has one user on it."""
-        holder = Holder("s", Ids(), has_store=False, limits=LIMITS, rules=self.rules)
-        watch = LedgerWatch(1, "", TTL, self.rules)
+        holder = Holder("s", Ids(), has_store=False, limits=LIMITS)
+        watch = LedgerWatch(1, "", TTL)
         world = World(
             0,
             self.objects.keep_ledger(LedgerState()),
@@ -64,7 +62,7 @@ class Model:
             (),
             1,
             self.objects.keep_watch(watch),
-            self.objects.keep_sessions(SessionWatch(1, TTL, self.rules)),
+            self.objects.keep_sessions(SessionWatch(1, TTL)),
             (),
             (),
             "",
@@ -184,11 +182,11 @@ class Model:
             epoch = world.epoch + 1
             current = world.log.current
             late = Publish(world.epoch, (Change(TABLE, current, current + 1),), intent=current + 1)
-            watch = LedgerWatch(epoch, world.log.recorded, TTL, self.rules)
+            watch = LedgerWatch(epoch, world.log.recorded, TTL)
             after = world._replace(
                 epoch=epoch,
                 watch=self.objects.keep_watch(watch),
-                sessions=self.objects.keep_sessions(SessionWatch(epoch, TTL, self.rules)),
+                sessions=self.objects.keep_sessions(SessionWatch(epoch, TTL)),
                 kills=(),
                 late=(*world.late, named(late)),
                 takeovers=world.takeovers + 1,

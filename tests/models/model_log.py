@@ -1,7 +1,7 @@
 """Log, claims and coherency leases: two candidates for mastership, one replicant that serves reads.
 
 What is real: which records count (`admit`), the replicant's lease (`CoherencyLease`), whom a
-master waits for and what it grants (`CoherencyWatch`), which told records are taken (`LogWays`).
+master waits for and what it grants (`CoherencyWatch`), which told records are taken (`LogPath`).
 What the model adds is the world: appends that land late or after their sender gave up,
 acknowledgements that arrive late, in any order or never, positions told by the fast way that are
 heard late, in any order, again and again or never (by whoever is master then, which is more than
@@ -26,8 +26,8 @@ from leasehold.model.errors import LogStopped
 from leasehold.model.records import Claim, Commit, Decisions, LogPosition
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.coherency import CoherencyLease
-from leasehold.replication.fast_path.log import FastLogSettings, LogWays
-from leasehold.replication.log.admission import Verdict, admit
+from leasehold.replication.fast_path.log import FastLogSettings, LogPath
+from leasehold.replication.log.admission import Verdict
 from tests.models.coherency_part import CoherencyPart, Sent
 from tests.models.log_candidate import CandidateSteps
 from tests.models.log_records import Records
@@ -42,6 +42,7 @@ from tests.models.log_world import (
     clock_ns,
     incarnation,
 )
+from tests.models.mutants.replication import admit_under
 
 STRANGER: Final = Sent(b"elsewhere", 1_000, 0)
 """What a node of the same name tells in a cluster that was copied from this one, and is ahead."""
@@ -59,7 +60,8 @@ class Model:
     def __post_init__(self) -> None:
         skips = self.rules.claim_mismatch_skips
         self.records = Records(self.rules.log, mismatch_skips=skips)
-        self.coherency = CoherencyPart(self.rules.coherency)
+        self._admit = admit_under(self.rules.log)
+        self.coherency = CoherencyPart()
         self.candidates = CandidateSteps(self.rules, self.bounds, self.records, self.coherency)
 
     # ------------------------------------------------------------ the start and the harm
@@ -192,16 +194,18 @@ class Model:
         return reader._replace(until_ns=lease.until_ns)
 
     def _reader_hears(self, world: World, told: Told) -> Iterator[tuple[str, World]]:
-        """The real `LogWays` says whether it is taken; then it is judged as `Node` does it."""
+        """The real `LogPath` says whether it is taken; then it is judged as `Node` does it."""
         reader = world.reader
         position = self.records.known(world.log[: reader.read]).position
-        ways = LogWays(TELLING, reader.read, self.rules.fast_log)
+        ways = LogPath(TELLING, reader.read)
         ways.follow((position.epoch, position.incarnation), reader.granted, 0)
-        if ways.term != (told.epoch, told.incarnation) or not ways.told(told.offset, 1, whole=True):
+        if ways.term != (told.epoch, told.incarnation) or not ways.receive(
+            told.offset, 1, whole=True
+        ):
             return
         record, digest = self.records.records[told.number], told.number.to_bytes(2, "big")
         try:
-            verdict, after = admit(position, told.offset, record, digest, self.rules.log)
+            verdict, after = self._admit(position, told.offset, record, digest)
         except LogStopped:
             return  # Kafka is asked
         if verdict is Verdict.SKIP:

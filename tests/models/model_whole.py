@@ -56,8 +56,8 @@ class Model:
     def __post_init__(self) -> None:
         self.records = Records(self.rules.replication.log)
         self.schemas = Schemas(self.records)
-        self.objects = Objects(self.rules.lease)
-        coherency = CoherencyPart(self.rules.replication.coherency)
+        self.objects = Objects()
+        coherency = CoherencyPart()
         self.masters = Masters(
             self.rules, self.bounds, self.records, self.schemas, self.objects, coherency
         )
@@ -81,7 +81,6 @@ class Model:
             Ids(),
             has_store=not self.bounds.subscriber,
             limits=LIMITS,
-            rules=self.rules.lease,
         )
         ledger = self.objects.keep_ledger(LedgerState())
         seeds = (Seed(TABLE, 1, 1),)

@@ -9,7 +9,10 @@ from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 import leasehold
+from tests.models.mutants import lease, replication, schema, transaction
 
+MUTANTS: Final = "tests.models.mutants."
+"""Rules of a package that have no switches there, as dataclasses of the module of its name."""
 PURE: Final = ("schema", "transaction", "replication", "lease")
 
 
@@ -32,7 +35,8 @@ def off(rules: Any) -> frozenset[Switch]:
 def switches(rules: Any) -> Iterator[tuple[Switch, bool]]:
     """Those of rules inside rules included."""
     assert is_dataclass(rules), rules
-    part = type(rules).__module__.split(".")[1]
+    module = type(rules).__module__
+    part = module.removeprefix(MUTANTS) if module.startswith(MUTANTS) else module.split(".")[1]
     for field in fields(rules):
         value = getattr(rules, field.name)
         if isinstance(value, bool):
@@ -42,12 +46,17 @@ def switches(rules: Any) -> Iterator[tuple[Switch, bool]]:
 
 
 def of_the_library() -> frozenset[Switch]:
-    """Every switch of every dataclass of rules in the pure packages, and those of L5's settings."""
-    return frozenset(
-        switch
+    """Every switch of every dataclass of rules in the pure packages, and those of L5's settings;
+    and every rule of theirs that the tests can break without one."""
+    modules = [
+        import_module(f"leasehold.{package}.{module.name}")
         for package in PURE
         for module in pkgutil.iter_modules([f"{leasehold.__path__[0]}/{package}"])
-        for kind in vars(import_module(f"leasehold.{package}.{module.name}")).values()
+    ]
+    return frozenset(
+        switch
+        for module in (*modules, lease, replication, schema, transaction)
+        for kind in vars(module).values()
         if isinstance(kind, type) and kind.__name__.endswith(("Rules", "OutcomeSettings"))
         for switch, _ in switches(kind())
     )

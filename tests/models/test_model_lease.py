@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.lease.rules import Rules
 from tests.models.explorer import Report, explore
 from tests.models.lease_world import Bounds, World
 from tests.models.model_lease import Model
+from tests.models.mutants.lease import Rules, broken
 from tests.models.summary import AddLine, ModelLine
 from tests.models.switches import switches_off
 
@@ -25,8 +25,9 @@ TAKEOVER = Bounds(ticks=3, takeovers=1, prompt=True, steady=True)
 
 
 def explored(rules: Rules, bounds: Bounds) -> tuple[Model, Report[World]]:
-    model = Model(rules, bounds)
-    report = explore(model.starts(), model.successors, model.invariant, states_max=STATES_MAX)
+    with broken(rules):
+        model = Model(bounds)
+        report = explore(model.starts(), model.successors, model.invariant, states_max=STATES_MAX)
     return model, report
 
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.replication.coherency import CoherencyRules
-from leasehold.replication.fast_path.log import FastLogRules
-from leasehold.replication.log.admission import LogRules
 from tests.models.explorer import Report, explore
 from tests.models.log_world import Bounds, Rules, World
 from tests.models.model_log import Model
+from tests.models.mutants.replication import CoherencyRules, FastLogRules, LogRules, broken
 from tests.models.summary import AddLine, ModelLine
 from tests.models.switches import switches_off
 
@@ -30,8 +28,9 @@ CRASH = Bounds(records=4, commits=2, epochs=2, crashes=1)
 
 
 def explored(rules: Rules, bounds: Bounds) -> tuple[Model, Report[World]]:
-    model = Model(rules, bounds)
-    report = explore(model.starts(), model.successors, model.invariant, states_max=STATES_MAX)
+    with broken(rules):
+        model = Model(rules, bounds)
+        report = explore(model.starts(), model.successors, model.invariant, states_max=STATES_MAX)
     return model, report
 
 

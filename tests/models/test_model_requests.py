@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.replication.fast_path.requests import FastRequestRules
 from tests.models.explorer import Report, explore
 from tests.models.model_requests import Bounds, Model, World
+from tests.models.mutants.replication import FastRequestRules, broken
 from tests.models.summary import AddLine, ModelLine
 from tests.models.switches import switches_off
 
@@ -21,8 +21,9 @@ OUT_OF_ORDER = "requests are decided in the order"
 
 def explored(rules: FastRequestRules, bounds: Bounds) -> tuple[str | None, Report[World]]:
     """The harm, and the report."""
-    model = Model(rules, bounds)
-    report = explore(model.starts(), model.successors, model.invariant, states_max=STATES_MAX)
+    model = Model(bounds)
+    with broken(rules):
+        report = explore(model.starts(), model.successors, model.invariant, states_max=STATES_MAX)
     if report.violation is not None:
         print(report.violation.words())
         return report.violation.harm, report

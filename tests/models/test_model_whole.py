@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import pytest
 
-from leasehold.lease.rules import Rules as LeaseRules
-from leasehold.replication.coherency import CoherencyRules
-from leasehold.replication.rules import RULES
-from leasehold.schema_change.job.rules import JobRules
 from leasehold.transaction.verify import VerifyRules
 from tests.models.explorer import Report, explore
 from tests.models.model_whole import Model
+from tests.models.mutants import lease as lease_mutants
+from tests.models.mutants.lease import Rules as LeaseRules
+from tests.models.mutants.replication import RULES, CoherencyRules, broken
+from tests.models.mutants.schema import JobRules
 from tests.models.summary import AddLine, ModelLine
 from tests.models.switches import switches_off
 from tests.models.whole_world import Bounds, Rules, World
@@ -36,8 +36,9 @@ PUBLISHED = "both steps are published"
 
 
 def explored(rules: Rules, bounds: Bounds) -> tuple[Model, Report[World]]:
-    model = Model(rules, bounds)
-    report = explore(model.starts(), model.successors, model.invariant, states_max=STATES_MAX)
+    with broken(rules.replication), lease_mutants.broken(rules.lease):
+        model = Model(rules, bounds)
+        report = explore(model.starts(), model.successors, model.invariant, states_max=STATES_MAX)
     return model, report
 
 

@@ -73,10 +73,7 @@ class Jobs:
 
     def begin(self, who: int, catalog: Catalog, epoch: int) -> int:
         """D2: from the log alone."""
-        rules = self._rules.replication.jobs
-        changes = SchemaChanges(SETTINGS, str(who), catalog, epoch, rules)
-        side = changes.coordinator.ledger
-        side._watch._rules = side._sessions._rules = self._rules.lease
+        changes = SchemaChanges(SETTINGS, str(who), catalog, epoch)
         return self._keep(changes)
 
     def pending(self, number: int) -> tuple[tuple[int, Command], ...]:
@@ -170,7 +167,7 @@ class Jobs:
     def _shared(self, changes: SchemaChanges) -> Iterator[Any]:
         """What never changes, or is the world's and not the coordinator's."""
         coordinator = changes.coordinator
-        yield from (changes._catalog, changes._rules, self._rules.lease)
+        yield changes._catalog
         yield from (SETTINGS, SETTINGS.coordinator, SETTINGS.coordinator.ledger)
         yield from changes._writes
         for memory in coordinator._memories.values():

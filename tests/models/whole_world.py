@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 
 from leasehold.lease.agent.session import HolderLimits
 from leasehold.lease.ledger.state import TableRow
-from leasehold.lease.rules import Rules as LeaseRules
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.replication.rules import ReplicationRules
 from tests.models.coherency_part import Seen
+from tests.models.mutants.lease import Rules as LeaseRules
+from tests.models.mutants.replication import ReplicationRules
 
 TABLE: Final = 1
 NOTHING: Final = TableRow(0, 0, 0)  # of the table in a ledger that is empty

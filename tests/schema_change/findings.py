@@ -12,7 +12,7 @@ from leasehold.model.ports import Row as StoredRow
 from leasehold.model.records import Findings
 from leasehold.replication.master.findings import confirm
 from leasehold.schema_change.job.chunk_acceptance import accept_findings
-from leasehold.schema_change.job.rules import JobRules
+from tests.models.mutants.schema import JobRules, broken
 from tests.schema_change.rules import Rules
 from tests.schema_change.timeline import JOB, Position, Run
 from tests.schema_change.world import Row
@@ -46,8 +46,8 @@ def verdict(position: Position, rows: tuple[Row, ...], low: int, rules: Rules) -
     look = Run(job.run, 0, position.newest.version)
     named = tuple((e, (n,)) for e in job.current.validates for n in range(len(rows)))
     findings = _findings(look, len(rows), named)
-    job_rules = JobRules(findings_confirmed=rules.confirm)
-    return confirm(findings, position.catalog(low), Rows(rows), job_rules).words
+    with broken(JobRules(findings_confirmed=rules.confirm)):
+        return confirm(findings, position.catalog(low), Rows(rows)).words
 
 
 def _findings(look: Run, rows: int, named: tuple[tuple[int, Key], ...]) -> Findings:

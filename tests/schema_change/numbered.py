@@ -311,7 +311,7 @@ class Numbered:
             asked.append(request)
             raise OutcomeUnknown("the master has it", request_id=b"")
 
-        numbers = NodeNumbers(submit, lambda: reads, self.rules.node)  # type: ignore[arg-type, return-value]
+        numbers = NodeNumbers(submit, lambda: reads)  # type: ignore[arg-type, return-value]
         numbers = with_blocks(numbers, node)
         try:
             found = numbers.find(sequence_id)

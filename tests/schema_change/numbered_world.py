@@ -18,11 +18,12 @@ from leasehold.model.records import (
     OperationKind,
 )
 from leasehold.replica.sequences import node_blocks as blocks
-from leasehold.replica.sequences.node_blocks import NodeNumbers, NumberRules
+from leasehold.replica.sequences.node_blocks import NodeNumbers
 from leasehold.schema_change.plan.script import Script
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from leasehold.transaction.verify import VerifyRules
+from tests.models.mutants.client import NumberRules
 from tests.schema_change.twins import Rows
 
 IDS: Final = (1,)
@@ -116,7 +117,7 @@ class Rules:
     is in the log. `moved_with_rows`: one commit has rows, and how far their sequence went."""
 
     verify: VerifyRules = VERIFY_RULES
-    node: NumberRules = blocks.RULES
+    node: NumberRules = NumberRules()
     drain: bool = True
     fence_before_fill: bool = True
     verified: bool = True

@@ -16,7 +16,6 @@ from leasehold.catalog.job import Job, Phase
 from leasehold.catalog.sequence import Numbering
 from leasehold.catalog.states import State
 from leasehold.replica.sequences import node_blocks
-from leasehold.replica.sequences.node_blocks import NumberRules
 from leasehold.schema_change.steps.element_paths import (
     UNCHANGED,
     Stage,
@@ -31,6 +30,7 @@ from leasehold.schema_change.steps.element_paths import (
 from leasehold.schema_change.steps.steps import steps_of
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from tests.models.explorer import Report, explore
+from tests.models.mutants.client import NumberRules, broken
 from tests.models.summary import AddLine, ModelLine
 from tests.schema_change.numbered import Numbered
 from tests.schema_change.numbered_world import BLOCK, BOUNDS, LAPS_MAX, SETS_MAX, Rules, World
@@ -262,4 +262,5 @@ def test_a_broken_rule_is_found(name: str, model_line: AddLine) -> None:
     said, rules = RULES[name]
     given, *asked = MENU[said]
     model = Numbered(given, tuple(asked), rules, cancel=False, sets=int(said == "restarted"))
-    demand_harm(name, model, model_line)
+    with broken(rules.node):
+        demand_harm(name, model, model_line)

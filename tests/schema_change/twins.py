@@ -39,8 +39,6 @@ from leasehold.rows.consistency import KeyValueData, violations
 from leasehold.schema_change.coordinator.verification import as_if_public
 from leasehold.schema_change.job import transitions as go
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk
-from leasehold.schema_change.job.rules import RULES as JOB_RULES
-from leasehold.schema_change.job.rules import JobRules
 from leasehold.schema_change.plan.plan import (
     CreateTablePlan,
     JobPlan,
@@ -124,7 +122,6 @@ class Rules:
     """What is to be found when it is off."""
 
     verify: VerifyRules = VERIFY_RULES
-    job: JobRules = JOB_RULES
     drain: bool = True
     fence_before_fill: bool = True
     verified: bool = True
@@ -313,7 +310,7 @@ class Twins:
         for run, element_id, version in position.runs:
             for key in self.keys(world):
                 chunk = Chunk(1, run, 1, version, element_id, ((key,),))
-                if not accept_chunk(position.catalog, chunk, self.rules.job):
+                if not accept_chunk(position.catalog, chunk):
                     continue
                 store = _store(world.held)
                 rules, catalog = self.rules.verify, position.catalog

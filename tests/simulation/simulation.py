@@ -16,8 +16,6 @@ from leasehold.in_process.cluster import ClusterShape, MemoryCluster, MemoryStor
 from leasehold.in_process.node import MemoryNode
 from leasehold.in_process.subscriber import MemorySubscriber
 from leasehold.lease.agent.session import HolderLimits
-from leasehold.lease.rules import EVERY_RULE
-from leasehold.lease.rules import Rules as LeaseRules
 from leasehold.model.errors import UnknownTable
 from leasehold.model.records import ResultBatch
 from leasehold.replication.effects import Became, Stop
@@ -97,7 +95,6 @@ class Plan:
     heal_ms_max: int = 90_000
     shape: ClusterShape = field(default_factory=lambda: SHAPE)
     rules: ReplicationRules = RULES
-    lease_rules: LeaseRules = EVERY_RULE
     workloads: tuple[tuple[type[Workload], int], ...] = WORKLOADS
 
 
@@ -167,7 +164,6 @@ class Simulation:
             pipeline_hops=ChaosPipelineHops(self._rng("pipeline"), self.weather),
             changefeed_linger_ns=lambda: network.randrange(1 * MS, 30 * MS),
             rules=self.plan.rules,
-            lease_rules=self.plan.lease_rules,
         )
         self.cluster.bus.on_append = self._appended
         self.cluster.ears.on_answers = self._given

@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from leasehold.in_process.network import Hops
 from leasehold.in_process.node import MemoryNode
-from leasehold.lease.rules import EVERY_RULE
-from leasehold.lease.rules import Rules as LeaseRules
 from leasehold.model.records import Outcome
 from leasehold.replication.rules import RULES, ReplicationRules
 from tests.simulation.harm import demand
@@ -60,12 +58,11 @@ class Stage(Simulation):
     def __init__(
         self,
         rules: ReplicationRules = RULES,
-        lease_rules: LeaseRules = EVERY_RULE,
         **shape: Any,
     ) -> None:
         self.scripted: dict[str, ScriptedHops] = {}
         changed = replace(SHAPE, subscribers=0, **shape)
-        super().__init__(0, Plan(shape=changed, rules=rules, lease_rules=lease_rules))
+        super().__init__(0, Plan(shape=changed, rules=rules))
         for name, node in self.cluster.nodes.items():
             node._hops = self.scripted[name] = ScriptedHops()
             node.clock.rate = 1.0

@@ -14,11 +14,11 @@ from leasehold.model.records import Result, ResultBatch
 from leasehold.replication.effects import RequestsHeard
 from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.replication.fast_path.requests import (
-    NOT_TOLD,
     Asking,
     FastRequestSettings,
-    RequestWays,
+    RequestPath,
 )
+from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
 from tests.simulation.client import MS, Asked, Client
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class TellingClient(Client):
         settings: FastRequestSettings,
     ) -> None:
         super().__init__(name, number, sim, rng, asks_again=asks_again)
-        self._ways = RequestWays(settings, sim.plan.rules.fast_requests)
+        self._ways = RequestPath(settings)
         self._chance = random.Random(f"{sim.seed}/{name} tells")
         self._key = self._chance.randbytes(16)
         self._held: list[Asked] = []
@@ -65,7 +65,7 @@ class TellingClient(Client):
     def _let_go(self, asking: Asking) -> None:
         """What was held back, which the new one is part of."""
         group, self._held = self._held, []
-        if asking.number != NOT_TOLD:
+        if asking.number != NOT_PUBLISHED:
             requests = tuple((MESSAGE_PACK, asked.body) for asked in group)
             said = RequestsHeard(self._key, asking.run, asking.number, requests)
             self._tell(self._ways.term, said)
@@ -100,7 +100,7 @@ class TellingClient(Client):
             self._sim.cluster.ears.ask(term, said)
 
         def answer(*, heard: bool) -> None:
-            self._ways.heard(said.run, said.number, self._now(), heard=heard)
+            self._ways.confirm(said.run, said.number, self._now(), received=heard)
             self._go_on()
 
         self._soon(arrive)
@@ -145,7 +145,7 @@ class TellingClient(Client):
             self._later(hear)
 
     def _take(self, result: Result, *, told: bool) -> None:
-        self._ways.answered(result.request_id, result.outcome, self._now(), told=told)
+        self._ways.answered(result.request_id, result.outcome, self._now(), published=told)
         self._answered(result)  # repeats are judged, too
 
     # ------------------------------------------------------------ chance

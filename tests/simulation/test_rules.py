@@ -12,14 +12,18 @@ from dataclasses import replace
 
 import pytest
 
-from leasehold.replication.coherency import CoherencyRules
-from leasehold.replication.election import ElectionRules
-from leasehold.replication.fast_path.own_appends import OwnAppendsRules
-from leasehold.replication.log.admission import LogRules
 from leasehold.replication.outcomes import OutcomeSettings
-from leasehold.replication.rules import RULES, ReplicationRules
-from leasehold.schema_change.job.rules import JobRules
 from leasehold.transaction.verify import VerifyRules
+from tests.models.mutants.replication import (
+    RULES,
+    CoherencyRules,
+    ElectionRules,
+    LogRules,
+    OwnAppendsRules,
+    ReplicationRules,
+    broken,
+)
+from tests.models.mutants.schema import JobRules
 from tests.models.summary import AddLine, ModelLine
 from tests.models.switches import switches_off
 from tests.simulation.harm import Harm
@@ -171,7 +175,8 @@ BACKED: list[tuple[Scenario, ReplicationRules]] = [
 def test_rule_that_another_one_backs(
     scenario: Scenario, rules: ReplicationRules, model_line: AddLine
 ) -> None:
-    scenario(rules)
+    with broken(rules):
+        scenario(rules.of_library)
     name = scenario.__name__.replace("_", " ")
     events = Stage.events_of_last
     words = f"{switches_off(rules)} off: {name}"
@@ -181,7 +186,7 @@ def test_rule_that_another_one_backs(
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.__name__)
 def test_no_harm_with_every_rule(scenario: Scenario) -> None:
-    scenario(RULES)
+    scenario(RULES.of_library)
 
 
 @pytest.mark.parametrize(
@@ -190,8 +195,8 @@ def test_no_harm_with_every_rule(scenario: Scenario) -> None:
 def test_harm_with_the_rule_off(
     rule: str, invariant: str, scenario: Scenario, rules: ReplicationRules, model_line: AddLine
 ) -> None:
-    with pytest.raises(Harm, match=f"^{invariant}") as harm:
-        scenario(rules)
+    with pytest.raises(Harm, match=f"^{invariant}") as harm, broken(rules):
+        scenario(rules.of_library)
     # One written interleaving: its states are its events, and there is nothing to exhaust.
     words = f"simulation: harm shown, {str(harm.value)[:60]}"
     name = scenario.__name__.replace("_", " ")

@@ -15,11 +15,11 @@ from leasehold.adapters.redis.requests import AnswerEar, RequestSpeaker
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.records import Result
 from leasehold.replication.fast_path.requests import (
-    NOT_TOLD,
     Asking,
     FastRequestSettings,
-    RequestWays,
+    RequestPath,
 )
+from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
 from leasehold.settings.environment import RedisSettings
 
 LISTEN_SLICE_S: Final = 0.01
@@ -49,7 +49,7 @@ class RequestRoads:
     ) -> None:
         """`asker`: 16 fresh random bytes, of this object alone."""
         self._kafka = kafka
-        self._ways = RequestWays(settings)
+        self._ways = RequestPath(settings)
         self._speaker = RequestSpeaker(redis, database, asker)
         self._ear = AnswerEar(redis, database, asker)
         self._lock = threading.Lock()  # of the ways, the speaker, and what follows
@@ -71,7 +71,7 @@ class RequestRoads:
             # ⚠ What was told as well may be decided by that: it is not nowhere. It is asked on.
             with self._lock:
                 self._ways.failed(key)
-            if asked.number == NOT_TOLD:
+            if asked.number == NOT_PUBLISHED:
                 raise
 
     def gather(self, key: bytes, content_type: str, body: bytes) -> None:
@@ -97,7 +97,7 @@ class RequestRoads:
             return False
         try:
             group = [Sent(*request) for request in requests]
-            may = self._ways.may_tell(len(group), _size(group), connected=self._connected)
+            may = self._ways.may_publish(len(group), _size(group), connected=self._connected)
             if may:
                 self._ask(group)
             return may
@@ -127,7 +127,7 @@ class RequestRoads:
     def _let_go(self, asked: Asking) -> None:
         """With the lock held: nothing is held back any more, and is told, if it is to be."""
         group, self._held = self._held, []
-        if asked.number != NOT_TOLD:
+        if asked.number != NOT_PUBLISHED:
             self._bodies.update((sent.key, sent) for sent in group)
             told = [(sent.content_type, sent.body) for sent in group]
             if not self._speaker.tell(self._ways.term, asked.run, asked.number, told):
@@ -137,7 +137,7 @@ class RequestRoads:
         """With the lock held: what was held back, behind what is to be asked again."""
         self._ask_again()
         if asked.by_kafka:
-            self._put(older, told=asked.number != NOT_TOLD)
+            self._put(older, told=asked.number != NOT_PUBLISHED)
 
     def _go_on(self) -> None:
         """With the lock held, whenever anything has happened: what is to be asked again, and then
@@ -209,7 +209,9 @@ class RequestRoads:
                 found += [
                     result
                     for result in results
-                    if ways.answered(result.request_id, result.outcome, now_ns, told=by_telling)
+                    if ways.answered(
+                        result.request_id, result.outcome, now_ns, published=by_telling
+                    )
                 ]
             if by_kafka:
                 ways.follow(self._kafka.term, now_ns)
@@ -232,7 +234,7 @@ class RequestRoads:
                 self._speaker.open()
             now_ns = boottime_ns()
             for (run, number), heard in self._speaker.outcomes():
-                ways.heard(run, number, now_ns, heard=heard)
+                ways.confirm(run, number, now_ns, received=heard)
             if ways.listens and not (self._speaker.up and self._ear.up):
                 ways.lost(now_ns)
             ways.tick(now_ns)

@@ -23,8 +23,6 @@ from leasehold.in_process.pipeline import MemoryBackfill, MemoryRetry, PipelineH
 from leasehold.in_process.pubsub import MemoryEars
 from leasehold.in_process.subscriber import MemorySubscriber
 from leasehold.lease.agent.session import HolderLimits
-from leasehold.lease.rules import EVERY_RULE
-from leasehold.lease.rules import Rules as LeaseRules
 from leasehold.model.ids import INCARNATION_BYTES, request_id
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records import Barrier
@@ -96,14 +94,13 @@ class MemoryCluster:
         pipeline_hops: PipelineHops | None = None,
         changefeed_linger_ns: Callable[[], int] = lambda: 0,
         rules: ReplicationRules = RULES,
-        lease_rules: LeaseRules = EVERY_RULE,
     ) -> None:
         self.scheduler = scheduler
         self.shape = shape or ClusterShape()
         self._rng = rng
         self.topics = Topics(self.shape.database)
         self.bus = MemoryBus(scheduler, bus_delay_ns)
-        self.ledger = MemoryLedger(lease_rules)
+        self.ledger = MemoryLedger()
         self.ears = MemoryEars()
         self._open_store: Callable[[str], StoreWriter] = open_store or MemoryStores().open
         self._rules = rules
@@ -126,7 +123,6 @@ class MemoryCluster:
                 self._session_ids(),
                 self.shape.leases,
                 hops_of(name),
-                lease_rules,
             )
             for name in (f"s{number}" for number in range(1, self.shape.subscribers + 1))
         }

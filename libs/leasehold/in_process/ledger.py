@@ -10,7 +10,6 @@ from typing import Final
 from leasehold.lease.commands import Command
 from leasehold.lease.ledger.ledger import LedgerState, apply, check
 from leasehold.lease.replies import Reply
-from leasehold.lease.rules import EVERY_RULE, Rules
 from leasehold.model.errors import LedgerUnavailable
 
 TAIL_COMMANDS_MAX: Final = 10_000
@@ -20,8 +19,7 @@ TAIL_COMMANDS_MAX: Final = 10_000
 class MemoryLedger:
     """Not safe for several threads at once: the in-process bus calls it from one."""
 
-    def __init__(self, rules: Rules = EVERY_RULE) -> None:
-        self._rules = rules
+    def __init__(self) -> None:
         self._incarnation = 1
         self._state = LedgerState()
         self._saved = LedgerState()
@@ -38,10 +36,9 @@ class MemoryLedger:
             raise LedgerUnavailable("the in-memory ledger is switched off", ledger=self.run_id)
         self._tail.append(command)
         if len(self._tail) > TAIL_COMMANDS_MAX:
-            apply(self._saved, self._tail.popleft(), self.run_id, self._rules)
-        reply = apply(self._state, command, self.run_id, self._rules)
-        if self._rules == EVERY_RULE:
-            check(self._state, self.run_id)
+            apply(self._saved, self._tail.popleft(), self.run_id)
+        reply = apply(self._state, command, self.run_id)
+        check(self._state, self.run_id)
         return reply
 
     def restart(self, *, lose_state: bool = False, lose_last: int = 0) -> None:
@@ -52,7 +49,7 @@ class MemoryLedger:
             self._saved = LedgerState()
         else:
             for command in kept:
-                apply(self._saved, command, self.run_id, self._rules)
+                apply(self._saved, command, self.run_id)
         self._tail.clear()
         self._state = self._saved.copy()
         self._incarnation += 1

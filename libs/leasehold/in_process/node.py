@@ -61,7 +61,7 @@ from leasehold.replication.effects import (
     Wake,
     Warn,
 )
-from leasehold.replication.fast_path.log import NOBODY, LogWays, Term
+from leasehold.replication.fast_path.log import NOBODY, LogPath, Term
 from leasehold.replication.fast_path.own_appends import OwnAppends
 from leasehold.replication.master.queue_topics import Found
 from leasehold.replication.node import Node, NodeSettings
@@ -105,7 +105,7 @@ class MemoryNode:
         self._rules = rules
         self._ears = ears or MemoryEars()
         self._listens: Term | None = None
-        self._ways: LogWays | None = None
+        self._ways: LogPath | None = None
         self._follows: Term = NOBODY
         self._reads_kafka = True
         self.told_records = 0
@@ -157,9 +157,9 @@ class MemoryNode:
         self._ways = None
         if self.settings.fast_log.on and self.settings.serving and not self.settings.candidate:
             offset = self.node.position.offset
-            self._ways = LogWays(self.settings.fast_log, offset, self._rules.fast_log)
+            self._ways = LogPath(self.settings.fast_log, offset)
         self._follows, self._reads_kafka = NOBODY, True
-        self._own = OwnAppends(self.settings.own_appends, self._rules.own_appends)
+        self._own = OwnAppends(self.settings.own_appends)
         self._fetches_log = True
         log = self._topics.log.name
         self.node.step(LogIdentified(log, self._bus.topic_id(log)), self.now())
@@ -397,7 +397,7 @@ class MemoryNode:
             except LogStopped:
                 self._perform([ReadLog(ways.next_offset)])
                 return
-            if ways.told(offset, self.now().mono_ns, whole=True):
+            if ways.receive(offset, self.now().mono_ns, whole=True):
                 self.told_records += 1
                 self.step(LogHeard(offset, record, CODEC.digest(data)))
             self._tick_soon()

@@ -31,7 +31,6 @@ from leasehold.lease.agent.held_leases import HeldLease
 from leasehold.lease.agent.holder import Holder
 from leasehold.lease.agent.old_version_report import OldLeases
 from leasehold.lease.agent.session import HolderLimits
-from leasehold.lease.rules import EVERY_RULE, Rules
 from leasehold.model.errors import LedgerUnavailable
 from leasehold.model.records import (
     HoldingReport,
@@ -57,7 +56,6 @@ class MemorySubscriber:
         session_ids: Iterator[int],
         limits: HolderLimits | None = None,
         hops: Hops | None = None,
-        rules: Rules = EVERY_RULE,
     ) -> None:
         self.name = name
         self._topics = topics
@@ -67,7 +65,6 @@ class MemorySubscriber:
         self._session_ids = session_ids
         self._limits = limits
         self._hops = hops or Hops()
-        self._rules = rules
         self.clock = NodeClock()
         self._life = 0
         self._subscriptions: list[Subscription] = []
@@ -102,7 +99,6 @@ class MemorySubscriber:
             self._session_ids,
             has_store=False,
             limits=self._limits,
-            rules=self._rules,
         )
         self._old = OldLeases(self.holder)
         self._subscribe(self._topics.versions_history.name, 0, self._version_read)

@@ -22,11 +22,12 @@ from leasehold.replication.effects import LogHeard
 from leasehold.replication.fast_path.log import (
     NOBODY,
     FastLogSettings,
-    LogTelling,
-    LogWays,
+    LogPath,
+    LogPublisher,
     Term,
 )
 from leasehold.replication.fast_path.own_appends import OwnAppends, OwnAppendsSettings
+from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
 from leasehold.replication.node import Node
 from leasehold.settings.environment import RedisSettings
 
@@ -72,7 +73,7 @@ class LogRoad:
         self._reader = reader
         self._log = log
         self._ear = LogEar(redis, database)
-        self._ways = LogWays(settings, next_offset)
+        self._ways = LogPath(settings, next_offset)
         self._fetching = _Fetching(reader, log)
 
     @property
@@ -103,7 +104,7 @@ class LogRoad:
                 except LogStopped:
                     self.doubted(offset)
                     continue
-            if ways.told(offset, boottime_ns(), whole=whole):
+            if ways.receive(offset, boottime_ns(), whole=whole):
                 assert record is not None, "told records are taken in order"
                 yield LogHeard(offset, record, CODEC.digest(data))
 
@@ -191,7 +192,7 @@ class LogVoice:
 
     def __init__(self, settings: FastLogSettings, redis: RedisSettings, database: str) -> None:
         self._speaker = LogSpeaker(redis, database)
-        self._telling = LogTelling(settings)
+        self._telling = LogPublisher(settings)
         self._term = NOBODY
 
     def tell(self, term: Term, offset: int, record: bytes) -> None:
@@ -201,10 +202,10 @@ class LogVoice:
             self._term = term
             self._telling.begin(now_ns)
         for number, heard in self._speaker.outcomes():
-            self._telling.answered(number, now_ns, heard=heard)
+            self._telling.confirm(number, now_ns, received=heard)
         number = self._telling.choose(now_ns)
-        if number and not self._speaker.tell(number, term, offset, record):
-            self._telling.answered(number, now_ns, heard=False)
+        if number != NOT_PUBLISHED and not self._speaker.tell(number, term, offset, record):
+            self._telling.confirm(number, now_ns, received=False)
 
     def close(self) -> None:
         self._speaker.close()

@@ -1,28 +1,28 @@
-"""A node as a process: store, loop, signals, readiness; shared by master and replicant."""
+"""A node as a process: store, loop, listeners, readiness; shared by master and replicant."""
 
 from __future__ import annotations
 
 import logging
-import os
-import signal
 import sys
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from ssl import SSLContext
 from threading import Event as Flag
 from threading import Thread
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from leasehold.adapters.http.snapshot_server import CopiesUnderWay, SnapshotServer
 from leasehold.adapters.kafka.access import AccessDenied
-from leasehold.adapters.os.compiled import version_line
 from leasehold.adapters.os.garbage import collect_seldom
 from leasehold.adapters.os.readiness import announce_ready
+from leasehold.adapters.service_process import Environment, run_service
 from leasehold.adapters.sqlite.layout import sqlite_errors
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.model.errors import BusUnavailable, LeaseholdError
+from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topics
 from leasehold.node.bootstrap import bootstrap
 from leasehold.node.kafka_node import BROKER_RETRY_S, KafkaNode
@@ -31,14 +31,11 @@ from leasehold.settings.environment import (
     ClusterSettings,
     KafkaSettings,
     RedisSettings,
-    describe,
     from_environment,
 )
 from leasehold.settings.private_files import make_private_folder
 from leasehold.settings.snapshot import SnapshotSettings, token_made_here
 
-EXIT_STOPPED: Final = 1
-EXIT_SETTINGS: Final = 2
 LOG: Final = logging.getLogger("leasehold.process")
 
 
@@ -51,94 +48,111 @@ class Listener(Protocol):
 Listen = Callable[[KafkaNode, SqliteStore], Listener]
 
 
-def run_node(settings: NodeSettings, prepare: Callable[[], Listen | None] = lambda: None) -> int:
-    """Run until SIGTERM or SIGINT; → the exit code. `settings.name` is replaced by LEASEHOLD_NODE.
-    `prepare` reads settings of who listens beside the node, and begins when the node does.
+class Prepared(NamedTuple):
+    """Who listens beside a node: its settings, and what begins when the node does, if anything."""
 
-    0: asked to stop, also while it waits for Kafka, within about a second. 1: the node can't go on,
-    access to Kafka denied included; the last line says why and what to do. 2: settings.
-    """
-    logging.basicConfig(
-        level=os.environ.get("LEASEHOLD_LOG_LEVEL", "INFO"),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        stream=sys.stderr,
+    settings: object
+    listen: Listen | None
+
+
+Prepare = Callable[[Environment], Prepared]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeProcessSettings:
+    """What a node reads from its environment, and what follows from that. `tls`: with which it
+    serves snapshots."""
+
+    cluster: ClusterSettings
+    kafka: KafkaSettings
+    redis: RedisSettings
+    snapshot: SnapshotSettings
+    beside: Prepared | None
+    topics: Topics
+    tls: SSLContext | None
+
+    @property
+    def groups(self) -> Sequence[object]:
+        own = (self.cluster, self.kafka, self.redis, self.snapshot)
+        return own if self.beside is None else (*own, self.beside.settings)
+
+
+def run_node(settings: NodeSettings, prepare: Prepare | None = None) -> int:
+    """Run until SIGTERM or SIGINT, also while it waits for Kafka; the exit code, as `run_service`
+    says it. `settings.name` is replaced by LEASEHOLD_NODE. `prepare` reads settings of who listens
+    beside the node."""
+    return run_service(LOG.name, partial(_read, prepare), partial(_run, settings))
+
+
+def _read(prepare: Prepare | None, environ: Environment) -> NodeProcessSettings:
+    """Read the settings, and make the node's folder."""
+    cluster = from_environment(ClusterSettings, environ)
+    kafka = from_environment(KafkaSettings, environ)
+    redis = from_environment(RedisSettings, environ)
+    snapshot = from_environment(SnapshotSettings, environ)
+    topics = Topics(cluster.database, cluster.replication_factor)
+    tls = snapshot.to_serve()
+    make_private_folder(cluster.folder)
+    if snapshot.token is None and ip_address(cluster.listen).is_loopback:
+        snapshot = replace(snapshot, token=token_made_here(cluster.data))
+    return NodeProcessSettings(
+        cluster=cluster,
+        kafka=kafka,
+        redis=redis,
+        snapshot=snapshot,
+        beside=None if prepare is None else prepare(environ),
+        topics=topics,
+        tls=tls,
     )
-    LOG.info("%s", version_line())
-    try:
-        cluster = from_environment(ClusterSettings, os.environ)
-        kafka = from_environment(KafkaSettings, os.environ)
-        redis = from_environment(RedisSettings, os.environ)
-        snapshot = from_environment(SnapshotSettings, os.environ)
-        for part in (cluster, kafka, redis, snapshot):
-            LOG.info("%s", describe(part))
-        topics = Topics(cluster.database, cluster.replication_factor)
-        tls = snapshot.to_serve()
-        make_private_folder(cluster.folder)
-        if snapshot.token is None and ip_address(cluster.listen).is_loopback:
-            snapshot = replace(snapshot, token=token_made_here(cluster.data))
-        listen = prepare()
-    except LeaseholdError as error:
-        LOG.error("%s", error.message)
-        return EXIT_SETTINGS
-    stop = Flag()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+
+
+def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag) -> None:
+    cluster = settings.cluster
     path = cluster.folder / "store.db"
-    try:
+    with ExitStack() as made:
         with sqlite_errors(path):
-            _bootstrap(path, cluster, topics, kafka, snapshot, stop)
+            _bootstrap(path, settings, stop)
             if stop.is_set():
-                return 0
+                return
             store = SqliteStore(path, cache_mb=cluster.store_cache_mb)
-    except LeaseholdError as error:
-        return _ended_by(error)
-    copies = CopiesUnderWay()
-    server = _snapshot_server(path, cluster, snapshot, tls, copies)
-    serves = ""
-    if server is not None:
-        serves = f"{cluster.advertise}:{server.address.rsplit(':', 1)[1]}"
-    named = replace(settings, name=cluster.node, serves=serves)
-    named = named.with_session_ttl(cluster.session_ttl_ms).with_history(
-        cluster.history_ms, cluster.row_history_ms, cluster.dropped_ms
-    )
-    try:
-        with sqlite_errors(path):
-            node = KafkaNode(named, topics, kafka, redis, store)
-            node.node.oldest_copy = copies.oldest
-    except LeaseholdError as error:  # what the store holds can't be gone on from
+        made.callback(store.close)
+        copies = CopiesUnderWay()
+        server = _snapshot_server(path, cluster, settings.snapshot, settings.tls, copies)
+        serves = ""
         if server is not None:
-            server.close()
-        store.close()
-        return _ended_by(error)
+            made.callback(server.close)
+            serves = f"{cluster.advertise}:{server.address.rsplit(':', 1)[1]}"
+        named = replace(node_settings, name=cluster.node, serves=serves)
+        named = named.with_session_ttl(cluster.session_ttl_ms).with_history(
+            cluster.history_ms, cluster.row_history_ms, cluster.dropped_ms
+        )
+        with sqlite_errors(path):
+            node = KafkaNode(named, settings.topics, settings.kafka, settings.redis, store)
+            node.node.oldest_copy = copies.oldest
+            _serve(node, store, settings, stop)
+        if node.error is not None:
+            raise node.error
+
+
+def _serve(node: KafkaNode, store: SqliteStore, settings: NodeProcessSettings, stop: Flag) -> None:
+    """Run the node, and who listens beside it, until `stop` or the node's end."""
     sys.setswitchinterval(0.001)  # the ledger's thread waits for the loop no longer than that
     collect_seldom()
-    announcer = Thread(target=_announce, args=(node, cluster, stop), name="ready", daemon=True)
-    announcer.start()
+    args = (node, settings.cluster, stop)
+    Thread(target=_announce, args=args, name="ready", daemon=True).start()
     closer: Thread | None = None
     try:
         served = Flag()
-        if listen is not None:
+        if settings.beside is not None and settings.beside.listen is not None:
             # Its users leave first: the node then gives their leases back with its own.
-            listener = listen(node, store)
+            listener = settings.beside.listen(node, store)
             closer = Thread(target=_close, args=(stop, listener, served), name="close", daemon=True)
             closer.start()
-        with sqlite_errors(path):
-            node.run(stop if closer is None else served)
-    except LeaseholdError as error:
-        node.error = error
+        node.run(stop if closer is None else served)
     finally:
         stop.set()
         if closer is not None:
             closer.join()
-        if server is not None:
-            server.close()
-        store.close()
-    return 0 if node.error is None else _ended_by(node.error)
-
-
-def _ended_by(error: LeaseholdError) -> int:
-    LOG.error("%s (%s)", error.message, error.sqlstate)
-    return EXIT_STOPPED
 
 
 def _close(stop: Flag, listener: Listener, closed: Flag) -> None:
@@ -176,18 +190,12 @@ def _snapshot_server(
     )
 
 
-def _bootstrap(
-    path: Path,
-    cluster: ClusterSettings,
-    topics: Topics,
-    kafka: KafkaSettings,
-    snapshot: SnapshotSettings,
-    stop: Flag,
-) -> None:
-    """Waits for a broker that is away; anything else surfaces."""
+def _bootstrap(path: Path, settings: NodeProcessSettings, stop: Flag) -> None:
+    """Wait for a broker that is away; anything else surfaces."""
+    node, topics = settings.cluster.node, settings.topics
     while not stop.is_set():
         try:
-            bootstrap(path, cluster.node, topics, kafka, snapshot, stop.is_set)
+            bootstrap(path, node, topics, settings.kafka, settings.snapshot, stop.is_set)
             return
         except AccessDenied:
             raise

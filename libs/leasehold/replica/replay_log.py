@@ -42,19 +42,10 @@ class KeysRead(NamedTuple):
     whole: bool
 
 
-class OnRow(NamedTuple):
-    """The row that WHERE CURRENT OF means: its key (None: what the cursor stands on is no row of
-    the table) after the statement at place `since` of its transaction."""
-
-    key: Key | None
-    since: int
-
-
 class Asked(NamedTuple):
     """A statement as it was run. `many`: it was run for each of these values in turn (COPY).
     `emptied`: the tables of a TRUNCATE, which `restarts` their sequences and `cascades` to those
-    that refer to them; `changes`: it is a schema change; no statements of the plan's. `on`: of
-    WHERE CURRENT OF; None where that stood on none."""
+    that refer to them; `changes`: it is a schema change; no statements of the plan's."""
 
     text: str
     types: Types
@@ -64,7 +55,6 @@ class Asked(NamedTuple):
     changes: bool = False
     restarts: bool = False
     cascades: bool = False
-    on: OnRow | None = None
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from leasehold.adapters.os.clock import random_bytes, unix_us
@@ -117,14 +117,6 @@ def tables_read(plan: Prepared) -> frozenset[int]:
         found = plan.reads.table_ids
         return found if write.bound.kind == "INSERT" else found | {write.bound.descriptor.table_id}
     return frozenset(descriptor.table_id for descriptor in plan.tables.values())
-
-
-def fates_of(descriptor: Descriptor, written: Written) -> Iterator[tuple[Key, Key | None]]:
-    """Rows that have other keys now, or are gone (None), by the keys that they had."""
-    for write in written.writes:
-        to = write.after and tuple(write.after.get(e) for e in descriptor.primary_key)
-        if write.before is not None and to != write.key:
-            yield write.key, to or None
 
 
 def _names(descriptor: Descriptor, arbiters: tuple[int, ...]) -> tuple[str, ...]:

@@ -38,8 +38,6 @@ class Preparing(Protocol):
         own: frozenset[int] = ...,
         has_changed: HasChanged | None = ...,
         zone: ZoneInfo = ...,
-        *,
-        located: bool = ...,
     ) -> Prepared: ...
 
 
@@ -51,8 +49,6 @@ def planned(
     reads: Reads,
     pin: Lookup | None,
     zone: ZoneInfo,
-    *,
-    located: bool = False,
 ) -> tuple[Seen, Prepared]:
     """A statement's snapshot, which is the caller's to close, and its plan, under the versions that
     `pin` gives, else under the snapshot's. What is pinned comes first, so that what is newest has
@@ -60,13 +56,13 @@ def planned(
 
     Raises what `prepare` and `Reads.snapshot` raise."""
     if pin is not None and reads.moment is None:
-        plan = plan_of(text, pin, types, own, None, zone, located=located)
+        plan = plan_of(text, pin, types, own, None, zone)
         return _seen(reads), plan
     seen = _seen(reads)
     changed = seen.has_changed if isinstance(seen, SqlitePast) else None
     try:
         lookup = pin or seen.newest
-        return seen, plan_of(text, lookup, types, own, changed, zone, located=located)
+        return seen, plan_of(text, lookup, types, own, changed, zone)
     except BaseException:
         seen.close()
         raise

@@ -42,27 +42,13 @@ class CoherencySettings:
     joins_patience_ms: int = 50
 
 
-@dataclass(frozen=True, slots=True)
-class CoherencyRules:
-    """⚠ rules for models to switch off."""
-
-    grant_names_an_ask: bool = True  # C3
-    takeover_waits: bool = True  # C4
-    lost_node_waits: bool = True  # C4
-    told_by_incarnation: bool = True  # C1, of what is heard by the fast way
-
-
-RULES: Final = CoherencyRules()
-
-
 class CoherencyLease:
     """A replicant's own lease (C2, C3). Times are this host's CLOCK_BOOTTIME in ns."""
 
-    def __init__(self, node: str, incarnation: bytes, rules: CoherencyRules = RULES) -> None:
+    def __init__(self, node: str, incarnation: bytes) -> None:
         self._node = node
         self._incarnation = incarnation
         self._asks: deque[int] = deque(maxlen=ASKS_REMEMBERED_MAX)
-        self._rules = rules
         self.until_ns = 0
 
     def ask(self, now_ns: int) -> int:
@@ -78,12 +64,13 @@ class CoherencyLease:
         """
         if grant.node != self._node:
             return False
-        if self._rules.grant_names_an_ask and (
-            grant.incarnation != self._incarnation or grant.asked_ns not in self._asks
-        ):
+        if not self._has_asked_for(grant):
             return False
         self.until_ns = max(self.until_ns, grant.asked_ns + grant.duration_ms * NS_PER_MS)
         return True
+
+    def _has_asked_for(self, grant: Grant) -> bool:
+        return grant.incarnation == self._incarnation and grant.asked_ns in self._asks
 
     def give_up(self) -> None:
         """Serve no reads from now on (before a clean stop)."""
@@ -134,16 +121,14 @@ class CoherencyWatch:
         settings: CoherencySettings,
         claimed_ns: int,
         longest_grant_ms: int,
-        rules: CoherencyRules = RULES,
     ) -> None:
         """C4: `longest_grant_ms` is the longest duration ever granted in this log; a deposed
         master may have granted it until the moment this one's Claim was read back."""
         self._settings = settings
-        self._rules = rules
         self._nodes: dict[tuple[str, bytes], _Node] = {}
         self._timing: _Timing | None = None
         wait_ms = longest_grant_ms + settings.defer_ms if longest_grant_ms else 0
-        self.serve_from_ns = claimed_ns + (wait_ms * NS_PER_MS if rules.takeover_waits else 0)
+        self.serve_from_ns = claimed_ns + wait_ms * NS_PER_MS
 
     def acked(self, ack: Ack, log_end: int, now_ns: int) -> None:
         """Take an acknowledgement; `log_end` is the next offset of the log as the master knows."""
@@ -177,14 +162,10 @@ class CoherencyWatch:
         store may be older. Whether there is such an incarnation, asks for a lease or returns it
         (C3, C4), only the topic says: who is told of here comes, stays and goes by that alone.
         """
-        names = [(ack.node, ack.incarnation)]
-        if not self._rules.told_by_incarnation:
-            names = [name for name in self._nodes if name[0] == ack.node]
-        for name in names:
-            node = self._nodes.get(name)
-            if node is not None:
-                node.applied = max(node.applied, ack.offset)
-                self._time(now_ns)
+        node = self._nodes.get((ack.node, ack.incarnation))
+        if node is not None:
+            node.applied = max(node.applied, ack.offset)
+            self._time(now_ns)
 
     def read_back(self, offset: int, now_ns: int) -> None:
         """The record at `offset` was read back: from now on its acknowledgements are timed."""
@@ -283,8 +264,6 @@ class CoherencyWatch:
 
         C4: a node that is not renewed drops out when its last lease is surely over.
         """
-        if not self._rules.lost_node_waits:
-            return None
         waited = [node.applied for node in self._nodes.values() if now_ns < node.wait_until_ns]
         return min(waited) if waited else None
 

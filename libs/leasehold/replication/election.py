@@ -26,13 +26,6 @@ class ElectionSettings:
     bid_ms: int = 5_000
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionRules:
-    """⚠ for models: ask for the log's end after the time-out and before the bid."""
-
-    reach_the_end_first: bool = True
-
-
 class Stage(Enum):
     FOLLOWING = "following"
     ASKED_END = "asked end"
@@ -43,11 +36,8 @@ class Stage(Enum):
 class Election:
     """`step`-like methods answer what to do next: None, "ask" (AskLogEnd) or "claim"."""
 
-    def __init__(
-        self, settings: ElectionSettings, now_ns: int, rules: ElectionRules | None = None
-    ) -> None:
+    def __init__(self, settings: ElectionSettings, now_ns: int) -> None:
         self._settings = settings
-        self._rules = rules or ElectionRules()
         self._heard_ns = now_ns
         self._stage = Stage.FOLLOWING
         self._since_ns = now_ns
@@ -95,7 +85,7 @@ class Election:
                 " now: the broker lost acknowledged records, or the topic was deleted and made"
                 f" anew. {TO_DO}"
             )
-        self._end = end if self._rules.reach_the_end_first else position.offset
+        self._end = end
         self._enter(Stage.CATCHING_UP, now_ns, None)
         return self.tick(position, now_ns)
 

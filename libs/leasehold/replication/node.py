@@ -68,6 +68,7 @@ from leasehold.replication.fast_path.acks import FastAcks, FastAckSettings
 from leasehold.replication.fast_path.log import NOBODY, FastLogSettings, Term
 from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
 from leasehold.replication.fast_path.requests import FastRequestSettings
+from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
 from leasehold.replication.log.admission import Verdict, admit
 from leasehold.replication.log.apply import apply_record
 from leasehold.replication.log.identity import LogIdentity
@@ -159,7 +160,7 @@ class Node:
         self.catalog = Catalog.load(
             kept.descriptors, dict(kept.min_versions), kept.jobs, kept.ledger_run
         )
-        self.lease = CoherencyLease(settings.name, incarnation, rules.coherency)
+        self.lease = CoherencyLease(settings.name, incarnation)
         self.master: Master | None = None
         self.agent = (
             NodeAgent(settings.name, session_ids, settings.leases) if settings.serving else None
@@ -168,7 +169,7 @@ class Node:
         self.oldest_copy: Callable[[], int | None] = lambda: None
         """The log position of the oldest copy of this store that another node is taking now."""
         self._checks = Checks(store, settings.name, serving=settings.serving)
-        self._election = Election(settings.election, now.mono_ns, rules.election)
+        self._election = Election(settings.election, now.mono_ns)
         self.identity = LogIdentity(now.mono_ns)
         self._open = False  # applied, not yet committed
         self._pending_grants: list[Grant] = []
@@ -250,7 +251,7 @@ class Node:
                     master.heard(record, now)
                 return []
             case Told(number, heard):
-                self._fast.told(number, now.mono_ns, heard=heard)
+                self._fast.confirm(number, now.mono_ns, received=heard)
                 return []
             case Sent(token):
                 if master is not None:
@@ -296,7 +297,7 @@ class Node:
         if offset < self.position.offset:
             self._read_again(event)
             return []
-        verdict, after = admit(self.position, offset, record, digest, self._rules.log)
+        verdict, after = admit(self.position, offset, record, digest)
         return self._judged(event, verdict, after, now)
 
     def _log_heard(self, event: LogHeard, now: Now) -> list[Effect]:
@@ -307,7 +308,7 @@ class Node:
         if self.master is not None or self._settings.candidate:
             return []
         try:
-            verdict, after = admit(self.position, *event, self._rules.log)
+            verdict, after = admit(self.position, *event)
         except (LogStopped, TypeError, ValueError, AttributeError):
             verdict = Verdict.SKIP
         if verdict is Verdict.SKIP:
@@ -460,13 +461,11 @@ class Node:
             self._settings.name,
             self.catalog,
             after.epoch,
-            self._rules.jobs,
             self._store.rows_about,
             self._secret,
             late.is_empty,
             self._users_write,
         )
-        unanswered = list(self._unanswered) if self._rules.unanswered_given_again else []
         self.master = Master(
             self._settings.master,
             self._settings.name,
@@ -474,7 +473,7 @@ class Node:
             self.catalog,
             late,
             self._codec,
-            [a for a in unanswered if a.offset >= after.answered_through],
+            [a for a in self._unanswered if a.offset >= after.answered_through],
             changes,
             now,
             self._rules,
@@ -499,9 +498,6 @@ class Node:
         """L4 ⚠: after any produce error the epoch is given up; nothing is appended twice."""
         if self.master is None:
             self._election.lost(now.mono_ns)
-            return []
-        if not self._rules.epoch_given_up_after_error:
-            self.master.append_again()
             return []
         effects = self._step_down(f"an append failed: {reason}", self.position)
         return effects + self._bid(self._election.again(self.position, now.mono_ns))
@@ -614,7 +610,7 @@ class Node:
         self._acked_offset = position.offset
         number, on_topic = self._fast.choose(position.epoch, position.incarnation, now.mono_ns)
         effects: list[Effect] = []
-        if number:
+        if number != NOT_PUBLISHED:
             told = Tell(number, position.epoch, position.incarnation, self._ack(0, now))
             effects.append(told)
         if on_topic:

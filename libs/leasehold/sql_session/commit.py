@@ -190,8 +190,6 @@ def _run_alone(alone: Step, running: SqlTransaction, limits: Limits) -> None:
 
 def run_again(steps: list[Step], running: SqlTransaction, limits: Limits) -> None:
     """Raises Contradicted, NotCoherent, and why it was ended."""
-    if any(step.asked is not None and step.asked.on is not None for step in steps):
-        running.follows_rows()
     wanted = {step.back for step in steps}
     marks: dict[int, Savepoint] = {}
     sent: list[Answer] = []
@@ -226,13 +224,10 @@ def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
         if asked.changes:
             running.change(asked.text)
             return Step(asked)
-        located = step.cursor is not None
-        with running.prepared(asked.text, asked.types, located=located) as (snapshot, plan):
+        with running.prepared(asked.text, asked.types) as (snapshot, plan):
             if step.cursor is not None:
                 return Step(asked, shown=_declared_again(running, snapshot, plan, step, limits))
             if plan.write is not None and not plan.explain:
-                if plan.write.bound.cursor is not None and asked.on is None:
-                    return Step(asked, sqlstate=step.sqlstate)  # its cursor stood on no row
                 written = running.write(plan, snapshot, asked, limits)
                 return Step.wrote(asked, written, plan.tag)
             rows = running.read(plan, snapshot, asked.values, limits)

@@ -9,12 +9,10 @@ from typing import Any, Final
 from leasehold.adapters.os.clock import unix_us
 from leasehold.adapters.os.row_spool import SPOOL_BATCH_ROWS, SpoolRoom
 from leasehold.adapters.sqlite.query import Rows
-from leasehold.catalog.descriptor import Descriptor
-from leasehold.model.errors import FeatureNotSupported, RequestTooLarge
+from leasehold.model.errors import RequestTooLarge
 from leasehold.pgwire.session import Column, NoPortals, OpenPortals
 from leasehold.pgwire.wire_errors import DuplicatePortal, UnknownPortal
-from leasehold.replica.replay_log import Asked, OnRow, Shown
-from leasehold.sql.binding.current_of import InvalidCursorState, Located, key_in, not_simple
+from leasehold.replica.replay_log import Asked, Shown
 from leasehold.sql.syntax.cursor_movement import CursorWalk
 from leasehold.sql.syntax.session_statements import DeclareCursor
 from leasehold.sql_session.spooled_rows import RowsAside, RowsAsideInTurn
@@ -42,8 +40,6 @@ class SqlCursor:
         self.sequence = 0
         self.held = False
         self.failed = False
-        self.located: Located | None = None  # of rows that tell which they are
-        self.place = 0
 
     def reach(self, number: int | None) -> int:
         rows = self.rows
@@ -65,7 +61,7 @@ class SqlCursor:
 
     def fetch(self, first: int, count: int) -> list[tuple[Any, ...]]:
         """As clients get them. Raises DiskFull."""
-        return self._as_shown(self.rows.fetch(first, count))
+        return self.rows.fetch(first, count)
 
     def close(self) -> None:
         self.closed = True
@@ -78,30 +74,14 @@ class SqlCursor:
         by an attempt that was refused, and are no longer of use to anybody."""
         assert self.shown is not None
         if not self.said.hold or self.closed:
-            return self.shown.again(lambda count: self._as_shown(rows.fetch(count)))
+            return self.shown.again(rows.fetch)
         self.rows.close()
         self.rows = RowsAside(self._room)
         self.rows.take(rows)
         if self.rows.error is not None:
             raise self.rows.error
         anew = RowsAsideInTurn(self.rows)
-        return self.shown.again(lambda count: self._as_shown(anew.partly(count)[0]))
-
-    def _as_shown(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        return rows if self.located is None else [row[: self.located.width] for row in rows]
-
-    def stands_on(self, table: Descriptor) -> OnRow:
-        """The row for WHERE CURRENT OF. Raises InvalidCursorState, DiskFull."""
-        name, walk = self.said.name, self.walk
-        if self.held or self.failed:
-            raise InvalidCursorState(f'cursor "{name}" is held from a previous transaction')
-        if self.located is None:
-            raise not_simple(name, table)
-        at = self.located.key_at(table, name)
-        if walk.at == 0 or walk.ended:
-            raise InvalidCursorState(f'cursor "{name}" is not positioned on a row')
-        (row,) = self.rows.fetch(walk.at - 1, 1)
-        return OnRow(key_in(row, at, table), self.place)
+        return self.shown.again(lambda count: anew.partly(count)[0])
 
 
 class SqlCursors:
@@ -118,14 +98,6 @@ class SqlCursors:
         if found is None:
             raise UnknownPortal(f'cursor "{name}" does not exist')
         return found
-
-    def stands_on(self, name: str, table: Descriptor) -> OnRow:
-        """The row that WHERE CURRENT OF means. Raises UnknownPortal, InvalidCursorState."""
-        if name not in self._open and self.portals.find(name) is not None:
-            raise FeatureNotSupported(
-                f'WHERE CURRENT OF "{name}", which was not made by DECLARE, is not supported'
-            )
-        return self.find(name).stands_on(table)
 
     def columns(self, name: str) -> Sequence[Column] | None:
         """None: there is no such cursor."""

@@ -118,9 +118,8 @@ class CursorStatements:
         try:
             transaction = session.transaction()
             transaction.says(statement.text)
-            with transaction.prepared(text, query.types, located=True) as (snapshot, plan):
+            with transaction.prepared(text, query.types) as (snapshot, plan):
                 check_same(query, plan)
-                cursor.located = plan.located
                 if plan.visits is not None and said.scrolls is None:
                     cursor.walk.scrolls = False
 
@@ -128,7 +127,6 @@ class CursorStatements:
                     cursor.rows.take(rows)
 
                 transaction.read_into(plan, snapshot, values, session.limits(), take)
-            cursor.place = transaction.follows_rows()
             cursor.shown = transaction.declares(asked, plan, cursor, hold=said.hold)
         except LeaseholdError as error:
             session.failed_with(asked, error)

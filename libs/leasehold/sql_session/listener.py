@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
-import os
 from typing import Final
 
 from leasehold.adapters.postgres.connection import Admission
 from leasehold.adapters.postgres.server import PgwireServer
+from leasehold.adapters.service_process import Environment
+from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.errors import Refused
-from leasehold.node.process import Listen
+from leasehold.node.kafka_node import KafkaNode
+from leasehold.node.process import Prepared
 from leasehold.pgwire.wire_errors import UnknownDatabase
 from leasehold.replica.serving_node import ServingNode, SqlNode
 from leasehold.settings.client import ClientSettings
-from leasehold.settings.environment import describe, from_environment
+from leasehold.settings.environment import from_environment
 from leasehold.settings.extras import need_extra
 from leasehold.settings.sql_port import PgwireSettings
 from leasehold.sql.planning.plan import Plans
@@ -24,17 +26,20 @@ LOG: Final = logging.getLogger("leasehold.sql")
 _NOT_SETTINGS: Final = frozenset({"user", "database", "replication", "options"})
 
 
-def sql_of_environment() -> Listen | None:
-    """What a replicant listens with, as LEASEHOLD_SQL_… says; None without a port. Raises
+def sql_of_environment(environ: Environment) -> Prepared:
+    """What a replicant listens with, as LEASEHOLD_SQL_… says; nothing without a port. Raises
     ConfigurationError."""
-    settings = from_environment(PgwireSettings, os.environ)
-    LOG.info("%s", describe(settings))
+    settings = from_environment(PgwireSettings, environ)
     if not settings.port:
-        return None
+        return Prepared(settings, None)
     need_extra("server", "LEASEHOLD_SQL_PORT", "uvloop")
     settings.check()
-    client = ClientSettings.read()
-    return lambda node, store: NodeListener(ServingNode(node, store, client), settings)
+    client = ClientSettings.read(environ)
+
+    def listen(node: KafkaNode, store: SqliteStore) -> NodeListener:
+        return NodeListener(ServingNode(node, store, client), settings)
+
+    return Prepared(settings, listen)
 
 
 class SqlListener:

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from leasehold.adapters.sqlite.write import Written
-from leasehold.catalog.descriptor import Descriptor
 from leasehold.pgwire.session import CopySource, Portal
 from leasehold.pgwire.wire_errors import UnknownParameter
-from leasehold.replica.replay_log import Asked, OnRow, Step, Types
-from leasehold.sql.binding.writes import BoundWrite
+from leasehold.replica.replay_log import Asked, Step, Types
 from leasehold.sql.planning.plan import Prepared
 from leasehold.sql.syntax.session_statements import CopyIn, CopyOut, RowStatement, SessionStatement
 from leasehold.sql_session.copy import CopyPortal, Target, copied, copied_out, format_of
@@ -39,10 +37,6 @@ class RunsRows(RunsOne, Protocol):
 
     def updates_at_once(self, prepared: PreparedStatement, values: Sequence[Any]) -> bool:
         """Has it changed one row, as a transaction by itself, in a hurry?"""
-        ...
-
-    def stands_on(self, cursor: str, table: Descriptor) -> OnRow:
-        """The row that WHERE CURRENT OF means. Raises UnknownPortal, InvalidCursorState."""
         ...
 
     def check_may_write(self) -> None:
@@ -81,20 +75,9 @@ class RowStatements:
                 return ONE_UPDATED
             session, statement = self._session, prepared.statement
             asked = Asked(statement.text, prepared.types, tuple(values))
-            assert prepared.plan is not None, "by which it writes"
-            assert prepared.plan.write is not None, "by which it writes"
-            bound = prepared.plan.write.bound
-            if bound.cursor is not None:
-                on = session.run(statement, lambda: self._stands_on(bound), asked)
-                asked = asked._replace(on=on)
             return session.run(statement, lambda: self._write(prepared, asked), asked)
 
         return CommandPortal(work)
-
-    def _stands_on(self, bound: BoundWrite) -> OnRow:
-        self._session.check_may_write()
-        assert bound.cursor is not None
-        return self._session.stands_on(bound.cursor, bound.descriptor)
 
     def _write(self, prepared: PreparedStatement, asked: Asked) -> Answer:
         self._session.check_may_write()

@@ -15,7 +15,6 @@ from leasehold.adapters.os.clock import unix_us
 from leasehold.adapters.os.row_spool import SpoolRoom
 from leasehold.adapters.sqlite.query import Limits
 from leasehold.catalog.definitions import quoted
-from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import (
     CanceledUnderWay,
     FeatureNotSupported,
@@ -36,7 +35,7 @@ from leasehold.pgwire.session import (
     Waits,
 )
 from leasehold.pgwire.wire_errors import Canceled, InFailedTransaction, UnknownPortal
-from leasehold.replica.replay_log import Asked, OnRow, Step, Types
+from leasehold.replica.replay_log import Asked, Step, Types
 from leasehold.replica.serving_node import SqlNode
 from leasehold.replica.sessions import Activity
 from leasehold.sql.ddl.schema_statements import Said
@@ -389,9 +388,6 @@ class SqlSession:
             return self._block.single_update(self._updates, prepared, values)
         except Refused as error:
             raise shifted(error, prepared.statement.offset) from error
-
-    def stands_on(self, cursor: str, table: Descriptor) -> OnRow:
-        return self._cursors.stands_on(cursor, table)
 
     def check_may_write(self) -> None:
         self._block.check_may_write()

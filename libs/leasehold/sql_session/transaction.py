@@ -19,10 +19,10 @@ from leasehold.model.ports import StoreSnapshot
 from leasehold.model.records import ChangeRequest, Expression, Image, Key, OnConflict
 from leasehold.pgwire.session import Waits
 from leasehold.replica.reads import Reads
-from leasehold.replica.replay_log import Asked, KeysRead, OnRow, ReadAgain, Shown, Step, Types
+from leasehold.replica.replay_log import Asked, KeysRead, ReadAgain, Shown, Step, Types
 from leasehold.replica.sequences.node_blocks import last_value
 from leasehold.replica.sequences.session_values import DrawnNumbers
-from leasehold.replica.sql_execute import apply, fates_of, tables_read
+from leasehold.replica.sql_execute import apply, tables_read
 from leasehold.replica.sql_reads import Preparing, Seen, gather, gather_sought, planned
 from leasehold.replica.write_set import OPERATIONS_MAX, Mark, WriteSet
 from leasehold.schema_change.plan.truncate import (
@@ -41,7 +41,6 @@ from leasehold.sql.planning.plan import Prepared
 from leasehold.sql.system_catalog.system_relations import with_system
 from leasehold.transaction.commit_time_updates import AtCommit
 from leasehold.transaction.isolation import Isolation
-from leasehold.transaction.moved_rows import RowFates
 from leasehold.transaction.pinned_version import check_pinned
 from leasehold.transaction.read_set import PRIMARY
 from leasehold.transaction.replay_comparison import Told
@@ -61,11 +60,10 @@ OwnTables = Mapping[int, tuple[Descriptor, Mapping[Key, Image | None]]]
 
 
 class Savepoint(NamedTuple):
-    """How far a transaction was: its writes, its steps, and its statements."""
+    """How far a transaction was: its writes, and its steps."""
 
     writes: Mark
     step: int
-    place: int
 
 
 class SqlTransaction:
@@ -100,7 +98,6 @@ class SqlTransaction:
         self._wait_coherent = wait_coherent
         self._lsn = reads.moment
         self._place = 0
-        self._fates: RowFates | None = None  # of no use before a cursor is declared
 
     def becomes_block(self, reads: Reads) -> None:
         """BEGIN came behind its first statements. `reads`: as of a block that begins."""
@@ -134,12 +131,9 @@ class SqlTransaction:
             return plan
 
     @contextmanager
-    def prepared(
-        self, text: str, types: Types, *, located: bool = False
-    ) -> Iterator[tuple[Seen, Prepared]]:
-        """For a statement that runs to its end in here; `planned` for one that goes on. `located`:
-        of a cursor."""
-        snapshot, plan = self.planned(text, types, located=located)
+    def prepared(self, text: str, types: Types) -> Iterator[tuple[Seen, Prepared]]:
+        """For a statement that runs to its end in here; `planned` for one that goes on."""
+        snapshot, plan = self.planned(text, types)
         try:
             yield snapshot, plan
         finally:
@@ -157,16 +151,14 @@ class SqlTransaction:
 
         return self._coherently(newest)
 
-    def planned(self, text: str, types: Types, *, located: bool = False) -> tuple[Seen, Prepared]:
+    def planned(self, text: str, types: Types) -> tuple[Seen, Prepared]:
         """The snapshot is the caller's to close. Of a block versions are pinned; whether what is
         newest is too new for them `read` finds out."""
         own = self._own_tables()
         pin = self._reads.pin if self._block else None
         zone = zone_at(self.moment)
         return self._coherently(
-            lambda: planned(
-                self._plan_of, text, types, own, self._reads, pin, zone, located=located
-            )
+            lambda: planned(self._plan_of, text, types, own, self._reads, pin, zone)
         )
 
     def _coherently(self, take: Callable[[], T]) -> T:
@@ -335,8 +327,6 @@ class SqlTransaction:
             )
         computed, many = plan.write.computed, asked.many
         given = asked.values
-        if plan.write.bound.key_slots:
-            given += self._stands_on(descriptor, asked.on)
         if computed is None:
             self._rests_on(plan, many or (given,))
         moment = self._next_moment(plan, snapshot)
@@ -367,22 +357,7 @@ class SqlTransaction:
             raise
         if computed is not None and written.writes:
             self._computed_at_commit(descriptor, written, computed.values(asked.values))
-        if self._fates is not None:
-            self._fates.became(self._place, descriptor.table_id, fates_of(descriptor, written))
         return written
-
-    def follows_rows(self) -> int:
-        """From here on it knows what becomes of rows; the place of its last statement."""
-        if self._fates is None and self.isolation.own_writes:
-            self._fates = RowFates()
-        return self._place
-
-    def _stands_on(self, table: Descriptor, on: OnRow | None) -> Key:
-        """The key for a statement of WHERE CURRENT OF: that which the row has now."""
-        key = None if on is None else on.key
-        if on is not None and key is not None and self._fates is not None:
-            key = self._fates.now(table.table_id, key, on.since)
-        return (None,) * len(table.primary_key) if key is None else key
 
     def _computed_at_commit(
         self, descriptor: Descriptor, written: Written, values: Mapping[str, Expression]
@@ -457,8 +432,6 @@ class SqlTransaction:
         refuse_referred(tables, known)
         self._writes.empty(tables)
         self._place += 1
-        if self._fates is not None:
-            self._fates.emptied(self._place, [table.table_id for table in tables])
         own = {s for table in tables for s in owned_by(table) if asked.restarts}
         # One that has gone by itself is its column's still.
         restarted = [table for table in known if table.table_id in own and table.names]
@@ -493,13 +466,11 @@ class SqlTransaction:
         return self._writes.has_written
 
     def savepoint(self) -> Savepoint:
-        return Savepoint(self._writes.mark(), len(self.steps), self._place)
+        return Savepoint(self._writes.mark(), len(self.steps))
 
     def roll_back_to(self, savepoint: Savepoint) -> None:
         """What was read since stays verified: the client knows it."""
         self._writes.back_to(savepoint.writes)
-        if self._fates is not None:
-            self._fates.back_to(savepoint.place)
         self.did(Step(None, back=savepoint.step))
 
     def request(self, request_id: bytes, attempt: int, on_conflict: OnConflict) -> ChangeRequest:

@@ -11,8 +11,7 @@ no query has shown what the transaction has made of it: that is what is committe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from leasehold.model.records import ANY_GENID, Expression, Key, Operation
 from leasehold.transaction.isolation import Isolation
@@ -21,27 +20,14 @@ _Name: TypeAlias = tuple[int, Key]
 _Update: TypeAlias = tuple[Operation, Mapping[str, Expression]]
 
 
-@dataclass(frozen=True, slots=True)
-class AtCommitRules:
-    """⚠ rules for models to switch off."""
-
-    read_rows_stay: bool = True  # a row that another statement's outcome rests on is as it was seen
-    shown_rows_stay: bool = True  # what was told of a row that it has changed is what it becomes
-    unseen_updates_stay: bool = True  # where own writes are not seen, two of a row don't add up
-    row_has_to_be_there: bool = True  # UPDATE 1 was told
-    nothing_after_an_error: bool = True  # the client may have taken another path, of any row
-
-
-RULES: Final = AtCommitRules()
-
-
 class AtCommit:
     """Of one transaction, statement by statement. What was taken back by ROLLBACK TO counts as
     read all the same."""
 
-    def __init__(self, isolation: Isolation, rules: AtCommitRules = RULES) -> None:
-        self._rules = rules
-        self._own_writes = isolation.own_writes or not rules.unseen_updates_stay
+    def __init__(self, isolation: Isolation) -> None:
+        self._own_writes = (
+            isolation.own_writes
+        )  # where they are not seen, two of a row don't add up
         # At a level of one moment the first of two writers wins (P4), or all reads are verified.
         self._may = isolation.replays and not isolation.one_moment
         self._updates: dict[_Name, list[_Update]] = {}
@@ -49,8 +35,6 @@ class AtCommit:
 
     def read(self, table_id: int, key: Key | None) -> None:
         """A statement whose outcome counts has read that row, or (None) perhaps any of them."""
-        if not self._rules.read_rows_stay:
-            return
         keys = self._read.setdefault(table_id, set())
         if keys is None:
             return
@@ -64,8 +48,6 @@ class AtCommit:
     def shown(self, table_id: int, prefix: Key) -> None:
         """A query has shown rows whose keys begin so as this transaction has made them. What it has
         shown before that, or of rows that are changed later, was of its own moment."""
-        if not self._rules.shown_rows_stay:
-            return
         width = len(prefix)
         shown = [n for n in self._updates if n[0] == table_id and n[1][:width] == prefix]
         for name in shown:
@@ -73,8 +55,7 @@ class AtCommit:
 
     def nothing(self) -> None:
         """A statement has failed, and its client was told so: who knows of what."""
-        if self._rules.nothing_after_an_error:
-            self._may = False
+        self._may = False
 
     def updated(
         self, table_id: int, key: Key, operation: Operation, values: Mapping[str, Expression]
@@ -98,9 +79,8 @@ class AtCommit:
         """Those of the write set as they may be asked for."""
         if not self._may:
             return tuple(made)
-        expect = ANY_GENID if self._rules.row_has_to_be_there else None
         instead = {
-            id(o): o._replace(values=dict(v), expect=expect)
+            id(o): o._replace(values=dict(v), expect=ANY_GENID)
             for o, v in _all(self._updates.values())
         }
         return tuple(instead.get(id(operation), operation) for operation in made)

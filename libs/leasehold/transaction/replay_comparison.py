@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from leasehold.transaction.isolation import Isolation
 
@@ -37,29 +36,16 @@ class Answer(NamedTuple):
     ordered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayRules:
-    """⚠ rules for models to switch off."""
-
-    answers_are_compared: bool = True  # T2
-
-
-RULES: Final = ReplayRules()
-
-
 def contradiction(
     isolation: Isolation,
     sent: Sequence[Answer],
     again: Sequence[Answer],
-    rules: ReplayRules = RULES,
 ) -> str:
     """Why a replay whose answers are `again` may not commit after `sent`; "" if it may.
 
     Rows of plain SELECTs count from serializable up: below, each statement may see other rows
     anyway, but of those that the transaction itself has written.
     """
-    if not rules.answers_are_compared:
-        return ""
     number = 0
     for before, now in zip(sent, again, strict=False):
         number += before.told is not Told.OWN or not number

@@ -127,7 +127,7 @@ def test_t2_a_cursor_is_open_while_the_master_is_killed(
         client.execute("DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT id, v FROM rows ORDER BY id")
         assert client.execute("FETCH 2 FROM c").fetchall() == [(1, 10), (2, 20)]
         assert client.execute("FETCH BACKWARD c").fetchall() == [(1, 10)]
-        client.execute("UPDATE rows SET v = (SELECT v + 2) WHERE CURRENT OF c")
+        client.execute("UPDATE rows SET v = (SELECT v + 2) WHERE id = 1")
         other.execute("UPDATE rows SET v = v + 100 WHERE id = 4")
         killed = master_of(watch)
         cluster.kill(killed)

@@ -12,7 +12,7 @@ import redis
 from leasehold.adapters.redis import connection, pubsub
 from leasehold.adapters.redis.log import CHANNELS, FORM, LogEar, LogSpeaker
 from leasehold.adapters.redis.resp import REPLY_BYTES_MAX
-from leasehold.replication.fast_path.log import NOBODY, TOLD_BYTES_MAX, Term
+from leasehold.replication.fast_path.log import NOBODY, PUBLISHED_BYTES_MAX, Term
 from leasehold.settings.environment import RedisSettings
 from tests.support.cluster.redis_server import RedisServer
 from tests.support.cluster.redis_talk import Talk
@@ -74,12 +74,12 @@ def test_what_is_told_is_heard_byte_by_byte_in_order(both: Both) -> None:
 
 
 def test_a_record_that_is_too_large_is_named_without_its_bytes(both: Both) -> None:
-    assert TOLD_BYTES_MAX < REPLY_BYTES_MAX - 1_000, "with the channel's name and the offset"
-    both.tell(7, b"y" * TOLD_BYTES_MAX)
-    both.tell(8, b"y" * (TOLD_BYTES_MAX + 1))
+    assert PUBLISHED_BYTES_MAX < REPLY_BYTES_MAX - 1_000, "with the channel's name and the offset"
+    both.tell(7, b"y" * PUBLISHED_BYTES_MAX)
+    both.tell(8, b"y" * (PUBLISHED_BYTES_MAX + 1))
     both.tell(9, zlib.compress(bytes(10**6)))
     both.until(lambda: len(both.heard) == 3, "all")
-    assert both.heard == [(7, b"y" * TOLD_BYTES_MAX), (8, b""), (9, b"")]
+    assert both.heard == [(7, b"y" * PUBLISHED_BYTES_MAX), (8, b""), (9, b"")]
 
 
 def test_another_terms_master_is_not_heard(both: Both) -> None:

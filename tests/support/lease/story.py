@@ -56,7 +56,6 @@ from leasehold.lease.master.ledger_watch import (
 )
 from leasehold.lease.master.session_watch import SessionWatch
 from leasehold.lease.replies import HolderList, LivenessReport, Reply
-from leasehold.lease.rules import EVERY_RULE, Rules
 from leasehold.model.errors import LedgerUnavailable
 
 SECOND = 1_000_000_000
@@ -67,11 +66,10 @@ LIMITS = HolderLimits()
 class World:
     """`log`: the truth about versions, table → (current, min_version)."""
 
-    def __init__(self, rules: Rules = EVERY_RULE, log: dict[int, tuple[int, int]] | None = None):
-        self.rules = rules
+    def __init__(self, log: dict[int, tuple[int, int]] | None = None):
         self.now_ns = 1_000 * SECOND
         self.log = dict(log or {1: (1, 1)})
-        self.ledger = MemoryLedger(rules)
+        self.ledger = MemoryLedger()
         self.recorded_run = ""
         self.ids = count(1)
         self.agents: list[Actor] = []
@@ -123,7 +121,7 @@ class Actor:
     def __init__(self, world: World, name: str, has_store: bool) -> None:
         self.world = world
         self.name = name
-        self.holder = Holder(name, world.ids, has_store=has_store, limits=LIMITS, rules=world.rules)
+        self.holder = Holder(name, world.ids, has_store=has_store, limits=LIMITS)
         self.wakes: dict[int, Wake] = {}
         self.acknowledged: list[Acknowledge] = []
         self.sent: list[Command] = []
@@ -201,8 +199,8 @@ class Master:
     def __init__(self, world: World, epoch: int) -> None:
         self.world = world
         self.epoch = epoch
-        self.watch = LedgerWatch(epoch, world.recorded_run, TTL, world.rules)
-        self.sessions = SessionWatch(epoch, TTL, world.rules)
+        self.watch = LedgerWatch(epoch, world.recorded_run, TTL)
+        self.sessions = SessionWatch(epoch, TTL)
         self.lost = False
 
     def call(self, command: Command) -> Reply:

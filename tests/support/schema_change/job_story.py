@@ -7,7 +7,6 @@ from leasehold.catalog.edits import edited
 from leasehold.catalog.job import Job, Phase
 from leasehold.lease.commands import NEVER_LATE, Acquire, OpenSession
 from leasehold.lease.ledger import ledger
-from leasehold.schema_change.job.rules import JobRules
 from leasehold.sql.syntax.statements import (
     Change,
     DropColumn,
@@ -45,8 +44,8 @@ EVERY_CHANGE: tuple[Change, ...] = (
 )
 
 
-def ready_world(seed: int = 0, rules: JobRules | None = None, agents: int = 0) -> World:
-    world = World(seed, agents=agents, rules=rules or JobRules())
+def ready_world(seed: int = 0, agents: int = 0) -> World:
+    world = World(seed, agents=agents)
     world.ddl(TABLE)
     world.until_ready()
     return world

@@ -51,7 +51,6 @@ from leasehold.schema_change.coordinator.effects import (
 from leasehold.schema_change.coordinator.ledger import LedgerSideSettings
 from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_end, accept_findings
-from leasehold.schema_change.job.rules import RULES, JobRules
 from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, plan
 from leasehold.sql.syntax.statements import Change as Statement
 from tests.support.schema_change.job_harm import Harm, judge_call, judge_write
@@ -67,12 +66,10 @@ class World:
         self,
         seed: int = 0,
         agents: int = 2,
-        rules: JobRules = RULES,
         nodes: tuple[str, ...] = ("m", "r1", "r2"),
         walk: WalkSettings | None = None,
     ) -> None:
         self.random = random.Random(seed)
-        self.rules = rules
         self.now_ns = 1_000 * MS
         self.ledger = LedgerState()
         self.run_id = RUN
@@ -126,7 +123,6 @@ class World:
             self.epoch,
             "m",
             self.settings,
-            self.rules,
             lambda _: not self.rows,
             self.rows_about,
             lambda: self.users,
@@ -243,10 +239,10 @@ class World:
                 continue
             version, row = job.versions[job.table_id], (1,)
             chunk = Chunk(job.job_id, job.run, job.table_id, version, job.element_id, (row,))
-            if accept_chunk(self.catalog, chunk, self.rules):
+            if accept_chunk(self.catalog, chunk):
                 self.late_chunks.append(chunk)
                 end = self.random.random() < 0.5
-                taken = accept_end(self.catalog, ChunksEnd(job.job_id, job.run, 1, 1), self.rules)
+                taken = accept_end(self.catalog, ChunksEnd(job.job_id, job.run, 1, 1))
                 self.append(ChunkDecided(job.job_id, job.run, 1, 1, end and taken))
                 return True
         return False
@@ -258,7 +254,7 @@ class World:
                 continue
             version = job.versions[job.table_id]
             findings = Findings(job.job_id, job.run, job.table_id, version, 3, 0, ())
-            if accept_findings(self.catalog, findings, self.rules):
+            if accept_findings(self.catalog, findings):
                 (element_id, *_) = job.current.validates
                 named = ((6, element_id, (7,), self.broken),) if self.broken else ()
                 self.append(FindingsDecided(job.job_id, job.run, 3, 0, self.broken, named))

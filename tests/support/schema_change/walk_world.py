@@ -16,7 +16,6 @@ from leasehold.model.records import CatalogWrite, CheckReport, CheckSlice, Descr
 from leasehold.schema_change.coordinator.effects import CoherentNodes
 from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
 from leasehold.schema_change.coordinator.verification import as_if_public
-from leasehold.schema_change.job.rules import RULES, JobRules
 from tests.support.schema_change.job_harm import Harm
 from tests.support.schema_change.job_story import TABLE, UNIQUE
 from tests.support.schema_change.job_world import World
@@ -71,7 +70,6 @@ class WalkWorld(World):
     def __init__(
         self,
         seed: int,
-        rules: JobRules = RULES,
         nodes: tuple[str, ...] = ("m", "r1"),
         walk: WalkSettings = WALK,
     ) -> None:
@@ -79,7 +77,7 @@ class WalkWorld(World):
         self.damaged = False
         self.took_ms = 0  # a slice, each node
         self.harmless_so_far = True  # nothing was ever wrong on any node since the work began
-        super().__init__(seed, 0, rules, nodes, walk)
+        super().__init__(seed, 0, nodes, walk)
         self.wanted = self.coherent
 
     def rows_about(self, table_id: int) -> int:

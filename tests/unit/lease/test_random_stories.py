@@ -14,16 +14,15 @@ from leasehold.lease.agent.events import LedgerAway, TimePassed, VersionKnown
 from leasehold.lease.agent.held_leases import HeldLease
 from leasehold.lease.commands import Change, Command, KillSession, Publish, SetMinVersion, Snapshot
 from leasehold.lease.replies import Published, SnapshotReport
-from leasehold.lease.rules import EVERY_RULE, Rules
 from tests.support.lease.story import SECOND, TTL, Actor, World
 
 STEPS = 2_500
 
 
 class RandomWorld:
-    def __init__(self, seed: int, rules: Rules = EVERY_RULE) -> None:
+    def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.world = World(rules)
+        self.world = World()
         self.master = self.world.ready_master()
         self.late: list[Command] = []
         for number in range(3):
@@ -144,8 +143,8 @@ class RandomWorld:
                     actor.end(lease)
 
 
-def run(seed: int, rules: Rules = EVERY_RULE) -> tuple[RandomWorld, str]:
-    random_world = RandomWorld(seed, rules)
+def run(seed: int) -> tuple[RandomWorld, str]:
+    random_world = RandomWorld(seed)
     for number in range(STEPS):
         random_world.step()
         harm = random_world.world.harm()

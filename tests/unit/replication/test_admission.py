@@ -10,7 +10,8 @@ import pytest
 
 from leasehold.model.errors import LogStopped
 from leasehold.model.records import Attempt, Barrier, Grant, LogPosition, LogRecord
-from leasehold.replication.log.admission import LogRules, Verdict, admit
+from leasehold.replication.log.admission import Verdict, admit
+from tests.models.mutants.replication import LogRules, admit_under
 from tests.support.replication.made_records import M1, M2, claim, decisions, digest
 
 
@@ -162,5 +163,5 @@ def test_l1_off_a_late_claim_is_taken_although_a_record_stands_between(
     becomes master of it."""
     bid = claim(mastered, M2, "m2")
     after = read(mastered, decisions(mastered, commits=(13,)))
-    rules = LogRules(claim_is_compare_and_set=False)
-    assert admit(after, after.offset, bid, digest(bid), rules)[0] is Verdict.CLAIMED
+    broken = admit_under(LogRules(claim_is_compare_and_set=False))
+    assert broken(after, after.offset, bid, digest(bid))[0] is Verdict.CLAIMED

@@ -10,10 +10,10 @@ from leasehold.replication.coherency import (
     ASKS_REMEMBERED_MAX,
     GIVEN_UP,
     CoherencyLease,
-    CoherencyRules,
     CoherencySettings,
     CoherencyWatch,
 )
+from tests.models.mutants.replication import CoherencyRules, broken
 
 SETTINGS = CoherencySettings()
 MS = 1_000_000
@@ -54,8 +54,9 @@ def test_c3_a_grant_counts_only_for_an_ask_of_this_incarnation() -> None:
 
 
 def test_c3_off_an_old_incarnations_grant_is_taken() -> None:
-    lease = CoherencyLease("r1", ME, CoherencyRules(grant_names_an_ask=False))
-    lease.granted(Grant("r1", b"before the reboot", 950_400_000 * MS, 500))
+    lease = CoherencyLease("r1", ME)
+    with broken(CoherencyRules(grant_names_an_ask=False)):
+        lease.granted(Grant("r1", b"before the reboot", 950_400_000 * MS, 500))
     assert lease.holds(40_001 * MS)
 
 
@@ -117,8 +118,9 @@ def test_c4_a_log_without_a_grant_needs_no_wait() -> None:
 
 
 def test_c4_off_a_new_master_answers_while_old_leases_run() -> None:
-    rules = CoherencyRules(takeover_waits=False)
-    assert CoherencyWatch(SETTINGS, 0, 900, rules).may_answer(0, 0)
+    with broken(CoherencyRules(takeover_waits=False)):
+        watch = CoherencyWatch(SETTINGS, 0, 900)
+    assert watch.may_answer(0, 0)
 
 
 def test_c4_a_restarted_node_does_not_shorten_the_wait_for_its_old_lease() -> None:

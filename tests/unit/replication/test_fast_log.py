@@ -14,14 +14,13 @@ from leasehold.model.records import Barrier, Claim, Decisions, Grant, LogRecord
 from leasehold.replication.effects import Effect, LogHeard, LogRead, ReadLog, Send, Tick, Topic
 from leasehold.replication.fast_path.log import (
     NOBODY,
-    NOT_TOLD,
-    RULES,
-    FastLogRules,
     FastLogSettings,
-    LogTelling,
-    LogWays,
+    LogPath,
+    LogPublisher,
 )
+from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
 from leasehold.replication.node import Node, NodeSettings
+from tests.models.mutants.replication import FastLogRules, broken
 
 MS = 1_000_000
 TERM = (3, b"master")
@@ -40,9 +39,9 @@ CODEC = MessagePackCodec()
 class Reader:
     """A node's ways under a clock of its own, in ms; `applied`: offsets in the order of it."""
 
-    def __init__(self, settings: FastLogSettings = SETTINGS, rules: FastLogRules = RULES) -> None:
+    def __init__(self, settings: FastLogSettings = SETTINGS) -> None:
         self.ms = 1_000
-        self.ways = LogWays(settings, 0, rules)
+        self.ways = LogPath(settings, 0)
         self.applied: list[int] = []
         self.ways.follow(TERM, TERM, self.ms * MS)
         self.ms += 200
@@ -52,7 +51,7 @@ class Reader:
             self.applied.append(offset)
 
     def told(self, offset: int, *, whole: bool = True) -> None:
-        if self.ways.told(offset, self.ms * MS, whole=whole):
+        if self.ways.receive(offset, self.ms * MS, whole=whole):
             self.applied.append(offset)
 
     def both(self, offset: int, late_ms: int = 0) -> None:
@@ -247,7 +246,7 @@ def test_a_new_term_begins_with_kafka(reader: Reader) -> None:
 
 
 def test_what_was_doubted_is_read_from_kafka(reader: Reader) -> None:
-    assert reader.ways.told(4, reader.ms * MS, whole=True)
+    assert reader.ways.receive(4, reader.ms * MS, whole=True)
     reader.ways.doubted(4, reader.ms * MS)
     assert not reader.fast()
     reader.read(4)
@@ -255,42 +254,40 @@ def test_what_was_doubted_is_read_from_kafka(reader: Reader) -> None:
 
 
 def test_without_the_rule_a_gap_is_jumped_over(reader: Reader) -> None:
-    broken = Reader(rules=FastLogRules(in_order=False))
-    for offset in range(4):
-        broken.both(offset)
-    broken.told(6)
-    assert broken.applied == [0, 1, 2, 3, 6]
+    with broken(FastLogRules(in_order=False)):
+        reader.told(6)
+    assert reader.applied == [0, 1, 2, 3, 6]
 
 
 def test_off_nobody_is_listened_to_and_nothing_told() -> None:
     off = FastLogSettings(on=False)
     assert Reader(off).ways.term == NOBODY
-    assert LogTelling(off).choose(5) == NOT_TOLD
+    assert LogPublisher(off).choose(5) == NOT_PUBLISHED
 
 
 # ---------------------------------------------------------------- the master's side
 
 
 def test_a_master_tells_while_somebody_listens() -> None:
-    telling = LogTelling(SETTINGS)
+    telling = LogPublisher(SETTINGS)
     telling.begin(0)
     for ms in range(0, 1_000, 10):
         number = telling.choose(ms * MS)
-        assert number
-        telling.answered(number, (ms + 1) * MS, heard=True)
+        assert number != NOT_PUBLISHED
+        telling.confirm(number, (ms + 1) * MS, received=True)
 
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_a_master_whom_nobody_hears_tells_less_and_less(answers: bool) -> None:
-    telling = LogTelling(SETTINGS)
+    telling = LogPublisher(SETTINGS)
     telling.begin(0)
     told = []
     for ms in range(3_000):
         number = telling.choose(ms * MS)
-        if number:
+        if number != NOT_PUBLISHED:
             told.append(ms)
             if answers:
-                telling.answered(number, ms * MS, heard=False)
+                telling.confirm(number, ms * MS, received=False)
     attempts = [b for a, b in itertools.pairwise([-100, *told]) if b - a > 1]
     gaps = [b - a for a, b in itertools.pairwise(attempts)]
     assert gaps == sorted(gaps)
@@ -300,21 +297,21 @@ def test_a_master_whom_nobody_hears_tells_less_and_less(answers: bool) -> None:
 
 
 def test_an_answer_that_was_given_up_says_nothing_of_later_ones() -> None:
-    telling = LogTelling(SETTINGS)
+    telling = LogPublisher(SETTINGS)
     telling.begin(0)
     first = telling.choose(0)
-    assert telling.choose(20 * MS) == NOT_TOLD
-    telling.answered(first, 21 * MS, heard=True)
-    assert telling.choose(22 * MS) == NOT_TOLD
-    assert telling.choose(120 * MS)
+    assert telling.choose(20 * MS) == NOT_PUBLISHED
+    telling.confirm(first, 21 * MS, received=True)
+    assert telling.choose(22 * MS) == NOT_PUBLISHED
+    assert telling.choose(120 * MS) != NOT_PUBLISHED
 
 
 def test_a_new_term_is_told_of_at_once() -> None:
-    telling = LogTelling(SETTINGS)
-    telling.answered(telling.choose(0), 0, heard=False)
-    assert telling.choose(1) == NOT_TOLD
+    telling = LogPublisher(SETTINGS)
+    telling.confirm(telling.choose(0), 0, received=False)
+    assert telling.choose(1) == NOT_PUBLISHED
     telling.begin(2)
-    assert telling.choose(2)
+    assert telling.choose(2) != NOT_PUBLISHED
 
 
 # ---------------------------------------------------------------- the node

@@ -10,14 +10,14 @@ import pytest
 from leasehold.model.records import Outcome
 from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.replication.fast_path.requests import (
-    ASKERS_MAX,
     FORGOTTEN_NS,
-    NOT_TOLD,
+    REQUESTERS_MAX,
     Asking,
     FastRequestSettings,
-    HeardRequests,
-    RequestWays,
+    ReceivedRequests,
+    RequestPath,
 )
+from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
 
 MS = 1_000_000
 TERM: Term = (3, b"master")
@@ -35,8 +35,8 @@ SETTINGS = FastRequestSettings(
     pause_ms=100,
     pause_ms_max=400,
 )
-HELD = (NOT_TOLD, False, True)
-BY_KAFKA = (NOT_TOLD, True, False)
+HELD = (NOT_PUBLISHED, False, True)
+BY_KAFKA = (NOT_PUBLISHED, True, False)
 
 
 class Asker:
@@ -44,7 +44,7 @@ class Asker:
 
     def __init__(self, settings: FastRequestSettings = SETTINGS) -> None:
         self.ms = 1_000
-        self.ways = RequestWays(settings)
+        self.ways = RequestPath(settings)
         self.handed_on: list[bytes] = []
         self.connected = True
 
@@ -53,20 +53,22 @@ class Asker:
         return self.ms * MS
 
     def ask(self, *ids: bytes, size: int = 100) -> Asking:
-        may = self.ways.may_tell(len(ids), size, connected=self.connected)
+        may = self.ways.may_publish(len(ids), size, connected=self.connected)
         asked = self.ways.ask(ids, size, self.now, connected=self.connected)
-        assert may == (asked.number != NOT_TOLD and not asked.by_kafka)
+        assert may == (asked.number != NOT_PUBLISHED and not asked.by_kafka)
         return asked
 
     def answered(self, *ids: bytes, attempt: int = 1, lsn: int = 7) -> None:
         for one in ids:
-            if self.ways.answered(one, Outcome(attempt, lsn, 1, 0, lsn > 0), self.now, told=False):
+            outcome = Outcome(attempt, lsn, 1, 0, lsn > 0)
+            if self.ways.answered(one, outcome, self.now, published=False):
                 self.handed_on.append(one)
         self.ways.follow(TERM, self.now)
 
     def told(self, *ids: bytes, attempt: int = 1, lsn: int = 7) -> None:
         for one in ids:
-            if self.ways.answered(one, Outcome(attempt, lsn, 1, 0, lsn > 0), self.now, told=True):
+            outcome = Outcome(attempt, lsn, 1, 0, lsn > 0)
+            if self.ways.answered(one, outcome, self.now, published=True):
                 self.handed_on.append(one)
 
     def by_kafka(self, *ids: bytes) -> None:
@@ -78,7 +80,7 @@ class Asker:
         return self.ways.release(self.now, connected=self.connected)
 
     def heard(self, asking: Asking, *, heard: bool = True) -> None:
-        self.ways.heard(asking.run, asking.number, self.now, heard=heard)
+        self.ways.confirm(asking.run, asking.number, self.now, received=heard)
 
     def tick(self, later_ms: int = 0) -> list[bytes]:
         """What is to be asked again then."""
@@ -145,8 +147,8 @@ def test_an_answer_that_is_told_late_does_not_open_the_fast_way() -> None:
 def test_nobody_is_told_who_is_not_known_to_listen() -> None:
     asker = Asker()
     for number in range(20):
-        assert asker.ask(bytes([number])).number == NOT_TOLD
-        asker.ways.answered(bytes([number]), Outcome(1, 7, 1, 0, True), asker.now, told=False)
+        assert asker.ask(bytes([number])).number == NOT_PUBLISHED
+        asker.ways.answered(bytes([number]), Outcome(1, 7, 1, 0, True), asker.now, published=False)
         asker.ways.follow(NOBODY, asker.now)
     assert not asker.ways.wants
 
@@ -184,7 +186,7 @@ def test_a_trial_waits_until_kafka_carries_nothing_and_what_comes_then_goes_with
     assert busy.ask(b"d", size=900)[1:] == HELD, "it would overtake, or go on for ever"
     assert busy.ask(b"e")[1:] == HELD
     assert busy.ways.listens
-    assert not busy.ways.may_tell(1, 1, connected=True)
+    assert not busy.ways.may_publish(1, 1, connected=True)
     assert busy.released() is None
     busy.answered(b"under way")
     assert busy.released() == Asking(1, 0, by_kafka=True)
@@ -219,7 +221,7 @@ def test_what_follows_a_trial_that_fails_goes_through_kafka(busy: Asker) -> None
     trial = busy.ask(b"trial")
     assert busy.ask(b"d")[1:] == HELD
     busy.heard(trial, heard=False)
-    assert busy.released() == Asking(1, NOT_TOLD, by_kafka=True)
+    assert busy.released() == Asking(1, NOT_PUBLISHED, by_kafka=True)
     assert busy.ways.awaits_kafka
 
 
@@ -230,7 +232,7 @@ def test_nothing_is_held_for_long(busy: Asker) -> None:
     busy.tick(9)
     assert busy.released() is None
     busy.tick(1)
-    assert busy.released() == Asking(0, NOT_TOLD, by_kafka=True)
+    assert busy.released() == Asking(0, NOT_PUBLISHED, by_kafka=True)
     for _ in range(9):
         busy.tick(10)
         assert busy.ask(b"f")[1:] == BY_KAFKA, "nor again at once"
@@ -258,13 +260,13 @@ def test_what_can_no_longer_be_told_together_goes_through_kafka(busy: Asker, wha
 def test_a_connection_that_is_lost_lets_go(busy: Asker) -> None:
     busy.ask(b"d")
     busy.connected = False
-    assert busy.released() == Asking(0, NOT_TOLD, by_kafka=True)
+    assert busy.released() == Asking(0, NOT_PUBLISHED, by_kafka=True)
 
 
 def test_another_master_lets_go(busy: Asker) -> None:
     busy.ask(b"d")
     busy.ways.follow((4, b"other"), busy.now)
-    assert busy.released() == Asking(0, NOT_TOLD, by_kafka=True)
+    assert busy.released() == Asking(0, NOT_PUBLISHED, by_kafka=True)
 
 
 def test_nothing_of_a_burst_is_held() -> None:
@@ -313,7 +315,7 @@ def test_what_does_not_fit_goes_through_kafka_behind_what_was_told(
 ) -> None:
     assert not asker.ask(b"f", b"g").by_kafka
     asked = asker.ask(b"h", size=1_001) if large else asker.ask(*(b"h%d" % n for n in range(7)))
-    assert asked == Asking(1, NOT_TOLD, by_kafka=True)
+    assert asked == Asking(1, NOT_PUBLISHED, by_kafka=True)
     assert asker.tick() == [b"f", b"g"]
     assert not asker.ways.fast
 
@@ -410,8 +412,8 @@ def test_faults_in_a_row_pause_longer_and_longer() -> None:
     pauses = []
     for _ in range(4):
         begun_ms = asker.ms
-        number = NOT_TOLD
-        while number == NOT_TOLD:
+        number = NOT_PUBLISHED
+        while number == NOT_PUBLISHED:
             asker.ms += 10
             number = asker.ask(b"x").number
             asker.answered(b"x")
@@ -440,7 +442,7 @@ def test_what_kafka_did_not_take_is_not_waited_for(asker: Asker) -> None:
 
 
 def test_a_master_takes_one_after_the_other() -> None:
-    heard = HeardRequests()
+    heard = ReceivedRequests()
     assert heard.accepts(b"a", 1, 0)
     assert heard.accepts(b"a", 1, 1)
     assert not heard.accepts(b"a", 1, 1), "twice"
@@ -451,7 +453,7 @@ def test_a_master_takes_one_after_the_other() -> None:
 
 
 def test_a_run_is_taken_from_its_beginning_and_ends_those_before() -> None:
-    heard = HeardRequests()
+    heard = ReceivedRequests()
     assert not heard.accepts(b"a", 2, 1), "this master has not heard the first"
     assert heard.accepts(b"a", 2, 0)
     assert not heard.accepts(b"a", 3, 1)
@@ -460,8 +462,8 @@ def test_a_run_is_taken_from_its_beginning_and_ends_those_before() -> None:
 
 
 def test_askers_are_bounded_and_who_is_forgotten_begins_anew() -> None:
-    heard = HeardRequests()
-    for number in range(ASKERS_MAX + 1):
+    heard = ReceivedRequests()
+    for number in range(REQUESTERS_MAX + 1):
         assert heard.accepts(number.to_bytes(4, "big"), 1, 0)
     assert not heard.accepts((0).to_bytes(4, "big"), 1, 1)
     assert heard.accepts((1).to_bytes(4, "big"), 1, 1)

@@ -14,9 +14,9 @@ from leasehold.model.ports import Row
 from leasehold.model.records import DescriptorWrite, Findings, FindingsDecided, JobWrite, Key
 from leasehold.replication.master.findings import LISTED_MAX, confirm
 from leasehold.rows.index_entries import entry_of
-from leasehold.schema_change.job.rules import JobRules
 from leasehold.schema_change.job.transitions import FINDINGS_MAX
 from leasehold.values.types import Type
+from tests.models.mutants.schema import JobRules, broken
 from tests.support.schema_change.made_job import index_job
 
 UNIQUE, CHECK, REFERENCE, BY_INDEX, REQUIRED = 9, 10, 11, 12, 3
@@ -72,16 +72,14 @@ class Store:
         return found[:rows_max]
 
 
-def decided(
-    store: Store, *found: tuple[int, int], total: int = 0, rules: JobRules | None = None
-) -> FindingsDecided:
+def decided(store: Store, *found: tuple[int, int], total: int = 0) -> FindingsDecided:
     catalog = Catalog()
     for table in TABLES:
         catalog.apply(DescriptorWrite(table.table_id, 1, table.to_wire()), 1, 1)
     catalog.apply(JobWrite(1, job().to_wire()), 1, 1)
     named = tuple((element, (key,)) for element, key in found)
     findings = Findings(1, 4, CHILD, 1, 30, total or len(named), named)
-    return confirm(findings, catalog, store, rules or JobRules())
+    return confirm(findings, catalog, store)
 
 
 def job() -> Job:
@@ -126,9 +124,8 @@ def test_what_it_does_not_show_is_dropped(element: int, values: dict[int, Any], 
     gone = decided(Store(WHOLE), (element, 1))
     assert gone == FindingsDecided(1, 4, 30, 1, "", ()), "the row is gone"
     # The rule turned off blames a row that is as it should be: this is what it is for.
-    blamed = decided(
-        Store({**lone, (CHILD, 1): fine}), (element, 1), rules=JobRules(findings_confirmed=False)
-    )
+    with broken(JobRules(findings_confirmed=False)):
+        blamed = decided(Store({**lone, (CHILD, 1): fine}), (element, 1))
     assert blamed.words
 
 

@@ -3,11 +3,8 @@ when the log is fetched meanwhile (L1, L4; `replication/fast_path/own_appends.py
 
 from __future__ import annotations
 
-from leasehold.replication.fast_path.own_appends import (
-    OwnAppends,
-    OwnAppendsRules,
-    OwnAppendsSettings,
-)
+from leasehold.replication.fast_path.own_appends import OwnAppends, OwnAppendsSettings
+from tests.models.mutants.replication import OwnAppendsRules, broken
 
 MS = 1_000_000
 SETTINGS = OwnAppendsSettings(silence_ms=50, row_min=4, pause_ms=1_000, pause_ms_max=4_000)
@@ -17,8 +14,8 @@ class Log:
     """A log that a master reads from offset 10 on, under a clock in ms; `taken`: offsets that were
     given to it, in order, by either way."""
 
-    def __init__(self, settings: OwnAppendsSettings = SETTINGS, **rules: bool) -> None:
-        self.own = OwnAppends(settings, OwnAppendsRules(**rules))
+    def __init__(self, settings: OwnAppendsSettings = SETTINGS) -> None:
+        self.own = OwnAppends(settings)
         self.ms = 1_000
         self.next = 10
         self.taken: list[int] = []
@@ -65,8 +62,9 @@ def test_what_stands_behind_something_else_is_left_to_be_fetched() -> None:
 
 
 def test_without_the_rule_the_other_record_is_never_seen() -> None:
-    log = Log(next_only=False)
-    log.landed(11)
+    log = Log()
+    with broken(OwnAppendsRules(next_only=False)):
+        log.landed(11)
     log.fetched(10)
     assert log.taken == [11]
 

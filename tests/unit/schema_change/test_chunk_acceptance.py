@@ -10,7 +10,7 @@ from leasehold.catalog.job import Phase, Status
 from leasehold.model.records import Chunk, ChunksEnd, Findings, JobControl, JobWrite
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_end, accept_findings
 from leasehold.schema_change.job.control import control
-from leasehold.schema_change.job.rules import JobRules
+from tests.models.mutants.schema import JobRules, broken
 from tests.support.schema_change.job_world import World
 from tests.support.schema_change.made_statements import (
     add_check,
@@ -99,7 +99,8 @@ def test_races_8_chunk_of_a_cancelled_job_meets_the_next_index_of_that_name() ->
 def test_rule_turned_off_takes_a_chunk_of_another_run() -> None:
     world = filling_world()
     other = CHUNK._replace(run=7)
-    assert accept_chunk(world.catalog, other, JobRules(chunk_names_run=False))
+    with broken(JobRules(chunk_names_run=False)):
+        assert accept_chunk(world.catalog, other)
     assert not accept_chunk(world.catalog, other)
 
 

@@ -24,9 +24,9 @@ from leasehold.model.errors import (
 )
 from leasehold.model.records import JobWrite, MinVersion
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk
-from leasehold.schema_change.job.rules import JobRules
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Change, Explain
+from tests.models.mutants.schema import JobRules, broken
 from tests.models.summary import AddLine, ModelLine
 from tests.support.schema_change.job_harm import Harm
 from tests.support.schema_change.job_story import (
@@ -259,14 +259,15 @@ def _try(world: World, action: str) -> None:
 
 def harm_found(rules: JobRules, seeds: range = range(40)) -> str:
     for seed in seeds:
-        world = World(seed, agents=3, rules=rules)
+        world = World(seed, agents=3)
         world.ddl(TABLE)
         try:
-            world.until_ready()
-            for _ in range(60):
-                world.perform_agent()
-            world.ddl(INDEX)
-            world.settle(3_000)
+            with broken(rules):
+                world.until_ready()
+                for _ in range(60):
+                    world.perform_agent()
+                world.ddl(INDEX)
+                world.settle(3_000)
             _judge_marks(world)
         except (Harm, AssertionError) as found:
             return str(found)
@@ -300,12 +301,15 @@ def test_rule_turned_off_does_harm(rule: str, harm: str, model_line: AddLine) ->
 
 
 def test_publish_checks_holders_turned_off_makes_three_versions_live() -> None:
-    world = ready_world(rules=JobRules(publish_checks_holders=False))
+    world = ready_world()
     world.ddl(OPTIONAL)
     reach(world, 1, Phase.PUBLISHING)
     world.ledger.sessions[5] = SessionRow("old", 1, False)
     world.ledger.put(5, {Lease(1, 1)})
-    with pytest.raises(Harm, match="three versions"):
+    with (
+        pytest.raises(Harm, match="three versions"),
+        broken(JobRules(publish_checks_holders=False)),
+    ):
         world.settle()
 
 

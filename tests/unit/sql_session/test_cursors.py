@@ -172,7 +172,10 @@ def test_declare_stands_in_a_transaction(client: SqlClient, before: str) -> None
         ("fetch prior no_scroll", "55000"),
         ("move backward all in no_scroll", "55000"),
         ("fetch 4 late", "22012"),
-        ("update t set a = 1 where current of here", "24000"),
+        ("update t set a = 1 where current of here", "0A000"),
+        ("delete from t where current of nobody", "0A000"),
+        ("explain update t set a = 1 where current of here", "0A000"),
+        ("select * from t where current of here", "42601"),
     ],
 )
 def test_refusals(client: SqlClient, text: str, code: str) -> None:
@@ -186,10 +189,19 @@ def test_refusals(client: SqlClient, text: str, code: str) -> None:
     client.ask("rollback")
 
 
-def test_a_position_is_of_the_whole_text(client: SqlClient) -> None:
-    with pytest.raises(LeaseholdError) as caught:
-        client.ask("begin; declare c cursor for select nope from t")
-    assert caught.value.detail["position"] == 36
+@pytest.mark.parametrize(
+    ("text", "words", "position"),
+    [
+        ("begin; declare c cursor for select nope from t", "column 'nope' does not exist", 36),
+        ("begin; delete from t where current of c", "WHERE CURRENT OF is not supported", 20),
+    ],
+)
+def test_a_position_is_of_the_whole_text(
+    client: SqlClient, text: str, words: str, position: int
+) -> None:
+    with pytest.raises(LeaseholdError, match=words) as caught:
+        client.ask(text)
+    assert caught.value.detail["position"] == position
     client.ask("rollback")
 
 

@@ -14,6 +14,7 @@ from leasehold.adapters.redis.connection import RedisLine
 from leasehold.adapters.redis.pubsub import Channels
 from leasehold.adapters.redis.resp import Failure, packed
 from leasehold.replication.fast_path.log import NOBODY
+from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
 from leasehold.settings.environment import RedisSettings
 
 CHANNELS: Final = Channels("acks", "acknowledgements", "LEASEHOLD_FAST_ACKS")
@@ -52,7 +53,7 @@ class AckSpeaker:
         if not numbers:
             return []
         told: list[tuple[int, bool]] = []
-        heard = 0  # numbers begin with 1
+        heard = NOT_PUBLISHED
         for reply in self._line.read():
             if not numbers:
                 self._line.lost(f"an answer to nothing, {reply!r:.80}")
@@ -64,7 +65,7 @@ class AckSpeaker:
             told.append((number, False))
             if isinstance(reply, Failure):
                 self._line.say(CHANNELS.advice(reply, self._database))
-        if heard:
+        if heard != NOT_PUBLISHED:
             self._line.works()
             told.append((heard, True))
         if not self._line.up:

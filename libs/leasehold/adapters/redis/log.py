@@ -11,7 +11,7 @@ from typing import Final
 
 from leasehold.adapters.codec.records import is_zipped
 from leasehold.adapters.redis.pubsub import ChannelEar, Channels, ChannelSpeaker
-from leasehold.replication.fast_path.log import NOBODY, TOLD_BYTES_MAX, Term
+from leasehold.replication.fast_path.log import NOBODY, PUBLISHED_BYTES_MAX, Term
 from leasehold.settings.environment import RedisSettings
 
 CHANNELS: Final = Channels("log", "records of the log", "LEASEHOLD_FAST_LOG")
@@ -35,7 +35,7 @@ class LogSpeaker:
             self._term = term
             self._channel = CHANNELS.of(self._database, term)
         head = FORM + offset.to_bytes(OFFSET_BYTES, "big")
-        whole = len(record) <= TOLD_BYTES_MAX and not is_zipped(record)
+        whole = len(record) <= PUBLISHED_BYTES_MAX and not is_zipped(record)
         return self._speaker.tell(self._channel, head + record if whole else head, number)
 
     def outcomes(self) -> list[tuple[int, bool]]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import hiredis
+
 REPLY_BYTES_MAX: Final = 64 * 1024
+"""Of a reply that is not whole yet. Who reads hands over at most as many bytes at once, so no whole
+one has twice that."""
 _ARRAY_MAX: Final = 64
-_CRLF: Final = b"\r\n"
-_NOT_ALL: Final = object()
+_KEPT_BYTES_MAX: Final = 1_024
+"""hiredis keeps so much of what it has read, at most."""
 
 
 class Malformed(Exception):
@@ -32,67 +36,33 @@ class Replies:
     """Of one connection."""
 
     def __init__(self) -> None:
-        self._bytes = b""
-        self._at = 0
+        # What `replyError` gives is a value among others, and no exception.
+        self._reader = hiredis.Reader(protocolError=Malformed, replyError=Failure)  # type: ignore[arg-type]
+        self._unfinished = 0  # bytes since the last whole reply, or a little more
 
     def take(self, data: bytes) -> list[Any]:
-        """What is whole by now: int, str, Failure, bytes, None, or a list of those. Raises
-        Malformed."""
-        self._bytes += data
-        found = []
-        whole = 0
-        while whole < len(self._bytes):
-            self._at = whole
-            value = self._one(nested=False)
-            if value is _NOT_ALL:
-                break
-            found.append(value)
-            whole = self._at
-        self._bytes = self._bytes[whole:]
-        if len(self._bytes) > REPLY_BYTES_MAX:
+        """What is whole by now: int, bytes, Failure, None, or a list of those. Raises Malformed."""
+        reader = self._reader
+        reader.feed(data)
+        found: list[Any] = []
+        try:
+            while (reply := reader.gets()) is not False:
+                if type(reply) is list:
+                    _check_array(reply)
+                found.append(reply)
+        except MemoryError:
+            raise Malformed("an array of more replies than there is memory for") from None
+        # ⚠ By what came, not by what the reader has left: the beginning of an array is no longer in
+        # its buffer, and grows all the same.
+        self._unfinished += len(data)
+        if found:
+            self._unfinished = min(self._unfinished, reader.len())
+        if self._unfinished > REPLY_BYTES_MAX + _KEPT_BYTES_MAX:
             raise Malformed(f"a reply of more than {REPLY_BYTES_MAX} bytes")
         return found
 
-    def _one(self, *, nested: bool) -> Any:
-        end = self._bytes.find(_CRLF, self._at)
-        if end < 0:
-            return _NOT_ALL
-        kind, line = self._bytes[self._at : self._at + 1], self._bytes[self._at + 1 : end]
-        self._at = end + 2
-        if kind == b"+":
-            return line.decode("utf-8", "replace")
-        if kind == b"-":
-            return Failure(line.decode("utf-8", "replace"))
-        number = _number(line)
-        if kind == b":":
-            return number
-        if kind == b"$":
-            return self._bulk(number)
-        if kind != b"*" or nested or number > _ARRAY_MAX:
-            raise Malformed(f"{kind + line[:40]!r} begins no reply")
-        values = []
-        for _ in range(number):
-            value = self._one(nested=True)
-            if value is _NOT_ALL:
-                return _NOT_ALL
-            values.append(value)
-        return values
 
-    def _bulk(self, size: int) -> Any:
-        if size < 0:
-            return None
-        if size > REPLY_BYTES_MAX:
-            raise Malformed(f"a reply of {size} bytes")
-        end = self._at + size
-        if len(self._bytes) < end + 2:
-            return _NOT_ALL
-        value = self._bytes[self._at : end]
-        self._at = end + 2
-        return value
-
-
-def _number(line: bytes) -> int:
-    digits = line.removeprefix(b"-")
-    if not digits.isdigit() or len(digits) > 20:
-        raise Malformed(f"{line[:40]!r} is no number")
-    return int(line)
+def _check_array(reply: list[Any]) -> None:
+    """Raises Malformed for one that no command or channel gives."""
+    if len(reply) > _ARRAY_MAX or any(type(part) is list for part in reply):
+        raise Malformed(f"an array of {len(reply)} replies, or of arrays")

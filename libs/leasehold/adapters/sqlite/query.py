@@ -170,7 +170,7 @@ def run(
         return rows
     apart = prepared.visits.apart
     if apart is None:
-        rows.shown = prepared.visits.shown(visit, whole=prepared.located is not None)
+        rows.shown = prepared.visits.shown(visit)
         return rows
     try:
         for emitted, each in zip(prepared.visited, apart, strict=True) if visit else ():
@@ -484,7 +484,7 @@ def explained(
     read."""
     if prepared.tells_reads:
         tables = prepared.tables.values()
-        values = (*parameters, *[None] * (prepared.slots - len(parameters)))
+        values = (*parameters, *[None] * (len(prepared.parameters) - len(parameters)))
         return [(line,) for line in told(prepared.reads, tables, values)]
     names = {}
     for chosen in prepared.chosen:

@@ -34,7 +34,6 @@ from leasehold.lease.replies import (
     Renewed,
     Reply,
 )
-from leasehold.lease.rules import EVERY_RULE, Rules
 
 NOT_HELD = (Standing.WANTED, Standing.UNLEASED)
 
@@ -51,14 +50,12 @@ class Holder:
         *,
         has_store: bool,
         limits: HolderLimits | None = None,
-        rules: Rules = EVERY_RULE,
     ) -> None:
         self.agent = agent
         self.has_store = has_store
         self.leases = HeldLeases(FOREVER_NS if has_store else 0)
         self._limits = limits or HolderLimits()
-        self.session = AgentSession(agent, session_ids, self._limits, rules)
-        self._rules = rules
+        self.session = AgentSession(agent, session_ids, self._limits)
         self._known: dict[int, int] = {}  # table → newest version whose descriptor is here
         self._followed: set[int] = set()  # tables whose newest version is to be held
         self._wanted: dict[Lease, HeldLease] = {}  # to acquire, in this order
@@ -199,13 +196,9 @@ class Holder:
 
     def _move_to(self, lease: HeldLease) -> None:
         newest = self.leases.newest.get(lease.table)
-        if newest is not None and not newest.is_idle and not self._rules.move_at_once:
-            return
         self.leases.put_first(lease)
         if newest is not None and newest is not lease:
             newest.lingers = not newest.is_idle
-        if newest is not None and newest is not lease and not self._rules.release_at_zero_only:
-            self._leaving[newest.id] = newest
 
     def _settle(self, lease: HeldLease) -> None:
         """A lease has become usable: it is for new users, or only for those who asked for it."""
@@ -309,13 +302,16 @@ class Holder:
             return session.renewal(len(self.held()))
         while self._leaving:
             lease = self._leaving.pop(next(iter(self._leaving)))
-            may_go = lease.is_idle or not self._rules.release_at_zero_only
-            if lease.standing is Standing.HELD and may_go:
+            if lease.standing is Standing.HELD and self._may_go(lease):
                 lease.standing = Standing.RELEASING
                 return Release(session.id, session.counter, *lease.id)
         for wanted in self._wanted:
             return Acquire(session.id, session.counter, *wanted)
         return None
+
+    def _may_go(self, lease: HeldLease) -> bool:
+        """D4: nobody uses it."""
+        return lease.is_idle
 
     def _registration(self, now_ns: int) -> Command:
         """D7: what a session that ran out held is gone for an agent without a store. With one,
@@ -409,7 +405,7 @@ class Holder:
         released = Lease(command.table, command.version)
         lease = self.leases.find(released)
         if lease is not None:
-            assert lease.is_idle or not self._rules.release_at_zero_only, f"D4: {lease} released"
+            assert self._may_go(lease), f"D4: {lease} released"
             self.leases.remove(lease)
         if lease is None or lease.lingers:
             self._acknowledge(command.table, effects)

@@ -10,7 +10,6 @@ from typing import Final, Self
 
 from leasehold.lease.commands import SESSION_ID_MAX, Command, Lease, OpenSession, Register, Renew
 from leasehold.lease.replies import RefusalReason
-from leasehold.lease.rules import Rules
 
 RENEWALS_PER_TTL: Final = 3
 MARGINS_PER_TTL: Final = 30
@@ -49,7 +48,6 @@ class AgentSession:
         "_counter",
         "_ids",
         "_limits",
-        "_rules",
         "_run_id",
         "_sent_ns",
         "expires_ns",
@@ -61,11 +59,10 @@ class AgentSession:
         "trouble",
     )
 
-    def __init__(self, agent: str, ids: Iterator[int], limits: HolderLimits, rules: Rules) -> None:
+    def __init__(self, agent: str, ids: Iterator[int], limits: HolderLimits) -> None:
         self._agent = agent
         self._ids = ids
         self._limits = limits
-        self._rules = rules
         self._run_id = ""  # the ledger that has judged what is held here (D6)
         self._counter = 0  # rises with every call, so that no two calls look alike (D7)
         self._confirmed = 0  # the counter of the last one answered: what the ledger has (D6)
@@ -117,20 +114,19 @@ class AgentSession:
         self._extend(now_ns)
 
     def renewed_by(self, run_id: str, now_ns: int) -> None:
-        if run_id != self._run_id and self._rules.reregister_before_extend:
+        if run_id != self._run_id:
             self.must_register = True  # D6: an answer by another ledger extends nothing
         else:
             self._extend(now_ns)
 
     def served_by(self, run_id: str) -> None:
         """A lease was granted or released; by another ledger it is the only one it knows (D6)."""
-        if run_id != self._run_id and self._rules.reregister_before_extend:
+        if run_id != self._run_id:
             self.must_register = True
 
     def _extend(self, now_ns: int) -> None:
         """D3: from the *sending*; a reply that comes after its own expiry grants nothing."""
-        start_ns = self._sent_ns if self._rules.expiry_from_send_time else now_ns
-        self.expires_ns = start_ns + self._limits.session_ttl_ns - self._limits.margin_ns
+        self.expires_ns = self._sent_ns + self._limits.session_ttl_ns - self._limits.margin_ns
         self.renew_ns = self._sent_ns + self._limits.renew_every_ns
         self.trouble = None
 

@@ -11,7 +11,7 @@ from leasehold.lease.commands import (
     Release,
     Renew,
 )
-from leasehold.lease.ledger.state import LedgerState, SessionRow, closed, no_session
+from leasehold.lease.ledger.state import LedgerState, SessionRow, TableRow, closed, no_session
 from leasehold.lease.replies import (
     Granted,
     LedgerRefused,
@@ -22,12 +22,11 @@ from leasehold.lease.replies import (
     Renewed,
     Reply,
 )
-from leasehold.lease.rules import Rules
 
 
-def open_session(state: LedgerState, command: OpenSession, run_id: str, rules: Rules) -> Reply:
+def open_session(state: LedgerState, command: OpenSession, run_id: str) -> Reply:
     assert 1 <= command.session <= SESSION_ID_MAX, f"session id {command.session}"
-    shut = closed(state, run_id, rules)
+    shut = closed(state, run_id)
     if shut is not None:
         return shut
     row = state.sessions.get(command.session)
@@ -42,8 +41,8 @@ def open_session(state: LedgerState, command: OpenSession, run_id: str, rules: R
     return Opened(run_id, command.session)
 
 
-def renew(state: LedgerState, command: Renew, run_id: str, rules: Rules) -> Reply:
-    gone = no_session(state, command.session, run_id, rules)
+def renew(state: LedgerState, command: Renew, run_id: str) -> Reply:
+    gone = no_session(state, command.session, run_id)
     if gone is not None:
         return gone
     row = state.sessions[command.session]
@@ -51,14 +50,19 @@ def renew(state: LedgerState, command: Renew, run_id: str, rules: Rules) -> Repl
     # lease from the repeat while the master's watch counts from the first one.
     if command.counter <= row.counter:
         return LedgerRefused(RefusalReason.REGISTER, run_id)
-    held = len(state.held(command.session))
-    if rules.renew_checks_held and (command.held, command.confirmed) != (held, row.counter):
+    if not _is_as_its_sender_knows(state, command):
         return LedgerRefused(RefusalReason.REGISTER, run_id)
     state.sessions[command.session] = row._replace(counter=command.counter)
     return Renewed(run_id, command.counter)
 
 
-def register(state: LedgerState, command: Register, run_id: str, rules: Rules) -> Reply:
+def _is_as_its_sender_knows(state: LedgerState, command: Renew) -> bool:
+    """D6: the ledger has lost none of its leases, and no call that was answered."""
+    held = len(state.held(command.session))
+    return (command.held, command.confirmed) == (held, state.sessions[command.session].counter)
+
+
+def register(state: LedgerState, command: Register, run_id: str) -> Reply:
     assert 1 <= command.session <= SESSION_ID_MAX, f"session id {command.session}"
     row = state.sessions.get(command.session)
     if row is not None and row.agent != command.agent:
@@ -72,29 +76,31 @@ def register(state: LedgerState, command: Register, run_id: str, rules: Rules) -
     if len(command.leases) > LEASES_PER_SESSION_MAX:
         return LedgerRefused(RefusalReason.LIMIT, run_id)
     seeded = state.seeded == run_id
-    refused = tuple(
-        lease for lease in command.leases if not _may_register(state, lease, seeded, rules)
-    )
+    refused = tuple(lease for lease in command.leases if not _may_register(state, lease, seeded))
     state.sessions[command.session] = SessionRow(command.agent, command.counter, False)
     state.put(command.session, set(command.leases) - set(refused))
     return Registered(run_id, seeded, refused)
 
 
-def _may_register(state: LedgerState, lease: Lease, seeded: bool, rules: Rules) -> bool:
+def _may_register(state: LedgerState, lease: Lease, seeded: bool) -> bool:
     """D6. Before the re-seeding `current` may be stale or unknown: the sweep judges again."""
     row = state.tables.get(lease.table)
     if row is None:
         return not seeded
     if seeded and lease.version > row.current:
         return False
-    return not rules.register_two_newest or lease.version >= row.current - 1
+    return _is_of_the_two_newest(row, lease.version)
 
 
-def acquire(state: LedgerState, command: Acquire, run_id: str, rules: Rules) -> Reply:
-    gone = no_session(state, command.session, run_id, rules)
+def _is_of_the_two_newest(row: TableRow, version: int) -> bool:
+    return version >= row.current - 1
+
+
+def acquire(state: LedgerState, command: Acquire, run_id: str) -> Reply:
+    gone = no_session(state, command.session, run_id)
     if gone is not None:
         return gone
-    if _is_late(state, command, rules):
+    if _is_late(state, command):
         return LedgerRefused(RefusalReason.REGISTER, run_id)
     row = state.tables.get(command.table)
     if row is None:
@@ -103,8 +109,7 @@ def acquire(state: LedgerState, command: Acquire, run_id: str, rules: Rules) -> 
         return LedgerRefused(
             RefusalReason.FUTURE, run_id, command.table, row.current, row.min_version
         )
-    oldest = max(row.current - 1, row.min_version)
-    if rules.acquire_two_newest and command.version < oldest:
+    if command.version < _oldest(row):
         return LedgerRefused(
             RefusalReason.TOO_OLD, run_id, command.table, row.current, row.min_version
         )
@@ -116,13 +121,18 @@ def acquire(state: LedgerState, command: Acquire, run_id: str, rules: Rules) -> 
     return Granted(run_id, command.table, command.version, row.current)
 
 
-def release(state: LedgerState, command: Release, run_id: str, rules: Rules) -> Reply:
-    shut = closed(state, run_id, rules)
+def _oldest(row: TableRow) -> int:
+    """D1: of which a lease is granted."""
+    return max(row.current - 1, row.min_version)
+
+
+def release(state: LedgerState, command: Release, run_id: str) -> Reply:
+    shut = closed(state, run_id)
     if shut is not None:
         return shut
     if command.session not in state.sessions:
         return LedgerRefused(RefusalReason.DEAD, run_id)
-    if _is_late(state, command, rules):
+    if _is_late(state, command):
         return LedgerRefused(RefusalReason.REGISTER, run_id)
     held = state.held(command.session)
     lease = Lease(command.table, command.version)
@@ -130,7 +140,7 @@ def release(state: LedgerState, command: Release, run_id: str, rules: Rules) -> 
     return Released(run_id, lease in held)
 
 
-def _is_late(state: LedgerState, command: Acquire | Release, rules: Rules) -> bool:
+def _is_late(state: LedgerState, command: Acquire | Release) -> bool:
     """D6: its sender has given it up and registered since what it holds; a late release would
     take a lease from under its users."""
-    return rules.late_calls_refused and command.counter < state.sessions[command.session].counter
+    return command.counter < state.sessions[command.session].counter

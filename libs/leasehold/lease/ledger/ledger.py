@@ -40,18 +40,17 @@ from leasehold.lease.replies import (
     SnapshotReport,
     TableStatus,
 )
-from leasehold.lease.rules import EVERY_RULE, Rules
 
 __all__ = ["LedgerState", "apply", "check"]
 
 
-def apply(state: LedgerState, command: Command, run_id: str, rules: Rules = EVERY_RULE) -> Reply:
+def apply(state: LedgerState, command: Command, run_id: str) -> Reply:
     """Do one command on the ledger whose incarnation is ``run_id``; what Redis does atomically."""
     assert run_id, "D6: a ledger always has a run id"
-    return _COMMANDS[type(command)](state, command, run_id, rules)
+    return _COMMANDS[type(command)](state, command, run_id)
 
 
-def _holders(state: LedgerState, command: Holders, run_id: str, rules: Rules) -> Reply:
+def _holders(state: LedgerState, command: Holders, run_id: str) -> Reply:
     holders = state.holders(command.table, command.below_version)
     ready = state.ready == run_id
     return HolderList(
@@ -66,18 +65,18 @@ def _sessions(state: LedgerState) -> tuple[SessionStatus, ...]:
     )
 
 
-def _liveness(state: LedgerState, command: Liveness, run_id: str, rules: Rules) -> Reply:
+def _liveness(state: LedgerState, command: Liveness, run_id: str) -> Reply:
     seeded, ready = state.seeded == run_id, state.ready == run_id
     return LivenessReport(run_id, state.epoch, seeded, ready, _sessions(state))
 
 
-def _newest(state: LedgerState, command: Newest, run_id: str, rules: Rules) -> Reply:
+def _newest(state: LedgerState, command: Newest, run_id: str) -> Reply:
     return NewestVersions(
         run_id, tuple((t, row.current) for t, row in sorted(state.tables.items()))
     )
 
 
-def _snapshot(state: LedgerState, command: Snapshot, run_id: str, rules: Rules) -> Reply:
+def _snapshot(state: LedgerState, command: Snapshot, run_id: str) -> Reply:
     counts: dict[int, dict[int, int]] = {}
     for held in state.leases.values():
         for table, version in held:
@@ -97,7 +96,7 @@ def _snapshot(state: LedgerState, command: Snapshot, run_id: str, rules: Rules) 
     return SnapshotReport(run_id, state.epoch, seeded, ready, _sessions(state), tables)
 
 
-_COMMANDS: dict[type, Callable[[LedgerState, Any, str, Rules], Reply]] = {
+_COMMANDS: dict[type, Callable[[LedgerState, Any, str], Reply]] = {
     OpenSession: agent_commands.open_session,
     Renew: agent_commands.renew,
     Register: agent_commands.register,

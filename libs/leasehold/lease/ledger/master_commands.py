@@ -16,6 +16,7 @@ from leasehold.lease.commands import (
 )
 from leasehold.lease.ledger.state import (
     LedgerState,
+    SessionRow,
     TableRow,
     blocked,
     fenced,
@@ -35,37 +36,39 @@ from leasehold.lease.replies import (
     Reply,
     Seeded,
 )
-from leasehold.lease.rules import Rules
 
 
-def register_epoch(state: LedgerState, command: RegisterEpoch, run_id: str, rules: Rules) -> Reply:
+def register_epoch(state: LedgerState, command: RegisterEpoch, run_id: str) -> Reply:
     assert command.epoch >= 1, f"epoch {command.epoch}"
-    if rules.epoch_fence and command.epoch < state.epoch:
+    if _is_deposed(state, command.epoch):
         return LedgerRefused(RefusalReason.EPOCH, run_id, epoch=state.epoch)
     state.epoch = command.epoch
     return EpochRegistered(run_id, state.seeded == run_id, state.ready == run_id)
 
 
-def publish(state: LedgerState, command: Publish, run_id: str, rules: Rules) -> Reply:
+def _is_deposed(state: LedgerState, epoch: int) -> bool:
+    """D2."""
+    return epoch < state.epoch
+
+
+def publish(state: LedgerState, command: Publish, run_id: str) -> Reply:
     assert 1 <= len(command.changes) <= TABLES_PER_CALL_MAX, "a publish names its tables"
     assert len({change.table for change in command.changes}) == len(command.changes)
-    refused = may_not_publish(state, command.epoch, run_id, rules)
+    refused = may_not_publish(state, command.epoch, run_id)
     if refused is not None:
         return refused
-    if rules.publish_is_idempotent and all(
-        _is_published(state, change, command.intent) for change in command.changes
-    ):
+    if all(_is_published(state, change, command.intent) for change in command.changes):
         return Published(run_id, True)
     for table, from_version, to_version in command.changes:
         row = state.tables.get(table, TableRow(0, 0, 0))
         if from_version != row.current or not _follows(from_version, to_version):
             return LedgerRefused(RefusalReason.VERSION, run_id, table, row.current, row.min_version)
-        if rules.publish_needs_fence and row.min_version != row.current:
+        if not _is_fenced(row):
             return LedgerRefused(
                 RefusalReason.NOT_FENCED, run_id, table, row.current, row.min_version
             )
         holding = from_version and blocked(state, table, from_version, run_id)
-        if holding and rules.publish_checks_holders:
+        if holding:
             return holding
     for table, from_version, to_version in command.changes:
         min_version = state.tables[table].min_version if from_version else to_version
@@ -77,6 +80,11 @@ def _follows(from_version: int, to_version: int) -> bool:
     return to_version == from_version + 1 or (from_version == 0 and to_version > 0)
 
 
+def _is_fenced(row: TableRow) -> bool:
+    """D5: nobody writes under the version before the newest any more."""
+    return row.min_version == row.current
+
+
 def _is_published(state: LedgerState, change: Change, intent: int) -> bool:
     row = state.tables.get(change.table)
     if row is None or not _follows(change.from_version, change.to_version):
@@ -84,8 +92,8 @@ def _is_published(state: LedgerState, change: Change, intent: int) -> bool:
     return row.current == change.to_version and row.intent == intent
 
 
-def set_min_version(state: LedgerState, command: SetMinVersion, run_id: str, rules: Rules) -> Reply:
-    refused = may_not_publish(state, command.epoch, run_id, rules)
+def set_min_version(state: LedgerState, command: SetMinVersion, run_id: str) -> Reply:
+    refused = may_not_publish(state, command.epoch, run_id)
     if refused is not None:
         return refused
     row = state.tables.get(command.table)
@@ -101,9 +109,9 @@ def set_min_version(state: LedgerState, command: SetMinVersion, run_id: str, rul
     return MinVersionSet(run_id, min_version, len(holders), tuple(holders[:HOLDERS_MAX]))
 
 
-def seed_tables(state: LedgerState, command: SeedTables, run_id: str, rules: Rules) -> Reply:
+def seed_tables(state: LedgerState, command: SeedTables, run_id: str) -> Reply:
     assert len(command.tables) <= TABLES_PER_CALL_MAX, "a re-seeding goes in parts"
-    outdated = fenced(state, command.epoch, run_id, rules)
+    outdated = fenced(state, command.epoch, run_id)
     if outdated is not None:
         return outdated
     if command.run_id != run_id:
@@ -122,7 +130,7 @@ def seed_tables(state: LedgerState, command: SeedTables, run_id: str, rules: Rul
         return Seeded(run_id, False, 0)
     state.seed_part = 0
     state.seeded = run_id
-    swept = state.sweep(lambda lease: _unseeded(state, lease)) if rules.reseed_sweeps else 0
+    swept = state.sweep(lambda lease: _unseeded(state, lease))
     return Seeded(run_id, True, swept)
 
 
@@ -131,8 +139,8 @@ def _unseeded(state: LedgerState, lease: Lease) -> bool:
     return row is None or not row.current - 1 <= lease.version <= row.current
 
 
-def mark_ready(state: LedgerState, command: MarkReady, run_id: str, rules: Rules) -> Reply:
-    outdated = fenced(state, command.epoch, run_id, rules)
+def mark_ready(state: LedgerState, command: MarkReady, run_id: str) -> Reply:
+    outdated = fenced(state, command.epoch, run_id)
     if outdated is not None:
         return outdated
     if command.run_id != run_id:
@@ -143,14 +151,14 @@ def mark_ready(state: LedgerState, command: MarkReady, run_id: str, rules: Rules
     return Ready(run_id)
 
 
-def kill_session(state: LedgerState, command: KillSession, run_id: str, rules: Rules) -> Reply:
-    refused = not_master(state, command.epoch, run_id, rules)
+def kill_session(state: LedgerState, command: KillSession, run_id: str) -> Reply:
+    refused = not_master(state, command.epoch, run_id)
     if refused is not None:
         return refused
     row = state.sessions.get(command.session)
     if row is None:
         return Killed(run_id, 0)
-    if rules.death_is_compare_and_set and row.counter != command.counter:
+    if _has_renewed(row, command):
         return LedgerRefused(RefusalReason.COUNTER_MOVED, run_id, counter=row.counter)
     freed = len(state.held(command.session))
     del state.sessions[command.session]
@@ -158,8 +166,13 @@ def kill_session(state: LedgerState, command: KillSession, run_id: str, rules: R
     return Killed(run_id, freed)
 
 
-def expire_agent(state: LedgerState, command: ExpireAgent, run_id: str, rules: Rules) -> Reply:
-    refused = not_master(state, command.epoch, run_id, rules)
+def _has_renewed(row: SessionRow, command: KillSession) -> bool:
+    """D7: since the master has looked."""
+    return row.counter != command.counter
+
+
+def expire_agent(state: LedgerState, command: ExpireAgent, run_id: str) -> Reply:
+    refused = not_master(state, command.epoch, run_id)
     if refused is not None:
         return refused
     found = sorted(s for s, row in state.sessions.items() if row.agent == command.agent)
@@ -168,15 +181,15 @@ def expire_agent(state: LedgerState, command: ExpireAgent, run_id: str, rules: R
     return Expired(run_id, tuple(found))
 
 
-def drop_table(state: LedgerState, command: DropTable, run_id: str, rules: Rules) -> Reply:
-    refused = may_not_publish(state, command.epoch, run_id, rules)
+def drop_table(state: LedgerState, command: DropTable, run_id: str) -> Reply:
+    refused = may_not_publish(state, command.epoch, run_id)
     if refused is not None:
         return refused
     row = state.tables.get(command.table)
     if row is None:
         return Dropped(run_id, 0)
     holding = blocked(state, command.table, row.current, run_id)
-    if holding is not None and rules.publish_checks_holders:
+    if holding is not None:
         return holding
     del state.tables[command.table]
     return Dropped(run_id, state.sweep(lambda lease: lease.table == command.table))

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from leasehold.lease.commands import HOLDERS_MAX, Lease
 from leasehold.lease.replies import Holding, LedgerRefused, RefusalReason
-from leasehold.lease.rules import Rules
 
 
 class TableRow(NamedTuple):
@@ -111,34 +110,37 @@ def check(state: LedgerState, run_id: str) -> None:
             assert row.current - 1 <= lease.version <= row.current, f"D1: {lease} under {row}"
 
 
-def closed(state: LedgerState, run_id: str, rules: Rules) -> LedgerRefused | None:
-    if rules.seeded_gate and state.seeded != run_id:
+def closed(state: LedgerState, run_id: str) -> LedgerRefused | None:
+    if state.seeded != run_id:
         return LedgerRefused(RefusalReason.CLOSED, run_id)
     return None
 
 
-def fenced(state: LedgerState, epoch: int, run_id: str, rules: Rules) -> LedgerRefused | None:
+def fenced(state: LedgerState, epoch: int, run_id: str) -> LedgerRefused | None:
     """D2. Equality, not "not lower": a higher one means that the ledger lost the registration."""
-    if rules.epoch_fence and epoch != state.epoch:
+    if epoch != state.epoch:
         return LedgerRefused(RefusalReason.EPOCH, run_id, epoch=state.epoch)
     return None
 
 
-def not_master(state: LedgerState, epoch: int, run_id: str, rules: Rules) -> LedgerRefused | None:
-    return fenced(state, epoch, run_id, rules) or closed(state, run_id, rules)
+def not_master(state: LedgerState, epoch: int, run_id: str) -> LedgerRefused | None:
+    return fenced(state, epoch, run_id) or closed(state, run_id)
 
 
-def may_not_publish(
-    state: LedgerState, epoch: int, run_id: str, rules: Rules
-) -> LedgerRefused | None:
-    refused = not_master(state, epoch, run_id, rules)
-    if refused is None and rules.ready_gate and state.ready != run_id:
+def may_not_publish(state: LedgerState, epoch: int, run_id: str) -> LedgerRefused | None:
+    refused = not_master(state, epoch, run_id)
+    if refused is None and not _is_ready(state, run_id):
         return LedgerRefused(RefusalReason.NOT_READY, run_id)
     return refused
 
 
-def no_session(state: LedgerState, session: int, run_id: str, rules: Rules) -> LedgerRefused | None:
-    shut = closed(state, run_id, rules)
+def _is_ready(state: LedgerState, run_id: str) -> bool:
+    """D6: the agents could re-register what they hold."""
+    return state.ready == run_id
+
+
+def no_session(state: LedgerState, session: int, run_id: str) -> LedgerRefused | None:
+    shut = closed(state, run_id)
     if shut is not None:
         return shut
     row = state.sessions.get(session)

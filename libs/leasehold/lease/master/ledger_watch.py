@@ -31,7 +31,6 @@ from leasehold.lease.replies import (
     Reply,
     Seeded,
 )
-from leasehold.lease.rules import EVERY_RULE, Rules
 
 
 class Phase(Enum):
@@ -105,7 +104,6 @@ class LedgerWatch:
     __slots__ = (
         "_epoch",
         "_recorded",
-        "_rules",
         "_run_id",
         "_tables",
         "_ttl_ns",
@@ -113,15 +111,12 @@ class LedgerWatch:
         "phase",
     )
 
-    def __init__(
-        self, epoch: int, recorded_run: str, session_ttl_ns: int, rules: Rules = EVERY_RULE
-    ) -> None:
+    def __init__(self, epoch: int, recorded_run: str, session_ttl_ns: int) -> None:
         assert epoch >= 1, f"epoch {epoch}"
         assert session_ttl_ns > 0, f"session_ttl_ns {session_ttl_ns}"
         self._epoch = epoch
         self._recorded = recorded_run
         self._ttl_ns = session_ttl_ns
-        self._rules = rules
         self._run_id = ""
         self._until_ns = 0
         self._tables = 1
@@ -176,8 +171,6 @@ class LedgerWatch:
             self.phase = Phase.REGISTERING
             return [RegisterEpoch(self._epoch)]
         on_record = report.run_id == self._recorded
-        if on_record and report.seeded and not self._rules.grace_in_log:
-            return self._mark(report.run_id)  # races 3: the next master skips the wait
         if on_record and report.seeded and report.ready:
             self._run_id = report.run_id
             self.phase = Phase.READY
@@ -225,10 +218,11 @@ class LedgerWatch:
     def _grace(self, now_ns: int) -> list[Effect]:
         """D6: what an agent still holds was renewed before the loss, hence before now."""
         self.phase = Phase.WAITING
-        self._until_ns = now_ns + (self._ttl_ns if self._rules.grace_waits and self._tables else 0)
-        if not self._rules.grace_in_log:
-            return [RecordRun(self._run_id)]
+        self._until_ns = now_ns + self._grace_ns()
         return self._time(now_ns)
+
+    def _grace_ns(self) -> int:
+        return self._ttl_ns if self._tables else 0
 
     def _time(self, now_ns: int) -> list[Effect]:
         if self.phase is not Phase.WAITING or now_ns < self._until_ns:
@@ -249,7 +243,7 @@ class LedgerWatch:
         return [MarkReady(self._epoch, run_id)]
 
     def copy(self) -> "LedgerWatch":
-        other = LedgerWatch(self._epoch, self._recorded, self._ttl_ns, self._rules)
+        other = LedgerWatch(self._epoch, self._recorded, self._ttl_ns)
         other._run_id = self._run_id
         other._until_ns = self._until_ns
         other._tables = self._tables

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from leasehold.lease.commands import KillSession
 from leasehold.lease.replies import LivenessReport
-from leasehold.lease.rules import EVERY_RULE, Rules
 
 
 class Sighting(NamedTuple):
@@ -21,13 +20,12 @@ class Sighting(NamedTuple):
 class SessionWatch:
     """One master's sightings. A new master starts with none and waits a TTL for each session."""
 
-    __slots__ = ("_epoch", "_rules", "_run_id", "_seen", "_ttl_ns")
+    __slots__ = ("_epoch", "_run_id", "_seen", "_ttl_ns")
 
-    def __init__(self, epoch: int, session_ttl_ns: int, rules: Rules = EVERY_RULE) -> None:
+    def __init__(self, epoch: int, session_ttl_ns: int) -> None:
         assert session_ttl_ns > 0, f"session_ttl_ns {session_ttl_ns}"
         self._epoch = epoch
         self._ttl_ns = session_ttl_ns
-        self._rules = rules
         self._run_id = ""
         self._seen: dict[int, Sighting] = {}
 
@@ -44,12 +42,16 @@ class SessionWatch:
         for session, _, counter, _, _ in report.sessions:
             before = self._seen.get(session)
             if before is None or before.counter != counter:
-                before = Sighting(counter, received_ns if self._rules.death_by_own_clock else 0)
+                before = Sighting(counter, self._first_seen_ns(received_ns))
             seen[session] = before
             if report.seeded and sent_ns - before.since_ns >= self._ttl_ns:
                 dead.append(KillSession(self._epoch, session, counter))
         self._seen = seen
         return dead
+
+    def _first_seen_ns(self, received_ns: int) -> int:
+        """By this master: another one's sightings are none of its own."""
+        return received_ns
 
     def due_ns(self) -> int | None:
         """When the next death could be due: look again then (None: nobody to watch)."""
@@ -63,7 +65,7 @@ class SessionWatch:
         return None if sighting is None else now_ns - sighting.since_ns
 
     def copy(self) -> "SessionWatch":
-        other = SessionWatch(self._epoch, self._ttl_ns, self._rules)
+        other = SessionWatch(self._epoch, self._ttl_ns)
         other._run_id = self._run_id
         other._seen = dict(self._seen)
         return other

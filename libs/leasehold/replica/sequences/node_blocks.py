@@ -48,17 +48,6 @@ Stopped = Callable[[], bool]
 Submit = Callable[[ChangeRequest, float, Stopped | None], Outcome]
 
 
-@dataclass(frozen=True, slots=True)
-class NumberRules:
-    """⚠ rules for models to switch off."""
-
-    epochs_are_looked_at: bool = True  # T8: what was taken before a setval is nobody's any more
-    drawn_is_drawn_again: bool = True  # T2: a number that was told stays
-
-
-RULES: Final = NumberRules()
-
-
 class Found(NamedTuple):
     """A sequence as a statement finds it."""
 
@@ -83,11 +72,8 @@ class _Block:
 class NodeNumbers:
     """Of one node; methods may be called from any thread."""
 
-    def __init__(
-        self, submit: Submit, reads: Callable[[], Reads], rules: NumberRules = RULES
-    ) -> None:
+    def __init__(self, submit: Submit, reads: Callable[[], Reads]) -> None:
         """`submit` as that of `SqlNode`; `reads`: of what is newest here, by one snapshot."""
-        self.rules = rules
         self._submit = submit
         self._reads = reads
         self._lock = threading.Lock()
@@ -122,8 +108,8 @@ class NodeNumbers:
             return number
 
     def _holds(self, block: _Block, found: Found) -> bool:
-        same = block.epoch == found.epoch or not self.rules.epochs_are_looked_at
-        return bool(block.left) and same
+        """T8: what was taken before a setval is nobody's any more."""
+        return bool(block.left) and block.epoch == found.epoch
 
     def fill(self, found: Found, wanted: int, stopped: Stopped | None = None) -> None:
         """Take a block; it waits for the master. `wanted`: about as many are needed now. One at a

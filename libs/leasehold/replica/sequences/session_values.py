@@ -120,9 +120,9 @@ class DrawnNumbers:
         self._standings: dict[tuple[int, int, int], Standing] = {}
 
     def taking_over(self, before: DrawnNumbers) -> None:
-        """A replay of what `before` has done, which draws what that one has drawn."""
-        if self._node.rules.drawn_is_drawn_again:
-            self._told, self._drawn = before._told, before._drawn
+        """A replay of what `before` has done, which draws what that one has drawn: a number that
+        was told stays (T2)."""
+        self._told, self._drawn = before._told, before._drawn
 
     # ------------------------------------------------------------ a statement
 

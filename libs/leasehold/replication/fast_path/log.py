@@ -1,38 +1,38 @@
-"""Which way the log's records reach a node: told by the master through Redis, or read from Kafka.
+"""Which way the log's records reach a node: published by the master through Redis, or read from
+Kafka.
 
 Once a record has been read from the log at offset N, "at N of this log stand these bytes" stays
-true. So whoever has read it may tell it on, and it may be lost, doubled, late and overtaken, or be
-told by a master that is none any more: whether it counts is judged as ever (L1, L2, L9), by every
-node for itself. What a node has to see to is that it is *this* log, and that it misses nothing:
+true. So whoever has read it may publish it, and it may be lost, doubled, late and overtaken, or be
+published by a master that is none any more: whether it counts is judged as ever (L1, L2, L9), by
+every node for itself. What a node has to see to is that it is *this* log, and that it misses
+nothing:
 
-- ⚠ `in_order`: told records are taken one after the other, each at the offset that is next. Where
-  one is missing the rest is read from Kafka, from there on.
+- ⚠ `in_order`: received records are taken one after the other, each at the offset that is next.
+  Where one is missing the rest is read from Kafka, from there on.
 - ⚠ `granted_first`: only in a term in which the log, as Kafka gave it, granted a lease to this very
   incarnation. Of two clusters that share a Redis, one may be a copy of the other, with its term and
   all; but its master reads other acknowledgements, and an incarnation is a fresh random one.
 
-Kafka is the truth, and the fast way (`LogWays`, a node's side) is left for it at once: when a
-record is missing or too large to be told, when nothing was heard for `silence_ms`, when a term
-begins or Redis has gone. A node that hears nothing has no way to know whether there was anything;
-so while nobody writes the log is read from Kafka, and who writes now and then is not slower than
-without all this. `LogTelling` is the master's side: it tells while somebody listens and Redis
-answers soon.
+Kafka is the truth, and the fast path (`LogPath`, a node's side) is left for it at once: when a
+record is missing or too large to be published, when nothing was received for `silence_ms`, when a
+term begins or Redis has gone. A node that receives nothing has no way to know whether there was
+anything; so while nobody writes the log is read from Kafka, and who writes now and then is not
+slower than without all this. `LogPublisher` is the master's side: it publishes while somebody
+subscribes and Redis answers soon.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.replication.fast_path.backoff import FaultPause
+from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED, FastPath, Pause
 
-NOT_TOLD: Final = 0
 NOBODY: Final = (0, b"")
 """A term that no master has."""
-TOLD_BYTES_MAX: Final = 48 * 1024
-"""Of a record that is told; a larger one costs Kafka next to nothing beside what it holds, and
+PUBLISHED_BYTES_MAX: Final = 48 * 1024
+"""Of a record that is published; a larger one costs Kafka next to nothing beside what it holds, and
 Redis keeps what it sends for each node that does not take it at once."""
 
 Term = tuple[int, bytes]
@@ -42,13 +42,13 @@ Term = tuple[int, bytes]
 @dataclass(frozen=True, slots=True)
 class FastLogSettings:
     """`silence_ms`: how long a node waits for the next record before it asks Kafka; also how close
-    together records have to come for the fast way to be worth it. It is taken after `row_min` of
-    those, when the last was heard at most `late_ms` after Kafka gave it. Having left it a node
+    together records have to come for the fast path to be worth it. It is taken after `row_min` of
+    those, when the last was received at most `late_ms` after Kafka gave it. Having left it a node
     stays with Kafka for `pause_ms`, doubled up to `pause_ms_max` for each fault that comes before
     it was taken for `pause_ms_max`. Every `trust_ms` both ways are compared anew.
 
-    The master's: Redis has `answer_ms` to say who listens; then, and where nobody does, nothing is
-    told for `pause_ms`, doubled up to `pause_ms_max`."""
+    The master's: Redis has `answer_ms` to say who subscribes; then, and where nobody does, nothing
+    is published for `pause_ms`, doubled up to `pause_ms_max`."""
 
     on: bool = True
     silence_ms: int = 50
@@ -60,53 +60,44 @@ class FastLogSettings:
     pause_ms_max: int = 5_000
 
 
-@dataclass(frozen=True, slots=True)
-class FastLogRules:
-    """⚠ rules for models and the simulation to switch off."""
-
-    in_order: bool = True
-    granted_first: bool = True
-
-
-RULES: Final = FastLogRules()
-
-
-class LogWays:
+class LogPath:
     """A node's side. Times are this host's CLOCK_BOOTTIME in ns.
 
-    Invariant: what was taken or read before `next_offset` is the whole log below it.
+    Invariant: what was received or read before `next_offset` is the whole log below it.
     """
 
-    def __init__(
-        self, settings: FastLogSettings, next_offset: int, rules: FastLogRules = RULES
-    ) -> None:
-        self._settings = settings
-        self._rules = rules
-        self._silence_ns = settings.silence_ms * NS_PER_MS
+    def __init__(self, settings: FastLogSettings, next_offset: int) -> None:
+        self._on = settings.on
         self._late_ns = settings.late_ms * NS_PER_MS
+        self._trust_ns = settings.trust_ms * NS_PER_MS
         self.next_offset = next_offset
-        self.fast = False
-        """Whether the log is not read from Kafka now."""
         self.term: Term = NOBODY
-        """Whom to listen to; NOBODY: to none."""
-        self._told = -1  # the highest offset that was heard in this term
-        self._told_ns = 0
-        self._row = 0
+        """Whose records to subscribe to; NOBODY: to none."""
+        self._received = -1  # the highest offset that was in this term
         self._read_ns = 0  # when Kafka last gave something
-        self._since_ns = 0  # when the fast way was taken
-        self._pause = FaultPause(settings.pause_ms, settings.pause_ms_max)
+        self._path = FastPath(
+            pause_ms=settings.pause_ms,
+            pause_ms_max=settings.pause_ms_max,
+            row_min=settings.row_min,
+            apart_ms=settings.silence_ms,
+        )
+
+    @property
+    def fast(self) -> bool:
+        """Whether the log is not read from Kafka now."""
+        return self._path.taken
 
     # ------------------------------------------------------------ what happens
 
     def follow(self, term: Term, granted: Term, now_ns: int) -> None:
         """The term of the node's position, and the one in which it was last granted a lease."""
-        if not self._settings.on or (term != granted and self._rules.granted_first):
+        if not self._on or term != granted:
             term = NOBODY
         if term == self.term:
             return
         self.term = term
-        self._told, self._row = -1, 0
-        self._leave(now_ns, fault=False)
+        self._received = -1
+        self._path.leave(now_ns, Pause.ONCE)
 
     def read(self, offset: int, now_ns: int) -> bool:
         """Kafka gave the record at `offset`; whether it is to be applied."""
@@ -116,128 +107,105 @@ class LogWays:
         self._read_ns = now_ns
         return True
 
-    def told(self, offset: int, now_ns: int, *, whole: bool) -> bool:
-        """The record at `offset` was heard of, from the master of `term`; `whole`: with its bytes.
+    def receive(self, offset: int, now_ns: int, *, whole: bool) -> bool:
+        """The record at `offset` has come from the master of `term`; `whole`: with its bytes.
         Whether it is to be applied now."""
         if self.term == NOBODY:
             return False
+        path = self._path
         news = offset >= self.next_offset
-        if news or not self.fast:  # what is told again must not pass for a sign of life
-            close = offset == self._told + 1 and now_ns - self._told_ns <= self._silence_ns
-            self._row = (self._row if close else 0) + 1 if whole else 0
-            self._told, self._told_ns = offset, now_ns
+        if news or not path.taken:  # what comes again must not pass for a sign of life
+            path.count(now_ns, follows=offset == self._received + 1)
+            if not whole:
+                path.end_row()
+            self._received = offset
         if not news:
             if offset == self.next_offset - 1 and now_ns - self._read_ns <= self._late_ns:
                 self._enter(now_ns)
             return False
-        if not whole or (offset > self.next_offset and self._rules.in_order):
-            if self.fast:
-                self._leave(now_ns, fault=whole)
+        if not whole or offset > self.next_offset:
+            if path.taken:
+                path.leave(now_ns, Pause.FAULT if whole else Pause.ONCE)
             return False
         self._enter(now_ns)  # before Kafka gave it
-        if not self.fast:
+        if not path.taken:
             return False
         self.next_offset = offset + 1
         return True
 
     def doubted(self, next_offset: int, now_ns: int) -> None:
-        """What was told does not follow what this node has: Kafka is to be read from there."""
+        """What was received does not follow what this node has: Kafka is to be read from there."""
         self.next_offset = next_offset
-        self._leave(now_ns, fault=True)
+        self._path.leave(now_ns, Pause.FAULT)
 
     def lost(self, now_ns: int) -> None:
         """There is no connection."""
-        self._row = 0
-        if self.fast:
-            self._leave(now_ns, fault=True)
+        self._path.end_row()
+        if self._path.taken:
+            self._path.leave(now_ns, Pause.FAULT)
 
     def tick(self, now_ns: int) -> None:
         """To be called when `due_ns` has come."""
-        if not self.fast:
+        path = self._path
+        if not path.taken:
             return
-        if now_ns - self._told_ns >= self._silence_ns:
-            self._leave(now_ns, fault=False)
-        elif now_ns - self._since_ns >= self._settings.trust_ms * NS_PER_MS:
-            self.fast, self._row = False, 0  # no pause: nothing speaks against it
+        if path.is_silent(now_ns):
+            path.leave(now_ns, Pause.ONCE)
+        elif now_ns - path.since_ns >= self._trust_ns:
+            path.leave(now_ns, Pause.NONE)
 
     # ------------------------------------------------------------ what to wait for
 
     def due_ns(self) -> int | None:
-        """When `tick` has to be called next, while nothing is heard."""
-        if not self.fast:
-            return None
-        return min(
-            self._told_ns + self._silence_ns,
-            self._since_ns + self._settings.trust_ms * NS_PER_MS,
-        )
+        """When `tick` has to be called next, while nothing is received."""
+        path = self._path
+        return min(path.silent_at_ns, path.since_ns + self._trust_ns) if path.taken else None
 
     def awaited_until_ns(self, now_ns: int) -> int:
-        """Only the record that Kafka gave last has still to be heard, and the fast way is to be
+        """Only the record that Kafka gave last has still to be received, and the fast path is to be
         taken: until when it is worth waiting for that, 0 = it is not."""
-        if self.fast or self._told != self.next_offset - 2 or not self._ready(now_ns, 1):
+        if self._received != self.next_offset - 2 or not self._path.is_ready(now_ns, missing=1):
             return 0
         until_ns = self._read_ns + self._late_ns
         return until_ns if now_ns < until_ns else 0
 
-    # ------------------------------------------------------------ changing over
-
-    def _ready(self, now_ns: int, missing: int = 0) -> bool:
-        return self._row + missing >= self._settings.row_min and now_ns >= self._pause.until_ns
-
     def _enter(self, now_ns: int) -> None:
-        if not self.fast and self._ready(now_ns):
-            self.fast = True
-            self._since_ns = now_ns
-
-    def _leave(self, now_ns: int, *, fault: bool) -> None:
-        self.fast, self._row = False, 0
-        if fault:
-            self._pause.fault(now_ns, self._since_ns)
-        else:
-            self._pause.rest(now_ns)
+        if self._path.is_ready(now_ns):
+            self._path.enter(now_ns)
 
 
-class LogTelling:
-    """The master's side: whether it is worth telling."""
+class LogPublisher:
+    """The master's side: whether it is worth publishing."""
 
     def __init__(self, settings: FastLogSettings) -> None:
-        self._settings = settings
-        self._answer_ns = settings.answer_ms * NS_PER_MS
-        self._number = NOT_TOLD
-        self._unsure: deque[tuple[int, int]] = deque()  # (number, when) told, nothing known yet
-        self._try_ns = 0
-        self._pause_ms = 0
+        self._on = settings.on
+        self._path = FastPath(
+            pause_ms=settings.pause_ms,
+            pause_ms_max=settings.pause_ms_max,
+            answer_ms=settings.answer_ms,
+        )
 
     def begin(self, now_ns: int) -> None:
-        """A term begins: nothing is known of who listens."""
-        self._unsure.clear()
-        self._try_ns = now_ns
-        self._pause_ms = 0
+        """A term begins: nothing is known of who subscribes."""
+        self._path.restart(now_ns)
 
     def choose(self, now_ns: int) -> int:
-        """The number to tell a record under now; NOT_TOLD: don't."""
-        if not self._settings.on or now_ns < self._try_ns:
-            return NOT_TOLD
-        if self._unsure and now_ns - self._unsure[0][1] >= self._answer_ns:
-            self._fails(now_ns)
-            return NOT_TOLD
-        self._number += 1
-        self._unsure.append((self._number, now_ns))
-        return self._number
+        """The number to publish a record under now; NOT_PUBLISHED: don't."""
+        path = self._path
+        if self._on and path.is_ready(now_ns):
+            path.enter(now_ns)
+        if not path.taken:
+            return NOT_PUBLISHED
+        if path.is_overdue(now_ns):
+            path.leave(now_ns, Pause.FAULT)
+            return NOT_PUBLISHED
+        return path.publish(now_ns)
 
-    def answered(self, number: int, now_ns: int, *, heard: bool) -> None:
-        """What became of that one and those before. Who says so when it was given up meanwhile
-        changes nothing."""
-        known = False
-        while self._unsure and self._unsure[0][0] <= number:
-            known = self._unsure.popleft()[0] == number
-        if known and heard:
-            self._pause_ms = 0
-        elif known:
-            self._fails(now_ns)
-
-    def _fails(self, now_ns: int) -> None:
-        settings = self._settings
-        self._unsure.clear()
-        self._pause_ms = min(max(2 * self._pause_ms, settings.pause_ms), settings.pause_ms_max)
-        self._try_ns = now_ns + self._pause_ms * NS_PER_MS
+    def confirm(self, number: int, now_ns: int, *, received: bool) -> None:
+        """Take Redis's word for that one and those before: whether a node has received it."""
+        if not self._path.confirm(number):
+            return
+        if received:
+            self._path.forgive()
+        else:
+            self._path.leave(now_ns, Pause.FAULT)

@@ -16,10 +16,8 @@ for `silence_ms`, something else stands in the log, or the term ends.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
-from leasehold.model.time_units import NS_PER_MS
-from leasehold.replication.fast_path.backoff import FaultPause
+from leasehold.replication.fast_path.state_machine import FastPath, Pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +33,6 @@ class OwnAppendsSettings:
     pause_ms_max: int = 60_000
 
 
-@dataclass(frozen=True, slots=True)
-class OwnAppendsRules:
-    """⚠ rules for the simulation to switch off."""
-
-    next_only: bool = True
-
-
-RULES: Final = OwnAppendsRules()
-
-
 class OwnAppends:
     """A master's. Times are this host's CLOCK_BOOTTIME in ns.
 
@@ -52,33 +40,34 @@ class OwnAppends:
     below it.
     """
 
-    def __init__(self, settings: OwnAppendsSettings, rules: OwnAppendsRules = RULES) -> None:
+    def __init__(self, settings: OwnAppendsSettings) -> None:
         self._on = settings.on
-        self._rules = rules
-        self._silence_ns = settings.silence_ms * NS_PER_MS
-        self._row_min = settings.row_min
-        self._row = 0
-        self._landed_ns = 0
-        self._since_ns = 0  # when fetching was given up
         self._taken = 0  # below that everything was given to the node
-        self._pause = FaultPause(settings.pause_ms, settings.pause_ms_max)
-        self.fetches = True
+        self._path = FastPath(
+            pause_ms=settings.pause_ms,
+            pause_ms_max=settings.pause_ms_max,
+            row_min=settings.row_min,
+            apart_ms=settings.silence_ms,
+        )
+
+    @property
+    def fetches(self) -> bool:
         """Whether the log is to be fetched from Kafka."""
+        return not self._path.taken
 
     def landed(self, offset: int, next_offset: int, now_ns: int) -> bool:
         """An append of this term stands at `offset`, -1: somewhere; the node has the log below
         `next_offset`. Whether it is to be taken as read back."""
         if not self._on or 0 <= offset < next_offset:
             return False
-        if offset < 0 or (offset > next_offset and self._rules.next_only):
+        if offset < 0 or offset > next_offset:
             self._leave(now_ns)
             return False
-        close = now_ns - self._landed_ns <= self._silence_ns
-        self._row = (self._row if close else 0) + 1
-        self._landed_ns = now_ns
+        path = self._path
+        path.count(now_ns)
         self._taken = offset + 1
-        if self.fetches and self._row >= self._row_min and now_ns >= self._pause.until_ns:
-            self.fetches, self._since_ns = False, now_ns
+        if path.is_ready(now_ns):
+            path.enter(now_ns)
         return True
 
     def is_new(self, offset: int) -> bool:
@@ -87,15 +76,15 @@ class OwnAppends:
 
     def tick(self, now_ns: int, *, master: bool) -> None:
         """After each turn. `master`: whether this node is one still."""
-        if not self.fetches and (not master or now_ns - self._landed_ns >= self._silence_ns):
-            self.fetches, self._row = True, 0
+        path = self._path
+        if path.taken and (not master or path.is_silent(now_ns)):
+            path.leave(now_ns, Pause.NONE)
 
     def due_ns(self) -> int | None:
         """When `tick` has to be called next, while nothing lands."""
-        return None if self.fetches else self._landed_ns + self._silence_ns
+        return self._path.silent_at_ns if self._path.taken else None
 
     def _leave(self, now_ns: int) -> None:
-        self._row = 0
-        if not self.fetches:
-            self.fetches = True
-            self._pause.fault(now_ns, self._since_ns)
+        self._path.end_row()
+        if self._path.taken:
+            self._path.leave(now_ns, Pause.FAULT)

@@ -6,9 +6,7 @@ snapshots and the changefeed can't come to different conclusions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
-from typing import Final
 
 from leasehold.model.errors import LogStopped
 from leasehold.model.records import Barrier, Claim, Decisions, LogPosition, LogRecord
@@ -22,20 +20,8 @@ class Verdict(Enum):
     SKIP = "skip"  # read over it, as every reader does
 
 
-@dataclass(frozen=True, slots=True)
-class LogRules:
-    """⚠ rules that models switch off one by one to see the harm; never off in a service."""
-
-    claim_is_compare_and_set: bool = True  # L1
-    incarnation_counts: bool = True  # L1, L4
-    digests_chain: bool = True  # L2
-
-
-RULES: Final = LogRules()
-
-
 def admit(
-    position: LogPosition, offset: int, record: LogRecord, digest: bytes, rules: LogRules = RULES
+    position: LogPosition, offset: int, record: LogRecord, digest: bytes
 ) -> tuple[Verdict, LogPosition]:
     """Judge `record` at `offset`, read by a reader at `position`; → (verdict, position after it).
 
@@ -45,14 +31,14 @@ def admit(
         return Verdict.SKIP, position  # delivered again; it was judged before
     after = position._replace(offset=offset + 1)
     if isinstance(record, Decisions):
-        return _admit_decisions(position, after, record, digest, rules)
+        return _admit_decisions(position, after, record, digest)
     if isinstance(record, Barrier):
         return Verdict.BARRIER, after
-    return _admit_claim(position, after, record, digest, rules)
+    return _admit_claim(position, after, record, digest)
 
 
 def _admit_claim(
-    position: LogPosition, after: LogPosition, claim: Claim, digest: bytes, rules: LogRules
+    position: LogPosition, after: LogPosition, claim: Claim, digest: bytes
 ) -> tuple[Verdict, LogPosition]:
     if claim.epoch <= position.epoch:
         return Verdict.SKIP, after  # L1: the first Claim for an epoch wins
@@ -61,20 +47,41 @@ def _admit_claim(
             f"L1: the log claims epoch {claim.epoch} at offset {after.offset - 1}, this reader is"
             f" in epoch {position.epoch} and has missed a Claim; rebuild it from a snapshot"
         )
-    if claim.previous != position.digest and rules.claim_is_compare_and_set:
-        # L1 ⚠: another record stands between what the claimer had applied and its Claim.
+    if not _follows_what_its_claimer_applied(claim, position):
         return Verdict.SKIP, after
     return Verdict.CLAIMED, after._replace(
         epoch=claim.epoch, incarnation=claim.incarnation, sequence=0, digest=digest
     )
 
 
+def _follows_what_its_claimer_applied(claim: Claim, position: LogPosition) -> bool:
+    """L1 ⚠: no other record stands between that and its Claim."""
+    return claim.previous == position.digest
+
+
+def _is_of_this_process(record: Decisions, position: LogPosition) -> bool:
+    """L1, L4: not of an earlier one of the same node."""
+    return record.incarnation == position.incarnation
+
+
+def _check_chain(position: LogPosition, record: Decisions, where: str) -> None:
+    """L2. Raises LogStopped."""
+    if record.sequence != position.sequence + 1:
+        raise LogStopped(
+            f"L2: {where}: expected sequence {position.sequence + 1}; the broker has lost or"
+            " repeated an acknowledged record"
+        )
+    if record.previous != position.digest:
+        raise LogStopped(
+            f"L2: {where}: it follows a record this reader has not read; the broker has lost"
+            " an acknowledged record"
+        )
+    if record.first_lsn != position.lsn + 1:
+        raise LogStopped(f"L2: {where}: LSN {record.first_lsn} follows LSN {position.lsn}")
+
+
 def _admit_decisions(
-    position: LogPosition,
-    after: LogPosition,
-    record: Decisions,
-    digest: bytes,
-    rules: LogRules,
+    position: LogPosition, after: LogPosition, record: Decisions, digest: bytes
 ) -> tuple[Verdict, LogPosition]:
     where = f"offset {after.offset - 1}, epoch {record.epoch}, sequence {record.sequence}"
     if record.epoch > position.epoch:
@@ -84,23 +91,11 @@ def _admit_decisions(
         )
     if record.epoch < position.epoch:
         return Verdict.SKIP, after  # a deposed master's record, late
-    if record.incarnation != position.incarnation and rules.incarnation_counts:
-        return Verdict.SKIP, after  # an earlier process of the same node, late
+    if not _is_of_this_process(record, position):
+        return Verdict.SKIP, after  # late
     if record.sequence == position.sequence and digest == position.digest:
         return Verdict.SKIP, after  # L2: the same record once more
-    if rules.digests_chain:
-        if record.sequence != position.sequence + 1:
-            raise LogStopped(
-                f"L2: {where}: expected sequence {position.sequence + 1}; the broker has lost or"
-                " repeated an acknowledged record"
-            )
-        if record.previous != position.digest:
-            raise LogStopped(
-                f"L2: {where}: it follows a record this reader has not read; the broker has lost"
-                " an acknowledged record"
-            )
-        if record.first_lsn != position.lsn + 1:
-            raise LogStopped(f"L2: {where}: LSN {record.first_lsn} follows LSN {position.lsn}")
+    _check_chain(position, record, where)
     if record.reset_us:
         position = position._replace(
             commit_us=record.reset_us, closed_us=0, id_horizon_us=0, reset_us=record.reset_us

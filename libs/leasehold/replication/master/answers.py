@@ -135,13 +135,6 @@ class PendingAnswers:
             sends += given
         return sends
 
-    def given_at_once(self, repeats: Iterable[Repeat]) -> list[Send]:
-        """What C1 forbids, for models: remembered answers that wait for nobody."""
-        return [
-            Send(Topic.RESULTS, to, b"", ResultBatch((Result(request_id, 0, outcome),)), 0)
-            for request_id, to, outcome, _ in repeats
-        ]
-
     def _sends(self, answers: Answers) -> Iterable[Send]:
         partitions: dict[int, list[Result]] = defaultdict(list)
         for partition, result in answers.results:

@@ -59,12 +59,9 @@ def attempts_after(known: tuple[Attempt, ...], record: Decisions) -> tuple[Attem
 class Attempts:
     """Of one term: of each lane the message that this term decides first."""
 
-    def __init__(
-        self, position: LogPosition, spared: Iterable[Spared] = (), *, refuses: bool = True
-    ) -> None:
+    def __init__(self, position: LogPosition, spared: Iterable[Spared] = ()) -> None:
         """`position`: right after the Claim. `spared`: of this process, what no statement of its
-        has taken back yet. `refuses`: the rule, for models to switch off."""
-        self._refuses = refuses
+        has taken back yet."""
         self._alone = {lane.value for lane in Lane}  # nothing of it was decided in this term
         self._spared = list(spared)
         self._before = {each.lane: self._without_spared(each) for each in position.attempts}
@@ -138,11 +135,11 @@ class Attempts:
             self._spared = [each for each in self._spared if each != place]
 
     def is_refused(self, lane: Lane, offset: int, rows: int = 0) -> bool:
-        return self._refuses and self.lost_over(lane, offset, rows) >= LOST_MAX
+        return self.lost_over(lane, offset, rows) >= LOST_MAX
 
     def is_refused_unread(self, lane: Lane, offset: int, rows: int = 0) -> bool:
         """Reading it has ended a term, too."""
-        return self._refuses and self.lost_over(lane, offset, rows) > LOST_MAX
+        return self.lost_over(lane, offset, rows) > LOST_MAX
 
     def most(self, requests_max: int) -> int:
         """How many requests the next record may decide."""

@@ -14,12 +14,11 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.catalog.elements import Check, ForeignKey, Index
 from leasehold.catalog.job import Job
-from leasehold.model.ports import RowSource
+from leasehold.model.ports import Row, RowSource
 from leasehold.model.records import Findings, FindingsDecided, Image, Key
 from leasehold.rows.check_constraints import breaks, code_raised, condition_of
 from leasehold.rows.index_entries import entry_of, key_of, key_shown, key_words
 from leasehold.schema_change.coordinator.verification import INTEGRITY, REQUIRED, code_of, finding
-from leasehold.schema_change.job.rules import RULES, JobRules
 from leasehold.schema_change.job.transitions import FINDINGS_MAX
 from leasehold.transaction.foreign_keys import row_referred_to, values_of
 
@@ -35,9 +34,7 @@ class Reader(RowSource, Protocol):
     ) -> Sequence[Key]: ...
 
 
-def confirm(
-    findings: Findings, catalog: Catalog, store: Reader, rules: JobRules = RULES
-) -> FindingsDecided:
+def confirm(findings: Findings, catalog: Catalog, store: Reader) -> FindingsDecided:
     """What becomes of findings that were accepted (`accept_findings`), by the rows of now."""
     job = catalog.jobs[findings.job_id]
     descriptor = catalog.newest(findings.table_id)
@@ -47,9 +44,7 @@ def confirm(
     looked_at = dict.fromkeys((e, tuple(key)) for e, key in findings.found if e in judges)
     for element_id, key in looked_at:
         row = store.row(descriptor, key)
-        words = "" if row is None else judges[element_id](key, row.values)
-        if not rules.findings_confirmed:
-            words = words or "an image was found to break it"
+        words = _confirmed(judges[element_id], key, row)
         if words:
             element = descriptor.element(element_id)
             condition = REQUIRED if isinstance(element, Column) else INTEGRITY
@@ -79,6 +74,11 @@ def _verdict(job: Job, confirmed: Sequence[tuple[int, int, Key, str]], more: int
 
 
 # ------------------------------------------------------------------ does a row break it?
+
+
+def _confirmed(judge: Judge, key: Key, row: Row | None) -> str:
+    """Why the master's own row breaks it; "": it does not, or is gone."""
+    return "" if row is None else judge(key, row.values)
 
 
 def _judge(descriptor: Descriptor, element_id: int, catalog: Catalog, store: Reader) -> Judge:

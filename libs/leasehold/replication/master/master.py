@@ -58,7 +58,7 @@ from leasehold.replication.effects import (
     Wake,
     Warn,
 )
-from leasehold.replication.fast_path.requests import HeardRequests
+from leasehold.replication.fast_path.requests import ReceivedRequests
 from leasehold.replication.log.apply import apply_catalog, keep_past
 from leasehold.replication.log.clock import LogClock, Reading
 from leasehold.replication.log.retention import (
@@ -154,16 +154,14 @@ class Master:
         self._epoch = position.epoch
         self._incarnation = position.incarnation
         self._log_end = position.offset
-        self.watch = CoherencyWatch(
-            settings.coherency, now.mono_ns, position.longest_grant_ms, rules.coherency
-        )
+        self.watch = CoherencyWatch(settings.coherency, now.mono_ns, position.longest_grant_ms)
         self._answers = PendingAnswers()
         for answers in unanswered:
             self._answers.add(answers)
         self._news: deque[tuple[int, Send]] = deque(maxlen=NEWS_MAX)
         self._requests = WaitingRequests(codec)
-        self._heard = HeardRequests(rules.fast_requests)
-        self._attempts = Attempts(position, spared, refuses=rules.attempts_are_counted)
+        self._heard = ReceivedRequests()
+        self._attempts = Attempts(position, spared)
         self._backfill = BackfillLane(codec, store, changes, self._attempts, clock_ns)
         self._pace = FillPace(settings.fill)
         self._clock = LogClock(position, store, now, settings.outcomes)
@@ -608,9 +606,6 @@ class Master:
         self._appended_ns = now.mono_ns
         waiting = self._backfill.waits
         self._pace.appended(batch.rows_filled, now.mono_ns, users=self._users(now), waiting=waiting)
-        if not self._rules.repeats_wait_too:
-            repeats, batch.repeats = batch.repeats, []
-            return [Append(data), *self._answers.given_at_once(repeats)]
         return [Append(data)]
 
     # ------------------------------------------------------------ read-back
@@ -622,8 +617,6 @@ class Master:
 
     def is_own(self, record: Decisions, digest: bytes) -> bool:
         """L4 ⚠: epoch, incarnation, sequence and content, not just the LSN."""
-        if not self._rules.own_record_by_incarnation:
-            return self._batch is not None and record.first_lsn == self._batch.first_lsn
         own = (
             self._batch is not None
             and record.epoch == self._epoch
@@ -676,12 +669,6 @@ class Master:
         if changed:
             effects += self._changes.catalog_changed(after.lsn, now)
         return effects
-
-    def append_again(self) -> None:
-        """What L4 forbids, for models: another record in the place of one whose fate is unknown."""
-        if self._batch is not None:
-            self._store.rollback()
-            self._batch = None
 
     def _notices(self, commit: Commit, lsn: int) -> list[Effect]:
         """Agents without a store hear of a version at once; `versions` tells it for good."""

@@ -33,7 +33,6 @@ from leasehold.schema_change.coordinator import effects as wanted
 from leasehold.schema_change.coordinator.coordinator import Coordinator, CoordinatorSettings
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_end, accept_findings
 from leasehold.schema_change.job.estimate import pace_of
-from leasehold.schema_change.job.rules import RULES, JobRules
 from leasehold.schema_change.job.transitions import can_turn_back, turned_back
 from leasehold.schema_change.plan.explain import explain
 from leasehold.schema_change.plan.joined_alterations import answers_for, join_alterations
@@ -72,7 +71,6 @@ class SchemaChanges:
         node: str,
         catalog: Catalog,
         epoch: int,
-        rules: JobRules = RULES,
         rows_about: Callable[[int], int] = lambda table_id: -1,
         secret: bytes = b"",
         is_empty: Callable[[int], bool] = lambda table_id: False,
@@ -84,12 +82,11 @@ class SchemaChanges:
         self._rows_about = rows_about
         self._secret = secret + epoch.to_bytes(8, "big")
         self._catalog = catalog
-        self._rules = rules
         self._is_empty = is_empty
         self._coherent: frozenset[str] | None = None
         self._writes: deque[wanted.Write] = deque()
         self.coordinator = Coordinator(
-            catalog, epoch, node, settings.coordinator, rules, is_empty, rows_about, users
+            catalog, epoch, node, settings.coordinator, is_empty, rows_about, users
         )
 
     # ------------------------------------------------------------ requests
@@ -151,16 +148,16 @@ class SchemaChanges:
     # ------------------------------------------------------------ the backfill lane
 
     def accepts(self, chunk: Chunk) -> bool:
-        return accept_chunk(self._catalog, chunk, self._rules)
+        return accept_chunk(self._catalog, chunk)
 
     def accepts_end(self, end: ChunksEnd) -> bool:
-        return accept_end(self._catalog, end, self._rules)
+        return accept_end(self._catalog, end)
 
     def confirmed(self, findings: Findings, store: Reader) -> FindingsDecided | None:
         """What becomes of findings, by the master's rows; None: they come late."""
-        if not accept_findings(self._catalog, findings, self._rules):
+        if not accept_findings(self._catalog, findings):
             return None
-        return confirm(findings, self._catalog, store, self._rules)
+        return confirm(findings, self._catalog, store)
 
     def job_of(self, record: object) -> int | None:
         """The job that waits for that record of the backfill lane; None: none does."""
@@ -170,7 +167,7 @@ class SchemaChanges:
             case ChunksEnd():
                 waits = self.accepts_end(record)
             case Findings():
-                waits = accept_findings(self._catalog, record, self._rules)
+                waits = accept_findings(self._catalog, record)
             case _:
                 return None
         return record.job_id if waits else None

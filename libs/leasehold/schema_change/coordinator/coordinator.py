@@ -61,7 +61,6 @@ from leasehold.schema_change.coordinator.ledger import LedgerSide, LedgerSideSet
 from leasehold.schema_change.coordinator.sliced_verification import VerificationWalk, WalkSettings
 from leasehold.schema_change.coordinator.step_work import StepWork, WorkSettings
 from leasehold.schema_change.job.control import control
-from leasehold.schema_change.job.rules import RULES, JobRules
 from leasehold.schema_change.job.transitions import (
     fenced,
     published,
@@ -106,7 +105,6 @@ class Coordinator:
         epoch: int,
         node: str = "master",
         settings: CoordinatorSettings | None = None,
-        rules: JobRules = RULES,
         is_empty: Callable[[int], bool] = lambda table_id: False,
         rows_about: Callable[[int], int] = lambda table_id: -1,
         users: Callable[[], bool] = lambda: False,
@@ -117,11 +115,10 @@ class Coordinator:
         self._catalog = catalog
         self._epoch = epoch
         self._settings = settings or CoordinatorSettings()
-        self._rules = rules
         self._memories: dict[int, JobMemory] = {}
-        self._walk = VerificationWalk(catalog, self._settings.walk, rules, rows_about, users)
+        self._walk = VerificationWalk(catalog, self._settings.walk, rows_about, users)
         work = WorkSettings(self._settings.verification_ms, self._settings.verifications_max)
-        self._step_work = StepWork(node, self._walk, work, rules, is_empty)
+        self._step_work = StepWork(node, self._walk, work, is_empty)
         self._calls: dict[int, Sent] = {}  # by token
         self._token = 0
         self._unended: list[int] | None = None
@@ -252,6 +249,12 @@ class Coordinator:
         memory.waiting = words
         memory.retry_ns = now.mono_ns + retry_ms * NS_PER_MS
 
+    def _held_up(
+        self, job: Job, now: Now, holders: tuple[Holding, ...], total: int
+    ) -> list[Effect]:
+        """D2: while somebody holds the version before no other one is out."""
+        return self._poll(job, now, holders, total)
+
     def _poll(self, job: Job, now: Now, holders: tuple[Holding, ...], total: int) -> list[Effect]:
         """Leases are in the way: look again later, sooner if an agent acknowledges (D4); after the
         time that the job says, their agents' renewals are refused (D7)."""
@@ -284,8 +287,7 @@ class Coordinator:
         for table_id in self._tables(job):
             version, newest = job.versions[table_id], self._catalog.newest(table_id).version
             assert version == newest + 1, f"D2: job {job.job_id} publishes {version} after {newest}"
-            if self._rules.fence_before_next:
-                assert self._catalog.min_version(table_id) == newest, "D5: published unfenced"
+            self._assert_fenced(table_id, newest)
         if self._in_trouble(job, memory, now):
             return []
         if job.postponed:
@@ -295,6 +297,9 @@ class Coordinator:
         # what the ledger had; none is left to ask for then, and the ledger may have lost it since.
         memory.waiting, memory.ahead = "", frozenset()
         return self._ask_publish(job, now)
+
+    def _assert_fenced(self, table_id: int, newest: int) -> None:
+        assert self._catalog.min_version(table_id) == newest, "D5: published unfenced"
 
     def _tables(self, job: Job) -> tuple[int, ...]:
         """Those of the job's tables that move with its step."""
@@ -329,8 +334,6 @@ class Coordinator:
     # ------------------------------------------------------------ draining (D4, D5)
 
     def _drain(self, job: Job, memory: JobMemory, now: Now) -> list[Effect]:
-        if not self._rules.drain_before_fence:
-            return self._fence(job, now)
         if self._in_trouble(job, memory, now):
             return []
         if memory.publish_again:
@@ -359,18 +362,10 @@ class Coordinator:
     def _fence(self, job: Job, now: Now) -> list[Effect]:
         """D5: everything from this commit on is at the step's version; it is the fence."""
         after = fenced(job, now.wall_us, self._walk.first(job))
-        if not self._rules.fence_before_next:
-            return self._write(job, after)
-        fences = (MinVersion(table_id, job.versions[table_id]) for table_id in self._tables(job))
-        return self._write(job, after, *fences)
+        return self._write(job, after, *self._fences(job))
 
-    def _unannounced(self, job: Job, now: Now) -> list[Effect]:
-        """What the rule on intents is there to prevent; never sent while it is on."""
-        if self._rules.intent_before_publish:
-            return []
-        version = job.versions[job.table_id]
-        change = Change(job.table_id, version, version + 1)
-        return self._call(0, Publish(self._epoch, (change,), job.job_id), now)
+    def _fences(self, job: Job) -> Iterable[MinVersion]:
+        return (MinVersion(table_id, job.versions[table_id]) for table_id in self._tables(job))
 
     # ------------------------------------------------------------ the step's work
 
@@ -415,9 +410,7 @@ class Coordinator:
                 return []  # the ledger knows the version, if it did not before
             case Published():
                 return self._published(job, now)
-            case LedgerRefused(reason=RefusalReason.VERSION, current=change.to_version) if (
-                self._rules.ledger_ahead_is_adopted
-            ):
+            case LedgerRefused(reason=RefusalReason.VERSION, current=change.to_version):
                 # One ahead of the log: that number was published for a job that was turned back
                 # before its descriptor was out. It passed the same checks, so it is good (D2). ⚠ Of
                 # the job's other tables that says nothing.
@@ -428,9 +421,7 @@ class Coordinator:
             case LedgerRefused(current=change.to_version) if draining:
                 return []
             case LedgerRefused(reason=RefusalReason.HOLDERS, holders=holders, holders_total=total):
-                if not self._rules.publish_checks_holders:
-                    return self._published(job, now)
-                return self._poll(job, now, holders, total)
+                return self._held_up(job, now, holders, total)
             case LedgerRefused(reason=RefusalReason.NOT_FENCED):
                 # The log has the fence (asserted in _publish); the ledger is told once more.
                 fence = SetMinVersion(self._epoch, change.table, change.from_version)
@@ -450,7 +441,7 @@ class Coordinator:
                     return []
                 memory.drained += 1
                 if memory.drained >= 2 * len(self._tables(job)):
-                    return self._unannounced(job, now) + self._fence(job, now)
+                    return self._fence(job, now)
             case (
                 HolderList(holders=holders, holders_total=total)
                 | MinVersionSet(holders=holders, holders_total=total)

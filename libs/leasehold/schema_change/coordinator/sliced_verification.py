@@ -22,7 +22,6 @@ from leasehold.schema_change.coordinator.verification import (
     parts_of,
     slice_rows,
 )
-from leasehold.schema_change.job.rules import JobRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,6 @@ class VerificationWalk:
         self,
         catalog: Catalog,
         settings: WalkSettings,
-        rules: JobRules,
         rows_about: Callable[[int], int],
         users: Callable[[], bool],
     ) -> None:
@@ -79,7 +77,6 @@ class VerificationWalk:
         meanwhile."""
         self._catalog = catalog
         self._settings = settings
-        self._rules = rules
         self._rows_about = rows_about
         self._users = users
         self._reports: dict[tuple[int, int], dict[str, CheckReport]] = {}  # (job, run) → by node
@@ -119,8 +116,7 @@ class VerificationWalk:
         # A row and its twin may lie in slices of different positions.
         if ALL_ROWS in job.current.verifies or 0 <= self._rows_about(job.table_id) <= whole_max:
             return None
-        part = 0 if self._rules.rows_before_entries else self._parts(job)[0]
-        return CheckSlice(part, (), self._limited(job, rows_max))
+        return CheckSlice(self._parts(job)[0], (), self._limited(job, rows_max))
 
     def resumed(self, job: Job) -> CheckSlice | None:
         """Where one goes on whose reports may have passed us by: at the same slice when it is known
@@ -165,8 +161,7 @@ class VerificationWalk:
         return max(rest_ms * NS_PER_MS, step.keys * NS_PER_S // rate if rate else 0)
 
     def _parts(self, job: Job) -> tuple[int, ...]:
-        parts = parts_of(job, self._catalog.newest(job.table_id))
-        return parts if self._rules.rows_before_entries else (*parts[1:], *parts[:1])
+        return parts_of(job, self._catalog.newest(job.table_id))
 
     # ------------------------------------------------------------ the next slice
 
@@ -179,10 +174,6 @@ class VerificationWalk:
         reports = [self.reports(job)[node] for node in sorted(nodes)]
         took_ms = max(report.took_ms for report in reports)
         rows_max = slice_rows(job.look, took_ms, self._settings.slice_ms, self._rows_max(job))
-        until = reports[0].until
-        if until is not None and not self._rules.slices_join:
-            until = (*until[:-1], until[-1] + 1)
-        look = next_slice(self._parts(job), job.look, until, rows_max)
+        look = next_slice(self._parts(job), job.look, reports[0].until, rows_max)
         keys = reports[0].rows + sum(reports[0].entries.values())
-        absent = nodes - whole if self._rules.every_slice_by_all else frozenset()
-        return Step(look, keys, took_ms, whole, absent)
+        return Step(look, keys, took_ms, whole, absent=nodes - whole)

@@ -16,7 +16,6 @@ from leasehold.model.time_units import NS_PER_MS
 from leasehold.schema_change.coordinator.job_state import JobMemory, Verification
 from leasehold.schema_change.coordinator.sliced_verification import VerificationWalk
 from leasehold.schema_change.coordinator.verification import Judgement, judge
-from leasehold.schema_change.job.rules import JobRules
 from leasehold.schema_change.job.transitions import (
     filled,
     looked_at,
@@ -43,14 +42,12 @@ class StepWork:
         node: str,
         walk: VerificationWalk,
         settings: WorkSettings,
-        rules: JobRules,
         is_empty: Callable[[int], bool],
     ) -> None:
         self.coherent: frozenset[str] | None = None
         self._node = node
         self._walk = walk
         self._settings = settings
-        self._rules = rules
         self._is_empty = is_empty
 
     def next(self, job: Job, memory: JobMemory, now: Now) -> Job | None:
@@ -78,8 +75,6 @@ class StepWork:
             return None
         if job.verdict:
             return turned_back(job, now.wall_us, job.verdict, job.findings, job.code)
-        if not self._rules.verify_before_public:
-            return verified(job, now.wall_us)
         return filled(job, now.wall_us, self._walk.first(job))
 
     def _validate(self, job: Job, memory: JobMemory, now: Now) -> Job | None:
@@ -101,7 +96,7 @@ class StepWork:
             # Asked for by an earlier master, or before a pause: reports may have passed us by.
             return self._ask(job, memory, self._walk.resumed(job), now)
         nodes = frozenset({self._node} | (asked.nodes & self.coherent))
-        verdict = judge(job, asked.lsn, self._walk.reports(job), nodes, self._rules)
+        verdict = judge(job, asked.lsn, self._walk.reports(job), nodes)
         memory.waiting = verdict.words
         if verdict.judgement is Judgement.CLEAN:
             if job.look is None:

@@ -23,7 +23,6 @@ from leasehold.model.errors import (
     NotNullViolation,
 )
 from leasehold.model.records import CheckReport, CheckSlice, Key
-from leasehold.schema_change.job.rules import RULES, JobRules
 from leasehold.schema_change.job.transitions import FINDINGS_MAX
 
 SLICE_ROWS_MIN: Final = 500
@@ -140,23 +139,30 @@ def slice_rows(at: CheckSlice, took_ms: int, target_ms: int, rows_max: int) -> i
 # ------------------------------------------------------------------ the verdict
 
 
+def _is_of(report: CheckReport, lsn: int) -> bool:
+    """Not of an earlier record, which asked for another slice."""
+    return report.lsn >= lsn
+
+
+def _are_at_one_position(reports: Sequence[CheckReport]) -> bool:
+    """Else equal copies would seem to differ, and others to be equal."""
+    return len({report.offset for report in reports}) <= 1
+
+
 def judge(
     job: Job,
     lsn: int,
     reports: Mapping[str, CheckReport],
     nodes: Iterable[str],
-    rules: JobRules = RULES,
 ) -> Verdict:
     """What the reports of `nodes` on the VERIFYING record at `lsn` come to."""
     wanted = sorted(nodes)
     assert wanted, "a verification waits for somebody"
-    if not rules.reports_of_this_slice:
-        lsn = 0
-    counted = [reports[n] for n in wanted if n in reports and reports[n].lsn >= lsn]
+    counted = [reports[n] for n in wanted if n in reports and _is_of(reports[n], lsn)]
     if len(counted) < len(wanted):
         missing = [n for n in wanted if n not in {report.node for report in counted}]
         return Verdict(Judgement.WAITING, f"{', '.join(missing)} to verify {job.subject}")
-    if len({report.offset for report in counted}) > 1 and rules.slices_at_one_position:
+    if not _are_at_one_position(counted):
         return Verdict(Judgement.WAITING, "all nodes to report on the same log position")
     for report in counted:
         if report.error:

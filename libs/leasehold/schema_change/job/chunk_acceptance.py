@@ -7,10 +7,9 @@ from leasehold.catalog.elements import ALL_ROWS
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.catalog.states import State
 from leasehold.model.records import Chunk, ChunksEnd, Findings
-from leasehold.schema_change.job.rules import RULES, JobRules
 
 
-def _running(catalog: Catalog, phase: Phase, job_id: int, run: int, rules: JobRules) -> Job | None:
+def _running(catalog: Catalog, phase: Phase, job_id: int, run: int) -> Job | None:
     """The job, if that run of it is under way in that phase and has not ended.
 
     A paused job's chunks are taken: they are right ones, and one that was refused would never
@@ -21,15 +20,18 @@ def _running(catalog: Catalog, phase: Phase, job_id: int, run: int, rules: JobRu
         return None
     if job.status not in (Status.RUNNING, Status.PAUSED):
         return None
-    if rules.chunk_names_run and job.run != run:
-        return None
-    return job
+    return job if _is_at_run(job, run) else None
 
 
-def accept_chunk(catalog: Catalog, chunk: Chunk, rules: JobRules = RULES) -> bool:
+def _is_at_run(job: Job, run: int) -> bool:
+    """⚠ A late chunk of an earlier run is none of this one."""
+    return job.run == run
+
+
+def accept_chunk(catalog: Catalog, chunk: Chunk) -> bool:
     """Whether a chunk is taken: its job's run is in that step and the element write-only, in the
     version it names, which is the newest. One that comes late, or twice after the end, is not."""
-    job = _running(catalog, Phase.BACKFILLING, chunk.job_id, chunk.run, rules)
+    job = _running(catalog, Phase.BACKFILLING, chunk.job_id, chunk.run)
     if job is None or job.table_id != chunk.table_id or job.element_id != chunk.element_id:
         return False
     newest = catalog.newest(chunk.table_id)
@@ -41,15 +43,15 @@ def accept_chunk(catalog: Catalog, chunk: Chunk, rules: JobRules = RULES) -> boo
     return element is not None and element.state is State.WRITE_ONLY
 
 
-def accept_end(catalog: Catalog, end: ChunksEnd, rules: JobRules = RULES) -> bool:
+def accept_end(catalog: Catalog, end: ChunksEnd) -> bool:
     """Whether an end marker ends the run it names."""
-    return _running(catalog, Phase.BACKFILLING, end.job_id, end.run, rules) is not None
+    return _running(catalog, Phase.BACKFILLING, end.job_id, end.run) is not None
 
 
-def accept_findings(catalog: Catalog, findings: Findings, rules: JobRules = RULES) -> bool:
+def accept_findings(catalog: Catalog, findings: Findings) -> bool:
     """Whether findings are looked at, which ends their run: those of a job or run that is over
     say nothing about the rows that matter now."""
-    job = _running(catalog, Phase.VALIDATING, findings.job_id, findings.run, rules)
+    job = _running(catalog, Phase.VALIDATING, findings.job_id, findings.run)
     if job is None or job.table_id != findings.table_id:
         return False
     return findings.version == catalog.newest(findings.table_id).version

@@ -42,10 +42,9 @@ class Visits:
     tables: tuple[Descriptor, ...]
     apart: tuple[Apart, ...] | None = None
 
-    def shown(self, visit: Visit | None, *, whole: bool = False) -> Callable[[Rows], Rows]:
-        """Rows as they are found → as clients get them (`whole`: as they are found), with `visit`
-        told of each row of a table that is committed (not those of the transaction itself, nor what
-        an outer join lacks)."""
+    def shown(self, visit: Visit | None) -> Callable[[Rows], Rows]:
+        """Rows as they are found → as clients get them, with `visit` told of each row of a table
+        that is committed (not those of the transaction itself, nor what an outer join lacks)."""
 
         def cut(rows: Rows) -> Rows:
             for row in rows if visit is not None else ():
@@ -59,7 +58,7 @@ class Visits:
                         assert visit is not None
                         visit(table, row[at:keyed], genids)
                     at = end
-            return rows if whole else [row[: self.width] for row in rows]
+            return [row[: self.width] for row in rows]
 
         return cut
 

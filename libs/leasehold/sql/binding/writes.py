@@ -78,8 +78,7 @@ class BoundWrite:
     the transaction's own), then for UPDATE the new values of `given`. `extra` more values follow,
     of other tables, for `returning`; its slots are numbered behind the statement's parameters:
     `columns` as they are after the write (before it: DELETE), then those. `parts`: of UPDATE, the
-    new values before they were brought to their columns' types. `cursor`: of WHERE CURRENT OF.
-    """
+    new values before they were brought to their columns' types."""
 
     kind: str
     descriptor: Descriptor
@@ -90,13 +89,6 @@ class BoundWrite:
     returning: BoundQuery | None
     conflict: BoundConflict | None
     parts: tuple[Bound, ...] = ()
-    cursor: str | None = None
-
-    @property
-    def key_slots(self) -> int:
-        """Of `cursor`: the primary key of the row that it stands on is in slots right behind the
-        statement's parameters; NULLs where it stands on none any more."""
-        return 0 if self.cursor is None else len(self.descriptor.primary_key)
 
     @cached_property
     def required(self) -> tuple[int, ...]:
@@ -156,11 +148,9 @@ class WriteBinder:
             source = JoinSource("cross", target, bound, None)
         expressions = Expressions(binder, scope)
         expressions.place = "WHERE"
-        said, cursor, where = statement.where, None, None
-        if isinstance(said, tree.CurrentOf):
-            cursor, where = said.cursor, self._has_key(descriptor, relation)
-        elif said is not None:
-            where = expressions.condition(said, "WHERE")
+        where = None
+        if statement.where is not None:
+            where = expressions.condition(statement.where, "WHERE")
         expressions.place = "UPDATE"
         given, values, parts = self._assigned(descriptor, assignments, expressions)
         genids = [
@@ -175,18 +165,8 @@ class WriteBinder:
         kind = "UPDATE" if isinstance(statement, tree.Update) else "DELETE"
         found_by = _query(body)
         return BoundWrite(
-            kind, descriptor, columns, given, found_by, len(extras), returning, None, parts, cursor
+            kind, descriptor, columns, given, found_by, len(extras), returning, None, parts
         )
-
-    def _has_key(self, descriptor: Descriptor, relation: int) -> Bound:
-        """Its primary key is that in the slots behind the parameters, which are taken by it."""
-        tests: list[Bound] = []
-        for element in descriptor.primary_key:
-            self._numbered += 1
-            kind = descriptor.by_id[element].type
-            field, slot = Field(relation, column_name(element), kind), Slot(self._numbered, kind)
-            tests.append(Native("=", (keyed(field), keyed(slot)), BOOLEAN))
-        return tests[0] if len(tests) == 1 else Native("and", tuple(tests), BOOLEAN)
 
     def _assigned(
         self,

@@ -15,7 +15,6 @@ from zoneinfo import ZoneInfo
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import OutOfRange, Refused
 from leasehold.sql.binding.bound_tree import BoundQuery, Column
-from leasehold.sql.binding.current_of import Located, located_in
 from leasehold.sql.binding.queries import Binder
 from leasehold.sql.binding.select_for_verify import Visits, visited_in
 from leasehold.sql.binding.writes import BoundWrite, WriteBinder, rows_in_the_way
@@ -80,8 +79,7 @@ class Prepared:
     `asks_system`: it asks what is no table's, of the database, the session or the node. `draws`:
     it has random values; `counts`: it draws numbers from sequences, or asks which were drawn.
     `explain`: it tells how it would run, or (`tells_reads`) what it would read. `zone`: in which
-    its constants were read, None where that makes no difference. `located`: which rows of tables
-    its rows are stands behind them."""
+    its constants were read, None where that makes no difference."""
 
     text: str
     tag: str
@@ -102,13 +100,6 @@ class Prepared:
     zone: ZoneInfo | None = None
     counts: bool = False
     visited: tuple[Emitted, ...] = ()
-    located: Located | None = None
-
-    @property
-    def slots(self) -> int:
-        """Values that it is run with: its parameters, and the key of a row behind them."""
-        keys = 0 if self.write is None else self.write.bound.key_slots
-        return len(self.parameters) + keys
 
     def serves_in(self, zone: ZoneInfo) -> bool:
         return self.zone is None or self.zone is zone
@@ -121,12 +112,10 @@ def prepare(
     own: frozenset[int] = frozenset(),
     has_changed: HasChanged | None = None,
     zone: ZoneInfo = UTC,
-    *,
-    located: bool = False,
 ) -> Prepared:
     """`types`: of the first parameters, None where open. `own`: ids of tables that the transaction
     has own rows of. `has_changed`: of a table, where an earlier LSN is read; None: what is newest
-    is. `zone`: the session's. `located`: a query's rows are to tell which rows of tables they are.
+    is. `zone`: the session's.
     Raises every Refused that a text can meet before it runs, with its position."""
     statement, numbered = read_statement(text)
     explain = isinstance(statement, tree.Explain)
@@ -137,20 +126,16 @@ def prepare(
     binder = Binder(lookup, known, zone)
     numbered = max(numbered, len(types))
     visits: Visits | None = None
-    where: Located | None = None
     try:
         if isinstance(statement, tree.Query):
             bound: BoundWrite | None = None
             query = binder.shown(binder.bind_query(statement, None), statement.at)
             if statement.visits is not None:
                 query, visits = visited_in(query, statement.visits)
-            if located:
-                query, where = located_in(query, visits)
         else:
             assert not isinstance(statement, tree.Explain)
             bound = WriteBinder(binder, numbered).bind(statement)
             query = bound.find
-        slots = numbered + (0 if bound is None else bound.key_slots)
         used = {descriptor.table_id for descriptor in binder.used.values()}
         changed = () if has_changed is None else filter(has_changed, used)
         beside = Beside(own & used, frozenset(changed))
@@ -162,13 +147,13 @@ def prepare(
         if bound is not None:
             tag = bound.kind
             columns = None if bound.returning is None else bound.returning.columns
-        emitted = emit(query, slots, beside)
+        emitted = emit(query, numbered, beside)
         apart = () if visits is None else visits.apart or ()
         visited = tuple(emit(indexes.used_in(each.query), numbered, beside) for each in apart)
         later = () if bound is None else _later(bound)
-        reads = reads_of(query, *later, parameters=slots)
-        write = None if bound is None else _write(bound, indexes, slots, beside)
-        if bound is not None and write is not None and not (explain or bound.key_slots):
+        reads = reads_of(query, *later, parameters=numbered)
+        write = None if bound is None else _write(bound, indexes, numbered, beside)
+        if bound is not None and write is not None and not explain:
             write = replace(write, computed=computed_in(bound, reads))
         return Prepared(
             text,
@@ -190,7 +175,6 @@ def prepare(
             zone if binder.typing.asked_zone else None,
             emitted.counts or (write is not None and write.counts),
             visited,
-            where,
         )
     except RecursionError as error:
         raise OutOfRange("the statement is nested too deeply") from error
@@ -229,9 +213,7 @@ class Plans:
 
     def __init__(self, kept_max: int = PLANS_KEPT_MAX) -> None:
         self._kept_max = kept_max
-        self._kept: OrderedDict[tuple[str, tuple[Type | None, ...], bool], list[Prepared]] = (
-            OrderedDict()
-        )
+        self._kept: OrderedDict[tuple[str, tuple[Type | None, ...]], list[Prepared]] = OrderedDict()
 
     def get(
         self,
@@ -242,12 +224,11 @@ class Plans:
         has_changed: HasChanged | None = None,
         zone: ZoneInfo = UTC,
         *,
-        located: bool = False,
         before_making: Callable[[], None] | None = None,
     ) -> Prepared:
         """As `prepare`. `before_making` is called where nothing that is kept serves; what it raises
         ends the call."""
-        name = (text, types, located)
+        name = (text, types)
         for found in self._kept.get(name, ()):
             if _serves(found, lookup, own, has_changed, zone):
                 with suppress(KeyError):  # another thread may have made room meanwhile
@@ -256,7 +237,7 @@ class Plans:
         if before_making is not None:
             before_making()
         kept = self._kept.get(name)
-        made = prepare(text, lookup, types, own, has_changed, zone, located=located)
+        made = prepare(text, lookup, types, own, has_changed, zone)
         self._kept[name] = [made, *(kept or ())][:VARIANTS_MAX]
         while len(self._kept) > self._kept_max:
             with suppress(KeyError):

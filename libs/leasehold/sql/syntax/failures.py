@@ -22,7 +22,7 @@ _SAID_MAX: Final = 200
 """Characters: a quote that is not closed is said up to the text's end."""
 
 
-class InvalidBytes(Refused):
+class InvalidEscapedBytes(Refused):
     """An escape that makes no character."""
 
     sqlstate = "22021"
@@ -34,7 +34,7 @@ class UnsafeEscape(Refused):
 
 _KINDS: Final[tuple[tuple[str, type[Refused]], ...]] = (
     ("memory exhausted", TooComplex),
-    ("invalid byte sequence", InvalidBytes),
+    ("invalid byte sequence", InvalidEscapedBytes),
     ("invalid Unicode escape value", SyntaxInvalid),
     ("invalid Unicode escape", InvalidEscapeSequence),
     ("unsafe use of", UnsafeEscape),

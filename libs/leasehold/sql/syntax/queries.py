@@ -126,10 +126,6 @@ class Queries:
         of = [self.table(node["RangeVar"]) for node in clause.get("lockedRels", ())]
         return tree.Visits(at, said, tuple(table.name for table in of))
 
-    def last_position(self) -> int:
-        """Of the last node that knew its own: for one that knows none."""
-        return self.expressions.at({"location": -1})
-
     # ---------------------------------------------------------- a query
 
     def _query(self, body: Body) -> tree.Query:

@@ -460,20 +460,12 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
-class CurrentOf:
-    """WHERE CURRENT OF: the row on which that cursor stands."""
-
-    at: int
-    cursor: str
-
-
-@dataclass(frozen=True, slots=True)
 class Update:
     at: int
     table: TableName
     assignments: tuple[Assignment, ...]
     source: Source | None
-    where: Node | CurrentOf | None
+    where: Node | None
     returning: tuple[Target, ...] = ()
     ctes: With | None = None
 
@@ -483,7 +475,7 @@ class Delete:
     at: int
     table: TableName
     source: Source | None
-    where: Node | CurrentOf | None
+    where: Node | None
     returning: tuple[Target, ...] = ()
     ctes: With | None = None
 

@@ -34,12 +34,6 @@ _DELETE: Final = handles(
     "DeleteStmt", "relation", "usingClause", "whereClause", "returningClause", "withClause"
 )
 _PART: Final = handles("MultiAssignRef", "source", "colno", "ncolumns")
-_CURRENT: Final = handles(
-    "CurrentOfExpr",
-    "cursor_name",
-    cursor_param="WHERE CURRENT OF a parameter",
-    later=["xpr", "cvarno"],
-)
 _OVERRIDING: Final = {"OVERRIDING_USER_VALUE": "user", "OVERRIDING_SYSTEM_VALUE": "system"}
 
 
@@ -162,11 +156,7 @@ class Writes:
         where = self._where(body)
         return tree.Delete(table.at, table, source, where, self._returning(body), ctes)
 
-    def _where(self, body: Body) -> tree.Node | tree.CurrentOf | None:
+    def _where(self, body: Body) -> tree.Node | None:
         if "whereClause" not in body:
             return None
-        current = body["whereClause"].get("CurrentOfExpr")
-        if current is None:
-            return self._expressions.expression(body["whereClause"])
-        self._expressions.check("CurrentOfExpr", current, _CURRENT)
-        return tree.CurrentOf(self._queries.last_position(), current["cursor_name"])
+        return self._expressions.expression(body["whereClause"])

@@ -15,12 +15,14 @@ from leasehold.adapters.redis.resp import (
     packed,
 )
 
+KEPT = 1_024
+"""More or less of a reply that is too large."""
 SAID = (
     b"+OK\r\n:3\r\n:-1\r\n$5\r\na\r\nbc\r\n$0\r\n\r\n$-1\r\n"
     b"-NOPERM no channel\r\n*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$4\r\n\x00\xff\r\n\r\n*0\r\n:0\r\n"
 )
 MEANT: list[Any] = [
-    "OK",
+    b"OK",
     3,
     -1,
     b"a\r\nbc",
@@ -51,10 +53,14 @@ def test_replies_are_the_same_wherever_the_bytes_are_cut(first: int) -> None:
         b":three\r\n",
         b":1_0\r\n",
         b":%b\r\n" % (b"9" * 5_000),
-        b"$%d\r\n" % (REPLY_BYTES_MAX + 1),
-        b"*1000000\r\n",
-        b"*1\r\n*1\r\n*1\r\n:1\r\n",
-        b"+" + b"x" * (REPLY_BYTES_MAX + 1),
+        b"$9999999999999999999\r\n",
+        b"*4294967296\r\n",
+        b"*1\r\n*1\r\n:1\r\n",
+        b"*65\r\n" + b":1\r\n" * 65,
+        b"*1\r\n" * REPLY_BYTES_MAX,
+        b"*100000\r\n" + b":1\r\n" * REPLY_BYTES_MAX,
+        b"+" + b"x" * (REPLY_BYTES_MAX + KEPT),
+        b"$%d\r\n" % (2 * REPLY_BYTES_MAX) + b"x" * (REPLY_BYTES_MAX + KEPT),
         b"*2\r\n$60000\r\n" + b"x" * 60_000 + b"\r\n$60000\r\n" + b"x" * 10_000,
     ],
 )
@@ -77,3 +83,11 @@ def test_random_bytes_are_read_or_refused(seed: int) -> None:
 
 def test_a_command_is_its_words_with_their_lengths() -> None:
     assert packed(b"PUBLISH", b"c", b"\r\n") == b"*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$2\r\n\r\n\r\n"
+
+
+def test_what_is_read_is_not_kept() -> None:
+    """However much comes by one connection, only what is not whole yet is in memory."""
+    replies, one = Replies(), b"$1000\r\n%b\r\n" % (b"x" * 1_000)
+    for _ in range(3 * REPLY_BYTES_MAX // len(one)):
+        assert replies.take(one[:700]) == []
+        assert replies.take(one[700:]) == [b"x" * 1_000]

@@ -1,0 +1,74 @@
+"""A service as a process: its log, settings, signals and exit codes, the same for all of them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from threading import Event as Flag
+from typing import Final, Protocol, TypeAlias, TypeVar
+
+from leasehold.adapters.os.compiled import version_line
+from leasehold.model.errors import LeaseholdError
+from leasehold.settings.environment import ClusterSettings, describe
+
+EXIT_STOPPED: Final = 1
+EXIT_SETTINGS: Final = 2
+LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+Environment: TypeAlias = Mapping[str, str]
+
+
+class ProcessSettings(Protocol):
+    """All that a service reads from its environment."""
+
+    @property
+    def cluster(self) -> ClusterSettings: ...
+
+    @property
+    def groups(self) -> Sequence[object]:
+        """Dataclasses of settings, in the order in which they are printed."""
+        ...
+
+
+Settings = TypeVar("Settings", bound=ProcessSettings)
+
+
+def run_service(
+    name: str, read: Callable[[Environment], Settings], body: Callable[[Settings, Flag], None]
+) -> int:
+    """Run `body` until it returns, which it does soon after SIGTERM or SIGINT has set its flag; the
+    exit code. `name`: its logger's. `read` reads the settings and checks what they name.
+
+    0: it has returned. 1: it can't go on, and has raised a LeaseholdError. 2: `read` has: a setting
+    is missing or wrong. The last line of the log says why. Any other exception is a defect, and
+    ends the process with its traceback.
+    """
+    log = logging.getLogger(name)
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+    stop = Flag()
+    stop_on_signals(stop)
+    try:
+        settings = read(os.environ)
+    except LeaseholdError as error:
+        log.error("%s", error.message)
+        return EXIT_SETTINGS
+    logging.getLogger().setLevel(settings.cluster.log_level)
+    log.info("%s", version_line())
+    for group in settings.groups:
+        for variable, value in describe(group).items():
+            log.info("%s=%s", variable, value)
+    try:
+        body(settings, stop)
+    except LeaseholdError as error:
+        log.error("%s (%s)", error.message, error.sqlstate)
+        return EXIT_STOPPED
+    log.info("stopped")
+    return 0
+
+
+def stop_on_signals(stop: Flag) -> None:
+    """Have SIGTERM and SIGINT set the flag, and do nothing else."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())

@@ -1,0 +1,310 @@
+"""Each ⚠ rule of replication, and what breaks it.
+
+A rule is named by a field of these dataclasses, of which False is the rule broken; `broken` breaks
+them for as long as it lasts. The log's own (`LogRules`) are broken for nodes alone: whoever judges
+them reads the same log by `admit` as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+from unittest.mock import patch
+
+from leasehold.model.records import (
+    Ack,
+    Claim,
+    Decisions,
+    Grant,
+    LogPosition,
+    LogRecord,
+    Result,
+    ResultBatch,
+)
+from leasehold.replication import node
+from leasehold.replication.coherency import CoherencyLease, CoherencyWatch
+from leasehold.replication.effects import Effect, Send, Topic
+from leasehold.replication.election import Election
+from leasehold.replication.fast_path.log import LogPath, Term
+from leasehold.replication.fast_path.own_appends import OwnAppends
+from leasehold.replication.fast_path.requests import ReceivedRequests, RequestPath
+from leasehold.replication.log import admission as log
+from leasehold.replication.log.admission import Verdict
+from leasehold.replication.master.attempts import Attempts
+from leasehold.replication.master.master import Master
+from leasehold.replication.node import Node
+from leasehold.replication.rules import ReplicationRules as LibraryRules
+from leasehold.transaction.verify import VerifyRules
+from tests.models.mutants import schema
+from tests.models.mutants.breaking import Breaks
+from tests.models.mutants.schema import JobRules
+
+BREAKS: Final = Breaks()
+
+
+@dataclass(frozen=True, slots=True)
+class LogRules:
+    claim_is_compare_and_set: bool = True  # L1
+    incarnation_counts: bool = True  # L1, L4
+    digests_chain: bool = True  # L2
+
+
+@dataclass(frozen=True, slots=True)
+class FastLogRules:
+    in_order: bool = True
+    granted_first: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FastRequestRules:
+    numbers_in_order: bool = True
+    one_way_at_a_time: bool = True
+    asks_on: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAppendsRules:
+    next_only: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CoherencyRules:
+    grant_names_an_ask: bool = True  # C3
+    takeover_waits: bool = True  # C4
+    lost_node_waits: bool = True  # C4
+    told_by_incarnation: bool = True  # C1, of what is received by the fast path
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionRules:
+    reach_the_end_first: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationRules:
+    """`verify` are switches of the library: `of_library` hands them to it."""
+
+    log: LogRules = field(default_factory=LogRules)
+    fast_log: FastLogRules = field(default_factory=FastLogRules)
+    fast_requests: FastRequestRules = field(default_factory=FastRequestRules)
+    own_appends: OwnAppendsRules = field(default_factory=OwnAppendsRules)
+    coherency: CoherencyRules = field(default_factory=CoherencyRules)
+    election: ElectionRules = field(default_factory=ElectionRules)
+    verify: VerifyRules = field(default_factory=VerifyRules)
+    jobs: JobRules = field(default_factory=JobRules)
+    epoch_given_up_after_error: bool = True  # L4
+    own_record_by_incarnation: bool = True  # L4
+    repeats_wait_too: bool = True  # C1
+    unanswered_given_again: bool = True  # L7
+    attempts_are_counted: bool = True  # L10
+
+    @property
+    def of_library(self) -> LibraryRules:
+        return LibraryRules(self.verify)
+
+
+RULES: Final = ReplicationRules()
+Admit = Callable[[LogPosition, int, LogRecord, bytes], tuple[Verdict, LogPosition]]
+
+
+@contextmanager
+def broken(rules: Any) -> Iterator[None]:
+    """Break what is off in these dataclasses, and those in them, that is a rule of replication."""
+    of_log = _log_rules(rules)
+    with ExitStack() as stack:
+        stack.enter_context(BREAKS.broken_in(rules))
+        if isinstance(rules, ReplicationRules):
+            stack.enter_context(schema.broken(rules.jobs))
+        if of_log != LogRules():
+            stack.enter_context(patch.object(node, "admit", admit_under(of_log)))
+        yield
+
+
+def admit_under(rules: LogRules) -> Admit:
+    """`admit`, with these rules of the log."""
+    replaced: list[tuple[str, Any]] = []
+    if not rules.claim_is_compare_and_set:
+        replaced.append(("_follows_what_its_claimer_applied", _anything))
+    if not rules.incarnation_counts:
+        replaced.append(("_is_of_this_process", _anything))
+    if not rules.digests_chain:
+        replaced.append(("_check_chain", _anything))
+    if not replaced:
+        return log.admit
+
+    def admit(
+        position: LogPosition, offset: int, record: LogRecord, digest: bytes
+    ) -> tuple[Verdict, LogPosition]:
+        kept = [(name, getattr(log, name)) for name, _ in replaced]
+        for name, other in replaced:
+            setattr(log, name, other)
+        try:
+            return log.admit(position, offset, record, digest)
+        finally:
+            for name, own in kept:
+                setattr(log, name, own)
+
+    return admit
+
+
+def _anything(*_: Any) -> bool:
+    return True
+
+
+def _log_rules(rules: Any) -> LogRules:
+    if isinstance(rules, LogRules):
+        return rules
+    parts = [getattr(rules, each.name) for each in fields(rules)]
+    of_log = [_log_rules(part) for part in parts if not isinstance(part, bool)]
+    return next((found for found in of_log if found != LogRules()), LogRules())
+
+
+# -------------------------------------------------------------- the fast log
+
+
+@BREAKS("in_order", LogPath, "receive")
+def _jump_over_a_gap(kept: Any, path: LogPath, offset: int, now_ns: int, *, whole: bool) -> bool:
+    wanted = path.next_offset
+    if whole and offset > wanted:
+        path.next_offset = offset
+    applied: bool = kept(path, offset, now_ns, whole=whole)
+    if not applied and path.next_offset == offset:
+        path.next_offset = wanted
+    return applied
+
+
+@BREAKS("granted_first", LogPath, "follow")
+def _follow_whoever_is_master(
+    kept: Any, path: LogPath, term: Term, _granted: Term, now_ns: int
+) -> None:
+    kept(path, term, term, now_ns)
+
+
+# -------------------------------------------------------------- requests
+
+
+@BREAKS("numbers_in_order", ReceivedRequests, "accepts")
+def _accept_any_number(
+    kept: Any, received: ReceivedRequests, requester: bytes, run: int, number: int
+) -> bool:
+    if received._next.get(requester, (-1, 0))[0] <= run:
+        received._next[requester] = run, number
+    accepted: bool = kept(received, requester, run, number)
+    return accepted
+
+
+@BREAKS("one_way_at_a_time", RequestPath, "_kafka_carries")
+def _overtake(_kept: Any, _path: RequestPath) -> bool:
+    return False
+
+
+@BREAKS("asks_on", RequestPath, "_ask_on")
+def _ask_once(_kept: Any, _path: RequestPath, _now_ns: int) -> None:
+    pass
+
+
+# -------------------------------------------------------------- own appends
+
+
+@BREAKS("next_only", OwnAppends, "landed")
+def _take_it_wherever_it_landed(
+    kept: Any, own: OwnAppends, offset: int, next_offset: int, now_ns: int
+) -> bool:
+    taken: bool = kept(own, offset, max(offset, next_offset), now_ns)
+    return taken
+
+
+# -------------------------------------------------------------- coherency
+
+
+@BREAKS("grant_names_an_ask", CoherencyLease, "_has_asked_for")
+def _take_any_grant(_kept: Any, _lease: CoherencyLease, _grant: Grant) -> bool:
+    return True
+
+
+@BREAKS("takeover_waits", CoherencyWatch, "__init__")
+def _serve_at_once(
+    kept: Any, watch: CoherencyWatch, settings: Any, claimed_ns: int, longest_grant_ms: int
+) -> None:
+    kept(watch, settings, claimed_ns, longest_grant_ms)
+    watch.serve_from_ns = claimed_ns
+
+
+@BREAKS("lost_node_waits", CoherencyWatch, "applied_by_all")
+def _wait_for_nobody(_kept: Any, _watch: CoherencyWatch, _now_ns: int) -> None:
+    pass
+
+
+@BREAKS("told_by_incarnation", CoherencyWatch, "heard")
+def _take_it_for_any_incarnation(kept: Any, watch: CoherencyWatch, ack: Ack, now_ns: int) -> None:
+    for name, incarnation in list(watch._nodes):
+        if name == ack.node:
+            kept(watch, ack._replace(incarnation=incarnation), now_ns)
+
+
+# -------------------------------------------------------------- elections
+
+
+@BREAKS("reach_the_end_first", Election, "end_known")
+def _bid_where_it_stands(
+    kept: Any, election: Election, end: int, position: LogPosition, now_ns: int
+) -> str | None:
+    if end >= election._read:
+        end = position.offset
+    answer: str | None = kept(election, end, position, now_ns)
+    return answer
+
+
+# -------------------------------------------------------------- masters
+
+
+@BREAKS("epoch_given_up_after_error", Node, "_append_failed")
+def _append_another_record_in_its_place(
+    kept: Any, one: Node, reason: str, now: Any
+) -> list[Effect]:
+    master = one.master
+    if master is None:
+        effects: list[Effect] = kept(one, reason, now)
+        return effects
+    if master._batch is not None:
+        master._store.rollback()
+        master._batch = None
+    return []
+
+
+@BREAKS("own_record_by_incarnation", Master, "is_own")
+def _know_it_by_its_lsn(_kept: Any, master: Master, record: Decisions, _digest: bytes) -> bool:
+    return master._batch is not None and record.first_lsn == master._batch.first_lsn
+
+
+@BREAKS("repeats_wait_too", Master, "_append")
+def _repeat_answers_at_once(
+    kept: Any, master: Master, batch: Any, position: LogPosition, now: Any
+) -> list[Effect]:
+    appended: list[Effect] = kept(master, batch, position, now)
+    repeats, batch.repeats = batch.repeats, []
+    return [
+        *appended,
+        *(
+            Send(Topic.RESULTS, to, b"", ResultBatch((Result(request_id, 0, outcome),)), 0)
+            for request_id, to, outcome, _ in repeats
+        ),
+    ]
+
+
+@BREAKS("unanswered_given_again", Node, "_claimed")
+def _forget_what_is_unanswered(
+    kept: Any, one: Node, claim: Claim, after: LogPosition, now: Any
+) -> list[Effect]:
+    if one._is_own_claim(claim):
+        one._unanswered.clear()
+    effects: list[Effect] = kept(one, claim, after, now)
+    return effects
+
+
+@BREAKS("attempts_are_counted", Attempts, "is_refused")
+@BREAKS("attempts_are_counted", Attempts, "is_refused_unread")
+def _refuse_nothing(_kept: Any, _attempts: Attempts, *_: Any) -> bool:
+    return False
