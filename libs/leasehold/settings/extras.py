@@ -12,8 +12,7 @@ def need_extra(extra: str, what: str, *modules: str) -> None:
     found. They are looked for without being imported: top-level names alone."""
     missing = [module for module in modules if find_spec(module) is None]
     if missing:
-        verb = "is" if len(missing) == 1 else "are"
         raise ConfigurationError(
-            f"{what} needs {' and '.join(missing)}, which {verb} not installed here; run:"
+            f"{what} needs what is not installed here ({', '.join(missing)}); run:"
             f" pip install 'leasehold[{extra}]'"
         )

@@ -47,5 +47,5 @@ def test_who_lacks_an_extra_is_told_the_command(
     )
     assert ended.returncode == 2, ended.stderr
     told = ended.stderr.splitlines()[-1]
-    assert f"needs {package}, which is not installed here" in told
+    assert f" needs what is not installed here ({package}); run: " in told
     assert told.endswith(f"; run: pip install 'leasehold[{extra}]'")
