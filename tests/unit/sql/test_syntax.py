@@ -8,21 +8,28 @@ import importlib
 import pkgutil
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from postgast.pg_query_pb2 import DESCRIPTOR
 
+import leasehold.sql.ddl
+import leasehold.sql.session
 import leasehold.sql.syntax
-from leasehold.model.errors import Refused
+from leasehold.model.errors import Refused, TooComplex
 from leasehold.sql.syntax import queries
 from leasehold.sql.syntax import tree as tree
 from leasehold.sql.syntax.accounting import NODES, Fields
-from leasehold.sql.syntax.depth import TOKENS_DEEP_MAX
+from leasehold.sql.syntax.depth import TOKENS_DEEP_MAX, refuse_depth
 from leasehold.sql.syntax.kept import expression_of
 from leasehold.sql.syntax.parsing import parse
 from leasehold.sql.syntax.reading import read_statement
+from leasehold.sql.syntax.scanning import kinds_of
+from leasehold.sql.syntax.source import Source
 from leasehold.sql.syntax.tree import SELECTV
 
-for _module in pkgutil.iter_modules(leasehold.sql.syntax.__path__):
-    importlib.import_module(f"leasehold.sql.syntax.{_module.name}")
+for _package in (leasehold.sql.syntax, leasehold.sql.ddl, leasehold.sql.session):
+    for _module in pkgutil.iter_modules(_package.__path__):
+        importlib.import_module(f"{_package.__name__}.{_module.name}")
 
 
 @pytest.mark.parametrize("kind", sorted(NODES))
@@ -134,6 +141,62 @@ def test_refused_with_code_and_place(text: str, code: str, position: int | None)
     if position is not None:
         assert caught.value.detail.get("position") == position
     assert len(caught.value.message) < 300
+
+
+CHAINS = [
+    ("SELECT 1", "+1"),
+    ("SELECT 1", "::int"),
+    ("SELECT 1", " UNION SELECT 1, 2"),
+    ("SELECT 1 FROM a", " JOIN b ON x AND y"),
+    ("SELECT a", " ISNULL BETWEEN b AND c"),
+    ("SELECT ", "CASE WHEN a AND "),
+    ("SELECT a", " + a.case + a.end + a.and + a.or + a.between"),
+    ("SELECT ", "f(1, "),
+    ("SELECT ", "(SELECT "),
+    ("SELECT ", "ARRAY["),
+    ("SELECT ", "CASE WHEN a THEN 1 END + "),
+]
+
+
+@pytest.mark.parametrize(("begin", "link"), CHAINS)
+def test_a_chain_of_anything_is_measured(begin: str, link: str) -> None:
+    source = Source(begin + link * TOKENS_DEEP_MAX)
+    with pytest.raises(TooComplex):
+        refuse_depth(kinds_of(source), source)
+
+
+def _grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    forms = [
+        *("({0})", "{0} + {1}", "NOT {0}", "- {0}", "{0} ISNULL", "{0}::int", "{0} AND {1}"),
+        *("{0} OR {1}", "{0} BETWEEN {1} AND {2}", "f({0}, {1})", "({0}, {1})", "ARRAY[{0}, {1}]"),
+        *("CASE WHEN {0} THEN {1} END", "CASE {0} WHEN {1} THEN {2} ELSE {0} END"),
+        *("(SELECT {0} UNION SELECT {1})", "(SELECT {0} FROM t JOIN u ON {1} WHERE {2})"),
+        *("{0} IN ({1}, {2})", "EXISTS (SELECT {0}, {1})", "{0} COLLATE c"),
+    ]
+    return st.builds(str.format, st.sampled_from(forms), inner, inner, inner)
+
+
+@settings(max_examples=300)
+@given(st.recursive(st.sampled_from(["a", "1", "a.case", "a.end", "a.and"]), _grown, max_leaves=40))
+def test_no_tree_is_deeper_than_was_measured(expression: str) -> None:
+    """By three levels for each that is counted."""
+    text = f"SELECT {expression}"
+    try:
+        (parsed,) = parse(text)
+    except Refused:
+        return  # operators that don't stand beside each other
+    source = Source(text)
+    with pytest.raises(TooComplex):
+        refuse_depth(kinds_of(source), source, _levels(parsed.body) // 3 - 1)
+
+
+def _levels(body: object) -> int:
+    if isinstance(body, list):
+        return max(map(_levels, body), default=0)
+    if isinstance(body, dict):
+        is_node = len(body) == 1 and next(iter(body))[:1].isupper()
+        return is_node + max(map(_levels, body.values()), default=0)
+    return 0
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """How deep the tree of a text may be, and how large, by its tokens, before anybody makes it.
 
-What is found is never less than the tree's levels. Within a parenthesis (or CASE … END) each token
-may be a level above those behind it, or over those before it; what stands on the two sides of a
-comma, or of AND and OR, of which PostgreSQL makes one list, is beside each other. What goes on over
-those, as a chain of UNION or of JOIN does, is counted up to the parenthesis that ends it.
+What is counted is never less than a third of the tree's levels (a query of two words has three).
+Within a parenthesis (or CASE … END) each token may be a level above those behind it, or over those
+before it; what stands on the two sides of a comma, or of AND and OR, of which PostgreSQL makes one
+list, is beside each other. What goes on over those, as a chain of UNION or of JOIN does, is counted
+up to the parenthesis that ends it.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ def too_deep(position: int | None = None) -> TooComplex:
     return TooComplex(sentence) if position is None else TooComplex(sentence, position=position)
 
 
-def refuse_depth(said: Kinds, source: Source) -> None:
-    """Raises TooComplex above TOKENS_DEEP_MAX levels."""
+def refuse_depth(said: Kinds, source: Source, most: int = TOKENS_DEEP_MAX) -> None:
+    """Raises TooComplex above `most` levels."""
     level = _Level(is_case=False)
     outer: list[_Level] = []
     open_levels = 0  # of all that is open
@@ -95,10 +96,10 @@ def refuse_depth(said: Kinds, source: Source) -> None:
         elif kind in _GOING_ON:
             level.over += 1
             open_levels += 1
-        if open_levels > TOKENS_DEEP_MAX:
+        if open_levels > most:
             raise too_deep(source.position(said.begins[place]))
     for one in (*outer, level):
-        if one.depth() > TOKENS_DEEP_MAX:
+        if one.depth() > most:
             raise too_deep()
 
 
