@@ -9,8 +9,7 @@ from leasehold.sql.binding.expressions import Expressions
 from leasehold.sql.binding.from_clause import table_fields
 from leasehold.sql.binding.queries import Binder
 from leasehold.sql.binding.scope import Names, Scope
-from leasehold.sql.syntax import tree
-from leasehold.sql.syntax.reading import read_statement
+from leasehold.sql.syntax.kept import expression_of
 
 
 def bound_expression(
@@ -20,9 +19,6 @@ def bound_expression(
     columns = list(table_fields(descriptor, relation))
     scope = Scope(None, Names([(descriptor.name, list(columns))], list(columns)))
     try:
-        statement, _ = read_statement(f"SELECT {text}")
-        assert isinstance(statement, tree.Query)
-        assert isinstance(statement.body, tree.Select)
-        return Expressions(binder, scope).settled(statement.body.targets[0].node)
+        return Expressions(binder, scope).settled(expression_of(text))
     except Refused:
         return None

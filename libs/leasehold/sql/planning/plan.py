@@ -13,7 +13,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.model.errors import OutOfRange, Refused
+from leasehold.model.errors import Refused, TooComplex
 from leasehold.sql.binding.bound_tree import BoundQuery, Column
 from leasehold.sql.binding.queries import Binder
 from leasehold.sql.binding.select_for_verify import Visits, visited_in
@@ -177,7 +177,7 @@ def prepare(
             visited,
         )
     except RecursionError as error:
-        raise OutOfRange("the statement is nested too deeply") from error
+        raise TooComplex("the statement is nested too deeply") from error
 
 
 def _later(bound: BoundWrite) -> Iterator[BoundQuery]:

@@ -21,7 +21,8 @@ from leasehold.sql.syntax.scanning import place_before, place_of
 from leasehold.sql.syntax.source import Source
 
 GROUPING_SETS_DEEP_MAX: Final = 24
-SET_OPERATIONS_DEEP_MAX: Final = 100
+SET_OPERATIONS_DEEP_MAX: Final = 400
+"""Of a chain: with more than 440 SQLite gives up."""
 
 _SELECT: Final = handles(
     "SelectStmt",

@@ -19,9 +19,9 @@ _WHOLE_INTERVAL: Final = 0x7FFF
 
 
 def set_or_reset(reading: Reading, body: Body) -> Set | SetModes | Reset:
-    first = reading.span.first
-    alone = reading.mark(MODES_ALONE, first)
+    alone = next((one for one in reading.parsed.marks if one.kind == MODES_ALONE), None)
     if alone is not None:
+        first = reading.span.first
         ever = reading.said(first + 1, "session", "characteristics")
         return SetModes(modes(reading, [], modes_alone(alone.tokens)), ever=ever)
     reading.read("VariableSetStmt", body)
@@ -29,7 +29,7 @@ def set_or_reset(reading: Reading, body: Body) -> Set | SetModes | Reset:
     local = bool(body.get("is_local"))
     if name in _OF_ROLES:
         what = "RESET ROLE" if kind == "VAR_RESET" else f"SET {_OF_ROLES[name]}"
-        reading.refuse(f"{what} is not supported", first + 1)
+        reading.refuse(f"{what} is not supported", reading.span.first + 1)
     match kind:
         case "VAR_SET_MULTI":
             return _modes(reading, body, name)
@@ -38,7 +38,7 @@ def set_or_reset(reading: Reading, body: Body) -> Set | SetModes | Reset:
         case "VAR_RESET":
             return Reset(name.lower())
         case "VAR_SET_CURRENT":
-            reading.refuse(f"SET {name:.63} FROM CURRENT is not supported", first)
+            reading.refuse(f"SET {name:.63} FROM CURRENT is not supported", reading.span.first)
     if any(mark.kind == VERIFYRETRY for mark in reading.parsed.marks):
         name = VERIFYRETRY
     name = _OWN_NAMES.get(name.lower(), name.lower())
@@ -65,9 +65,12 @@ def _value(reading: Reading, node: Any) -> str:
         return str(body["ival"].get("ival", 0))
     if "fval" in body:
         return str(body["fval"]["fval"])
-    token = reading.tokens[reading.at(body.get("location", 0))]
+    value = str(body["sval"].get("sval", ""))
+    location = body.get("location", 0)
+    if reading.source.encoded[location : location + 1] != b'"':
+        return value
     # A name in quotes keeps them: the elements of a list of names are told apart by them.
-    return token.word if token.quoted else str(body["sval"].get("sval", ""))
+    return '"' + value.replace('"', '""') + '"'
 
 
 def _interval(reading: Reading, body: Body) -> str:
