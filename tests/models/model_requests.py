@@ -162,7 +162,7 @@ class Model:
         idle = all(label.startswith(("asks", "another")) for label, _ in found)
         if idle and (world.ways.of.asks or world.ways.of.awaits_kafka):
             now = world.now + PATIENCE_NS
-            after = self._asker(world._replace(now=now), RequestPath.tick)
+            after = self._requester(world._replace(now=now), RequestPath.tick)
             if after._replace(now=world.now) != world:
                 yield "patience is over", after
 
@@ -172,7 +172,7 @@ class Model:
         if world.held and world.losses < self.bounds.losses:
             now = world.now + HOLD_MS * NS_PER_MS
             after = world._replace(now=now, losses=world.losses + 1)
-            yield f"{world.held} is held no longer", self._asker(after, RequestPath.tick)
+            yield f"{world.held} is held no longer", self._requester(after, RequestPath.tick)
         for telling in world.told:
             yield f"hears {telling}", self._hears(world, telling, keeps=False)
             if world.again < self.bounds.again:
@@ -212,7 +212,7 @@ class Model:
     def _asks(self, world: World) -> World:
         request = world.sent
         after = world._replace(sent=request + 1, held=(*world.held, request))
-        return self._asker(after, _ask, request)
+        return self._requester(after, _ask, request)
 
     def _hears(self, world: World, telling: Telling, *, keeps: bool) -> World:
         if not keeps:
@@ -233,7 +233,7 @@ class Model:
         words = "somebody" if listens else "nobody"
         yield (
             f"Redis says that {words} listened to {telling}",
-            self._asker(after, _hear, telling.run, telling.number, listens),
+            self._requester(after, _hear, telling.run, telling.number, listens),
         )
         if not listens:
             return
@@ -241,7 +241,7 @@ class Model:
             gone = after._replace(losses=world.losses + 1, told=world.told - {telling})
             yield (
                 f"the connection is lost behind {telling}",
-                self._asker(gone, RequestPath.lost),
+                self._requester(gone, RequestPath.lost),
             )
 
     def _decides(self, world: World, request: int, *, told: bool) -> World:
@@ -281,7 +281,7 @@ class Model:
         handed_on = (*world.handed_on, request) if moved.news else world.handed_on
         return self._after(world._replace(handed_on=handed_on), moved)
 
-    def _asker(self, world: World, act: Act, *arguments: int) -> World:
+    def _requester(self, world: World, act: Act, *arguments: int) -> World:
         return self._after(world, self._moved(world, act, *arguments))
 
     def _moved(self, world: World, act: Act, *arguments: int) -> Moved:

@@ -246,7 +246,7 @@ class Chaos:
         else:
             # The same server as of the fast way; that one alone may be away too, below.
             ledger.reachable = False
-            sim.cluster.ears.away = True
+            sim.cluster.pubsub.away = True
             self._later(sim.ledger_back)
             self._later(sim.ears_back)
 
@@ -272,7 +272,7 @@ class Chaos:
         sim, weather = self._sim, self._sim.weather
         if self._rng.random() < 0.4:
             sim.note("the fast way of acknowledgements is away")
-            sim.cluster.ears.away = True
+            sim.cluster.pubsub.away = True
             self._later(sim.ears_back)
             return
         weather.untold = self._rng.choice((0.05, 0.5, 1.0))

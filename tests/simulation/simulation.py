@@ -166,7 +166,7 @@ class Simulation:
             rules=self.plan.rules,
         )
         self.cluster.bus.on_append = self._appended
-        self.cluster.ears.on_answers = self._given
+        self.cluster.pubsub.on_answers = self._given
         self._clocks()
         self.workloads: list[Workload] = []
         self.chaos = Chaos(self, self._rng("chaos"), self.plan.fault_pause_ms)
@@ -325,7 +325,7 @@ class Simulation:
         self.cluster.ledger.reachable = True
 
     def ears_back(self) -> None:
-        self.cluster.ears.away = False
+        self.cluster.pubsub.away = False
 
     def heal(self) -> None:
         self.note("everything is healed")

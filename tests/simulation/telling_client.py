@@ -11,7 +11,7 @@ from leasehold.adapters.codec.request_bytes import MESSAGE_PACK
 from leasehold.in_process.bus import Message
 from leasehold.in_process.node import TERM_HEADER
 from leasehold.model.records import Result, ResultBatch
-from leasehold.replication.effects import RequestsHeard
+from leasehold.replication.effects import RequestsReceived
 from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.replication.fast_path.requests import (
     Asking,
@@ -47,13 +47,13 @@ class TellingClient(Client):
         self.told_requests = 0
         """How many were told alone."""
         self.held_requests = 0
-        sim.cluster.ears.listen_for_answers(self._key, self._told)
+        sim.cluster.pubsub.listen_for_answers(self._key, self._told)
 
     # ------------------------------------------------------------ requests
 
     def _go(self, asked: Asked) -> None:
-        ears, ways = self._sim.cluster.ears, self._ways
-        asking = ways.ask((asked.id,), len(asked.body), self._now(), connected=not ears.away)
+        pubsub, ways = self._sim.cluster.pubsub, self._ways
+        asking = ways.ask((asked.id,), len(asked.body), self._now(), connected=not pubsub.away)
         self._held.append(asked)
         self._ask_again()
         if asking.held:
@@ -67,7 +67,7 @@ class TellingClient(Client):
         group, self._held = self._held, []
         if asking.number != NOT_PUBLISHED:
             requests = tuple((MESSAGE_PACK, asked.body) for asked in group)
-            said = RequestsHeard(self._key, asking.run, asking.number, requests)
+            said = RequestsReceived(self._key, asking.run, asking.number, requests)
             self._tell(self._ways.term, said)
         for asked in group:
             if asking.by_kafka:
@@ -77,27 +77,27 @@ class TellingClient(Client):
 
     def _go_on(self) -> None:
         self._ask_again()
-        ears = self._sim.cluster.ears
-        asking = self._ways.release(self._now(), connected=not ears.away)
+        pubsub = self._sim.cluster.pubsub
+        asking = self._ways.release(self._now(), connected=not pubsub.away)
         if asking is not None:
             self._let_go(asking)
             self._look_later()
 
-    def _tell(self, term: Term, said: RequestsHeard) -> None:
+    def _tell(self, term: Term, said: RequestsReceived) -> None:
         outcome = self._outcome()
 
         def arrive() -> None:
-            ears = self._sim.cluster.ears
-            if ears.away:
+            pubsub = self._sim.cluster.pubsub
+            if pubsub.away:
                 return
-            heard = outcome == "lost" or ears.ask(term, said)
+            heard = outcome == "lost" or pubsub.ask(term, said)
             if outcome == "twice":
                 self._later(arrive_again)
             if outcome != "unanswered":
                 self._soon(lambda: answer(heard=heard))
 
         def arrive_again() -> None:
-            self._sim.cluster.ears.ask(term, said)
+            self._sim.cluster.pubsub.ask(term, said)
 
         def answer(*, heard: bool) -> None:
             self._ways.confirm(said.run, said.number, self._now(), received=heard)
@@ -133,16 +133,16 @@ class TellingClient(Client):
         self._go_on()
 
     def _told(self, batch: ResultBatch) -> None:
-        def hear() -> None:
+        def receive() -> None:
             for result in batch.results:
                 self._take(result, told=True)
             self._go_on()
 
         outcome = self._outcome()
         if outcome != "lost":
-            self._soon(hear)
+            self._soon(receive)
         if outcome == "twice":
-            self._later(hear)
+            self._later(receive)
 
     def _take(self, result: Result, *, told: bool) -> None:
         self._ways.answered(result.request_id, result.outcome, self._now(), published=told)

@@ -315,5 +315,5 @@ def _roads(settings: ClientSettings, partition: int) -> RequestRoad:
     kafka = KafkaRequestRoad(settings.kafka, topics.requests.name, topics.results.name, partition)
     if not settings.redis.tells_requests(settings.kafka):
         return kafka
-    asker = random_bytes(ASKER_BYTES)
-    return RequestRoads(FastRequestSettings(), kafka, settings.redis, topics.database, asker)
+    requester = random_bytes(ASKER_BYTES)
+    return RequestRoads(FastRequestSettings(), kafka, settings.redis, topics.database, requester)

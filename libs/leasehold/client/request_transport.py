@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from leasehold.adapters.kafka.request_transport import KafkaRequestRoad
 from leasehold.adapters.os.clock import boottime_ns
-from leasehold.adapters.redis.requests import AnswerEar, RequestSpeaker
+from leasehold.adapters.redis.requests import AnswerSubscriber, RequestPublisher
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.records import Result
 from leasehold.replication.fast_path.requests import (
@@ -45,13 +45,13 @@ class RequestRoads:
         kafka: KafkaRequestRoad,
         redis: RedisSettings,
         database: str,
-        asker: bytes,
+        requester: bytes,
     ) -> None:
         """`asker`: 16 fresh random bytes, of this object alone."""
         self._kafka = kafka
         self._ways = RequestPath(settings)
-        self._speaker = RequestSpeaker(redis, database, asker)
-        self._ear = AnswerEar(redis, database, asker)
+        self._publisher = RequestPublisher(redis, database, requester)
+        self._subscriber = AnswerSubscriber(redis, database, requester)
         self._lock = threading.Lock()  # of the ways, the speaker, and what follows
         self._bodies: dict[bytes, Sent] = {}  # told, and not answered; bounded by the ways
         self._held: list[Sent] = []  # back by the ways, which bound it
@@ -113,7 +113,7 @@ class RequestRoads:
 
     @property
     def _connected(self) -> bool:
-        return self._speaker.up and self._ear.up
+        return self._publisher.up and self._subscriber.up
 
     def _ask(self, group: Sequence[Sent]) -> Asking:
         """With the lock held."""
@@ -130,7 +130,7 @@ class RequestRoads:
         if asked.number != NOT_PUBLISHED:
             self._bodies.update((sent.key, sent) for sent in group)
             told = [(sent.content_type, sent.body) for sent in group]
-            if not self._speaker.tell(self._ways.term, asked.run, asked.number, told):
+            if not self._publisher.tell(self._ways.term, asked.run, asked.number, told):
                 self._ways.lost(boottime_ns())
 
     def _put_behind(self, asked: Asking, older: Iterable[Sent]) -> None:
@@ -174,14 +174,14 @@ class RequestRoads:
         """What has come since, by whichever road. Raises what `KafkaRequestRoad.results` raises."""
         self._keep()
         if not self._ways.listens:
-            return self._answered(self._kafka.results(timeout_s), self._ear.results())
-        told = self._ear.results()
+            return self._answered(self._kafka.results(timeout_s), self._subscriber.results())
+        told = self._subscriber.results()
         by_kafka: list[Result] = []
         end_ns = boottime_ns() + int(timeout_s * 1e9)
         while not told and self._hears_alone():
             left_s = (end_ns - boottime_ns()) / 1e9
-            self._ear.wait(max(0.0, min(left_s, LISTEN_SLICE_S)))
-            told = self._ear.results()
+            self._subscriber.wait(max(0.0, min(left_s, LISTEN_SLICE_S)))
+            told = self._subscriber.results()
             if not told:
                 self._keep()
                 # The next attempt of one that was refused once comes that way (R1).
@@ -191,7 +191,7 @@ class RequestRoads:
         if not by_kafka:
             wait_s = BOTH_SLICE_S if self._ways.awaits_kafka and not told else 0.0
             by_kafka = self._kafka.results(wait_s)
-        return self._answered(by_kafka, told or self._ear.results())
+        return self._answered(by_kafka, told or self._subscriber.results())
 
     def _hears_alone(self) -> bool:
         """Whether answers are told, and none is to come through Kafka."""
@@ -230,12 +230,12 @@ class RequestRoads:
         ways = self._ways
         with self._lock:
             if ways.wants:
-                self._ear.open()
-                self._speaker.open()
+                self._subscriber.open()
+                self._publisher.open()
             now_ns = boottime_ns()
-            for (run, number), heard in self._speaker.outcomes():
+            for (run, number), heard in self._publisher.outcomes():
                 ways.confirm(run, number, now_ns, received=heard)
-            if ways.listens and not (self._speaker.up and self._ear.up):
+            if ways.listens and not (self._publisher.up and self._subscriber.up):
                 ways.lost(now_ns)
             ways.tick(now_ns)
             self._go_on()
@@ -259,8 +259,8 @@ class RequestRoads:
             held, self._held = self._held, []
             self._put(held)
         self._kafka.close(timeout_s)
-        self._speaker.close()
-        self._ear.close()
+        self._publisher.close()
+        self._subscriber.close()
 
 
 def _size(group: Sequence[Sent]) -> int:

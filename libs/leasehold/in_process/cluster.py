@@ -20,7 +20,7 @@ from leasehold.in_process.ledger import MemoryLedger
 from leasehold.in_process.network import Hops
 from leasehold.in_process.node import MemoryNode
 from leasehold.in_process.pipeline import MemoryBackfill, MemoryRetry, PipelineHops
-from leasehold.in_process.pubsub import MemoryEars
+from leasehold.in_process.pubsub import MemoryPubSub
 from leasehold.in_process.subscriber import MemorySubscriber
 from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.ids import INCARNATION_BYTES, request_id
@@ -101,7 +101,7 @@ class MemoryCluster:
         self.topics = Topics(self.shape.database)
         self.bus = MemoryBus(scheduler, bus_delay_ns)
         self.ledger = MemoryLedger()
-        self.ears = MemoryEars()
+        self.pubsub = MemoryPubSub()
         self._open_store: Callable[[str], StoreWriter] = open_store or MemoryStores().open
         self._rules = rules
         self.nodes: dict[str, MemoryNode] = {}
@@ -152,7 +152,7 @@ class MemoryCluster:
             self._session_ids(),
             hops_of(name),
             self._rules,
-            self.ears,
+            self.pubsub,
         )
 
     def _session_ids(self) -> Iterator[int]:

@@ -14,14 +14,14 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.in_process.bus import MemoryBus, Message, Scheduler, Subscription
 from leasehold.in_process.ledger import MemoryLedger
 from leasehold.in_process.network import Hops, NodeClock
-from leasehold.in_process.pubsub import MemoryEars
+from leasehold.in_process.pubsub import MemoryPubSub
 from leasehold.model.errors import LedgerUnavailable, LogStopped, MalformedRequest
 from leasehold.model.ports import Now, StoreWriter
 from leasehold.model.records import Lane
 from leasehold.model.topics import Topics
 from leasehold.replication.effects import (
-    AckHeard,
     AckRead,
+    AckReceived,
     Append,
     AppendFailed,
     AskLane,
@@ -41,20 +41,20 @@ from leasehold.replication.effects import (
     LedgerReplied,
     Listen,
     LogEnd,
-    LogHeard,
     LogIdentified,
     LogRead,
+    LogReceived,
     PauseLane,
+    PublishAnswers,
     ReadLane,
     ReadLog,
-    RequestsHeard,
+    RequestsReceived,
     ResumeLane,
     Send,
     Sent,
     Stop,
     StopLanes,
     Tell,
-    TellAnswers,
     Tick,
     Told,
     Topic,
@@ -91,7 +91,7 @@ class MemoryNode:
         session_ids: Iterator[int],
         hops: Hops | None = None,
         rules: ReplicationRules = RULES,
-        ears: MemoryEars | None = None,
+        pubsub: MemoryPubSub | None = None,
     ) -> None:
         self.settings = settings
         self._topics = topics
@@ -103,7 +103,7 @@ class MemoryNode:
         self._session_ids = session_ids
         self._hops = hops or Hops()
         self._rules = rules
-        self._ears = ears or MemoryEars()
+        self._pubsub = pubsub or MemoryPubSub()
         self._listens: Term | None = None
         self._ways: LogPath | None = None
         self._follows: Term = NOBODY
@@ -175,7 +175,7 @@ class MemoryNode:
         for subscription in self._subscriptions.values():
             subscription.cancel()
         self._subscriptions.clear()
-        self._ears.unfollow(self.settings.name)
+        self._pubsub.unfollow(self.settings.name)
         self._stop_listening()
         self.node = None
 
@@ -322,7 +322,7 @@ class MemoryNode:
         """That record in the log, read there or known from the broker."""
         assert self.node is not None
         if self.settings.fast_log.on and self.node.master is not None and not self.isolated:
-            self._ears.tell_log(self.node.term, offset, data)
+            self._pubsub.tell_log(self.node.term, offset, data)
         try:
             record = CODEC.decode_log(data)
         except LogStopped as error:
@@ -368,9 +368,9 @@ class MemoryNode:
         ways.follow(node.term, node.granted_in, now_ns)
         if ways.term != self._follows:
             self._follows = ways.term
-            self._ears.unfollow(self.settings.name)
+            self._pubsub.unfollow(self.settings.name)
             if ways.term != NOBODY:
-                self._ears.follow(self.settings.name, ways.term, self._log_told)
+                self._pubsub.follow(self.settings.name, ways.term, self._log_told)
         ways.tick(now_ns)
         if ways.fast == self._reads_kafka:
             self._reads_kafka = not ways.fast
@@ -388,7 +388,7 @@ class MemoryNode:
         outcome = self._hops.tell_outcome()
         follows, life = self._follows, self._life
 
-        def hear() -> None:
+        def receive() -> None:
             ways = self._ways
             if follows != self._follows or ways is None or life != self._life:
                 return
@@ -399,14 +399,14 @@ class MemoryNode:
                 return
             if ways.receive(offset, self.now().mono_ns, whole=True):
                 self.told_records += 1
-                self.step(LogHeard(offset, record, CODEC.digest(data)))
+                self.step(LogReceived(offset, record, CODEC.digest(data)))
             self._tick_soon()
 
-        if self.isolated or self._ears.away or outcome == "lost":
+        if self.isolated or self._pubsub.away or outcome == "lost":
             return
-        self._scheduler.later(self._hops.tell_ns(), self._guarded(hear))
+        self._scheduler.later(self._hops.tell_ns(), self._guarded(receive))
         if outcome == "twice":
-            self._scheduler.later(self._hops.late_ns(), self._guarded(hear))
+            self._scheduler.later(self._hops.late_ns(), self._guarded(receive))
 
     def _ack_read(self, message: Message) -> None:
         assert message.value is not None
@@ -457,12 +457,12 @@ class MemoryNode:
             case Listen(epoch, incarnation):
                 self._stop_listening()
                 self._listens = epoch, incarnation
-                self._ears.listen(self._listens, self._told_of)
+                self._pubsub.listen(self._listens, self._told_of)
                 if self.settings.fast_requests.on:
-                    self._ears.listen_to_askers(self._listens, self._asked)
-            case TellAnswers(asker, batch):
-                if not self.isolated and not self._ears.away:
-                    self._ears.answer(asker, batch)
+                    self._pubsub.listen_to_requesters(self._listens, self._asked)
+            case PublishAnswers(requester, batch):
+                if not self.isolated and not self._pubsub.away:
+                    self._pubsub.answer(requester, batch)
             case Tell():
                 self._tell(effect)
             case StopLanes():
@@ -579,32 +579,32 @@ class MemoryNode:
 
     def _stop_listening(self) -> None:
         if self._listens is not None:
-            self._ears.leave(self._listens)
+            self._pubsub.leave(self._listens)
             self._listens = None
 
     def _told_of(self, data: bytes) -> None:
         term = self._listens
 
-        def hear() -> None:
+        def receive() -> None:
             if term != self._listens:
                 return
             try:
-                self.step(AckHeard(CODEC.decode(data)))
+                self.step(AckReceived(CODEC.decode(data)))
             except MalformedRequest:
                 return  # anybody may say anything
 
         if not self.isolated:  # who can't be reached then hears of it never
-            self._scheduler.later(self._hops.tell_ns(), self._guarded(hear))
+            self._scheduler.later(self._hops.tell_ns(), self._guarded(receive))
 
-    def _asked(self, requests: RequestsHeard) -> None:
+    def _asked(self, requests: RequestsReceived) -> None:
         term = self._listens
 
-        def hear() -> None:
+        def receive() -> None:
             if term == self._listens:
                 self.step(requests)
 
         if not self.isolated:
-            self._scheduler.later(self._hops.tell_ns(), self._guarded(hear))
+            self._scheduler.later(self._hops.tell_ns(), self._guarded(receive))
 
     def _tell(self, tell: Tell) -> None:
         data = CODEC.encode(tell.record)
@@ -616,15 +616,15 @@ class MemoryNode:
                 self._scheduler.later(self._hops.tell_ns(), told)
 
         def arrive() -> None:
-            if self._ears.away:
+            if self._pubsub.away:
                 return
-            heard = outcome == "lost" or self._ears.tell((tell.epoch, tell.incarnation), data)
+            heard = outcome == "lost" or self._pubsub.tell((tell.epoch, tell.incarnation), data)
             if outcome == "twice":
                 self._scheduler.later(self._hops.late_ns(), arrive_again)
             answer(heard=heard)
 
         def arrive_again() -> None:
-            self._ears.tell((tell.epoch, tell.incarnation), data)
+            self._pubsub.tell((tell.epoch, tell.incarnation), data)
 
         if not self.isolated:
             self._scheduler.later(self._hops.tell_ns(), arrive)

@@ -25,12 +25,12 @@ from leasehold.adapters.kafka.sends import Sends
 from leasehold.adapters.kafka.writer import Headers, TopicWriter, log_writer
 from leasehold.adapters.os.clock import boottime_ns, new_incarnation, now, random_bytes
 from leasehold.adapters.redis.acks import CHANNELS as ACKS
-from leasehold.adapters.redis.acks import AckSpeaker
+from leasehold.adapters.redis.acks import AckPublisher
 from leasehold.adapters.redis.ledger import RedisLedger
 from leasehold.adapters.redis.ledger_thread import Completed, LedgerThread
-from leasehold.adapters.redis.master_subscriber import MasterEar
+from leasehold.adapters.redis.master_subscriber import MasterSubscriber
 from leasehold.adapters.redis.pubsub import Channels
-from leasehold.adapters.redis.requests import REQUESTS, AnswerSpeaker, requests_of
+from leasehold.adapters.redis.requests import REQUESTS, AnswerPublisher, requests_of
 from leasehold.lease.commands import SESSION_ID_MAX
 from leasehold.model.errors import (
     BusUnavailable,
@@ -42,10 +42,10 @@ from leasehold.model.errors import (
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records import Lane
 from leasehold.model.topics import Topics
-from leasehold.node.log_source import LogRoad, LogVoice, OwnLog
+from leasehold.node.log_source import LogAnnouncer, LogRoad, OwnLog
 from leasehold.replication.effects import (
-    AckHeard,
     AckRead,
+    AckReceived,
     Append,
     AppendFailed,
     AskLane,
@@ -69,6 +69,7 @@ from leasehold.replication.effects import (
     LogIdentified,
     LogRead,
     PauseLane,
+    PublishAnswers,
     ReadLane,
     ReadLog,
     ResumeLane,
@@ -77,7 +78,6 @@ from leasehold.replication.effects import (
     Stop,
     StopLanes,
     Tell,
-    TellAnswers,
     Tick,
     Told,
     Topic,
@@ -149,11 +149,11 @@ class KafkaNode:
         self._writer = TopicWriter(kafka, client_id, topic=topics.acks.name)
         self._admin = TopicAdmin(kafka, f"{client_id}-admin")
         self._ledger = RedisLedger(redis, topics.database)
-        self._speaker = AckSpeaker(redis, topics.database)
+        self._publisher = AckPublisher(redis, topics.database)
         told: tuple[Channels, ...] = (ACKS,) if settings.fast_acks.on else ()
         told += (REQUESTS,) if settings.fast_requests.on else ()
-        self._listener = MasterEar(redis, topics.database, told)
-        self._answers = AnswerSpeaker(redis, topics.database)
+        self._listener = MasterSubscriber(redis, topics.database, told)
+        self._answers = AnswerPublisher(redis, topics.database)
         self._requests_ns = -ASKED_LATELY_NS
         self._inbox: SimpleQueue[Event | Callable[[], list[Effect]]] = SimpleQueue()
         self._ledger_thread = LedgerThread(self._ledger, self._ledger_completed)
@@ -193,7 +193,7 @@ class KafkaNode:
             self._road = LogRoad(
                 settings.fast_log, redis, topics.database, self._reader, self._log, offset
             )
-        self._voice = LogVoice(settings.fast_log, redis, topics.database)
+        self._voice = LogAnnouncer(settings.fast_log, redis, topics.database)
         self.error: LeaseholdError | None = None
         self.caught_up = Flag()
         self.on_tick: Callable[[], None] = lambda: None
@@ -283,7 +283,7 @@ class KafkaNode:
             if record.topic == self._log and boottime_ns() - begun.mono_ns > TURN_NS_MAX:
                 moment = begun = now()
                 self._perform(self.node.step(Tick(), moment))
-        self._hear_log()
+        self._receive_log()
         if self._reader.lost:
             self._hear_of_lost()
         self._hear_writers()
@@ -296,7 +296,7 @@ class KafkaNode:
         self.node.tidy()
         self.on_tick()
 
-    def _hear_log(self) -> None:
+    def _receive_log(self) -> None:
         """The records that the master has told since."""
         begun = now()
         for heard in self._road.heard():
@@ -415,14 +415,14 @@ class KafkaNode:
                 self._perform(self.node.step(asked, now()))
         for data in acks:
             try:
-                heard = AckHeard(CODEC.decode(data))
+                heard = AckReceived(CODEC.decode(data))
             except MalformedRequest:
                 continue  # anybody may have said it, as often as he likes: no line for each
             self._perform(self.node.step(heard, now()))
         return bool(acks) or bool(requests)
 
     def _hear_of_tells(self) -> None:
-        for number, heard in self._speaker.outcomes():
+        for number, heard in self._publisher.outcomes():
             self._perform(self.node.step(Told(number, heard), now()))
 
     # ------------------------------------------------------------ from other threads
@@ -480,10 +480,10 @@ class KafkaNode:
             case Send():
                 self._sends.send(effect)
             case Tell(number, epoch, incarnation, record):
-                if not self._speaker.tell(number, epoch, incarnation, CODEC.encode(record)):
+                if not self._publisher.tell(number, epoch, incarnation, CODEC.encode(record)):
                     self._inbox.put(Told(number, heard=False))
-            case TellAnswers(asker, batch):
-                self._answers.tell(asker, batch)
+            case PublishAnswers(requester, batch):
+                self._answers.tell(requester, batch)
             case Listen(epoch, incarnation):
                 self._listener.listen(epoch, incarnation)
             case CallLedger(token, command):
@@ -562,7 +562,7 @@ class KafkaNode:
         self._log_writer.close(0.5)
         self._ledger_thread.close()
         self._ledger.close()
-        self._speaker.close()
+        self._publisher.close()
         self._listener.close()
         self._answers.close()
         self._voice.close()

@@ -16,9 +16,9 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.reader import Record, TopicReader
 from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.adapters.os.clock import boottime_ns
-from leasehold.adapters.redis.log import LogEar, LogSpeaker
+from leasehold.adapters.redis.log import LogChannelPublisher, LogSubscriber
 from leasehold.model.errors import LogStopped
-from leasehold.replication.effects import LogHeard
+from leasehold.replication.effects import LogReceived
 from leasehold.replication.fast_path.log import (
     NOBODY,
     FastLogSettings,
@@ -72,7 +72,7 @@ class LogRoad:
     ) -> None:
         self._reader = reader
         self._log = log
-        self._ear = LogEar(redis, database)
+        self._subscriber = LogSubscriber(redis, database)
         self._ways = LogPath(settings, next_offset)
         self._fetching = _Fetching(reader, log)
 
@@ -86,17 +86,17 @@ class LogRoad:
         ways, now_ns = self._ways, boottime_ns()
         until_ns = ways.due_ns() if ways.fast else ways.awaited_until_ns(now_ns)
         if until_ns:
-            self._ear.wait(max(0.0, min(wait_s, (until_ns - now_ns) / 1e9)))
+            self._subscriber.wait(max(0.0, min(wait_s, (until_ns - now_ns) / 1e9)))
             return []
         records = self._reader.read(RECORDS_PER_READ_MAX, wait_s)
         now_ns = boottime_ns()
         return [r for r in records if r.topic != self._log or ways.read(r.offset, now_ns)]
 
-    def heard(self) -> Iterator[LogHeard]:
+    def heard(self) -> Iterator[LogReceived]:
         """What was told since and is to be applied. Whoever takes one of these steps his node by it
         before he asks for the next."""
         ways = self._ways
-        for offset, data in self._ear.messages():
+        for offset, data in self._subscriber.messages():
             whole, record = bool(data), None
             if whole and offset == ways.next_offset:
                 try:
@@ -106,7 +106,7 @@ class LogRoad:
                     continue
             if ways.receive(offset, boottime_ns(), whole=whole):
                 assert record is not None, "told records are taken in order"
-                yield LogHeard(offset, record, CODEC.digest(data))
+                yield LogReceived(offset, record, CODEC.digest(data))
 
     def doubted(self, next_offset: int) -> None:
         """What was told contradicts what this node has; Kafka is to be read from there."""
@@ -121,8 +121,8 @@ class LogRoad:
         """After each turn: listen to the master of the node's term; read from Kafka, or don't."""
         ways, now_ns = self._ways, boottime_ns()
         ways.follow(node.term, node.granted_in, now_ns)
-        self._ear.listen(ways.term)
-        if ways.term != NOBODY and not self._ear.up:
+        self._subscriber.listen(ways.term)
+        if ways.term != NOBODY and not self._subscriber.up:
             ways.lost(now_ns)
         ways.tick(now_ns)
         if self._fetching.turn(on=not ways.fast, next_offset=ways.next_offset):
@@ -130,7 +130,7 @@ class LogRoad:
             LOG.debug("the log is %s from offset %d on", way, ways.next_offset)
 
     def close(self) -> None:
-        self._ear.close()
+        self._subscriber.close()
 
 
 class OwnLog:
@@ -167,7 +167,7 @@ class OwnLog:
         records = self._reader.read(RECORDS_PER_READ_MAX, wait_s)
         return [r for r in records if r.topic != self._log or self._own.is_new(r.offset)]
 
-    def heard(self) -> Iterator[LogHeard]:
+    def heard(self) -> Iterator[LogReceived]:
         return iter(())
 
     def landed(self, offset: int, node: Node) -> bool:
@@ -187,11 +187,11 @@ class OwnLog:
         """Reader and writer are their maker's."""
 
 
-class LogVoice:
+class LogAnnouncer:
     """A master's: what it has read of the log is told to whoever listens."""
 
     def __init__(self, settings: FastLogSettings, redis: RedisSettings, database: str) -> None:
-        self._speaker = LogSpeaker(redis, database)
+        self._publisher = LogChannelPublisher(redis, database)
         self._telling = LogPublisher(settings)
         self._term = NOBODY
 
@@ -201,11 +201,11 @@ class LogVoice:
         if term != self._term:
             self._term = term
             self._telling.begin(now_ns)
-        for number, heard in self._speaker.outcomes():
+        for number, heard in self._publisher.outcomes():
             self._telling.confirm(number, now_ns, received=heard)
         number = self._telling.choose(now_ns)
-        if number != NOT_PUBLISHED and not self._speaker.tell(number, term, offset, record):
+        if number != NOT_PUBLISHED and not self._publisher.tell(number, term, offset, record):
             self._telling.confirm(number, now_ns, received=False)
 
     def close(self) -> None:
-        self._speaker.close()
+        self._publisher.close()

@@ -23,7 +23,7 @@ class LogRead(NamedTuple):
     digest: bytes
 
 
-class LogHeard(NamedTuple):
+class LogReceived(NamedTuple):
     """The record at the offset that is next, as a master told it that has read it: or so somebody
     says (`log.py`)."""
 
@@ -56,14 +56,14 @@ class LaneRead(NamedTuple):
     offset: int
     content_type: str
     body: bytes
-    asker: bytes = b""
+    requester: bytes = b""
 
 
-class RequestsHeard(NamedTuple):
+class RequestsReceived(NamedTuple):
     """Requests (content type, body) told by the fast way (`requests.py`): late, doubled,
     overtaken, or made up by anybody who can reach this term's channel."""
 
-    asker: bytes
+    requester: bytes
     run: int
     number: int
     requests: tuple[tuple[str, bytes], ...]
@@ -95,7 +95,7 @@ class AckRead(NamedTuple):
     record: Acknowledgement
 
 
-class AckHeard(NamedTuple):
+class AckReceived(NamedTuple):
     """An acknowledgement told by the fast way: late, doubled, overtaken, or made up by anybody."""
 
     record: Acknowledgement
@@ -133,16 +133,16 @@ class Tick(NamedTuple):
 
 Event: TypeAlias = (
     LogRead
-    | LogHeard
+    | LogReceived
     | LogEnd
     | LogIdentified
     | LaneFound
     | LaneIdentified
     | LaneLost
     | LaneRead
-    | RequestsHeard
+    | RequestsReceived
     | AckRead
-    | AckHeard
+    | AckReceived
     | Told
     | AppendFailed
     | Sent
@@ -199,8 +199,8 @@ class ResumeLane(NamedTuple):
 
 
 class Listen(NamedTuple):
-    """Master of this epoch: deliver what it is told by the fast ways (AckHeard, RequestsHeard),
-    until StopLanes."""
+    """Master of this epoch: deliver what it is told by the fast ways (AckReceived,
+    RequestsReceived), until StopLanes."""
 
     epoch: int
     incarnation: bytes
@@ -243,10 +243,10 @@ class Tell(NamedTuple):
     record: Ack
 
 
-class TellAnswers(NamedTuple):
+class PublishAnswers(NamedTuple):
     """Tell an asker by the fast way what has become of what it told, at once or not at all."""
 
-    asker: bytes
+    requester: bytes
     record: ResultBatch
 
 
@@ -317,7 +317,7 @@ Effect: TypeAlias = (
     | Append
     | Send
     | Tell
-    | TellAnswers
+    | PublishAnswers
     | CallLedger
     | DeleteBelow
     | DeleteLogBelow

@@ -32,8 +32,8 @@ from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.checks import Checks
 from leasehold.replication.coherency import GIVEN_UP, CoherencyLease
 from leasehold.replication.effects import (
-    AckHeard,
     AckRead,
+    AckReceived,
     Append,
     AppendFailed,
     AskLogEnd,
@@ -47,11 +47,11 @@ from leasehold.replication.effects import (
     LaneRead,
     LedgerReplied,
     LogEnd,
-    LogHeard,
     LogIdentified,
     LogRead,
+    LogReceived,
     ReadLog,
-    RequestsHeard,
+    RequestsReceived,
     Send,
     Sent,
     Stop,
@@ -234,19 +234,19 @@ class Node:
         match event:
             case LogRead():
                 return self._log_read(event, now)
-            case LogHeard():
+            case LogReceived():
                 return self._log_heard(event, now)
             case Tick():
                 return self._tick(now)
             case LaneRead():
                 return master.lane_read(event) if master is not None else []
-            case RequestsHeard():
+            case RequestsReceived():
                 if master is not None:
                     master.requests_heard(event)
                 return []
             case AckRead(record):
                 return master.acknowledged(record, now) if master is not None else []
-            case AckHeard(record):
+            case AckReceived(record):
                 if master is not None:
                     master.heard(record, now)
                 return []
@@ -300,7 +300,7 @@ class Node:
         verdict, after = admit(self.position, offset, record, digest)
         return self._judged(event, verdict, after, now)
 
-    def _log_heard(self, event: LogHeard, now: Now) -> list[Effect]:
+    def _log_heard(self, event: LogReceived, now: Now) -> list[Effect]:
         """Whoever may tell records may make some up. What contradicts the log so far is none of
         it, and no reason to stop; nor is a record passed over by hearsay, which names nothing that
         this reader has. In both cases Kafka says what stands there. (A record of the log has

@@ -59,7 +59,7 @@ def replica(cluster: LocalCluster) -> Iterator[Replica]:
 
 
 @pytest.fixture(scope="module")
-def asker(cluster: LocalCluster) -> Iterator[Asker]:
+def requester(cluster: LocalCluster) -> Iterator[Asker]:
     made = Asker(settings_of(cluster, "asker"))
     yield made
     made.close()
@@ -79,7 +79,7 @@ def increment(key: int, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("content_type", ["application/json", "application/msgpack"])
 def test_one_and_many_rows_per_request_in_either_format(
-    asker: Asker, replica: Replica, content_type: str
+    requester: Asker, replica: Replica, content_type: str
 ) -> None:
     """Raw bytes as any producer would write them; composite keys by name and in key order."""
     first = 100 if content_type.endswith("json") else 200
@@ -101,10 +101,10 @@ def test_one_and_many_rows_per_request_in_either_format(
     for request, fields in requests:
         whole = {"id": format_request_id(request), "reply_to": Asker.REPLY_TO, **fields}
         packed = content_type.endswith("msgpack")
-        asker.send(msgpack.packb(whole) if packed else json.dumps(whole).encode(), content_type)
-    (outcome,) = asker.answers(one)
+        requester.send(msgpack.packb(whole) if packed else json.dumps(whole).encode(), content_type)
+    (outcome,) = requester.answers(one)
     assert (outcome.code, outcome.rows_affected) == ("", 1)
-    (outcome,) = asker.answers(many)
+    (outcome,) = requester.answers(many)
     assert (outcome.code, outcome.rows_affected) == ("", 3)
     for day in ("2013-01-01", "2013-01-02"):
         leg_row = replica.get("legs", (day, first))
@@ -341,7 +341,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_request_gets_code_and_sentence_and_the_next_is_decided(
-    cluster: LocalCluster, asker: Asker, producer: ChangeProducer, case: str
+    cluster: LocalCluster, requester: Asker, producer: ChangeProducer, case: str
 ) -> None:
     """Refused with its code and words that name what is wrong, kept as a dead letter, and what
     stands behind it is decided in the same breath."""
@@ -351,13 +351,13 @@ def test_bad_request_gets_code_and_sentence_and_the_next_is_decided(
     bad, good = new_request_id(), new_request_id()
     for request, body in ((bad, fields), (good, {**insert(0), "op": "upsert"})):
         whole = {"id": format_request_id(request), "reply_to": Asker.REPLY_TO, **body}
-        asker.send(json.dumps(whole).encode())
-    (outcome,) = asker.answers(bad)
+        requester.send(json.dumps(whole).encode())
+    (outcome,) = requester.answers(bad)
     assert (outcome.code, outcome.lsn, outcome.final) == (code, 0, True), outcome.message
     assert outcome.dead_lettered
     assert names in outcome.message
     assert " " in outcome.message, "a sentence, no bare word"
-    (next_one,) = asker.answers(good)
+    (next_one,) = requester.answers(good)
     assert next_one.lsn
     letter = letter_of(cluster, bad)
     assert (letter.code, letter.message) == (outcome.code, outcome.message)
@@ -394,14 +394,14 @@ def letter_of(cluster: LocalCluster, request: bytes) -> DeadLetter:
 )
 def test_bytes_that_are_no_request_are_kept_and_delay_nobody(
     cluster: LocalCluster,
-    asker: Asker,
+    requester: Asker,
     producer: ChangeProducer,
     content_type: str,
     body: bytes,
 ) -> None:
     """Scenario 29. No id can be found in them, so nobody is answered; people can read why."""
     before = len(DeadLetters(settings_of(cluster, "letters")).read())
-    asker.send(body, content_type)
+    requester.send(body, content_type)
     assert producer.submit({**insert(0), "op": "upsert"}).result().lsn
     found: list[DeadLetter] = []
 
@@ -416,7 +416,7 @@ def test_bytes_that_are_no_request_are_kept_and_delay_nobody(
 
 
 def test_l8_a_request_that_can_never_fit_is_refused_with_54000(
-    cluster: LocalCluster, asker: Asker, producer: ChangeProducer
+    cluster: LocalCluster, requester: Asker, producer: ChangeProducer
 ) -> None:
     """The broker takes larger messages than a request may be."""
     bad = new_request_id()
@@ -430,8 +430,8 @@ def test_l8_a_request_that_can_never_fit_is_refused_with_54000(
         "reply_to": Asker.REPLY_TO,
         "transaction": [*many, insert(800)],
     }
-    asker.send(json.dumps(whole).encode())
-    (outcome,) = asker.answers(bad)
+    requester.send(json.dumps(whole).encode())
+    (outcome,) = requester.answers(bad)
     assert (outcome.code, outcome.final, outcome.dead_lettered) == ("54000", True, True)
     assert "expected 1 to 250000" in outcome.message
     assert producer.submit({**insert(0), "op": "upsert"}).result().lsn
@@ -439,14 +439,14 @@ def test_l8_a_request_that_can_never_fit_is_refused_with_54000(
 
 
 def test_l5_bytes_under_a_used_id_change_nothing_about_its_answer(
-    cluster: LocalCluster, asker: Asker, producer: ChangeProducer
+    cluster: LocalCluster, requester: Asker, producer: ChangeProducer
 ) -> None:
     """They are a dead letter of their own; the id keeps the outcome it has, on every node."""
     request = {"id": new_request_id(), **insert(810)}
     first = producer.submit(request).result()
     bad = {"id": format_request_id(request["id"]), "reply_to": Asker.REPLY_TO, "op": "insert"}
-    asker.send(json.dumps(bad).encode())
-    assert asker.answers(request["id"])[-1] == first
+    requester.send(json.dumps(bad).encode())
+    assert requester.answers(request["id"])[-1] == first
     assert producer.submit(request).result() == first
 
 

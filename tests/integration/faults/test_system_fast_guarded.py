@@ -112,13 +112,13 @@ class Overheard:
         topic = Topics(DATABASE).acks.name
         self._reader = TopicReader(settings.kafka, "overheard")
         self._reader.start(topic, 0, self._reader.end_offset(topic, 0))
-        self._ear = admin.pubsub(ignore_subscribe_messages=True)
-        self._ear.psubscribe(redis_acks.CHANNELS.pattern(DATABASE))
+        self._subscriber = admin.pubsub(ignore_subscribe_messages=True)
+        self._subscriber.psubscribe(redis_acks.CHANNELS.pattern(DATABASE))
         self.told: dict[str, set[int]] = defaultdict(set)
         self.put: dict[str, set[int]] = defaultdict(set)
 
     def listen(self) -> None:
-        while (message := self._ear.get_message()) is not None:
+        while (message := self._subscriber.get_message()) is not None:
             self._note(self.told, message["data"])
         for record in self._reader.read(1_000, 0):
             self._note(self.put, record.value or b"")
@@ -135,7 +135,7 @@ class Overheard:
         return {offset for offset in self.told[node] if offset < known} - self.put[node]
 
     def close(self) -> None:
-        self._ear.close()
+        self._subscriber.close()
         self._reader.close()
 
 
@@ -168,9 +168,9 @@ def test_with_the_rights_of_readme_both_roads_are_taken(
     for road in ROADS:  # what overhears would be taken for the master, but it names no channel
         (heard,) = admin.pubsub_channels(road.pattern(DATABASE))
         assert admin.pubsub_numsub(heard) == [(heard, 1)]
-    ears = {(c["user"], c["laddr"].rpartition(":")[2]) for c in admin.client_list(_type="pubsub")}
+    pubsub = {(c["user"], c["laddr"].rpartition(":")[2]) for c in admin.client_list(_type="pubsub")}
     port = str(admin.config_get("tls-port")["tls-port"])
-    assert {("master", port), ("node", port)} <= ears
+    assert {("master", port), ("node", port)} <= pubsub
     altered = producer.submit({"sql": "ALTER TABLE t ADD COLUMN told text"}).result(SOON_S)
     assert altered.lsn, altered  # a job goes through the ledger
     for name in (MASTER, GOOD):

@@ -14,9 +14,9 @@ from leasehold.adapters.redis import connection
 from leasehold.adapters.redis.acks import (
     ACK_BYTES_MAX,
     CHANNELS,
-    AckSpeaker,
+    AckPublisher,
 )
-from leasehold.adapters.redis.master_subscriber import MasterEar
+from leasehold.adapters.redis.master_subscriber import MasterSubscriber
 from leasehold.adapters.redis.resp import REPLY_BYTES_MAX
 from leasehold.settings.environment import RedisSettings
 from tests.support.cluster.redis_server import RedisServer, listen_by_tls, self_signed
@@ -31,8 +31,8 @@ class Both(Talk):
 
     def __init__(self, settings: RedisSettings, database: str = "t") -> None:
         super().__init__()
-        self.speaker = AckSpeaker(settings, database)
-        self.listener = MasterEar(settings, database, (CHANNELS,))
+        self.speaker = AckPublisher(settings, database)
+        self.listener = MasterSubscriber(settings, database, (CHANNELS,))
         self.heard: list[bytes] = []
         self.longest = 0
 

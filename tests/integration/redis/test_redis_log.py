@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from leasehold.adapters.redis import connection, pubsub
-from leasehold.adapters.redis.log import CHANNELS, FORM, LogEar, LogSpeaker
+from leasehold.adapters.redis.log import CHANNELS, FORM, LogChannelPublisher, LogSubscriber
 from leasehold.adapters.redis.resp import REPLY_BYTES_MAX
 from leasehold.replication.fast_path.log import NOBODY, PUBLISHED_BYTES_MAX, Term
 from leasehold.settings.environment import RedisSettings
@@ -25,8 +25,8 @@ class Both(Talk):
 
     def __init__(self, url: str, term: Term = TERM) -> None:
         super().__init__()
-        self.speaker = LogSpeaker(RedisSettings(url=url), "t")
-        self.ear = LogEar(RedisSettings(url=url), "t")
+        self.speaker = LogChannelPublisher(RedisSettings(url=url), "t")
+        self.ear = LogSubscriber(RedisSettings(url=url), "t")
         self.ear.listen(term)
         self.heard: list[tuple[int, bytes]] = []
 

@@ -10,18 +10,18 @@ from functools import partial
 import pytest
 import redis
 
-from leasehold.adapters.redis.acks import ACK_BYTES_MAX, AckSpeaker
+from leasehold.adapters.redis.acks import ACK_BYTES_MAX, AckPublisher
 from leasehold.adapters.redis.acks import CHANNELS as ACKS
-from leasehold.adapters.redis.master_subscriber import MasterEar
+from leasehold.adapters.redis.master_subscriber import MasterSubscriber
 from leasehold.adapters.redis.requests import (
     ANSWERS,
     ASKER_BYTES,
     FORM,
     REQUEST_BYTES_MAX,
     REQUESTS,
-    AnswerEar,
-    AnswerSpeaker,
-    RequestSpeaker,
+    AnswerPublisher,
+    AnswerSubscriber,
+    RequestPublisher,
     packed_requests,
     requests_of,
 )
@@ -47,15 +47,15 @@ def result(number: int, answer: object = None) -> Result:
 class Both(Talk):
     """An asker and a master, as their loops call them."""
 
-    def __init__(self, url: str, asker: bytes = ME, term: Term = TERM) -> None:
+    def __init__(self, url: str, requester: bytes = ME, term: Term = TERM) -> None:
         super().__init__()
         settings = RedisSettings(url=url)
-        self.asker = asker
-        self.speaker = RequestSpeaker(settings, "t", asker)
-        self.answers = AnswerEar(settings, "t", asker)
-        self.master = MasterEar(settings, "t")
+        self.requester = requester
+        self.speaker = RequestPublisher(settings, "t", requester)
+        self.answers = AnswerSubscriber(settings, "t", requester)
+        self.master = MasterSubscriber(settings, "t")
         self.master.listen(*term)
-        self.replies = AnswerSpeaker(settings, "t")
+        self.replies = AnswerPublisher(settings, "t")
         self.heard: list[Told] = []
         self.acks: list[bytes] = []
         self.answered: list[Result] = []
@@ -68,8 +68,8 @@ class Both(Talk):
             self.told[self.number] = False
         return self.number
 
-    def answer(self, *results: Result, asker: bytes | None = None) -> None:
-        self.replies.tell(asker or self.asker, ResultBatch(results))
+    def answer(self, *results: Result, requester: bytes | None = None) -> None:
+        self.replies.tell(requester or self.requester, ResultBatch(results))
 
     def turn(self) -> None:
         self.speaker.open()
@@ -166,7 +166,7 @@ def test_a_terms_channel_is_heard_by_its_master_alone(both: Both, server: RedisS
 def test_an_askers_answers_are_heard_by_itself_alone(both: Both, server: RedisServer) -> None:
     other = Both(server.url, OTHER)
     other.is_answered()
-    both.answer(result(7), asker=OTHER)
+    both.answer(result(7), requester=OTHER)
     other.until(lambda: other.answered == [result(7)], "an answer")
     both.is_answered()
     assert other.answered == [result(7)]
@@ -300,7 +300,7 @@ def test_without_the_channel_of_requests_acknowledgements_go_on(
     """As of a user whose rights were given for an older release."""
     url = user_of(server, ACKS.pattern("t"))
     both = Both(url)
-    acks = AckSpeaker(RedisSettings(url=url), "t")
+    acks = AckPublisher(RedisSettings(url=url), "t")
     number = 0
 
     def told() -> None:
@@ -333,7 +333,8 @@ def test_without_the_channel_of_requests_acknowledgements_go_on(
 def test_without_the_channel_of_answers_nobody_has_an_ear(
     server: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Then nothing is asked by this way (`AnswerEar.up`), and one line of each side says why."""
+    """Then nothing is asked by this way (`AnswerSubscriber.up`), and one line of each side says
+    why."""
     both = Both(user_of(server, ACKS.pattern("t"), REQUESTS.pattern("t")))
     both.asks()
 

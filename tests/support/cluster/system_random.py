@@ -34,7 +34,7 @@ class Asker:
     ) -> None:
         self._open.append((self._producer.submit(fields), done))
 
-    def hear(self, *, all_of_them: bool = False) -> None:
+    def receive(self, *, all_of_them: bool = False) -> None:
         """Those that have come; raises what `done` raises for one that was not foreseen."""
         waiting, self._open = self._open, []
         for pending, done in waiting:
@@ -72,7 +72,7 @@ class RealMenu(Menu):
     def run(self, seconds: float, meanwhile: Callable[[], None]) -> None:
         """`meanwhile` is called with every act."""
         self.setup()
-        self.client.hear(all_of_them=True)
+        self.client.receive(all_of_them=True)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if self.client.waiting < IN_FLIGHT_MAX:
@@ -80,7 +80,7 @@ class RealMenu(Menu):
             self._tick()
             meanwhile()
             self._pause.wait(PAUSE_S)
-        self.client.hear(all_of_them=True)
+        self.client.receive(all_of_them=True)
 
     def end_jobs(self, done: Callable[[], bool]) -> None:
         """Resumes what was paused until `done`."""
@@ -91,7 +91,7 @@ class RealMenu(Menu):
             self._pause.wait(PAUSE_S)
 
     def _tick(self) -> None:
-        self.client.hear()
+        self.client.receive()
         now = time.monotonic()
         due = [each for each in self._timers if each[0] <= now]
         self._timers = [each for each in self._timers if each[0] > now]

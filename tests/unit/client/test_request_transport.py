@@ -156,12 +156,12 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> World:
     """Asks again and again, by Kafka: the next one goes both ways."""
     made: list[World] = []
     monkeypatch.setattr(request_transport, "boottime_ns", lambda: made[0].ns if made else 0)
-    monkeypatch.setattr(request_transport, "RequestSpeaker", lambda *_: None)
-    monkeypatch.setattr(request_transport, "AnswerEar", lambda *_: None)
+    monkeypatch.setattr(request_transport, "RequestPublisher", lambda *_: None)
+    monkeypatch.setattr(request_transport, "AnswerSubscriber", lambda *_: None)
     world = World()
     made.append(world)
     roads: Any = world.roads
-    roads._speaker = roads._ear = world.redis
+    roads._publisher = roads._subscriber = world.redis
     for key in FIRST:
         world.send(key)
         world.by_kafka(key)

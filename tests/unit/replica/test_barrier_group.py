@@ -68,9 +68,9 @@ def test_one_on_its_way_is_not_joined_and_one_that_waits_is_shared() -> None:
     assert log.sent.acquire(timeout=WAIT_S)
     late = joined(group, 1)
     log.let_go.release()
-    for asker in rest:
-        asker.join(WAIT_S)
-    assert [asker.found for asker in rest] == [2] * 5, "five share one"
+    for requester in rest:
+        requester.join(WAIT_S)
+    assert [requester.found for requester in rest] == [2] * 5, "five share one"
     log.let_go.release()
     late[0].join(WAIT_S)
     assert late[0].found == 3

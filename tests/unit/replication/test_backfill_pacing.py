@@ -45,7 +45,7 @@ class Rounds:
     def rest(self) -> None:
         self.now_ns = max(self.now_ns, self.pace.rest_until_ns)
 
-    def hear(self, took_ms: float, applied: int = -1) -> None:
+    def receive(self, took_ms: float, applied: int = -1) -> None:
         """`took_ms` later every coherent node has the log up to that offset, inclusively."""
         self.now_ns += int(took_ms * NS_PER_MS)
         through = self.offset if applied < 0 else applied
@@ -56,7 +56,7 @@ class Rounds:
         rows = 0
         for _ in range(times):
             rows = self.send()
-            self.hear(2 + rows * ms_per_row)
+            self.receive(2 + rows * ms_per_row)
             self.rest()
         return rows
 
@@ -72,10 +72,10 @@ def test_alone_parts_are_large_and_nodes_may_be_behind() -> None:
 def test_beside_users_the_next_part_waits_for_the_one_before() -> None:
     rounds = Rounds()
     assert rounds.send() == 500
-    rounds.hear(5, applied=0)
+    rounds.receive(5, applied=0)
     assert rounds.may_take() == 0
     assert rounds.may_take(users=False) == 10_000, "the users have gone"
-    rounds.hear(5)
+    rounds.receive(5)
     rounds.rest()
     assert rounds.may_take() > 500, "10 ms of 20: it may be larger"
 
@@ -84,9 +84,9 @@ def test_users_who_come_wait_for_what_is_on_its_way_once() -> None:
     rounds = Rounds()
     rounds.send(users=False)
     rounds.send(users=False)
-    rounds.hear(200, applied=1)
+    rounds.receive(200, applied=1)
     assert rounds.may_take() == 0
-    rounds.hear(200)
+    rounds.receive(200)
     assert rounds.may_take() == 500, "and nothing is learnt from it"
 
 
@@ -102,7 +102,7 @@ def test_parts_grow_and_shrink_to_what_a_round_may_take() -> None:
 def without(rounds: Rounds, took_ms: float, *, waiting: bool = False) -> None:
     for _ in range(100):
         rounds.send(rows=0, waiting=waiting)
-        rounds.hear(took_ms)
+        rounds.receive(took_ms)
 
 
 def test_where_users_wait_longer_anyway_rounds_may_take_longer() -> None:
@@ -133,7 +133,7 @@ def test_a_round_that_had_rows_beside_it_tells_nothing_of_those_without() -> Non
     rounds = Rounds()
     rounds.send(rows=0, waiting=False)
     rounds.send(rows=500)
-    rounds.hear(200)
+    rounds.receive(200)
     assert rounds.go(0.1) == 500, "part of it was beside the rows"
 
 
@@ -141,7 +141,7 @@ def test_one_slow_round_does_not_take_it_all() -> None:
     rounds = Rounds()
     before = rounds.go(0.000_1)
     rounds.send()
-    rounds.hear(5_000)
+    rounds.receive(5_000)
     rounds.rest()
     assert rounds.may_take() == before // 2
 
@@ -149,7 +149,7 @@ def test_one_slow_round_does_not_take_it_all() -> None:
 def test_a_small_part_says_nothing_of_large_ones() -> None:
     rounds = Rounds()
     rounds.send(rows=10)
-    rounds.hear(3)
+    rounds.receive(3)
     rounds.rest()
     assert rounds.may_take() == 500
 
@@ -157,7 +157,7 @@ def test_a_small_part_says_nothing_of_large_ones() -> None:
 def test_behind_a_part_the_users_have_a_rest_of_half_of_what_it_took() -> None:
     rounds = Rounds()
     rounds.send()
-    rounds.hear(10)
+    rounds.receive(10)
     assert rounds.may_take() == 0
     assert rounds.may_take(users=False) == 10_000, "for users, of whom there is none"
     rounds.now_ns += 5 * NS_PER_MS - 1
@@ -165,7 +165,7 @@ def test_behind_a_part_the_users_have_a_rest_of_half_of_what_it_took() -> None:
     rounds.now_ns += 1
     assert rounds.may_take() == 625
     rounds.send()
-    rounds.hear(5_000)
+    rounds.receive(5_000)
     assert rounds.pace.rest_until_ns == rounds.now_ns + 10 * NS_PER_MS, "half of 20 ms at most"
 
 
@@ -179,7 +179,7 @@ def test_a_master_that_comes_amid_a_backfill_looks_first_how_long_users_wait() -
     rounds = Rounds(FillPace(LOOKING))
     for _ in range(4):
         assert rounds.send() == 0
-        rounds.hear(100)
+        rounds.receive(100)
     assert rounds.pace.rest_until_ns == rounds.now_ns, "a look that has seen enough is over"
     assert rounds.go(1.0, times=3) == 3_000, "200 ms and a rest of 100, at 10,000 rows/s"
 
@@ -188,14 +188,14 @@ def test_what_was_measured_before_the_backfill_is_no_look_again() -> None:
     rounds = Rounds(FillPace(LOOKING))
     for _ in range(4):
         rounds.send(rows=0, waiting=False)
-        rounds.hear(100)
+        rounds.receive(100)
     assert rounds.may_take() == 500
 
 
 def test_a_look_ends_where_users_write_seldom() -> None:
     rounds = Rounds(FillPace(LOOKING))
     assert rounds.send() == 0
-    rounds.hear(100)
+    rounds.receive(100)
     rounds.now_ns = rounds.pace.rest_until_ns - 1
     assert rounds.may_take() == 0
     assert rounds.may_take(users=False) == 10_000, "for users, of whom there is none"
@@ -213,7 +213,7 @@ def test_looks_follow_a_load_that_changes() -> None:
     looks, looked = 0, False
     for _ in range(4_000):
         rows = rounds.send()
-        rounds.hear(2 + rows * 0.02 if rows else 5)
+        rounds.receive(2 + rows * 0.02 if rows else 5)
         if rows:
             rounds.rest()
         looks += rows == 0 and not looked

@@ -30,8 +30,8 @@ from leasehold.replication.coherency import (
     CoherencyWatch,
 )
 from leasehold.replication.effects import (
-    AckHeard,
     AckRead,
+    AckReceived,
     Append,
     Effect,
     LaneRead,
@@ -422,16 +422,16 @@ def test_c1_the_master_takes_plain_positions_of_its_epoch_alone(pair: Pair) -> N
         Claim(2, b"x", b"", "r1"),
     ]
     for record in made_up:
-        assert pair.m1.step(AckHeard(record), pair.now()) == []
+        assert pair.m1.step(AckReceived(record), pair.now()) == []
     assert not watch.may_answer(1, now_ns)
     assert watch.coherent(now_ns) == {"r1"}
     assert not watch.has_asks()
-    pair.m1.step(AckHeard(ack(2)), pair.now())
+    pair.m1.step(AckReceived(ack(2)), pair.now())
     assert watch.may_answer(1, now_ns)
-    assert pair.r1.step(AckHeard(ack(2)), pair.now()) == []  # who is no master passes it over
+    assert pair.r1.step(AckReceived(ack(2)), pair.now()) == []  # who is no master passes it over
 
 
-@pytest.mark.parametrize("kind", [AckRead, AckHeard])
+@pytest.mark.parametrize("kind", [AckRead, AckReceived])
 def test_a_record_of_another_kind_among_acknowledgements_stops_no_master(
     pair: Pair, kind: Any
 ) -> None:
@@ -467,7 +467,7 @@ def test_what_waits_for_nodes_is_let_go_by_what_is_told(pair: Pair) -> None:
     master._appended_ns = pair.now().mono_ns
     watch._nodes["r1", b"r1"].asked_ns = 0
     assert not master.acks_let_go(pair.now())
-    pair.m1.step(AckHeard(ack(2)), pair.now())
+    pair.m1.step(AckReceived(ack(2)), pair.now())
     assert master.acks_let_go(pair.now())
     master._backfill._messages.clear()
     assert not awaits(pair)
@@ -494,13 +494,13 @@ def test_what_waits_for_nodes_is_let_go_by_what_is_told(pair: Pair) -> None:
 @pytest.mark.parametrize("record", ["", b"", 7, None, {}])
 def test_what_is_no_acknowledgement_is_passed_over(pair: Pair, record: Any) -> None:
     waits_for_r1(pair)
-    assert pair.m1.step(AckHeard(record), pair.now()) == []
+    assert pair.m1.step(AckReceived(record), pair.now()) == []
 
 
 def test_truncation_is_fed_by_the_topic_alone(pair: Pair) -> None:
     """Who asks for the log's bound by the fast way could have it deleted under a node."""
     assert pair.m1.master is not None
     waits_for_r1(pair)
-    pair.m1.step(AckHeard(ack(5)), pair.now())
+    pair.m1.step(AckReceived(ack(5)), pair.now())
     readers = pair.m1.master._truncation._readers
     assert readers["r1"][0] == 1

@@ -11,7 +11,7 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.memory.store import MemoryStore
 from leasehold.model.ports import Now
 from leasehold.model.records import Barrier, Claim, Decisions, Grant, LogRecord
-from leasehold.replication.effects import Effect, LogHeard, LogRead, ReadLog, Send, Tick, Topic
+from leasehold.replication.effects import Effect, LogRead, LogReceived, ReadLog, Send, Tick, Topic
 from leasehold.replication.fast_path.log import (
     NOBODY,
     FastLogSettings,
@@ -326,7 +326,7 @@ class Follower:
         self.node = Node(settings, MemoryStore(), CODEC, b"r1", itertools.count(1), self.now())
         self.sequence = 0
         self.digest = b""
-        self.hear(self.claim(), read=True)
+        self.receive(self.claim(), read=True)
 
     def now(self) -> Now:
         return Now(self.ms * MS, (1_700_000_000_000 + self.ms) * 1_000)
@@ -343,10 +343,12 @@ class Follower:
         self.digest = CODEC.digest(data)
         return data
 
-    def hear(self, data: bytes, offset: int | None = None, *, read: bool = False) -> list[Effect]:
+    def receive(
+        self, data: bytes, offset: int | None = None, *, read: bool = False
+    ) -> list[Effect]:
         at = self.node.position.offset if offset is None else offset
         record: LogRecord = CODEC.decode_log(data)
-        event = (LogRead if read else LogHeard)(at, record, CODEC.digest(data))
+        event = (LogRead if read else LogReceived)(at, record, CODEC.digest(data))
         return self.node.step(event, self.now())
 
     def tick(self) -> list[Effect]:
@@ -356,10 +358,10 @@ class Follower:
 def test_l2_a_record_that_is_told_is_applied_as_if_it_were_read() -> None:
     told, read = Follower(), Follower()
     for _ in range(3):
-        assert not told.hear(told.record())
-        read.hear(read.record(), read=True)
-    told.hear(CODEC.encode(Barrier(b"b")))
-    read.hear(CODEC.encode(Barrier(b"b")), read=True)
+        assert not told.receive(told.record())
+        read.receive(read.record(), read=True)
+    told.receive(CODEC.encode(Barrier(b"b")))
+    read.receive(CODEC.encode(Barrier(b"b")), read=True)
     assert told.node.position == read.node.position
     assert told.node.position.sequence == 3
     assert told.node.stopped is None
@@ -367,7 +369,7 @@ def test_l2_a_record_that_is_told_is_applied_as_if_it_were_read() -> None:
 
 def test_l2_what_contradicts_the_log_so_far_is_asked_of_kafka_and_stops_nobody() -> None:
     follower = Follower()
-    follower.hear(follower.record())
+    follower.receive(follower.record())
     before = follower.node.position
     kept = follower.sequence, follower.digest
     follower.record()
@@ -381,25 +383,25 @@ def test_l2_what_contradicts_the_log_so_far_is_asked_of_kafka_and_stops_nobody()
         CODEC.encode(Decisions("1", b"m1", 2, kept[1], 1, (), (), {}, 0, ())),  # type: ignore[arg-type]
         CODEC.encode(Decisions(1, b"m1", 2, kept[1], 1, (), (), 7, 0, ())),  # type: ignore[arg-type]
     ):
-        assert follower.hear(made_up) == [ReadLog(before.offset)]
+        assert follower.receive(made_up) == [ReadLog(before.offset)]
         assert follower.node.position == before
     assert follower.node.stopped is None
     follower.sequence, follower.digest = kept
-    follower.hear(follower.record(), read=True)
+    follower.receive(follower.record(), read=True)
     assert follower.node.position.sequence == 2
 
 
 def test_l2_what_kafka_gives_and_contradicts_the_log_stops_the_node_as_ever() -> None:
     follower = Follower()
     follower.record()
-    follower.hear(follower.record(), read=True)
+    follower.receive(follower.record(), read=True)
     assert follower.node.stopped is not None
 
 
 def test_a_candidate_takes_nothing_that_is_told() -> None:
     candidate = Follower(candidate=True)
     before = candidate.node.position
-    assert not candidate.hear(candidate.record())
+    assert not candidate.receive(candidate.record())
     assert candidate.node.position == before
 
 
@@ -415,12 +417,12 @@ def test_c3_the_term_of_the_last_grant_counts_once_what_stands_before_it_is_comm
     asked = asked_ns(follower.tick())
     assert follower.node.granted_in == NOBODY
     foreign = Grant("r1", b"r1 of another cluster", asked, 500)
-    follower.hear(follower.record((foreign,)), read=True)
+    follower.receive(follower.record((foreign,)), read=True)
     follower.tick()
     assert follower.node.granted_in == NOBODY, "a grant to another incarnation"
-    follower.hear(follower.record((Grant("r1", b"r1", asked, 500),)), read=True)
+    follower.receive(follower.record((Grant("r1", b"r1", asked, 500),)), read=True)
     assert follower.node.granted_in == NOBODY
     follower.tick()
     assert follower.node.granted_in == follower.node.term == (1, b"m1")
-    follower.hear(CODEC.encode(Claim(2, b"m2", follower.digest, "m2")))
+    follower.receive(CODEC.encode(Claim(2, b"m2", follower.digest, "m2")))
     assert follower.node.granted_in == (1, b"m1") != follower.node.term

@@ -91,7 +91,7 @@ class Asker:
 
 
 @pytest.fixture
-def asker() -> Asker:
+def requester() -> Asker:
     """Tells its requests."""
     made = Asker()
     made.by_kafka(b"a", b"b", b"c", b"d")
@@ -104,65 +104,67 @@ def asker() -> Asker:
 
 
 def test_a_row_then_one_goes_both_ways_then_they_are_told() -> None:
-    asker = Asker()
-    asker.by_kafka(b"a", b"b", b"c", b"d")
-    assert asker.ask(b"e") == Asking(1, 0, by_kafka=True)
-    asker.told(b"e")
-    asker.answered(b"e")
-    assert asker.handed_on == [b"a", b"b", b"c", b"d", b"e"], "each answer once"
-    assert asker.ask(b"f") == Asking(1, 1, by_kafka=False)
-    assert asker.ask(b"g", b"h") == Asking(1, 2, by_kafka=False)
-    asker.told(b"g", b"f", b"h")
-    assert asker.handed_on[5:] == [b"g", b"f", b"h"]
-    assert asker.tick() == []
+    requester = Asker()
+    requester.by_kafka(b"a", b"b", b"c", b"d")
+    assert requester.ask(b"e") == Asking(1, 0, by_kafka=True)
+    requester.told(b"e")
+    requester.answered(b"e")
+    assert requester.handed_on == [b"a", b"b", b"c", b"d", b"e"], "each answer once"
+    assert requester.ask(b"f") == Asking(1, 1, by_kafka=False)
+    assert requester.ask(b"g", b"h") == Asking(1, 2, by_kafka=False)
+    requester.told(b"g", b"f", b"h")
+    assert requester.handed_on[5:] == [b"g", b"f", b"h"]
+    assert requester.tick() == []
 
 
 @pytest.mark.parametrize("first", ["told", "kafka"])
 def test_of_a_request_that_went_both_ways_one_answer_is_handed_on(first: str) -> None:
-    asker = Asker()
-    asker.by_kafka(b"a", b"b", b"c", b"d")
-    asker.ask(b"e")
+    requester = Asker()
+    requester.by_kafka(b"a", b"b", b"c", b"d")
+    requester.ask(b"e")
     if first == "told":
-        asker.told(b"e")
-        asker.answered(b"e")
+        requester.told(b"e")
+        requester.answered(b"e")
     else:
-        asker.answered(b"e")
-        asker.told(b"e")
-    assert asker.handed_on.count(b"e") == 1
-    assert asker.ways.fast
+        requester.answered(b"e")
+        requester.told(b"e")
+    assert requester.handed_on.count(b"e") == 1
+    assert requester.ways.fast
 
 
 def test_an_answer_that_is_told_late_does_not_open_the_fast_way() -> None:
-    asker = Asker()
-    asker.by_kafka(b"a", b"b", b"c", b"d")
-    asker.ask(b"e")
-    asker.answered(b"e")
-    asker.ms += 4
-    asker.told(b"e")
-    assert not asker.ways.fast
-    assert not asker.ways.listens
-    assert asker.ask(b"f")[1:] == BY_KAFKA, "not tried again at once"
+    requester = Asker()
+    requester.by_kafka(b"a", b"b", b"c", b"d")
+    requester.ask(b"e")
+    requester.answered(b"e")
+    requester.ms += 4
+    requester.told(b"e")
+    assert not requester.ways.fast
+    assert not requester.ways.listens
+    assert requester.ask(b"f")[1:] == BY_KAFKA, "not tried again at once"
 
 
 def test_nobody_is_told_who_is_not_known_to_listen() -> None:
-    asker = Asker()
+    requester = Asker()
     for number in range(20):
-        assert asker.ask(bytes([number])).number == NOT_PUBLISHED
-        asker.ways.answered(bytes([number]), Outcome(1, 7, 1, 0, True), asker.now, published=False)
-        asker.ways.follow(NOBODY, asker.now)
-    assert not asker.ways.wants
+        assert requester.ask(bytes([number])).number == NOT_PUBLISHED
+        requester.ways.answered(
+            bytes([number]), Outcome(1, 7, 1, 0, True), requester.now, published=False
+        )
+        requester.ways.follow(NOBODY, requester.now)
+    assert not requester.ways.wants
 
 
 def test_who_asks_now_and_then_uses_kafka() -> None:
-    asker = Asker()
+    requester = Asker()
     for number in range(20):
-        asker.by_kafka(bytes([number]))
-        asker.ms += 51
+        requester.by_kafka(bytes([number]))
+        requester.ms += 51
 
 
 def test_off_is_off() -> None:
-    asker = Asker(FastRequestSettings(on=False))
-    asker.by_kafka(*(bytes([number]) for number in range(20)))
+    requester = Asker(FastRequestSettings(on=False))
+    requester.by_kafka(*(bytes([number]) for number in range(20)))
 
 
 # ---------------------------------------------------------------- what is held back
@@ -271,27 +273,27 @@ def test_another_master_lets_go(busy: Asker) -> None:
 
 def test_nothing_of_a_burst_is_held() -> None:
     """Its asker would wait for Kafka twice."""
-    asker = Asker()
-    asker.by_kafka(b"a")
+    requester = Asker()
+    requester.by_kafka(b"a")
     for number in range(60):
-        asker.ms += 1
-        assert asker.ask(b"%d" % number)[1:] == BY_KAFKA
-        asker.answered(b"%d" % (number - 2))
-    asker.ms += 1
-    assert asker.ask(b"x")[1:] == HELD, "it is none any more"
+        requester.ms += 1
+        assert requester.ask(b"%d" % number)[1:] == BY_KAFKA
+        requester.answered(b"%d" % (number - 2))
+    requester.ms += 1
+    assert requester.ask(b"x")[1:] == HELD, "it is none any more"
 
 
 def test_nothing_is_held_behind_many() -> None:
-    asker = Asker()
+    requester = Asker()
     for number in range(12):
-        asker.ms += 8
-        asker.ask(b"%d" % number)
+        requester.ms += 8
+        requester.ask(b"%d" % number)
         if number == 2:
-            asker.answered(b"0")  # a master that listens is known now, and five are asked
-    assert asker.ask(b"x")[1:] == BY_KAFKA
-    asker.answered(*(b"%d" % number for number in range(1, 10)))
-    assert asker.ask(b"y")[1:] == HELD, "three are few"
-    assert asker.released() is None
+            requester.answered(b"0")  # a master that listens is known now, and five are asked
+    assert requester.ask(b"x")[1:] == BY_KAFKA
+    requester.answered(*(b"%d" % number for number in range(1, 10)))
+    assert requester.ask(b"y")[1:] == HELD, "three are few"
+    assert requester.released() is None
 
 
 def test_what_follows_a_trial_of_several_waits_for_all_of_them(busy: Asker) -> None:
@@ -311,131 +313,133 @@ def test_what_follows_a_trial_of_several_waits_for_all_of_them(busy: Asker) -> N
 
 @pytest.mark.parametrize("large", [False, True])
 def test_what_does_not_fit_goes_through_kafka_behind_what_was_told(
-    asker: Asker, *, large: bool
+    requester: Asker, *, large: bool
 ) -> None:
-    assert not asker.ask(b"f", b"g").by_kafka
-    asked = asker.ask(b"h", size=1_001) if large else asker.ask(*(b"h%d" % n for n in range(7)))
+    assert not requester.ask(b"f", b"g").by_kafka
+    asked = (
+        requester.ask(b"h", size=1_001) if large else requester.ask(*(b"h%d" % n for n in range(7)))
+    )
     assert asked == Asking(1, NOT_PUBLISHED, by_kafka=True)
-    assert asker.tick() == [b"f", b"g"]
-    assert not asker.ways.fast
+    assert requester.tick() == [b"f", b"g"]
+    assert not requester.ways.fast
 
 
-def test_nobody_listened(asker: Asker) -> None:
-    asked = asker.ask(b"f")
-    asker.ask(b"g")
-    asker.heard(asked, heard=False)
-    assert asker.tick() == [b"f", b"g"]
-    assert not asker.ways.fast
-    assert asker.ask(b"h").by_kafka
+def test_nobody_listened(requester: Asker) -> None:
+    asked = requester.ask(b"f")
+    requester.ask(b"g")
+    requester.heard(asked, heard=False)
+    assert requester.tick() == [b"f", b"g"]
+    assert not requester.ways.fast
+    assert requester.ask(b"h").by_kafka
 
 
-def test_redis_says_nothing(asker: Asker) -> None:
-    asker.ask(b"f")
-    assert asker.tick(19) == []
-    assert asker.tick(1) == [b"f"]
+def test_redis_says_nothing(requester: Asker) -> None:
+    requester.ask(b"f")
+    assert requester.tick(19) == []
+    assert requester.tick(1) == [b"f"]
 
 
-def test_redis_has_answered_and_the_master_does_not(asker: Asker) -> None:
-    asker.heard(asker.ask(b"f"))
-    assert asker.tick(499) == []
-    assert asker.tick(1) == [b"f"]
+def test_redis_has_answered_and_the_master_does_not(requester: Asker) -> None:
+    requester.heard(requester.ask(b"f"))
+    assert requester.tick(499) == []
+    assert requester.tick(1) == [b"f"]
 
 
-def test_the_connection_is_lost(asker: Asker) -> None:
-    asker.ask(b"f")
-    asker.ways.lost(asker.now)
-    assert asker.tick() == [b"f"]
-    asker.connected = False
+def test_the_connection_is_lost(requester: Asker) -> None:
+    requester.ask(b"f")
+    requester.ways.lost(requester.now)
+    assert requester.tick() == [b"f"]
+    requester.connected = False
     for number in range(20):
-        asker.answered(bytes([number]))
-        assert asker.ask(bytes([number])).by_kafka
+        requester.answered(bytes([number]))
+        assert requester.ask(bytes([number])).by_kafka
 
 
-def test_a_word_of_a_run_that_is_over_changes_nothing(asker: Asker) -> None:
-    old = asker.ask(b"f")
-    asker.told(b"f")
-    asker.ways.lost(asker.now)
-    asker.ms += 100
-    asker.by_kafka(b"1", b"2", b"3")
-    trial = asker.ask(b"5")
+def test_a_word_of_a_run_that_is_over_changes_nothing(requester: Asker) -> None:
+    old = requester.ask(b"f")
+    requester.told(b"f")
+    requester.ways.lost(requester.now)
+    requester.ms += 100
+    requester.by_kafka(b"1", b"2", b"3")
+    trial = requester.ask(b"5")
     assert trial == Asking(2, 0, by_kafka=True)
-    asker.told(b"5")
-    asker.heard(old, heard=False)
-    assert asker.ways.fast
+    requester.told(b"5")
+    requester.heard(old, heard=False)
+    assert requester.ways.fast
 
 
-def test_another_term_ends_it(asker: Asker) -> None:
-    asker.ask(b"f")
-    asker.ways.follow((4, b"other"), asker.now)
-    assert asker.tick() == [b"f"]
-    assert asker.ways.term == (4, b"other")
-    assert not asker.ways.fast
+def test_another_term_ends_it(requester: Asker) -> None:
+    requester.ask(b"f")
+    requester.ways.follow((4, b"other"), requester.now)
+    assert requester.tick() == [b"f"]
+    assert requester.ways.term == (4, b"other")
+    assert not requester.ways.fast
 
 
-def test_who_stops_asking_leaves_it(asker: Asker) -> None:
-    asker.heard(asker.ask(b"f"))
-    asker.tick(60)
-    assert asker.ways.fast, "an answer may still be told"
-    asker.told(b"f")
-    asker.tick()
-    assert not asker.ways.listens
+def test_who_stops_asking_leaves_it(requester: Asker) -> None:
+    requester.heard(requester.ask(b"f"))
+    requester.tick(60)
+    assert requester.ways.fast, "an answer may still be told"
+    requester.told(b"f")
+    requester.tick()
+    assert not requester.ways.listens
 
 
-def test_what_was_told_is_asked_for_until_it_is_answered(asker: Asker) -> None:
-    asker.ask(b"f")
-    asker.ways.lost(asker.now)
-    assert asker.tick() == [b"f"]
-    asked_ms = [asker.ms - 1_000 for _ in range(60_000) if asker.tick(1)]
+def test_what_was_told_is_asked_for_until_it_is_answered(requester: Asker) -> None:
+    requester.ask(b"f")
+    requester.ways.lost(requester.now)
+    assert requester.tick() == [b"f"]
+    asked_ms = [requester.ms - 1_000 for _ in range(60_000) if requester.tick(1)]
     assert asked_ms[:4] == [1_000, 3_000, 7_000, 15_000]
     assert max(b - a for a, b in pairwise(asked_ms)) == 10_000
-    asker.answered(b"f")
-    assert not asker.ways.asks
-    assert asker.tick(100_000) == []
+    requester.answered(b"f")
+    assert not requester.ways.asks
+    assert requester.tick(100_000) == []
 
 
-def test_an_old_attempts_repeat_is_no_answer_to_the_next(asker: Asker) -> None:
-    asker.ask(b"f")
-    asker.ways.lost(asker.now)
-    assert asker.tick() == [b"f"]
-    asker.told(b"f", lsn=0)
-    asker.ask(b"f")
-    asker.answered(b"f", lsn=0)
-    assert asker.handed_on.count(b"f") == 1
-    assert asker.ways.awaits_kafka, "attempt 2 is still under way"
-    asker.answered(b"f", attempt=2, lsn=9)
-    assert asker.handed_on.count(b"f") == 2
-    assert not asker.ways.awaits_kafka
+def test_an_old_attempts_repeat_is_no_answer_to_the_next(requester: Asker) -> None:
+    requester.ask(b"f")
+    requester.ways.lost(requester.now)
+    assert requester.tick() == [b"f"]
+    requester.told(b"f", lsn=0)
+    requester.ask(b"f")
+    requester.answered(b"f", lsn=0)
+    assert requester.handed_on.count(b"f") == 1
+    assert requester.ways.awaits_kafka, "attempt 2 is still under way"
+    requester.answered(b"f", attempt=2, lsn=9)
+    assert requester.handed_on.count(b"f") == 2
+    assert not requester.ways.awaits_kafka
 
 
 def test_faults_in_a_row_pause_longer_and_longer() -> None:
-    asker = Asker()
+    requester = Asker()
     pauses = []
     for _ in range(4):
-        begun_ms = asker.ms
+        begun_ms = requester.ms
         number = NOT_PUBLISHED
         while number == NOT_PUBLISHED:
-            asker.ms += 10
-            number = asker.ask(b"x").number
-            asker.answered(b"x")
-        pauses.append(asker.ms - begun_ms)
-        asker.ways.lost(asker.now)
+            requester.ms += 10
+            number = requester.ask(b"x").number
+            requester.answered(b"x")
+        pauses.append(requester.ms - begun_ms)
+        requester.ways.lost(requester.now)
     assert [pause // 100 for pause in pauses] == [0, 1, 2, 4]
 
 
 def test_a_request_without_an_answer_does_not_keep_it_away_for_ever() -> None:
-    asker = Asker()
-    asker.by_kafka(b"a", b"b", b"c", b"d")
-    asker.ways.ask((b"lost",), 2_000, asker.now, connected=True)
-    asker.tick(FORGOTTEN_NS // MS)
-    asker.by_kafka(b"e", b"f", b"g")
-    assert asker.ask(b"h").number == 0
+    requester = Asker()
+    requester.by_kafka(b"a", b"b", b"c", b"d")
+    requester.ways.ask((b"lost",), 2_000, requester.now, connected=True)
+    requester.tick(FORGOTTEN_NS // MS)
+    requester.by_kafka(b"e", b"f", b"g")
+    assert requester.ask(b"h").number == 0
 
 
-def test_what_kafka_did_not_take_is_not_waited_for(asker: Asker) -> None:
-    asker.ask(b"f", size=2_000)
-    assert asker.ways.awaits_kafka
-    asker.ways.failed(b"f")
-    assert not asker.ways.awaits_kafka
+def test_what_kafka_did_not_take_is_not_waited_for(requester: Asker) -> None:
+    requester.ask(b"f", size=2_000)
+    assert requester.ways.awaits_kafka
+    requester.ways.failed(b"f")
+    assert not requester.ways.awaits_kafka
 
 
 # ---------------------------------------------------------------- the master's side

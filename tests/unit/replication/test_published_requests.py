@@ -21,9 +21,9 @@ from leasehold.model.records import (
 from leasehold.replication.effects import (
     NOWHERE,
     AppendFailed,
-    RequestsHeard,
+    PublishAnswers,
+    RequestsReceived,
     Send,
-    TellAnswers,
     Topic,
 )
 from leasehold.replication.master import master
@@ -42,19 +42,19 @@ class Heard(World):
     """A world whose master is told things, too."""
 
     def __init__(self, batch: BatchSettings | None = None) -> None:
-        self.numbers = {asker: itertools.count() for asker in (ME, OTHER)}
+        self.numbers = {requester: itertools.count() for requester in (ME, OTHER)}
         super().__init__(batch)
 
     def tell_raw(
         self,
         *bodies: bytes,
-        asker: bytes = ME,
+        requester: bytes = ME,
         content_type: str = JSON,
         number: int | None = None,
     ) -> None:
-        place = next(self.numbers[asker]) if number is None else number
+        place = next(self.numbers[requester]) if number is None else number
         said = tuple((content_type, body) for body in bodies)
-        told = RequestsHeard(asker, 1, place, said)
+        told = RequestsReceived(requester, 1, place, said)
         self.perform(self.node.step(told, self.now()))
 
     def body(self, request: Mapping[str, Any], number: bytes) -> bytes:
@@ -65,11 +65,11 @@ class Heard(World):
         self,
         request: Mapping[str, Any],
         number: bytes | None = None,
-        asker: bytes = ME,
+        requester: bytes = ME,
     ) -> bytes:
         """→ its id."""
         number = number or self.fresh_id()
-        self.tell_raw(self.body(request, number), asker=asker)
+        self.tell_raw(self.body(request, number), requester=requester)
         return number
 
     def turn(self, count: int = 1) -> None:
@@ -78,12 +78,12 @@ class Heard(World):
             self.pump()
             self.tick()
 
-    def told(self, number: bytes, asker: bytes = ME) -> list[Outcome]:
+    def told(self, number: bytes, requester: bytes = ME) -> list[Outcome]:
         """What that asker was told about that id."""
         return [
             result.outcome
             for effect in self.effects
-            if isinstance(effect, TellAnswers) and effect.asker == asker
+            if isinstance(effect, PublishAnswers) and effect.requester == requester
             for result in effect.record.results
             if result.request_id == number
         ]
@@ -303,14 +303,14 @@ def test_a_master_that_has_no_room_passes_over_what_it_is_told(
     assert not world.told(late), "the one before it was passed over"
     assert world.ask(ADD_ONE, full).lsn == 6
     assert world.ask(ADD_ONE, late).lsn == 7
-    anew = RequestsHeard(ME, 2, 0, ((JSON, world.body(ADD_ONE, late)),))
+    anew = RequestsReceived(ME, 2, 0, ((JSON, world.body(ADD_ONE, late)),))
     world.perform(world.node.step(anew, world.now()))
     world.turn()
     assert world.told(late)[0].lsn == 7, "the next run is heard"
 
 
 def test_who_is_no_master_takes_nothing(world: Heard) -> None:
-    told = RequestsHeard(ME, 1, 0, ((JSON, world.body(ADD_ONE, world.fresh_id())),))
+    told = RequestsReceived(ME, 1, 0, ((JSON, world.body(ADD_ONE, world.fresh_id())),))
     assert world.follower.step(told, world.now()) == []
     world.turn()
     assert world.row(world.node, 1) == {1: 1, 2: 0}
@@ -347,9 +347,9 @@ def test_c1_told_answers_leave_in_log_order_with_those_for_kafka(world: Heard) -
     world.turn()
     lsns: list[int] = []
     for effect in world.effects:
-        if not isinstance(effect, TellAnswers | Send):
+        if not isinstance(effect, PublishAnswers | Send):
             continue
-        if isinstance(effect, TellAnswers) or effect.topic == Topic.RESULTS:
+        if isinstance(effect, PublishAnswers) or effect.topic == Topic.RESULTS:
             lsns += (result.outcome.lsn for result in effect.record.results)
     assert lsns[-2:] == [world.told(told)[0].lsn, world.answers(put)[0].lsn]
 
@@ -362,7 +362,10 @@ def test_l7_what_is_told_is_awaited_by_nobody_and_is_in_no_later_masters_debt() 
     pending.add(answers_of(record(), 40, told))
     assert pending.answered_through(50) == 40, "while they wait"
     given = pending.release(lambda _: True)
-    assert [effect.asker for effect in given if isinstance(effect, TellAnswers)] == [ME, OTHER]
+    assert [effect.requester for effect in given if isinstance(effect, PublishAnswers)] == [
+        ME,
+        OTHER,
+    ]
     assert pending.answered_through(50) == 50
     assert pending.not_given() == []
     pending.add(answers_of(record(), 50, [*told, Repeat(b"c", 3, outcome)]))

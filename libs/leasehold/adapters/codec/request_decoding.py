@@ -85,11 +85,11 @@ def decode_request(content_type: str, data: bytes) -> ChangeRequest:
         fields = read_fields(content_type, data)
         return _request(fields)
     except (MalformedRequest, RequestTooLarge) as error:
-        error.detail = {**error.detail, **_asker(fields)}
+        error.detail = {**error.detail, **_requester(fields)}
         raise
 
 
-def _asker(fields: dict[Any, Any]) -> dict[str, Any]:
+def _requester(fields: dict[Any, Any]) -> dict[str, Any]:
     """The id of a request that is malformed otherwise, and where its sender listens (-1: that can't
     be found); {} without an id."""
     try:

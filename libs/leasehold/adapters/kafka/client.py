@@ -95,7 +95,7 @@ class ClientWatch:
         elif self._may_say(kind):
             LOG.log(level, template, *args)
 
-    def hear(self, error: KafkaError) -> None:
+    def receive(self, error: KafkaError) -> None:
         """What librdkafka tells by itself."""
         if error.code() in _CONNECTION_CODES:
             self._heard_ns = boottime_ns()
@@ -195,7 +195,7 @@ class ClientWatch:
 
 def client_options(settings: KafkaSettings, client_id: str, watch: ClientWatch) -> dict[str, Any]:
     """Options of consumers and producers alike."""
-    error: Callable[[KafkaError], None] = watch.hear
+    error: Callable[[KafkaError], None] = watch.receive
     return {
         **settings.librdkafka(),
         "client.id": client_id,

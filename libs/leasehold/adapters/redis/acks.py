@@ -22,7 +22,7 @@ ACK_BYTES_MAX: Final = 1_024
 UNANSWERED_MAX: Final = 1_000
 
 
-class AckSpeaker:
+class AckPublisher:
     """Tells the master. For one thread, which it never holds up."""
 
     def __init__(self, settings: RedisSettings, database: str) -> None:

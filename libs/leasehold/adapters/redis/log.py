@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from leasehold.adapters.codec.records import is_zipped
-from leasehold.adapters.redis.pubsub import ChannelEar, Channels, ChannelSpeaker
+from leasehold.adapters.redis.pubsub import ChannelPublisher, Channels, ChannelSubscriber
 from leasehold.replication.fast_path.log import NOBODY, PUBLISHED_BYTES_MAX, Term
 from leasehold.settings.environment import RedisSettings
 
@@ -20,11 +20,11 @@ OFFSET_BYTES: Final = 8
 HEAD_BYTES: Final = len(FORM) + OFFSET_BYTES
 
 
-class LogSpeaker:
+class LogChannelPublisher:
     """The master's voice. For one thread, which it never holds up."""
 
     def __init__(self, settings: RedisSettings, database: str) -> None:
-        self._speaker = ChannelSpeaker[int](settings, database, CHANNELS)
+        self._publisher = ChannelPublisher[int](settings, database, CHANNELS)
         self._database = database
         self._term = NOBODY
         self._channel = b""
@@ -36,41 +36,41 @@ class LogSpeaker:
             self._channel = CHANNELS.of(self._database, term)
         head = FORM + offset.to_bytes(OFFSET_BYTES, "big")
         whole = len(record) <= PUBLISHED_BYTES_MAX and not is_zipped(record)
-        return self._speaker.tell(self._channel, head + record if whole else head, number)
+        return self._publisher.tell(self._channel, head + record if whole else head, number)
 
     def outcomes(self) -> list[tuple[int, bool]]:
         """(number, whether a node listened) of those that Redis has answered since."""
-        return self._speaker.outcomes()
+        return self._publisher.outcomes()
 
     def close(self) -> None:
-        self._speaker.close()
+        self._publisher.close()
 
 
-class LogEar:
+class LogSubscriber:
     """A node's ear. For one thread, which it never holds up."""
 
     def __init__(self, settings: RedisSettings, database: str) -> None:
-        self._ear = ChannelEar(settings, database, CHANNELS)
+        self._subscriber = ChannelSubscriber(settings, database, CHANNELS)
 
     @property
     def up(self) -> bool:
-        return self._ear.up
+        return self._subscriber.up
 
     def listen(self, term: Term) -> None:
         """To the master of that term, and no other; NOBODY: to none."""
-        self._ear.listen(term)
+        self._subscriber.listen(term)
 
     def wait(self, timeout_s: float) -> None:
         """Until something may have come."""
-        self._ear.wait(timeout_s)
+        self._subscriber.wait(timeout_s)
 
     def messages(self) -> list[tuple[int, bytes]]:
         """(offset, record) of what was told since the last call, whoever said it; b"": the record
         was too large. To be called again and again."""
-        return [told for data in self._ear.messages() if (told := _told(data)) is not None]
+        return [told for data in self._subscriber.messages() if (told := _told(data)) is not None]
 
     def close(self) -> None:
-        self._ear.close()
+        self._subscriber.close()
 
 
 def _told(data: bytes) -> tuple[int, bytes] | None:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from leasehold.adapters.redis.acks import ACK_BYTES_MAX
 from leasehold.adapters.redis.acks import CHANNELS as ACKS
-from leasehold.adapters.redis.pubsub import ChannelEar, Channels
+from leasehold.adapters.redis.pubsub import Channels, ChannelSubscriber
 from leasehold.adapters.redis.requests import REQUESTS
 from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.settings.environment import RedisSettings
@@ -23,7 +23,7 @@ class Heard(NamedTuple):
 NOTHING: Final = Heard([], [])
 
 
-class MasterEar:
+class MasterSubscriber:
     """For one thread, which it never holds up."""
 
     def __init__(
@@ -32,16 +32,16 @@ class MasterEar:
         """`kinds`: what to listen to."""
         self._kinds = kinds
         self._database = database
-        self._ear = ChannelEar(settings, database, kinds[0] if kinds else ACKS)
+        self._subscriber = ChannelSubscriber(settings, database, kinds[0] if kinds else ACKS)
         self._requests = b""
 
     @property
     def up(self) -> bool:
-        return self._ear.up
+        return self._subscriber.up
 
     @property
     def hears_requests(self) -> bool:
-        return self._ear.listens_to(self._requests)
+        return self._subscriber.listens_to(self._requests)
 
     def listen(self, epoch: int, incarnation: bytes) -> None:
         self.stop()
@@ -49,18 +49,18 @@ class MasterEar:
             term: Term = (epoch, incarnation)
             if REQUESTS in self._kinds:
                 self._requests = REQUESTS.of(self._database, term)
-            self._ear.listen(term, *self._kinds)
+            self._subscriber.listen(term, *self._kinds)
 
     def stop(self) -> None:
-        self._ear.listen(NOBODY)
+        self._subscriber.listen(NOBODY)
 
     def wait(self, timeout_s: float) -> None:
         """Until something may have come."""
-        self._ear.wait(timeout_s)
+        self._subscriber.wait(timeout_s)
 
     def messages(self) -> Heard:
         """What was told since the last call, whoever said it; to be called again and again."""
-        told = self._ear.of_channels()
+        told = self._subscriber.of_channels()
         if not told:
             return NOTHING
         heard = Heard([], [])
@@ -72,4 +72,4 @@ class MasterEar:
         return heard
 
     def close(self) -> None:
-        self._ear.close()
+        self._subscriber.close()

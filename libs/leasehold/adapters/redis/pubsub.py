@@ -56,7 +56,7 @@ class Channels:
         )
 
 
-class ChannelSpeaker(Generic[T]):
+class ChannelPublisher(Generic[T]):
     """A voice. `T` names what was told. For one thread at a time, which it never holds up."""
 
     def __init__(self, settings: RedisSettings, database: str, channels: Channels) -> None:
@@ -113,7 +113,7 @@ class ChannelSpeaker(Generic[T]):
         self._told.clear()
 
 
-class ChannelEar:
+class ChannelSubscriber:
     """What is told on some channels, through one connection. For one thread, which it never holds
     up."""
 

@@ -15,10 +15,10 @@ from typing import Final
 import msgpack
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.adapters.redis.pubsub import ChannelEar, Channels, ChannelSpeaker
+from leasehold.adapters.redis.pubsub import ChannelPublisher, Channels, ChannelSubscriber
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.records import Result, ResultBatch
-from leasehold.replication.effects import RequestsHeard
+from leasehold.replication.effects import RequestsReceived
 from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.settings.environment import RedisSettings
 
@@ -39,28 +39,30 @@ Request = tuple[str, bytes]
 """Content type and body."""
 
 
-def packed_requests(asker: bytes, run: int, number: int, requests: Sequence[Request]) -> bytes:
-    assert len(asker) == ASKER_BYTES, asker
-    head = FORM + asker + run.to_bytes(NUMBER_BYTES, "big") + number.to_bytes(NUMBER_BYTES, "big")
+def packed_requests(requester: bytes, run: int, number: int, requests: Sequence[Request]) -> bytes:
+    assert len(requester) == ASKER_BYTES, requester
+    head = (
+        FORM + requester + run.to_bytes(NUMBER_BYTES, "big") + number.to_bytes(NUMBER_BYTES, "big")
+    )
     body: bytes = msgpack.packb(requests)
     return head + body
 
 
-def requests_of(data: bytes) -> RequestsHeard | None:
+def requests_of(data: bytes) -> RequestsReceived | None:
     """None: it is no such message, whoever said it."""
     if not HEAD_BYTES < len(data) <= REQUEST_BYTES_MAX or not data.startswith(FORM):
         return None
-    asker_end = len(FORM) + ASKER_BYTES
-    run_end = asker_end + NUMBER_BYTES
+    requester_end = len(FORM) + ASKER_BYTES
+    run_end = requester_end + NUMBER_BYTES
     try:
         said = msgpack.unpackb(data[HEAD_BYTES:], use_list=False, max_array_len=REQUESTS_MAX)
     except Exception:  # noqa: BLE001 - msgpack raises what it likes for bytes that are none of its
         return None
     if not isinstance(said, tuple) or not all(_is_request(one) for one in said):
         return None
-    return RequestsHeard(
-        data[len(FORM) : asker_end],
-        int.from_bytes(data[asker_end:run_end], "big"),
+    return RequestsReceived(
+        data[len(FORM) : requester_end],
+        int.from_bytes(data[requester_end:run_end], "big"),
         int.from_bytes(data[run_end:HEAD_BYTES], "big"),
         said,
     )
@@ -76,63 +78,63 @@ def _is_request(said: object) -> bool:
     )
 
 
-class RequestSpeaker:
+class RequestPublisher:
     """An asker's voice. For one thread at a time, which it never holds up."""
 
-    def __init__(self, settings: RedisSettings, database: str, asker: bytes) -> None:
-        self._speaker = ChannelSpeaker[tuple[int, int]](settings, database, REQUESTS)
+    def __init__(self, settings: RedisSettings, database: str, requester: bytes) -> None:
+        self._publisher = ChannelPublisher[tuple[int, int]](settings, database, REQUESTS)
         self._database = database
-        self._asker = asker
+        self._requester = requester
         self._term = NOBODY
         self._channel = b""
 
     def open(self) -> None:
         """Have the connection made, if it is not there."""
-        self._speaker.open()
+        self._publisher.open()
 
     @property
     def up(self) -> bool:
-        return self._speaker.up
+        return self._publisher.up
 
     def tell(self, term: Term, run: int, number: int, requests: Sequence[Request]) -> bool:
         """False: it was not told, and won't be. `outcomes` says what became of the others."""
         if self._term != term:
             self._term = term
             self._channel = REQUESTS.of(self._database, term)
-        data = packed_requests(self._asker, run, number, requests)
-        return self._speaker.tell(self._channel, data, (run, number))
+        data = packed_requests(self._requester, run, number, requests)
+        return self._publisher.tell(self._channel, data, (run, number))
 
     def outcomes(self) -> list[tuple[tuple[int, int], bool]]:
         """((run, number), whether a master listened) of those that Redis has answered since."""
-        return self._speaker.outcomes()
+        return self._publisher.outcomes()
 
     def close(self) -> None:
-        self._speaker.close()
+        self._publisher.close()
 
 
-class AnswerEar:
+class AnswerSubscriber:
     """An asker's ear. For one thread, which it never holds up."""
 
-    def __init__(self, settings: RedisSettings, database: str, asker: bytes) -> None:
-        self._ear = ChannelEar(settings, database, ANSWERS)
-        self._channel = ANSWERS.named(database, asker.hex())
+    def __init__(self, settings: RedisSettings, database: str, requester: bytes) -> None:
+        self._subscriber = ChannelSubscriber(settings, database, ANSWERS)
+        self._channel = ANSWERS.named(database, requester.hex())
 
     @property
     def up(self) -> bool:
-        return self._ear.up
+        return self._subscriber.up
 
     def open(self) -> None:
         """Have the connection made; `results` goes on with it."""
-        self._ear.listen_to((self._channel, ANSWERS))
+        self._subscriber.listen_to((self._channel, ANSWERS))
 
     def wait(self, timeout_s: float) -> None:
         """Until something may have come."""
-        self._ear.wait(timeout_s)
+        self._subscriber.wait(timeout_s)
 
     def results(self) -> list[Result]:
         """What was told since the last call; to be called again and again."""
         found: list[Result] = []
-        for data in self._ear.messages():
+        for data in self._subscriber.messages():
             if not data.startswith(FORM):
                 continue
             try:
@@ -142,30 +144,30 @@ class AnswerEar:
         return found
 
     def close(self) -> None:
-        self._ear.close()
+        self._subscriber.close()
 
 
-class AnswerSpeaker:
+class AnswerPublisher:
     """The master's voice to those who asked. What is not heard they ask for through Kafka, so
     nothing comes back of what is told. For one thread, which it never holds up."""
 
     def __init__(self, settings: RedisSettings, database: str) -> None:
-        self._speaker = ChannelSpeaker[None](settings, database, ANSWERS)
+        self._publisher = ChannelPublisher[None](settings, database, ANSWERS)
         self._database = database
 
-    def tell(self, asker: bytes, batch: ResultBatch) -> None:
-        self._speaker.outcomes()
-        channel = ANSWERS.named(self._database, asker.hex())
+    def tell(self, requester: bytes, batch: ResultBatch) -> None:
+        self._publisher.outcomes()
+        channel = ANSWERS.named(self._database, requester.hex())
         for data in _in_parts(batch):
-            if not self._speaker.tell(channel, data, None):
+            if not self._publisher.tell(channel, data, None):
                 break
 
     def open(self) -> None:
         """Have the connection made before it is needed."""
-        self._speaker.open()
+        self._publisher.open()
 
     def close(self) -> None:
-        self._speaker.close()
+        self._publisher.close()
 
 
 def _in_parts(batch: ResultBatch) -> Iterable[bytes]:

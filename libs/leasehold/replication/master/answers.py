@@ -17,7 +17,7 @@ from leasehold.model.records import (
     ResultBatch,
 )
 from leasehold.model.topics import RESULT_PARTITIONS
-from leasehold.replication.effects import Send, TellAnswers, Topic
+from leasehold.replication.effects import PublishAnswers, Send, Topic
 from leasehold.replication.master.batch import Repeat
 from leasehold.replication.outcomes import outcome_of_commit, outcome_of_refusal
 
@@ -37,13 +37,13 @@ class Answers:
     conflicts: list[Conflict] = field(default_factory=list)
     unsent: int = -1
 
-    def give(self, request_id: bytes, reply_to: int, asker: bytes, outcome: Outcome) -> None:
+    def give(self, request_id: bytes, reply_to: int, requester: bytes, outcome: Outcome) -> None:
         """On that partition if somebody reads it; else the asker is told."""
         result = Result(request_id, self.offset, outcome)
         if _is_read(reply_to):
             self.results.append((reply_to, result))
         else:
-            self.told.append((asker, result))
+            self.told.append((requester, result))
 
 
 def answers_of(
@@ -57,29 +57,31 @@ def answers_of(
     answers = Answers(offset)
     lsn = record.first_lsn
     for commit in record.commits:
-        asker = askers.get(commit.request_id, b"")
-        if asker or _is_read(commit.reply_to):
-            answers.give(commit.request_id, commit.reply_to, asker, outcome_of_commit(commit, lsn))
+        requester = askers.get(commit.request_id, b"")
+        if requester or _is_read(commit.reply_to):
+            answers.give(
+                commit.request_id, commit.reply_to, requester, outcome_of_commit(commit, lsn)
+            )
         lsn += 1
     for refusal in record.refusals:
-        asker = askers.get(refusal.request_id, b"")
-        if asker or (refusal.request_id and _is_read(refusal.reply_to)):
+        requester = askers.get(refusal.request_id, b"")
+        if requester or (refusal.request_id and _is_read(refusal.reply_to)):
             outcome = outcome_of_refusal(refusal)
-            answers.give(refusal.request_id, refusal.reply_to, asker, outcome)
+            answers.give(refusal.request_id, refusal.reply_to, requester, outcome)
         if refusal.disposition is Disposition.CONFLICT:
             answers.conflicts.append(_conflict(refusal, offset))
-    for request_id, reply_to, outcome, asker in repeats:
-        if asker or _is_read(reply_to):
-            answers.give(request_id, reply_to, asker, outcome)
+    for request_id, reply_to, outcome, requester in repeats:
+        if requester or _is_read(reply_to):
+            answers.give(request_id, reply_to, requester, outcome)
     return answers
 
 
-def _tells(answers: Answers) -> Iterable[TellAnswers]:
+def _tells(answers: Answers) -> Iterable[PublishAnswers]:
     askers: dict[bytes, list[Result]] = {}
-    for asker, result in answers.told:
-        askers.setdefault(asker, []).append(result)
-    for asker, results in askers.items():
-        yield TellAnswers(asker, ResultBatch(tuple(results)))
+    for requester, result in answers.told:
+        askers.setdefault(requester, []).append(result)
+    for requester, results in askers.items():
+        yield PublishAnswers(requester, ResultBatch(tuple(results)))
 
 
 def _is_read(partition: int) -> bool:
@@ -123,8 +125,8 @@ class PendingAnswers:
         """The offset of the record whose answers are next."""
         return self._waiting[0].offset if self._waiting else None
 
-    def release(self, may_answer: Callable[[int], bool]) -> list[Send | TellAnswers]:
-        sends: list[Send | TellAnswers] = []
+    def release(self, may_answer: Callable[[int], bool]) -> list[Send | PublishAnswers]:
+        sends: list[Send | PublishAnswers] = []
         while self._waiting and may_answer(self._waiting[0].offset):
             answers = self._waiting.popleft()
             given = list(self._sends(answers))

@@ -107,7 +107,7 @@ class Repeat(NamedTuple):
     request_id: bytes
     reply_to: int
     outcome: Outcome
-    asker: bytes = b""
+    requester: bytes = b""
 
 
 class Made(NamedTuple):
@@ -210,7 +210,7 @@ class Batch:
         if asked_again(remembered, request.attempt) is _REPEAT:
             assert remembered is not None
             reply_to = _reply_to(message, request)
-            self.repeats.append(Repeat(request.id, reply_to, remembered, message.asker))
+            self.repeats.append(Repeat(request.id, reply_to, remembered, message.requester))
             self._settled(message)
             return None
         try:
@@ -453,20 +453,20 @@ class Batch:
         request_id, reply_to = detail.pop("request_id", b""), detail.pop("reply_to", -1)
         assert isinstance(request_id, bytes), request_id
         assert isinstance(reply_to, int), reply_to
-        asker = ChangeRequest(request_id, reply_to=reply_to)
+        requester = ChangeRequest(request_id, reply_to=reply_to)
         try:
             if request_id:
                 check_age(request_id, self.id_horizon_us, self._latest_us, self._outcomes)
         except Refused:
-            asker = ChangeRequest(b"")  # an id that no outcome may be remembered for
+            requester = ChangeRequest(b"")  # an id that no outcome may be remembered for
         remembered = self._store.outcome(request_id) if request_id else None
         if remembered is not None:
             # L5: an id has one outcome; these bytes are another request under a used id.
-            asker = ChangeRequest(b"")
-        self._refuse(message, asker, error, Disposition.DEAD_LETTER, detail)
+            requester = ChangeRequest(b"")
+        self._refuse(message, requester, error, Disposition.DEAD_LETTER, detail)
         if remembered is not None:
             reply_to = _reply_to(message, ChangeRequest(b"", reply_to=reply_to))
-            self.repeats.append(Repeat(request_id, reply_to, remembered, message.asker))
+            self.repeats.append(Repeat(request_id, reply_to, remembered, message.requester))
 
     def _refuse(
         self,
@@ -688,7 +688,7 @@ class Batch:
         if message.offset != NOWHERE:
             self.passed(message.lane, message.offset)
         elif request_id:
-            self.askers[request_id] = message.asker
+            self.askers[request_id] = message.requester
 
     def passed(self, lane: Lane, offset: int) -> None:
         """A message of a lane that needs no decision of its own, or is wholly decided."""
@@ -697,7 +697,7 @@ class Batch:
 
 def _reply_to(message: LaneRead, request: ChangeRequest) -> int:
     """What was told is answered by telling."""
-    return -1 if message.asker else request.reply_to
+    return -1 if message.requester else request.reply_to
 
 
 def failed(error: Exception) -> InternalFailure:

@@ -51,7 +51,7 @@ from leasehold.replication.effects import (
     Listen,
     PauseLane,
     ReadLane,
-    RequestsHeard,
+    RequestsReceived,
     ResumeLane,
     Send,
     Topic,
@@ -240,13 +240,13 @@ class Master:
             return [PauseLane(message.lane)]
         return []
 
-    def requests_heard(self, told: RequestsHeard) -> None:
+    def requests_heard(self, told: RequestsReceived) -> None:
         """By the fast way. Whoever gets no answer asks through Kafka, so what there is no room for
         may be passed over."""
         if len(self._requests) >= TOLD_WAITING_MAX or not self._heard.accepts(*told[:3]):
             return
         for content_type, body in told.requests:
-            said = LaneRead(_REQUESTS, NOWHERE, content_type, body, told.asker)
+            said = LaneRead(_REQUESTS, NOWHERE, content_type, body, told.requester)
             self._requests.append(said)
 
     def acknowledged(self, record: Acknowledgement, now: Now) -> list[Effect]:

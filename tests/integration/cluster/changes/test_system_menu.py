@@ -331,14 +331,14 @@ def test_tables_rows_and_their_index_are_one_commit_and_truncate_is_another(
     with Subscriber(named(settings, "follower"), ["u"]) as subscriber:
         news: list[News] = []
 
-        def hear(met: Callable[[], bool], what: str) -> None:
+        def receive(met: Callable[[], bool], what: str) -> None:
             def polled() -> bool:
                 news.extend(subscriber.poll(0.1))
                 return met()
 
             until(polled, what)
 
-        hear(lambda: len([n for n in news if isinstance(n, RowEvent)]) >= len(rows), "all rows")
+        receive(lambda: len([n for n in news if isinstance(n, RowEvent)]) >= len(rows), "all rows")
         gone = applied(replica, settled(producer.submit({"sql": "TRUNCATE u"})))
         assert replica.get("u", 7) is None
         assert list(replica.get_by("u_word", "w7")) == []
@@ -348,7 +348,7 @@ def test_tables_rows_and_their_index_are_one_commit_and_truncate_is_another(
         def came() -> list[RowEvent]:
             return [n for n in news if isinstance(n, RowEvent) and n.lsn == back.lsn]
 
-        hear(lambda: bool(came()), "the row that came after")
+        receive(lambda: bool(came()), "the row that came after")
     (event,) = [each for each in news if isinstance(each, TruncationEvent)]
     assert event.lsn == gone.lsn
     (last,) = came()

@@ -284,7 +284,7 @@ def test_a_client_that_looks_for_its_broker_is_not_lost(
     watch, client = ClientWatch(ADA, "test"), Asked(KafkaError._TRANSPORT)
     for _ in range(20):
         assert lost_at(watch, client, clock, 9) == []
-        watch.hear(error)
+        watch.receive(error)
     assert client.questions == 0
     assert lost_at(watch, client, clock, 10) == [10]
 

@@ -22,7 +22,7 @@ from leasehold.adapters.redis.requests import (
 )
 from leasehold.adapters.redis.resp import REPLY_BYTES_MAX
 from leasehold.model.records import Outcome, Result, ResultBatch
-from leasehold.replication.effects import RequestsHeard
+from leasehold.replication.effects import RequestsReceived
 from leasehold.replication.fast_path.requests import FastRequestSettings
 
 ASKER = bytes(range(ASKER_BYTES))
@@ -38,10 +38,10 @@ JSON = "application/json"
     st.lists(REQUEST, max_size=20),
 )
 def test_what_is_packed_is_read(
-    asker: bytes, run: int, number: int, requests: list[tuple[str, bytes]]
+    requester: bytes, run: int, number: int, requests: list[tuple[str, bytes]]
 ) -> None:
-    found = requests_of(packed_requests(asker, run, number, requests))
-    assert found == RequestsHeard(asker, run, number, tuple(requests))
+    found = requests_of(packed_requests(requester, run, number, requests))
+    assert found == RequestsReceived(requester, run, number, tuple(requests))
 
 
 SAID = st.recursive(
@@ -76,7 +76,7 @@ def test_whatever_is_said_it_is_requests_or_nothing(said: bytes) -> None:
         found = requests_of(data)
         if found is None:
             continue
-        assert len(found.asker) == ASKER_BYTES
+        assert len(found.requester) == ASKER_BYTES
         assert isinstance(found.requests, tuple)
         for content_type, body in found.requests:
             assert isinstance(content_type, str)
