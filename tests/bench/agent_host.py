@@ -15,7 +15,7 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Final
 
-from leasehold.adapters.kafka.version_stream import KafkaVersionRoad
+from leasehold.adapters.kafka.version_stream import KafkaVersionStream
 from leasehold.client.agent import Agent
 from leasehold.model.records import HoldingReport, LeaseAck, VersionEvent
 from leasehold.settings.client import ClientSettings
@@ -28,7 +28,7 @@ CLOSERS_MAX: Final = 16
 class SharedRoad:
     """One agent's end of a road that several share."""
 
-    def __init__(self, road: KafkaVersionRoad, send_lock: threading.Lock) -> None:
+    def __init__(self, road: KafkaVersionStream, send_lock: threading.Lock) -> None:
         self.queue: SimpleQueue[VersionEvent] = SimpleQueue()
         self._road = road
         self._send_lock = send_lock
@@ -51,7 +51,7 @@ class SharedRoad:
 
 
 def _share_out(
-    road: KafkaVersionRoad, ends: Sequence[SharedRoad], stopping: threading.Event
+    road: KafkaVersionStream, ends: Sequence[SharedRoad], stopping: threading.Event
 ) -> None:
     while not stopping.is_set():
         for event in road.events(READ_S):
@@ -62,7 +62,7 @@ def _share_out(
 def main(table: str, count: int) -> None:
     settings = ClientSettings.read()
     topics = settings.topics
-    road = KafkaVersionRoad(
+    road = KafkaVersionStream(
         settings.kafka, topics.versions.name, topics.notices.name, topics.acks.name
     )
     lock = threading.Lock()
@@ -75,7 +75,7 @@ def main(table: str, count: int) -> None:
                 settings,
                 cluster=replace(settings.cluster, node=f"{settings.cluster.node}-{number}"),
             ),
-            road=end,
+            source=end,
         )
         for number, end in enumerate(ends)
     ]

@@ -1,4 +1,4 @@
-"""A watcher's road: what log, acks, versions and jobs say (`admin/watch.py`)."""
+"""A watcher's source of events: what log, acks, versions and jobs say (`admin/watch.py`)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _SHOWN: Final = (
 )
 
 
-class KafkaClusterRoad:
+class KafkaEvents:
     """For one thread. Connects when first asked, and again after Kafka was away."""
 
     def __init__(

@@ -33,7 +33,7 @@ LISTED_TABLES_MAX: Final = 256
 """Of so many tables a view names the holders; of the others it shows counts only."""
 
 
-class EventRoad(Protocol):
+class EventSource(Protocol):
     """Events of one database; `admin/kafka_events.py` in practice."""
 
     def events(self, timeout_s: float) -> list[Event]:
@@ -64,11 +64,11 @@ class ClusterWatch(Closing):
         self,
         settings: ClientSettings,
         *,
-        road: EventRoad | None = None,
+        source: EventSource | None = None,
         ledger: Ledger | None = None,
     ) -> None:
         self._stopping = threading.Event()
-        self._road = road or _kafka_road(settings, self._stopping.is_set)
+        self._source = source or _kafka_source(settings, self._stopping.is_set)
         self._ledger = ledger or _redis_ledger(settings)
         self._changed = threading.Condition()
         self._view = ClusterView(not_read=NOTHING_READ)
@@ -114,7 +114,7 @@ class ClusterWatch(Closing):
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
-        self._road.close()
+        self._source.close()
         self._ledger.close()
 
     # --- threads -------------------------------------------------------------------------------
@@ -133,12 +133,12 @@ class ClusterWatch(Closing):
     def _follow(self) -> None:
         while not self._stopping.is_set():
             try:
-                events = self._road.events(READ_TIMEOUT_S)
+                events = self._source.events(READ_TIMEOUT_S)
             except LeaseholdError as error:
                 self._take(Unreachable("kafka", error.message), bus=True)
                 self._stopping.wait(AWAY_RETRY_S)
                 continue
-            left = self._road.not_read
+            left = self._source.not_read
             self._take(*events, TopicsRead(left), bus=not left)
 
     def _ask_ledger(self) -> None:
@@ -162,10 +162,10 @@ class ClusterWatch(Closing):
         }
 
 
-def _kafka_road(settings: ClientSettings, give_up: Callable[[], bool]) -> EventRoad:
-    from leasehold.admin.kafka_events import KafkaClusterRoad
+def _kafka_source(settings: ClientSettings, give_up: Callable[[], bool]) -> EventSource:
+    from leasehold.admin.kafka_events import KafkaEvents
 
-    return KafkaClusterRoad(settings.kafka, settings.topics, give_up)
+    return KafkaEvents(settings.kafka, settings.topics, give_up)
 
 
 def _redis_ledger(settings: ClientSettings) -> Ledger:

@@ -66,7 +66,7 @@ class Ledger(Protocol):
     def close(self) -> None: ...
 
 
-class VersionRoad(Protocol):
+class VersionStream(Protocol):
     """Version events in and acknowledgements out; `adapters/kafka/version_stream.py` in
     practice."""
 
@@ -137,13 +137,13 @@ class Agent(Closing):
         settings: ClientSettings | None = None,
         *,
         ledger: Ledger | None = None,
-        road: VersionRoad | None = None,
+        source: VersionStream | None = None,
         clock_ns: Callable[[], int] = boottime_ns,
     ) -> None:
         self.settings = settings or ClientSettings.read()
         self.name = self.settings.cluster.node
         self._ledger = ledger or _redis_ledger(self.settings)
-        self._road = road or _kafka_road(self.settings)
+        self._source = source or _kafka_source(self.settings)
         self._clock_ns = clock_ns
         self._holder = Holder(
             self.name, _session_ids(), has_store=False, limits=_limits(self.settings)
@@ -269,7 +269,7 @@ class Agent(Closing):
         for thread in self._threads:
             thread.join()
         self._wake_rest()
-        self._road.close()
+        self._source.close()
         self._ledger.close()
 
     # --- waiting -------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ class Agent(Closing):
                 return
             self._perform(self._holder.step(event, self._clock_ns()))
             for report in self._old.reports(Now(self._clock_ns(), unix_us())):
-                self._road.acknowledge(self.name, report)
+                self._source.acknowledge(self.name, report)
             with self._work:
                 self._work.notify_all()  # close() looks at what is held
 
@@ -345,7 +345,7 @@ class Agent(Closing):
                 case Send(command):
                     self._ask(command)
                 case Acknowledge(table, version):
-                    self._road.acknowledge(self.name, LeaseAck(self.name, table, version))
+                    self._source.acknowledge(self.name, LeaseAck(self.name, table, version))
                 case Wake():
                     self._wake(effect)
 
@@ -360,7 +360,7 @@ class Agent(Closing):
         self.last_trouble = "" if trouble is None else f"the ledger says: {trouble.value}"
         self._post(Answered(reply))
         if isinstance(reply, LedgerRefused) and self._holder.is_behind(reply.table, reply.current):
-            self._road.rewind()
+            self._source.rewind()
         self._compare()
 
     def _wake(self, wake: Wake) -> None:
@@ -385,14 +385,14 @@ class Agent(Closing):
         if not isinstance(reply, NewestVersions):
             return
         if any(self._holder.is_behind(table, current) for table, current in reply.versions):
-            self._road.rewind()
+            self._source.rewind()
 
     # --- the thread that reads version events --------------------------------------------------
 
     def _follow(self) -> None:
         while not self._stopping:
             try:
-                events = self._road.events(EVENT_POLL_S)
+                events = self._source.events(EVENT_POLL_S)
             except LeaseholdError as error:
                 self.last_trouble = error.message
                 with self._work:
@@ -460,10 +460,10 @@ def _redis_ledger(settings: ClientSettings) -> Ledger:
     return RedisLedger(settings.redis, settings.cluster.database)
 
 
-def _kafka_road(settings: ClientSettings) -> VersionRoad:
-    from leasehold.adapters.kafka.version_stream import KafkaVersionRoad
+def _kafka_source(settings: ClientSettings) -> VersionStream:
+    from leasehold.adapters.kafka.version_stream import KafkaVersionStream
 
     topics = settings.topics
-    return KafkaVersionRoad(
+    return KafkaVersionStream(
         settings.kafka, topics.versions.name, topics.notices.name, topics.acks.name
     )

@@ -27,7 +27,7 @@ UNKNOWN_SWEEP_NS: Final = 1_000_000_000
 SUBMIT_TIMEOUT_S: Final = 60.0
 
 
-class RequestRoad(Protocol):
+class RequestTransport(Protocol):
     """Requests out, results in; `client/request_transport.py` in practice."""
 
     def send(self, key: bytes, content_type: str, body: bytes) -> None:
@@ -92,12 +92,12 @@ class ChangeProducer:
     """
 
     def __init__(
-        self, settings: ClientSettings | None = None, *, road: RequestRoad | None = None
+        self, settings: ClientSettings | None = None, *, transport: RequestTransport | None = None
     ) -> None:
         self._settings = settings or ClientSettings.read()
         # One of a fixed few partitions: repeats for others that share it are dropped by id.
         self.reply_to = random_bytes(1)[0] % RESULT_PARTITIONS
-        self._road = road or _roads(self._settings, self.reply_to)
+        self._transport = transport or _default_transport(self._settings, self.reply_to)
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
         self._waiting: dict[bytes, Pending] = {}
@@ -147,14 +147,14 @@ class ChangeProducer:
     def _send_gathered(self, group: Sequence[Pending]) -> None:
         for pending in group:
             try:
-                self._road.gather(pending.request_id, pending.content_type, pending.body)
+                self._transport.gather(pending.request_id, pending.content_type, pending.body)
             except LeaseholdError as error:
                 with self._lock:
                     self._settled(pending, Standing.UNKNOWN, None, error.message)
-        self._road.send_gathered()
+        self._transport.send_gathered()
 
     def _tell(self, group: Sequence[Pending]) -> bool:
-        return self._road.tell([(one.request_id, one.content_type, one.body) for one in group])
+        return self._transport.tell([(one.request_id, one.content_type, one.body) for one in group])
 
     def submit_many(
         self,
@@ -189,7 +189,7 @@ class ChangeProducer:
         with self._lock:
             for pending in list(self._waiting.values()):
                 self._settled(pending, Standing.UNKNOWN, None, "its producer was closed")
-        self._road.close(self._settings.close_timeout_ms / 1_000)
+        self._transport.close(self._settings.close_timeout_ms / 1_000)
 
     def __enter__(self) -> Self:
         return self
@@ -231,7 +231,7 @@ class ChangeProducer:
             raise
 
     def _send(self, pending: Pending) -> None:
-        self._road.send(pending.request_id, pending.content_type, pending.body)
+        self._transport.send(pending.request_id, pending.content_type, pending.body)
 
     def _withdraw(self, pending: Pending, why: str) -> None:
         """With the lock held: nothing of it was ever sent, so it does not count."""
@@ -246,7 +246,7 @@ class ChangeProducer:
     def _read(self) -> None:
         while not self._stopping.is_set():
             try:
-                results = self._road.results(POLL_S)
+                results = self._transport.results(POLL_S)
             except LeaseholdError as error:
                 # A broker that is away answers nothing; those who wait run into their time-outs.
                 self._note_trouble(error.message)
@@ -258,7 +258,7 @@ class ChangeProducer:
                     self._take(result)
                 if results:  # once for all of them: nobody else has the lock meanwhile
                     self._room.notify_all()
-                for key, why in self._road.failures():
+                for key, why in self._transport.failures():
                     self._failed(key, why)
                 if now_ns - self._swept_ns >= UNKNOWN_SWEEP_NS:
                     self._swept_ns = now_ns
@@ -305,15 +305,19 @@ class ChangeProducer:
         pending.settle(standing, outcome, trouble)
 
 
-def _roads(settings: ClientSettings, partition: int) -> RequestRoad:
+def _default_transport(settings: ClientSettings, partition: int) -> RequestTransport:
     # Imported late: librdkafka is loaded only by those who send.
-    from leasehold.adapters.kafka.request_transport import KafkaRequestRoad
+    from leasehold.adapters.kafka.request_transport import KafkaRequestTransport
     from leasehold.adapters.redis.requests import ASKER_BYTES
-    from leasehold.client.request_transport import RequestRoads
+    from leasehold.client.request_transport import FastRequestTransport
 
     topics = settings.topics
-    kafka = KafkaRequestRoad(settings.kafka, topics.requests.name, topics.results.name, partition)
+    kafka = KafkaRequestTransport(
+        settings.kafka, topics.requests.name, topics.results.name, partition
+    )
     if not settings.redis.tells_requests(settings.kafka):
         return kafka
     requester = random_bytes(ASKER_BYTES)
-    return RequestRoads(FastRequestSettings(), kafka, settings.redis, topics.database, requester)
+    return FastRequestTransport(
+        FastRequestSettings(), kafka, settings.redis, topics.database, requester
+    )

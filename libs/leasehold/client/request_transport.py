@@ -1,4 +1,4 @@
-"""A producer's two roads: change requests told through Redis or put on Kafka's topic, and answers
+"""A producer's two transports: change requests go through Redis or Kafka's topic, and answers
 by either. Which of the two is decided in `replication/fast_path/requests.py`.
 """
 
@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from leasehold.adapters.kafka.request_transport import KafkaRequestRoad
+from leasehold.adapters.kafka.request_transport import KafkaRequestTransport
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.redis.requests import AnswerSubscriber, RequestPublisher
 from leasehold.model.errors import LeaseholdError
@@ -23,7 +23,7 @@ from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
 from leasehold.settings.environment import RedisSettings
 
 LISTEN_SLICE_S: Final = 0.01
-"""How long what comes by the other road may lie there, while answers are told; and how often one
+"""How long what comes by the other transport may lie there while answers come; and how often one
 looks whether they are late."""
 BOTH_SLICE_S: Final = 0.002
 BODIES_MAX: Final = 20_000
@@ -36,13 +36,13 @@ class Sent(NamedTuple):
     body: bytes
 
 
-class RequestRoads:
-    """Threads as with `KafkaRequestRoad`, which it closes."""
+class FastRequestTransport:
+    """Threads as with `KafkaRequestTransport`, which it closes."""
 
     def __init__(
         self,
         settings: FastRequestSettings,
-        kafka: KafkaRequestRoad,
+        kafka: KafkaRequestTransport,
         redis: RedisSettings,
         database: str,
         requester: bytes,
@@ -61,7 +61,7 @@ class RequestRoads:
     # ------------------------------------------------------------ requests
 
     def send(self, key: bytes, content_type: str, body: bytes) -> None:
-        """As `KafkaRequestRoad.send`."""
+        """As `KafkaRequestTransport.send`."""
         asked = self._asked((Sent(key, content_type, body),))
         if not asked.by_kafka:
             return
@@ -171,7 +171,8 @@ class RequestRoads:
     # ------------------------------------------------------------ answers
 
     def results(self, timeout_s: float) -> list[Result]:
-        """What has come since, by whichever road. Raises what `KafkaRequestRoad.results` raises."""
+        """What has come since, by either transport. Raises what `KafkaRequestTransport.results`
+        raises."""
         self._keep()
         if not self._ways.listens:
             return self._answered(self._kafka.results(timeout_s), self._subscriber.results())
@@ -243,7 +244,7 @@ class RequestRoads:
                 self._forget(list(self._bodies))
 
     def failures(self) -> list[tuple[bytes, str]]:
-        """As `KafkaRequestRoad.failures`."""
+        """As `KafkaRequestTransport.failures`."""
         with self._lock:
             found, self._failures = [*self._failures, *self._kafka.failures()], []
             for key, _ in found:

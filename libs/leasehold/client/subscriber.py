@@ -32,7 +32,7 @@ NEWS_MAX: Final = 10_000
 """Version events kept for a subscriber that reads rows only; the oldest are dropped beyond it."""
 
 
-class RowRoad(Protocol):
+class RowStream(Protocol):
     """Row images in; `adapters/kafka/row_stream.py` in practice."""
 
     def follow(self, table_id: int) -> None:
@@ -85,11 +85,11 @@ class Subscriber(Closing):
         source: Agent | ClientSettings | None = None,
         tables: Sequence[str] = (),
         *,
-        road: RowRoad | None = None,
+        row_source: RowStream | None = None,
     ) -> None:
         self._owns_agent = not isinstance(source, Agent)
         self.agent = source if isinstance(source, Agent) else Agent(source)
-        self._road = road or _kafka_road(self.agent.settings)
+        self._row_source = row_source or _kafka_rows(self.agent.settings)
         self._tables = dict.fromkeys(tables)
         self._followed: dict[int, str] = {}
         self._versions: deque[VersionEvent] = deque(maxlen=NEWS_MAX)
@@ -125,7 +125,7 @@ class Subscriber(Closing):
                 self._heard.wait(timeout_s)
             return []
         if not self._undecoded:
-            self._undecoded.extend(self._road.rows(timeout_s, BATCH_ROWS_MAX))
+            self._undecoded.extend(self._row_source.rows(timeout_s, BATCH_ROWS_MAX))
         decoded = self._decode(timeout_s)
         if self._undecoded and not decoded and not self._versions:
             self._heard.wait(min(timeout_s, LEASE_WAIT_S))  # a lease may be refused at once
@@ -141,7 +141,7 @@ class Subscriber(Closing):
             return
         self._closed = True
         self._heard.set()
-        self._road.close()
+        self._row_source.close()
         if self._owns_agent:
             self.agent.close()
 
@@ -163,7 +163,7 @@ class Subscriber(Closing):
             named = descriptor.name in self._tables and descriptor.state in READABLE
             if named and event.table_id not in self._followed:
                 self._followed[event.table_id] = event.name
-                self._road.follow(event.table_id)
+                self._row_source.follow(event.table_id)
             yield VersionNews(event, descriptor, diff(before, descriptor))
 
     def _decode(self, timeout_s: float) -> list[News]:
@@ -213,7 +213,7 @@ class Subscriber(Closing):
         return decode_row(descriptor, record.key, image)
 
 
-def _kafka_road(settings: ClientSettings) -> RowRoad:
-    from leasehold.adapters.kafka.row_stream import KafkaRowRoad
+def _kafka_rows(settings: ClientSettings) -> RowStream:
+    from leasehold.adapters.kafka.row_stream import KafkaRowStream
 
-    return KafkaRowRoad(settings.kafka, settings.topics)
+    return KafkaRowStream(settings.kafka, settings.topics)

@@ -42,7 +42,7 @@ from leasehold.model.errors import (
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records import Lane
 from leasehold.model.topics import Topics
-from leasehold.node.log_source import LogAnnouncer, LogRoad, OwnLog
+from leasehold.node.log_source import LogAnnouncer, LogSource, OwnLog
 from leasehold.replication.effects import (
     AckRead,
     AckReceived,
@@ -187,10 +187,10 @@ class KafkaNode:
             clock_ns=boottime_ns,
         )
         self._own = OwnLog(settings.own_appends, self._reader, self._log_writer, self._log)
-        self._road: LogRoad | OwnLog = self._own
+        self._source: LogSource | OwnLog = self._own
         if settings.fast_log.on and settings.serving and not settings.candidate:
             offset = self.node.position.offset
-            self._road = LogRoad(
+            self._source = LogSource(
                 settings.fast_log, redis, topics.database, self._reader, self._log, offset
             )
         self._voice = LogAnnouncer(settings.fast_log, redis, topics.database)
@@ -268,7 +268,7 @@ class KafkaNode:
         if self._listener.up and (self.node.awaits_acks or self._asked_lately()):
             records = self._read_or_hear(wait_s)
         else:
-            records = self._road.read(0 if asked else wait_s)
+            records = self._source.read(0 if asked else wait_s)
             if asked and not records:
                 self._await_ledger(self._wait_s())
         moment = begun = now()
@@ -292,14 +292,14 @@ class KafkaNode:
         self._empty_inbox()
         self._wake_ns = 0
         self._perform(self.node.step(Tick(), now()))
-        self._road.keep(self.node)
+        self._source.keep(self.node)
         self.node.tidy()
         self.on_tick()
 
     def _receive_log(self) -> None:
         """The records that the master has told since."""
         begun = now()
-        for heard in self._road.heard():
+        for heard in self._source.heard():
             effects = self.node.step(heard, now())
             if effects:
                 self._perform(effects)
@@ -496,8 +496,8 @@ class KafkaNode:
             case AskLogIdentity():
                 self._look.ask()
             case ReadLog(offset):  # beside the one at the start
-                assert isinstance(self._road, LogRoad), "nobody tells this node anything"
-                self._road.doubted(offset)
+                assert isinstance(self._source, LogSource), "nobody tells this node anything"
+                self._source.doubted(offset)
             case AskLane(lane):
                 self._ask_lane(lane)
             case AskLaneIdentity(lane):
@@ -566,5 +566,5 @@ class KafkaNode:
         self._listener.close()
         self._answers.close()
         self._voice.close()
-        self._road.close()
+        self._source.close()
         self._reader.close()

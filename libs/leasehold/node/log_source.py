@@ -1,4 +1,4 @@
-"""How the log comes to a node: from Kafka, told by the master through Redis (`LogRoad`), or a
+"""How the log comes to a node: from Kafka, told by the master through Redis (`LogSource`), or a
 master's own records by their acknowledgements (`OwnLog`); and how a master tells it on. Which way
 is taken when is decided in `replication/fast_path/log.py` and
 `replication/fast_path/own_appends.py`.
@@ -58,7 +58,7 @@ class _Fetching:
         return True
 
 
-class LogRoad:
+class LogSource:
     """A node's. `reader` may read other topics, too; this object starts and stops the log alone."""
 
     def __init__(

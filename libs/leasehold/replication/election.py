@@ -1,4 +1,4 @@
-"""When a node configured for it bids for mastership: the road before its Claim.
+"""When a node configured for it bids for mastership: its states before the Claim.
 
 No record of the master's for the election time; *then* ask for the log's end, apply up to it (a
 node waking from a pause has an old impression of the log), append the Claim, read it back.

@@ -26,7 +26,7 @@ from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.redis.log import CHANNELS, FORM
 from leasehold.admin.watch import ClusterWatch
 from leasehold.model.records import Claim, Decisions
-from leasehold.node.log_source import LogRoad
+from leasehold.node.log_source import LogSource
 from leasehold.replication.fast_path.log import Term
 from leasehold.settings.client import ClientSettings
 from tests.support.cluster.system_cluster import (
@@ -81,8 +81,8 @@ def test_under_steady_writes_the_log_is_told(
     cluster: LocalCluster, load: Load, replica: Replica
 ) -> None:
     until(lambda: all(counts(cluster, TOLD)), "the fast way on both replicants")
-    road = replica._node._road
-    assert isinstance(road, LogRoad)
+    road = replica._node._source
+    assert isinstance(road, LogSource)
     until(lambda: road.fast, "the fast way of an embedded replica")
     load.more(200)
     assert_consistent(cluster, NODES)

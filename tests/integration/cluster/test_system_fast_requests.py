@@ -25,10 +25,10 @@ from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica, connect, open_replica
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.reader import TopicReader
-from leasehold.adapters.kafka.request_transport import KafkaRequestRoad
+from leasehold.adapters.kafka.request_transport import KafkaRequestTransport
 from leasehold.admin.watch import ClusterWatch
 from leasehold.client.pending import Pending
-from leasehold.client.request_transport import RequestRoads
+from leasehold.client.request_transport import FastRequestTransport
 from leasehold.model.records import Decisions
 from leasehold.settings.client import ClientSettings
 from tests.support.cluster.system_cluster import (
@@ -273,10 +273,10 @@ def test_l3_l5_a_master_away_each_request_is_answered_once(
 
 
 def test_off_is_off(settings: ClientSettings, producer: ChangeProducer) -> None:
-    assert isinstance(producer._road, RequestRoads)
+    assert isinstance(producer._transport, FastRequestTransport)
     off = replace(settings, redis=replace(settings.redis, fast_requests="off"))
     with ChangeProducer(named(off, "off")) as one:
-        assert isinstance(one._road, KafkaRequestRoad)
+        assert isinstance(one._transport, KafkaRequestTransport)
         for _ in range(20):
             add_one(one)
 

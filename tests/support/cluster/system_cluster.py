@@ -21,7 +21,7 @@ import pytest
 
 from infra.local_cluster import ROOT, LocalCluster
 from infra.ports import Ports
-from leasehold.adapters.kafka.request_transport import KafkaRequestRoad
+from leasehold.adapters.kafka.request_transport import KafkaRequestTransport
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
@@ -128,19 +128,19 @@ class Asker:
 
     def __init__(self, settings: ClientSettings) -> None:
         topics = settings.topics
-        self._road = KafkaRequestRoad(
+        self._transport = KafkaRequestTransport(
             settings.kafka, topics.requests.name, topics.results.name, self.REPLY_TO
         )
         self._heard: dict[bytes, list[Outcome]] = {}
 
     def send(self, body: bytes, content_type: str = "application/json") -> None:
-        self._road.send(b"", content_type, body)
+        self._transport.send(b"", content_type, body)
 
     def answers(self, request_id: bytes, count: int = 1) -> list[Outcome]:
         """The first `count` answers given to this id."""
 
         def listen() -> bool:
-            for result in self._road.results(0.1):
+            for result in self._transport.results(0.1):
                 self._heard.setdefault(result.request_id, []).append(result.outcome)
             return len(self._heard.get(request_id, ())) >= count
 
@@ -148,7 +148,7 @@ class Asker:
         return self._heard[request_id]
 
     def close(self) -> None:
-        self._road.close(5.0)
+        self._transport.close(5.0)
 
 
 # ---------------------------------------------------------------- the command

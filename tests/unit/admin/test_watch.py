@@ -65,7 +65,7 @@ class Ledger:
 
 @contextmanager
 def watch_of(topics: SlowTopics) -> Iterator[ClusterWatch]:
-    with ClusterWatch(SETTINGS, road=topics, ledger=Ledger()) as watch:
+    with ClusterWatch(SETTINGS, source=topics, ledger=Ledger()) as watch:
         yield watch
 
 
@@ -122,7 +122,7 @@ def test_before_the_first_reading_nothing_is_known(topics: SlowTopics) -> None:
 
 
 def test_sql_that_asks_too_early_is_refused(topics: SlowTopics) -> None:
-    looks = ClusterLooks(lambda: ClusterWatch(SETTINGS, road=topics, ledger=Ledger()))
+    looks = ClusterLooks(lambda: ClusterWatch(SETTINGS, source=topics, ledger=Ledger()))
     try:
         with pytest.raises(BusUnavailable, match="topic jobs is still being read"):
             looks.view()

@@ -81,7 +81,7 @@ class Ledger:
         return [(h.agent, h.version) for h in reply.holders]
 
 
-class VersionRoad:
+class VersionStream:
     def __init__(self) -> None:
         self._events: deque[VersionEvent] = deque()
         self.told: list[VersionEvent] = []
@@ -134,9 +134,9 @@ class Clock:
 
 
 @contextmanager
-def an_agent(ledger: Ledger, road: VersionRoad, clock: Clock, **settings: Any) -> Iterator[Agent]:
+def an_agent(ledger: Ledger, road: VersionStream, clock: Clock, **settings: Any) -> Iterator[Agent]:
     made = ClientSettings(cluster=ClusterSettings(node="pricing"), **settings)
-    with Agent(made, ledger=ledger, road=road, clock_ns=clock) as agent:
+    with Agent(made, ledger=ledger, source=road, clock_ns=clock) as agent:
         yield agent
     assert road.closed
     assert ledger.closed
@@ -152,8 +152,8 @@ def ledger() -> Ledger:
 
 
 @pytest.fixture
-def road() -> VersionRoad:
-    made = VersionRoad()
+def road() -> VersionStream:
+    made = VersionStream()
     made.put(V1)
     return made
 
@@ -187,13 +187,13 @@ def left(ledger: Ledger) -> bool:
         return ledger.called.wait_for(lambda: not holds(), SOON_S)
 
 
-def acknowledged(road: VersionRoad, version: int) -> bool:
+def acknowledged(road: VersionStream, version: int) -> bool:
     wanted = ("pricing", 1, version)
     with road.something:
         return road.something.wait_for(lambda: wanted in road.acknowledged, SOON_S)
 
 
-def test_a_lease_is_taken_used_and_kept(ledger: Ledger, road: VersionRoad, clock: Clock) -> None:
+def test_a_lease_is_taken_used_and_kept(ledger: Ledger, road: VersionStream, clock: Clock) -> None:
     with an_agent(ledger, road, clock) as agent:
         with agent.lease("flights", SOON_S) as descriptor:
             assert descriptor == V1
@@ -207,7 +207,7 @@ def test_a_lease_is_taken_used_and_kept(ledger: Ledger, road: VersionRoad, clock
 
 
 def test_d4_new_users_move_at_once_and_the_old_lease_goes_with_its_last_user(
-    ledger: Ledger, road: VersionRoad, clock: Clock
+    ledger: Ledger, road: VersionStream, clock: Clock
 ) -> None:
     with an_agent(ledger, road, clock) as agent:
         old = agent.acquire("flights", SOON_S)
@@ -234,7 +234,7 @@ def test_d4_new_users_move_at_once_and_the_old_lease_goes_with_its_last_user(
 
 
 def test_uses_without_a_label_are_one_until_the_name_or_the_version_is_another(
-    ledger: Ledger, road: VersionRoad, clock: Clock
+    ledger: Ledger, road: VersionStream, clock: Clock
 ) -> None:
     with an_agent(ledger, road, clock) as agent:
         first, again = agent.acquire("flights", SOON_S), agent.acquire("flights", SOON_S)
@@ -260,7 +260,7 @@ def test_uses_without_a_label_are_one_until_the_name_or_the_version_is_another(
 
 
 def test_d4_who_waits_for_an_agent_is_told_at_what_work_it_is(
-    ledger: Ledger, road: VersionRoad, clock: Clock
+    ledger: Ledger, road: VersionStream, clock: Clock
 ) -> None:
     with an_agent(ledger, road, clock) as agent:
         use = agent.acquire("flights", SOON_S, label="nightly export")
@@ -279,7 +279,7 @@ def test_d4_who_waits_for_an_agent_is_told_at_what_work_it_is(
 
 
 def test_a_silent_topic_is_noticed_at_renewal(
-    ledger: Ledger, road: VersionRoad, clock: Clock
+    ledger: Ledger, road: VersionStream, clock: Clock
 ) -> None:
     with an_agent(ledger, road, clock) as agent:
         with agent.lease("flights", SOON_S):
@@ -299,7 +299,7 @@ def nudge(agent: Agent) -> None:
 
 
 def test_d3_a_lease_is_valid_until_its_own_expiry_and_again_after_a_renewal(
-    ledger: Ledger, road: VersionRoad, clock: Clock
+    ledger: Ledger, road: VersionStream, clock: Clock
 ) -> None:
     with an_agent(ledger, road, clock) as agent:
         use = agent.acquire("flights", SOON_S)
@@ -319,7 +319,7 @@ def test_d3_a_lease_is_valid_until_its_own_expiry_and_again_after_a_renewal(
 
 
 def test_what_is_not_published_is_an_unknown_table(
-    ledger: Ledger, road: VersionRoad, clock: Clock
+    ledger: Ledger, road: VersionStream, clock: Clock
 ) -> None:
     with an_agent(ledger, road, clock) as agent:
         with agent.lease("flights", SOON_S):
@@ -329,7 +329,7 @@ def test_what_is_not_published_is_an_unknown_table(
 
 
 def test_a_ledger_that_is_away_is_told_to_those_who_wait(
-    ledger: Ledger, road: VersionRoad, clock: Clock
+    ledger: Ledger, road: VersionStream, clock: Clock
 ) -> None:
     ledger.inner.reachable = False
     with an_agent(ledger, road, clock) as agent:
@@ -392,7 +392,7 @@ def until(subscriber: Subscriber, wanted: Callable[[list[Any]], bool]) -> list[A
 
 
 def test_a_subscriber_hears_of_a_truncation_once_and_of_no_row_from_before_it(
-    ledger: Ledger, road: VersionRoad, clock: Clock
+    ledger: Ledger, road: VersionStream, clock: Clock
 ) -> None:
     """Each partition tells of it; one may be behind another."""
 
@@ -407,7 +407,7 @@ def test_a_subscriber_hears_of_a_truncation_once_and_of_no_row_from_before_it(
     rows.records += [image(8, 21), truncated(30), image(9, 31)]
     with (
         an_agent(ledger, road, clock) as agent,
-        Subscriber(agent, ["flights"], road=rows) as subscriber,
+        Subscriber(agent, ["flights"], row_source=rows) as subscriber,
     ):
         seen = until(subscriber, lambda news: len(news) >= 7)[1:]
     told = [n.lsn for n in seen]
@@ -417,13 +417,13 @@ def test_a_subscriber_hears_of_a_truncation_once_and_of_no_row_from_before_it(
 
 
 def test_a_subscriber_gives_versions_with_words_and_rows_under_the_version_held(
-    ledger: Ledger, road: VersionRoad, clock: Clock
+    ledger: Ledger, road: VersionStream, clock: Clock
 ) -> None:
     rows = Rows()
     rows.records += [row(5, "B4"), RowRecord(1, (6,), None)]
     with (
         an_agent(ledger, road, clock) as agent,
-        Subscriber(agent, ["flights"], road=rows) as subscriber,
+        Subscriber(agent, ["flights"], row_source=rows) as subscriber,
     ):
         seen = until(subscriber, lambda news: len(news) >= 3)
         assert isinstance(seen[0], VersionNews)
@@ -443,10 +443,10 @@ def test_a_subscriber_gives_versions_with_words_and_rows_under_the_version_held(
 
 
 def test_a_poll_waits_for_a_version_event_when_no_rows_are_followed(
-    ledger: Ledger, road: VersionRoad, clock: Clock
+    ledger: Ledger, road: VersionStream, clock: Clock
 ) -> None:
     """It once came back at once with nothing, and who iterates then takes a whole processor."""
-    with an_agent(ledger, road, clock) as agent, Subscriber(agent, road=Rows()) as subscriber:
+    with an_agent(ledger, road, clock) as agent, Subscriber(agent, row_source=Rows()) as subscriber:
         until(subscriber, bool)
         comes = threading.Timer(0.3, road.put, [V2])
         comes.start()
@@ -458,12 +458,12 @@ def test_a_poll_waits_for_a_version_event_when_no_rows_are_followed(
 
 
 def test_d3_without_a_valid_lease_nothing_is_decoded_until_there_is_one_again(
-    ledger: Ledger, road: VersionRoad, clock: Clock
+    ledger: Ledger, road: VersionStream, clock: Clock
 ) -> None:
     rows = Rows()
     with (
         an_agent(ledger, road, clock) as agent,
-        Subscriber(agent, ["flights"], road=rows) as subscriber,
+        Subscriber(agent, ["flights"], row_source=rows) as subscriber,
     ):
         rows.records.append(row(1, "A1"))
         until(subscriber, lambda news: len(news) >= 2)
@@ -481,7 +481,7 @@ def test_d3_without_a_valid_lease_nothing_is_decoded_until_there_is_one_again(
 
 
 def test_d3_a_lease_that_runs_out_in_a_batch_stops_it_there(
-    ledger: Ledger, road: VersionRoad, clock: Clock
+    ledger: Ledger, road: VersionStream, clock: Clock
 ) -> None:
     """Decoding the second of three rows takes until after the lease's expiry."""
 
@@ -493,7 +493,7 @@ def test_d3_a_lease_that_runs_out_in_a_batch_stops_it_there(
     rows = Rows()
     with (
         an_agent(ledger, road, clock) as agent,
-        Subscriber(agent, ["flights"], road=rows) as subscriber,
+        Subscriber(agent, ["flights"], row_source=rows) as subscriber,
     ):
         rows.records.append(row(1, "A1"))
         until(subscriber, lambda news: len(news) >= 2)

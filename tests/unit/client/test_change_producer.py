@@ -88,7 +88,7 @@ class Road:
 def producing(**limits: Any) -> Iterator[tuple[ChangeProducer, Road]]:
     road = Road()
     settings = ClientSettings(**{"close_timeout_ms": 1, **limits})
-    with ChangeProducer(settings, road=road) as changes:
+    with ChangeProducer(settings, transport=road) as changes:
         yield changes, road
     assert road.closed
     names = {thread.name for thread in threading.enumerate()}

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from leasehold.adapters.kafka.request_transport import KafkaRequestRoad
+from leasehold.adapters.kafka.request_transport import KafkaRequestTransport
 from leasehold.adapters.redis.requests import Request
 from leasehold.client import request_transport
-from leasehold.client.request_transport import LISTEN_SLICE_S, RequestRoads
+from leasehold.client.request_transport import LISTEN_SLICE_S, FastRequestTransport
 from leasehold.model.errors import BusUnavailable, RequestTooLarge
 from leasehold.model.records import Outcome, Result
 from leasehold.replication.fast_path.log import NOBODY, Term
@@ -113,8 +113,8 @@ class World:
         self.kafka = Kafka(self)
         self.redis = Redis(self)
         self.handed_on: list[bytes] = []
-        kafka = cast(KafkaRequestRoad, self.kafka)
-        self.roads = RequestRoads(SETTINGS, kafka, RedisSettings(), "t", bytes(16))
+        kafka = cast(KafkaRequestTransport, self.kafka)
+        self.roads = FastRequestTransport(SETTINGS, kafka, RedisSettings(), "t", bytes(16))
 
     def lose_redis(self) -> None:
         self.redis.away, self.redis.up = True, False

@@ -1,6 +1,6 @@
 """What every Kafka client of ours shares: options, quiet logs, and errors in our own words.
 
-librdkafka reports a broker that is away several times a second and on several roads (log lines,
+librdkafka reports a broker that is away several times a second and in several ways (log lines,
 the error callback, errors of single calls). Here one clear sentence comes every few seconds.
 """
 

@@ -1,4 +1,4 @@
-"""A producer's road: change requests out, results of one partition in (`client/change_producer`)"""
+"""A producer's transport: requests out, results of one partition in (`client/change_producer`)"""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def term_of(record: Record) -> Term:
     return NOBODY
 
 
-class KafkaRequestRoad:
+class KafkaRequestTransport:
     """`send` may be called from any thread, `gather` and `send_gathered` from one of the caller's
     choice, everything else from one.
 

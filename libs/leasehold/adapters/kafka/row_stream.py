@@ -1,4 +1,4 @@
-"""A subscriber's road: row images of chosen tables (`client/subscriber.py`)."""
+"""A subscriber's stream: row images of chosen tables (`client/subscriber.py`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings
 
 
-class KafkaRowRoad:
+class KafkaRowStream:
     """For one thread."""
 
     def __init__(self, settings: KafkaSettings, topics: Topics) -> None:

@@ -1,4 +1,4 @@
-"""An agent's road: version events in, its acknowledgements out (`client/agent.py`)."""
+"""An agent's stream: version events in, its acknowledgements out (`client/agent.py`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from leasehold.settings.environment import KafkaSettings
 EVENTS_MAX: Final = 1_000
 
 
-class KafkaVersionRoad:
+class KafkaVersionStream:
     """Connects when first read, so that an agent starts without a broker."""
 
     def __init__(self, settings: KafkaSettings, versions: str, notices: str, acks: str) -> None:

@@ -21,7 +21,7 @@ from leasehold.adapters.kafka.client import ClientWatch
 from leasehold.adapters.kafka.compacted import read_compacted
 from leasehold.adapters.kafka.log_identity import log_offsets
 from leasehold.adapters.kafka.reader import Record, TopicReader
-from leasehold.adapters.kafka.request_transport import KafkaRequestRoad
+from leasehold.adapters.kafka.request_transport import KafkaRequestTransport
 from leasehold.adapters.kafka.transaction import TransactionWriter
 from leasehold.adapters.kafka.writer import BY_KEY, Delivery, TopicWriter, log_writer
 from leasehold.model.errors import BusUnavailable, ConfigurationError, LogStopped
@@ -337,7 +337,7 @@ def test_gathered_requests_leave_together(
 ) -> None:
     """Long before they would by themselves, beside one that was sent alone."""
     requests, results = new_topic(), new_topic()
-    road = KafkaRequestRoad(settings, requests, results, 0)
+    road = KafkaRequestTransport(settings, requests, results, 0)
     try:
         reader.start(requests, 0, 0)
         with pytest.MonkeyPatch.context() as patch:
