@@ -19,7 +19,7 @@ class RunStopped(Exception):
     """The job was paused or ended while its run was sending; what is unsent comes again."""
 
 
-class Gate:
+class RateLimiter:
     """Shared by the thread that follows the jobs topic (`follow`, `close`) and the one that sends.
 
     A change of rate or a stop takes effect at the next chunk, waking a sender that waits.

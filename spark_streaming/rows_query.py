@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.errors import StreamingQueryException
 
 from leasehold.settings.environment import KafkaSettings
-from spark_streaming.gate import Gate, RunStopped
+from spark_streaming.gate import RateLimiter, RunStopped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +31,7 @@ class RowsQuery:
         *,
         name: str,
         checkpoint: str,
-        gate: Gate,
+        gate: RateLimiter,
         offsets_per_batch: int,
         handle: Callable[[int], None],
     ) -> None:

@@ -25,7 +25,7 @@ from leasehold.pipeline.chunks import WINDOW_ROWS_MAX
 from leasehold.pipeline.schedule import RunId
 from leasehold.settings.environment import KafkaSettings
 from spark_streaming.failure_words import words_of
-from spark_streaming.gate import Gate, RunStopped
+from spark_streaming.gate import RateLimiter, RunStopped
 from spark_streaming.progress import ProgressBoard
 from spark_streaming.range_reader import Range, ranges_of, windows_of
 from spark_streaming.run_folder import RunFolder
@@ -72,7 +72,7 @@ class RunThread(ABC):
         self._codec = MessagePackCodec()
         self.run = RunId(job.job_id, job.run)
         self._folder = RunFolder(root, self.run)
-        self.gate = Gate(job.settings)
+        self.gate = RateLimiter(job.settings)
         self.finished = False
         self._board = board
         self._thread = threading.Thread(

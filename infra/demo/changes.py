@@ -17,7 +17,7 @@ from leasehold.admin.watch import ClusterWatch
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.cli.job_watch import progress_words
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.client.subscriber import Subscriber, VersionNews
+from leasehold.client.subscriber import Subscriber, VersionNotice
 from leasehold.model.errors import OutcomeUnknown
 from leasehold.settings.client import ClientSettings
 
@@ -140,7 +140,7 @@ class EventPrinter:
 
     def __init__(self, settings: ClientSettings, console: Console) -> None:
         self._console = console
-        self.events: list[VersionNews] = []
+        self.events: list[VersionNotice] = []
         self._stop = threading.Event()
         self._subscriber = Subscriber(settings)
         self._thread = threading.Thread(target=self._print, name="events", daemon=True)
@@ -149,7 +149,7 @@ class EventPrinter:
     def _print(self) -> None:
         while not self._stop.is_set():
             for news in self._subscriber.poll(0.2):
-                if isinstance(news, VersionNews):
+                if isinstance(news, VersionNotice):
                     self.events.append(news)
                     self._console.print(f"  [cyan]event[/cyan] {news}")
 

@@ -27,7 +27,7 @@ TRANSACTIONS: Final = 30
 CALM: Final = 6
 """Transactions after everything is healed, of which some must commit."""
 
-Script = Generator[str, Answered, bool]
+StatementBatch = Generator[str, Answered, bool]
 """One transaction: gives each statement, gets its answer; in the end whether it is to commit."""
 
 
@@ -48,14 +48,14 @@ class Workload(Protocol):
 
     setup: str
 
-    def script(self, attempt: Attempt) -> Script: ...
+    def script(self, attempt: Attempt) -> StatementBatch: ...
     def wrong(self, attempts: list[Attempt], rows: Callable[[str], list[Any]]) -> list[str]: ...
 
 
 @dataclass(slots=True)
 class _Client:
     attempt: Attempt
-    script: Script
+    script: StatementBatch
     client: SqlClient
     said: str = ""
     """The next statement, "" = the block is to end."""

@@ -14,7 +14,7 @@ from itertools import permutations
 from typing import Any, Final
 
 from leasehold.transaction.isolation import Isolation
-from tests.isolation.crowd import Attempt, Script
+from tests.isolation.crowd import Attempt, StatementBatch
 from tests.isolation.cycles import Transaction, anomalies
 
 Rows = Callable[[str], list[Any]]
@@ -36,7 +36,7 @@ class Bank:
             f" insert into bank values {rows}"
         )
 
-    def script(self, attempt: Attempt) -> Script:
+    def script(self, attempt: Attempt) -> StatementBatch:
         chance = self._chance
         way = chance.choice(("all", "each", "computed", "computed", "written", "written"))
         if way == "all":
@@ -98,7 +98,7 @@ class Register:
             f" insert into register values {rows}"
         )
 
-    def script(self, attempt: Attempt) -> Script:
+    def script(self, attempt: Attempt) -> StatementBatch:
         key = self._chance.randrange(self.keys)
         way = self._chance.choice(("read", "read", "write", "cas"))
         attempt.seen["key"] = key
@@ -151,7 +151,7 @@ class Sets:
         self._chance = chance
         self._values = 0
 
-    def script(self, attempt: Attempt) -> Script:
+    def script(self, attempt: Attempt) -> StatementBatch:
         if self._chance.random() < 0.3:
             attempt.seen["begun"] = attempt.begun
             attempt.seen["read"] = [v for (v,) in (yield "select id from sets").rows]
@@ -197,7 +197,7 @@ class DirtyReads:
             f" insert into dirty values {rows}"
         )
 
-    def script(self, attempt: Attempt) -> Script:
+    def script(self, attempt: Attempt) -> StatementBatch:
         if self._chance.random() < 0.4:
             attempt.seen["read"] = [v for (v,) in (yield "select value from dirty").rows]
             return True
@@ -227,7 +227,7 @@ class AtomicWrites(DirtyReads):
     """All rows of a transaction are there at once: a statement never sees a mixture, and from
     snapshot up a transaction does not either."""
 
-    def script(self, attempt: Attempt) -> Script:
+    def script(self, attempt: Attempt) -> StatementBatch:
         way = self._chance.random()
         if way < 0.2:
             seen = []
@@ -268,7 +268,7 @@ class A6:
             f" create index a6_pair on a6 (pair); insert into a6 values {rows}"
         )
 
-    def script(self, attempt: Attempt) -> Script:
+    def script(self, attempt: Attempt) -> StatementBatch:
         pair, role = self._turn()
         attempt.seen |= {"pair": pair, "role": role}
         found = (yield f"select account, value from a6 where pair = {pair}").rows
@@ -333,7 +333,7 @@ class G2:
         table = "(id bigint primary key, key bigint, value bigint)"
         self.setup = f"create table g2a {table}; create table g2b {table}"
 
-    def script(self, attempt: Attempt) -> Script:
+    def script(self, attempt: Attempt) -> StatementBatch:
         key, own = divmod(self._turns, 2)
         self._turns += 1
         number = self._turns

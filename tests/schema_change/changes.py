@@ -11,7 +11,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job
 from leasehold.model.records import DescriptorWrite, MinVersion
 from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, Plan, next_descriptor, plan
-from leasehold.schema_change.steps.element_paths import Track
+from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.schema_change.steps.steps import steps_of
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Explain, Statement
@@ -34,7 +34,7 @@ class Change:
     origin: Descriptor | None = None
     may_fail: bool = False
 
-    def by(self, *tracks: Track) -> Change:
+    def by(self, *tracks: ElementPath) -> Change:
         """The same change on other ways: an order that the plan does not make."""
         steps, point = steps_of(tracks)
         return replace(self, job=replace(self.job, steps=steps, point=point))

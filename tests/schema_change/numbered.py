@@ -55,7 +55,7 @@ from leasehold.schema_change.coordinator.verification import as_if_public
 from leasehold.schema_change.job import transitions as go
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk
 from leasehold.schema_change.plan.plan import moves, moving, next_descriptors
-from leasehold.schema_change.plan.script import Script
+from leasehold.schema_change.plan.script import StatementBatch
 from leasehold.transaction.sequence_operations import rows_with_versions
 from leasehold.transaction.verify import Decided, verify
 from tests.schema_change.numbered_world import (
@@ -450,7 +450,7 @@ class Numbered:
         catalog = self.all[at].catalog
         yield self._set(text, world._replace(at=at), catalog, script.opening)
 
-    def _after(self, position: Position, script: Script) -> Position:
+    def _after(self, position: Position, script: StatementBatch) -> Position:
         catalog = applied(position.catalog, script.writes)
         jobs = [write.job_id for write in script.writes if isinstance(write, JobWrite)]
         job = catalog.jobs[jobs[0]] if jobs else None

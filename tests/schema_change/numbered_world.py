@@ -19,7 +19,7 @@ from leasehold.model.records import (
 )
 from leasehold.replica.sequences import node_blocks as blocks
 from leasehold.replica.sequences.node_blocks import NodeNumbers
-from leasehold.schema_change.plan.script import Script
+from leasehold.schema_change.plan.script import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from leasehold.transaction.verify import VerifyRules
@@ -128,8 +128,8 @@ class Rules:
 # ------------------------------------------------------------------ parts
 
 
-def script_of(text: str, catalog: Catalog) -> Script:
-    script = Script.on(catalog)
+def script_of(text: str, catalog: Catalog) -> StatementBatch:
+    script = StatementBatch.on(catalog)
     for statement, sql in parse_statements(text):
         script.take(statement, sql, REQUEST, MOMENT, lambda _: -1)  # type: ignore[arg-type]
     return script

@@ -12,7 +12,7 @@ from leasehold.catalog.elements import ALL_ROWS
 from leasehold.catalog.job import Job, Phase
 from leasehold.catalog.states import State
 from leasehold.schema_change.plan.primary_key import key_tracks
-from leasehold.schema_change.steps.element_paths import UNCHANGED, Stage, Track
+from leasehold.schema_change.steps.element_paths import UNCHANGED, ElementPath, Stage
 from leasehold.schema_change.steps.steps import steps_of
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from tests.models.explorer import Report, explore
@@ -54,12 +54,12 @@ def test_no_order_does_harm(said: tuple[str, str], ends: set[str], model_line: A
 # ------------------------------------------------------------------ unsafe orders
 
 
-def by(said: tuple[str, str], *made: Track) -> Job:
+def by(said: tuple[str, str], *made: ElementPath) -> Job:
     steps, point = steps_of(made)
     return replace(key_change(*said)[1], steps=steps, point=point)
 
 
-def dropped() -> tuple[Track, Track, Track]:
+def dropped() -> tuple[ElementPath, ElementPath, ElementPath]:
     """Of the plan: the hidden column of the table, the table, the one that takes its place."""
     catalog, _ = key_change(*DROPPED)
     hidden, own, other = key_tracks(catalog.resolve("t"), (), 2, set())

@@ -12,7 +12,7 @@ import pytest
 from leasehold.catalog.elements import Check, Column, Index
 from leasehold.catalog.states import State
 from leasehold.schema_change.steps import element_paths as way
-from leasehold.schema_change.steps.element_paths import GONE, NEVER, Stage, Track
+from leasehold.schema_change.steps.element_paths import GONE, NEVER, ElementPath, Stage
 from tests.models.explorer import explore
 from tests.models.summary import AddLine, ModelLine
 from tests.schema_change.changes import TABLE, A, Change, changed, standing
@@ -68,7 +68,7 @@ def index(unique: bool = False, over: int = A, element_id: int = NEW) -> Index:
 
 def made_index(*stages: tuple[Stage, ...]) -> Change:
     rise, fall = stages
-    return changed(INDEX, domain=A2).by(Track(index(), True, rise, fall))
+    return changed(INDEX, domain=A2).by(ElementPath(index(), True, rise, fall))
 
 
 def made_computed(sql: str, *stages: tuple[Stage, ...]) -> Change:
@@ -76,34 +76,34 @@ def made_computed(sql: str, *stages: tuple[Stage, ...]) -> Change:
     (made,) = changed("DROP INDEX i", TABLE, sql).base.indexes
     rise, fall = stages
     loose = replace(made, unique=False)
-    return changed(sql, domain=AB).by(Track(loose, True, rise, fall))
+    return changed(sql, domain=AB).by(ElementPath(loose, True, rise, fall))
 
 
 def dropped_computed(sql: str, *fall: Stage) -> Change:
     change = changed("DROP INDEX i", TABLE, sql, domain=AB)
-    return change.by(Track(change.base.indexes[0], fall=fall, final=len(fall)))
+    return change.by(ElementPath(change.base.indexes[0], fall=fall, final=len(fall)))
 
 
 def made_unique(*rise: Stage) -> Change:
     public = Stage({"state": State.PUBLIC, "unique": True, "unique_enforced": False})
-    return changed(UNIQUE, domain=A2).by(Track(index(), True, rise, (public,)))
+    return changed(UNIQUE, domain=A2).by(ElementPath(index(), True, rise, (public,)))
 
 
 def made_check(rise: tuple[Stage, ...], fall: tuple[Stage, ...]) -> Change:
     check = Check(NEW, "k", "a <> 1", (A,))
-    return changed(CHECK, domain=A3).by(Track(check, True, rise, fall))
+    return changed(CHECK, domain=A3).by(ElementPath(check, True, rise, fall))
 
 
 def made_foreign(*rise: Stage) -> Change:
     """Over an index that is there already, so that it comes alone."""
     given = (TABLE, CONSTRAINT, "CREATE INDEX over_b ON t (b)")
     (foreign,) = standing(*given, FOREIGN).foreign_keys
-    return changed(FOREIGN, *given, domain=FAMILY).by(Track(foreign, True, rise, ()))
+    return changed(FOREIGN, *given, domain=FAMILY).by(ElementPath(foreign, True, rise, ()))
 
 
 def added(kind: str, rise: tuple[Stage, ...], fall: tuple[Stage, ...]) -> Change:
     sql = f"ALTER TABLE t ADD COLUMN c {kind}"
-    return changed(sql, domain=domain_of(kind)).by(Track(column(kind), True, rise, fall))
+    return changed(sql, domain=domain_of(kind)).by(ElementPath(column(kind), True, rise, fall))
 
 
 def dropped(kind: str, *fall: Stage, over: Index | Check | None = None) -> Change:
@@ -115,7 +115,7 @@ def dropped(kind: str, *fall: Stage, over: Index | Check | None = None) -> Chang
         case Check(expression=expression):
             given.append(f"ALTER TABLE t ADD CONSTRAINT k CHECK ({expression})")
     change = changed("ALTER TABLE t DROP COLUMN c", *given, domain=domain_of(kind))
-    tracks = [Track(column(kind), fall=fall, final=len(fall))]
+    tracks = [ElementPath(column(kind), fall=fall, final=len(fall))]
     tracks += [way.drop_index(index) for index in change.base.indexes]
     tracks += [way.drop_check(check) for check in change.base.checks]
     return change.by(*tracks)
@@ -123,10 +123,10 @@ def dropped(kind: str, *fall: Stage, over: Index | Check | None = None) -> Chang
 
 def dropped_index(*fall: Stage) -> Change:
     change = changed("DROP INDEX i", TABLE, INDEX, domain=A2)
-    return change.by(Track(index(), fall=fall, final=len(fall)))
+    return change.by(ElementPath(index(), fall=fall, final=len(fall)))
 
 
-def constrained_unseen(*tracks: Track) -> Change:
+def constrained_unseen(*tracks: ElementPath) -> Change:
     """ADD COLUMN c … with a constraint over it that does not wait for it."""
     change = changed(f"ALTER TABLE t ADD COLUMN c {REQUIRED}", domain=domain_of(REQUIRED))
     return change.by(way.add_column(column(REQUIRED)), *tracks)
@@ -137,13 +137,13 @@ def renamed(sql: str, element: str) -> Change:
     base = change.base
     found = {"column": base.column("a"), "index": base.index("i"), "table": base}[element]
     assert found is not None
-    return change.by(Track(found, fall=(Stage({"name": "z"}),)))
+    return change.by(ElementPath(found, fall=(Stage({"name": "z"}),)))
 
 
 def generated(rise: tuple[Stage, ...], fall: tuple[Stage, ...]) -> Change:
     change = changed(f"{ADD_GENERATED} (a + 1) STORED", domain=A3)
     made = changed("DROP INDEX i", GENERATED_TABLE, UNIQUE_G).base.column("g")
-    return change.by(Track(made, True, rise, fall))
+    return change.by(ElementPath(made, True, rise, fall))
 
 
 def ungenerated(*fall: Stage, final: int = NEVER, null: str = "", more: str = "") -> Change:
@@ -151,7 +151,7 @@ def ungenerated(*fall: Stage, final: int = NEVER, null: str = "", more: str = ""
     given = GENERATED_TABLE.replace("STORED", f"STORED {null}")
     dropping = ", DROP COLUMN a" if more else ""
     change = changed(f"ALTER TABLE t DROP COLUMN g{dropping}", given, domain={**A3, "g": (5,)})
-    tracks = [Track(change.base.column("g"), fall=fall, final=final)]
+    tracks = [ElementPath(change.base.column("g"), fall=fall, final=final)]
     if more:
         tracks.append(way.drop_column(change.base.column(more)))
     return change.by(*tracks)
@@ -181,7 +181,7 @@ ORDERS = [
     Order(
         "NOT NULL public at once",
         lambda: changed("ALTER TABLE t ALTER COLUMN a SET NOT NULL", domain=NULLS).by(
-            Track(changed(INDEX).base.column("a"), fall=(NULLABLE_ONLY,))
+            ElementPath(changed(INDEX).base.column("a"), fall=(NULLABLE_ONLY,))
         ),
         "condition 2 ",
     ),
@@ -240,7 +240,7 @@ ORDERS = [
     Order(
         "validated before it is enforced",
         lambda: changed("ALTER TABLE t ALTER COLUMN a SET NOT NULL", domain=NULLS).by(
-            Track(
+            ElementPath(
                 changed(INDEX).base.column("a"),
                 rise=(Stage({"not_null_enforced": True}),),
                 fall=(Stage({"nullable": False, "not_null_enforced": False}),),
@@ -251,7 +251,7 @@ ORDERS = [
     Order(
         "CHECK does not wait for its column",
         lambda: constrained_unseen(
-            Track(
+            ElementPath(
                 Check(OVER, "k", "c IS NOT NULL", (NEW,)),
                 True,
                 (Stage({"state": State.WRITE_ONLY}, verify=True),),
@@ -263,7 +263,7 @@ ORDERS = [
     Order(
         "UNIQUE does not wait for its column",
         lambda: constrained_unseen(
-            Track(
+            ElementPath(
                 index(over=NEW, element_id=OVER),
                 True,
                 (DELETE_ONLY, FILLING, Stage({"unique_enforced": True}, verify=True)),
@@ -276,21 +276,21 @@ ORDERS = [
     Order(
         "public → absent",
         lambda: changed("ALTER TABLE t DROP CONSTRAINT k", TABLE, CHECK, domain=A3).by(
-            Track(Check(NEW, "k", "a <> 1", (A,)), fall=(GONE,))
+            ElementPath(Check(NEW, "k", "a <> 1", (A,)), fall=(GONE,))
         ),
         "condition 6 ",
     ),
     Order(
         "public → absent",
         lambda: changed("ALTER TABLE t ALTER COLUMN a DROP NOT NULL", STRICT, domain=NULLS).by(
-            Track(changed(INDEX, STRICT).base.column("a"), fall=(Stage({"nullable": True}),))
+            ElementPath(changed(INDEX, STRICT).base.column("a"), fall=(Stage({"nullable": True}),))
         ),
         "condition 2 ",
     ),
     Order(
         "UNIQUE no longer enforced at once",
         lambda: changed("DROP INDEX i", TABLE, UNIQUE, domain=A2).by(
-            Track(
+            ElementPath(
                 index(True),
                 fall=(Stage({"state": State.WRITE_ONLY, "unique": False}), DELETE_ONLY, GONE),
             )

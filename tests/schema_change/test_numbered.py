@@ -18,8 +18,8 @@ from leasehold.catalog.states import State
 from leasehold.replica.sequences import node_blocks
 from leasehold.schema_change.steps.element_paths import (
     UNCHANGED,
+    ElementPath,
     Stage,
-    Track,
     add_column,
     add_sequence,
     drop_column,
@@ -126,7 +126,7 @@ def test_no_order_does_harm(name: str, model_line: AddLine) -> None:
 # ------------------------------------------------------------------ unsafe orders
 
 
-def by(job: Job, *made: Track) -> Job:
+def by(job: Job, *made: ElementPath) -> Job:
     steps, point = steps_of(made)
     return replace(job, steps=steps, point=point)
 
@@ -169,7 +169,7 @@ def before_its_sequence(job: Job, _: Catalog) -> Job:
     return replace(job, steps=steps)
 
 
-def made(job: Job) -> tuple[Track, Track]:
+def made(job: Job) -> tuple[ElementPath, ElementPath]:
     """Of a column that is added: its track, and its sequence's."""
     column = next(e for e in job.steps[0].edits if e.kind is Kind.COLUMN)
     sequence = next(e for e in job.steps[0].edits if e.kind is Kind.TABLE)

@@ -12,7 +12,7 @@ from leasehold.catalog.elements import Index
 from leasehold.catalog.job import Job, Phase
 from leasehold.catalog.states import State
 from leasehold.schema_change.plan.primary_key import key_tracks
-from leasehold.schema_change.steps.element_paths import UNCHANGED, Stage, Track
+from leasehold.schema_change.steps.element_paths import UNCHANGED, ElementPath, Stage
 from leasehold.schema_change.steps.steps import steps_of
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from tests.models.explorer import Report, explore
@@ -55,7 +55,7 @@ def test_no_order_does_harm(model_line: AddLine) -> None:
 # ------------------------------------------------------------------ unsafe orders
 
 
-def tracks() -> tuple[Track, list[Track], Track, Track]:
+def tracks() -> tuple[ElementPath, list[ElementPath], ElementPath, ElementPath]:
     """Of the plan: the key's index, NOT NULL, the table, the one that takes its place."""
     catalog, _ = key_change()
     table = catalog.resolve("t")
@@ -64,7 +64,7 @@ def tracks() -> tuple[Track, list[Track], Track, Track]:
     return key, columns, own, other
 
 
-def by(*made: Track) -> Job:
+def by(*made: ElementPath) -> Job:
     steps, point = steps_of(made)
     return replace(key_change()[1], steps=steps, point=point)
 

@@ -13,7 +13,7 @@ from leasehold.catalog.elements import ForeignKey
 from leasehold.catalog.names import references_of
 from leasehold.catalog.states import State
 from leasehold.schema_change.plan.primary_key import KeyChange, key_tracks, referring_tracks
-from leasehold.schema_change.steps.element_paths import GONE, UNCHANGED, Stage, Track
+from leasehold.schema_change.steps.element_paths import GONE, UNCHANGED, ElementPath, Stage
 from leasehold.schema_change.steps.steps import steps_of
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from tests.models.explorer import Report, explore
@@ -61,7 +61,7 @@ def test_no_order_does_harm(make: type[Model], model_line: AddLine) -> None:
 # ------------------------------------------------------------------ unsafe orders
 
 
-def by(goes: Callable[[Track, int], Track]) -> Model:
+def by(goes: Callable[[ElementPath, int], ElementPath]) -> Model:
     """`goes`: the way of the foreign key instead of the plan's, over so many steps of a rise."""
     catalog, job = key_change(*DROPPED)
     table = catalog.resolve("t")
@@ -74,15 +74,15 @@ def by(goes: Callable[[Track, int], Track]) -> Model:
     return ReferredDropped(catalog, replace(job, steps=made, point=point), cancel=False)
 
 
-def relied_on_until_it_goes(track: Track, _: int) -> Track:
+def relied_on_until_it_goes(track: ElementPath, _: int) -> ElementPath:
     return replace(track, rise=(), fall=(GONE,))
 
 
-def gone_a_step_later(track: Track, _: int) -> Track:
+def gone_a_step_later(track: ElementPath, _: int) -> ElementPath:
     return replace(track, rise=(), fall=(Stage({"state": State.WRITE_ONLY}), GONE))
 
 
-def never_gone(track: Track, _: int) -> Track:
+def never_gone(track: ElementPath, _: int) -> ElementPath:
     return replace(track, rise=(), fall=(UNCHANGED,))
 
 

@@ -23,7 +23,7 @@ from leasehold.replication.fast_path.log import FastLogSettings
 from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
 from leasehold.replication.fast_path.requests import FastRequestSettings
 from leasehold.replication.log.retention import HistorySettings
-from leasehold.replication.master.backfill_pacing import FillSettings
+from leasehold.replication.master.backfill_pacing import BackfillSettings
 from leasehold.replication.master.batch import BatchSettings
 from leasehold.replication.master.master import MasterSettings
 from leasehold.replication.master.schema_changes import SchemaSettings
@@ -134,8 +134,10 @@ def plan_of(seed: int) -> Plan:
     return Plan(chaos_ms=chaos_ms, fault_pause_ms=fault_pause_ms, shape=shape)
 
 
-def _fill_of(rows_max: int) -> FillSettings:
-    return FillSettings(rows_max, rows_beside_max=rows_max, rows_beside_min=max(1, rows_max // 4))
+def _fill_of(rows_max: int) -> BackfillSettings:
+    return BackfillSettings(
+        rows_max, rows_beside_max=rows_max, rows_beside_min=max(1, rows_max // 4)
+    )
 
 
 class Simulation:

@@ -12,7 +12,7 @@ from leasehold.in_process.node import MemoryNode
 from leasehold.model.records import DeadLetter, Decisions
 from leasehold.replication.master.attempts import LOST_MAX
 from leasehold.replication.master.batch import Batch
-from leasehold.replication.master.request_queue import WaitingRequests
+from leasehold.replication.master.request_queue import RequestQueue
 from tests.simulation.hard_messages import BUSY_MS, ends_it, hard, takes_long, writes
 from tests.simulation.simulation import MS
 from tests.simulation.stage import Stage
@@ -74,7 +74,7 @@ def test_l10_one_that_ends_whoever_reads_it_is_refused_unread() -> None:
     """Then nobody knows who has asked, but the next request is answered."""
     stage = Stage()
     is_hard = lambda message: PACKED in message.body  # noqa: E731
-    with hard(stage, "_read", is_hard, ends_it, WaitingRequests) as met:
+    with hard(stage, "_read", is_hard, ends_it, RequestQueue) as met:
         stage.ask(stage.update(1, HARD))
         other = stage.ask(stage.update(2, 7))
         stage.until(lambda: other in stage.results, "an answer", "L10", virtual_ms=60_000)

@@ -33,7 +33,7 @@ class Watch(Protocol):
     def close(self) -> None: ...
 
 
-class ClusterLooks:
+class SharedWatch:
     """`opened` opens a watch; `view` and `close` may be called from any thread."""
 
     def __init__(self, opened: Callable[[], Watch], kept_s: float = KEPT_S) -> None:

@@ -44,7 +44,7 @@ class RowStream(Protocol):
     def close(self) -> None: ...
 
 
-class VersionNews(NamedTuple):
+class VersionNotice(NamedTuple):
     """A published version and what it changed since the one heard of before (`changes` are every
     element of the first one heard of); `str()` is a line for people."""
 
@@ -67,7 +67,7 @@ class VersionNews(NamedTuple):
         return f"{self.event.name} version {self.event.version}: {words}"
 
 
-News: TypeAlias = VersionNews | RowEvent | TruncationEvent
+News: TypeAlias = VersionNotice | RowEvent | TruncationEvent
 
 
 class Subscriber(Closing):
@@ -151,7 +151,7 @@ class Subscriber(Closing):
         self._versions.append(event)
         self._heard.set()
 
-    def _take_versions(self) -> Iterator[VersionNews]:
+    def _take_versions(self) -> Iterator[VersionNotice]:
         while self._versions:
             event = self._versions.popleft()
             descriptor = from_wire(event.body)
@@ -164,7 +164,7 @@ class Subscriber(Closing):
             if named and event.table_id not in self._followed:
                 self._followed[event.table_id] = event.name
                 self._row_source.follow(event.table_id)
-            yield VersionNews(event, descriptor, diff(before, descriptor))
+            yield VersionNotice(event, descriptor, diff(before, descriptor))
 
     def _decode(self, timeout_s: float) -> list[News]:
         """Rows of one table at the front of what waits, under one lease."""

@@ -20,7 +20,7 @@ from leasehold.dbapi.errors import (
     error_of,
 )
 from leasehold.model.errors import LeaseholdError
-from leasehold.pgwire.session import Notice, Recounted, Status, Waits
+from leasehold.pgwire.session import Notice, Recounted, Status, WouldBlock
 from leasehold.pgwire.wire_errors import CachedResultChanged, Canceled, InFailedTransaction
 from leasehold.sql.syntax.session_statements import (
     CopyIn,
@@ -233,7 +233,7 @@ class Connection:
         session.hurried = True
         try:
             rows = session.at_once(known.prepared, values)
-        except Waits:
+        except WouldBlock:
             return None
         except CachedResultChanged:  # nobody relies on the columns of the last time
             del self._queries[text]

@@ -50,7 +50,7 @@ from leasehold.pgwire.session import (
     Session,
     SettingChanged,
     Status,
-    Waits,
+    WouldBlock,
 )
 from leasehold.pgwire.values.formats import (
     ALL_BINARY,
@@ -149,14 +149,14 @@ class Conversation:
         self._say(backend.key_data(process, key))
         self._ready()
 
-    def receive(self, data: bytes, *, hurried: bool = False) -> Waits | None:
+    def receive(self, data: bytes, *, hurried: bool = False) -> WouldBlock | None:
         """None: every message that is whole was run. `hurried`: this thread is others', too; what
         comes back says when to call again, with no data, and on what thread. Raises ClientGone."""
         waits = self._run_messages(data, hurried)
         self._unfinished = waits is not None
         return waits
 
-    def _run_messages(self, data: bytes, hurried: bool) -> Waits | None:
+    def _run_messages(self, data: bytes, hurried: bool) -> WouldBlock | None:
         if data:
             self._framing.feed(data)
         self._session.hurried = hurried
@@ -165,7 +165,7 @@ class Conversation:
         while self.phase is not _CLOSED:
             if self.interrupted:
                 if hurried:
-                    return Waits()
+                    return WouldBlock()
                 self._break_copy()
             message, self._held = self._held, None
             self._resumed = message is not None
@@ -175,20 +175,20 @@ class Conversation:
                 if message is None:
                     return None
                 outcome = self._take(*message, hurried)
-            except Waits as waits:
+            except WouldBlock as waits:
                 # Its frames hold it, by their callers' ones, until the cycle collector finds them.
                 outcome = waits.with_traceback(None)
             except ProtocolViolation as error:
                 self.end(error)
                 return None
-            if isinstance(outcome, Waits):
+            if isinstance(outcome, WouldBlock):
                 self._held, self._begun = message, outcome.begun
                 return outcome
             if outcome is not None:
                 self.phase = AFTER[outcome]
             left -= 1
             if hurried and (left <= 0 or self._said_bytes > self._limits.output_bytes_max):
-                return Waits(_at_once)
+                return WouldBlock(_at_once)
         return None
 
     def cancel(self, reason: Exception) -> None:
@@ -236,8 +236,8 @@ class Conversation:
 
     @property
     def has_work(self) -> bool:
-        """Has `receive` to be called again, though no bytes come? It was said so (`Waits`), be it
-        that a message is held or that whole ones were left; or there is a COPY to end."""
+        """Has `receive` to be called again, though no bytes come? It was said so (`WouldBlock`),
+        be it that a message is held or that whole ones were left; or there is a COPY to end."""
         return self._unfinished or self.interrupted
 
     @property
@@ -261,7 +261,7 @@ class Conversation:
 
     # --- messages ----------------------------------------------------------------------------
 
-    def _take(self, kind: int, body: bytes, hurried: bool) -> Outcome | Waits | None:
+    def _take(self, kind: int, body: bytes, hurried: bool) -> Outcome | WouldBlock | None:
         """None: the phase stays. Raises ProtocolViolation for what ends the connection."""
         action = TABLE[self.phase].get(kind, _REFUSE)
         if action is _REFUSE:
@@ -275,11 +275,11 @@ class Conversation:
             return self._run(kind, body)
         if action is _COPY:
             if hurried:
-                raise Waits
+                raise WouldBlock
             return self._copy_taken(kind, body)
         return self._taken_otherwise(action, kind)
 
-    def _taken_otherwise(self, action: Action, kind: int) -> Outcome | Waits | None:
+    def _taken_otherwise(self, action: Action, kind: int) -> Outcome | WouldBlock | None:
         match action:
             case Action.BREAK_COPY:
                 self._failed(
@@ -299,7 +299,7 @@ class Conversation:
                 return Outcome.ENDED
         return None
 
-    def _run(self, kind: int, body: bytes) -> Outcome | Waits:
+    def _run(self, kind: int, body: bytes) -> Outcome | WouldBlock:
         self._simple = kind in _SIMPLE
         try:
             if kind == _SYNC:
@@ -307,7 +307,7 @@ class Conversation:
             if self._simple:
                 return self._query(kind, body)
             return self._extended[kind](READERS[kind](body, self._limits))
-        except (ClientGone, Waits):
+        except (ClientGone, WouldBlock):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer
             return self._answered(error)
@@ -315,7 +315,7 @@ class Conversation:
     def _copy_taken(self, kind: int, body: bytes) -> Outcome:
         try:
             return self._copy_part(kind, body)
-        except (ClientGone, Waits):
+        except (ClientGone, WouldBlock):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer
             return self._answered(error)
@@ -546,7 +546,7 @@ class Conversation:
         self._flush()
         return _DONE
 
-    def _sync(self) -> Outcome | Waits:
+    def _sync(self) -> Outcome | WouldBlock:
         try:
             if self._session.status is not _IDLE:  # a failed one may be gone back in
                 self._objects.rest(wholly=True)
@@ -554,7 +554,7 @@ class Conversation:
             waits = self._end_batch()
             if waits is not None:
                 return waits
-        except (ClientGone, Waits):
+        except (ClientGone, WouldBlock):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer
             self._simple = True  # nothing is skipped after it: this is the Sync
@@ -644,14 +644,15 @@ class Conversation:
 
     # --- ends of transactions, and what is said ----------------------------------------------
 
-    def _end_batch(self) -> Waits | None:
+    def _end_batch(self) -> WouldBlock | None:
         waits = self._session.end_batch()
         if waits is None:
             self._transaction_may_be_over()
         return waits
 
     def _end_simple_batch(self) -> None:
-        """Raises Waits: what is said behind it, and the statement's own place, wait with it."""
+        """Raises WouldBlock: what is said behind it, and the statement's own place, wait with
+        it."""
         waits = self._end_batch()
         if waits is not None:
             raise waits

@@ -15,7 +15,7 @@ from leasehold.pgwire.session import (
     Fetched,
     Portal,
     Prepared,
-    Waits,
+    WouldBlock,
 )
 from leasehold.pgwire.values.decoding import Decoder
 from leasehold.pgwire.values.formats import (
@@ -149,7 +149,7 @@ class NamedPortal:
             return
         try:
             self.portal.rest(wholly=wholly)
-        except Waits:
+        except WouldBlock:
             raise
         except Exception as error:  # noqa: BLE001 - `fetch` raises it
             self._error = error.with_traceback(None)
@@ -160,7 +160,7 @@ class NamedPortal:
             if error is not None:
                 raise error
             return self.portal.fetch(rows_max)
-        except Waits:
+        except WouldBlock:
             raise
         except BaseException:
             self.failed = True

@@ -15,7 +15,8 @@ Calls, in the order in which they can come; all from one thread at a time, excep
     fail()                       once after every error that was answered, whoever raised it
 
 Whoever calls may be in a hurry (`hurried`): others wait for the same thread. Then what would wait,
-or take long, raises `Waits` before anything of it has happened, and is called again the same way.
+or take long, raises `WouldBlock` before anything of it has happened, and is called again the same
+way.
 `end_batch` gives it back: each commit waits, and an exception through a dozen calls costs as much
 as one of its statements.
 
@@ -43,7 +44,7 @@ from leasehold.pgwire.copy.format import CopyFormat
 from leasehold.values.oids import WireType
 
 
-class Waits(Exception):
+class WouldBlock(Exception):
     """Raised of a call in a hurry. `until` None: call again where waiting holds up nobody; else
     `until(soon)` has `soon` called, by any thread, when it is worth calling again, and after
     `timeout_s` it is at the latest. `begun`: it has to be called again, even if nobody is there to
@@ -240,7 +241,7 @@ class Session(Protocol):
     """One client's. Made when the client was let in; `close` is the last call."""
 
     hurried: bool
-    """Set before calls by whoever makes them; only then `Waits` is raised."""
+    """Set before calls by whoever makes them; only then `WouldBlock` is raised."""
     portals: OpenPortals
     """Set by whoever makes calls, if there are any."""
     answer_held: bool
@@ -288,7 +289,7 @@ class Session(Protocol):
     def close_declared(self, name: str) -> None:
         """Close of a portal that is one of these; there may be none."""
 
-    def end_batch(self) -> Waits | None: ...
+    def end_batch(self) -> WouldBlock | None: ...
 
     def fail(self) -> None: ...
 

@@ -18,7 +18,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import FeatureNotSupported, RequestTooLarge
 from leasehold.model.ports import StoredCatalog
-from leasehold.schema_change.plan.script import Script, notices_in
+from leasehold.schema_change.plan.script import StatementBatch, notices_in
 from leasehold.sql.ddl.schema_statements import (
     STATEMENT_BYTES_MAX,
     STATEMENTS_MAX,
@@ -41,7 +41,7 @@ class BlockSchema:
     its tables; None before that. `count`: statements in all."""
 
     texts: tuple[str, ...] = ()
-    script: Script | None = None
+    script: StatementBatch | None = None
     count: int = 0
     zones: tuple[str, ...] = ()
 
@@ -81,10 +81,10 @@ class BlockSchema:
     def taking(
         self, text: str, stored: Callable[[], StoredCatalog], moment: Moment
     ) -> tuple[BlockSchema, list[str]]:
-        """With what `text` asks for, and the notices of it. Raises what `Script.take` raises,
-        FeatureNotSupported, RequestTooLarge (54000)."""
+        """With what `text` asks for, and the notices of it. Raises what `StatementBatch.take`
+        raises, FeatureNotSupported, RequestTooLarge (54000)."""
         if self.script is None:
-            script = Script.on(_catalog(stored()), provisional=True)
+            script = StatementBatch.on(_catalog(stored()), provisional=True)
         else:
             script = self.script.copy()
         texts, drops = [*self.texts], []
@@ -125,7 +125,7 @@ def _bytes(texts: Sequence[str]) -> int:
     return sum(len(text.encode()) for text in texts)
 
 
-def _refuse_jobs(script: Script) -> None:
+def _refuse_jobs(script: StatementBatch) -> None:
     for job in script.jobs.values():
         raise FeatureNotSupported(
             f"table {job.table!r} was there before this transaction: such a change ({job.kind})"

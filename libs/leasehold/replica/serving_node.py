@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from leasehold.adapters.os.clock import boottime_ns, now
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.dead_letters import DeadLetters
-from leasehold.admin.shared_watch import ClusterLooks
+from leasehold.admin.shared_watch import SharedWatch
 from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
 from leasehold.catalog.descriptor import Descriptor
@@ -136,7 +136,7 @@ class ServingNode:
         self._barrier_group = BarrierGroup(self._append_barrier)
         self._turned = threading.Condition()
         self._turns = 0
-        self._looks = ClusterLooks(lambda: ClusterWatch(settings))
+        self._looks = SharedWatch(lambda: ClusterWatch(settings))
         self.sessions = Sessions()
         self.numbers = NodeNumbers(self.submit, self.single_read)
         node.on_tick = self.turned

@@ -98,7 +98,7 @@ class WriteSet:
         """Their places, by which they draw what they have drawn before."""
         self._restarted: dict[int, LocalSequence] = {}
         self._restarts = count(-1, -1)
-        """⚠ None that was taken back, and none of `Script`, which counts upwards."""
+        """⚠ None that was taken back, and none of `StatementBatch`, which counts upwards."""
         self.isolation = isolation
         self.so_far = ReadsSoFar()
         self._own: dict[tuple[int, Key], dict[str, Any] | None] = {}

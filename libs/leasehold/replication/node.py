@@ -78,7 +78,7 @@ from leasehold.replication.master.answers import Answers, answers_of
 from leasehold.replication.master.attempts import Spared
 from leasehold.replication.master.master import Master, MasterSettings
 from leasehold.replication.master.schema_changes import SchemaChanges, SchemaSettings
-from leasehold.replication.master.write_behind import LateWrites
+from leasehold.replication.master.write_behind import WriteBehind
 from leasehold.replication.node_agent import FOR_AGENT, NodeAgent
 from leasehold.replication.rules import RULES, ReplicationRules
 
@@ -455,7 +455,7 @@ class Node:
         self._election.heard(now.mono_ns)
         if not self._is_own_claim(claim):
             return effects
-        late = LateWrites(self._store)
+        late = WriteBehind(self._store)
         changes = SchemaChanges(
             self._settings.schema,
             self._settings.name,

@@ -16,7 +16,7 @@ from leasehold.catalog.descriptor import PROVISIONAL_FROM
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import LeaseholdError, NotCoherent, UnknownTable
 from leasehold.model.records import Outcome
-from leasehold.pgwire.session import Recounted, Waits
+from leasehold.pgwire.session import Recounted, WouldBlock
 from leasehold.replica.replay_log import Asked, Step
 from leasehold.replica.sequences.session_values import DrawnNumbers, SessionNumbers
 from leasehold.replica.serving_node import SqlNode
@@ -240,7 +240,7 @@ class SessionBlock:
 
     # ------------------------------------------------------------ its end
 
-    def end_batch(self) -> Waits | None:
+    def end_batch(self) -> WouldBlock | None:
         runs = self._transaction or self._single
         if self._idle and (runs is not None or self._settings.have_begun):
             waits = self._ends_ahead()
@@ -318,12 +318,12 @@ class SessionBlock:
             self.end(committed=False)
             raise
 
-    def _ends_ahead(self) -> Waits | None:
+    def _ends_ahead(self) -> WouldBlock | None:
         """Before a COMMIT: what it would wait for."""
         self._check_cursors()
         return self._send_ahead()
 
-    def _send_ahead(self) -> Waits | None:
+    def _send_ahead(self) -> WouldBlock | None:
         """In a hurry an answer is not waited for: nothing has ended until it is there."""
         if self._single is not None:
             waits = self._send_single(self._single)
@@ -333,11 +333,11 @@ class SessionBlock:
         if transaction is None or not transaction.has_written or not self._running.hurried:
             return None
         if transaction.begins_jobs:
-            return Waits()
+            return WouldBlock()
         self._sent = send_ahead(transaction, self._node, self._sent, replays_max=self._replays_max)
         return self._answer()
 
-    def _send_single(self, single: SingleUpdate) -> Waits | None:
+    def _send_single(self, single: SingleUpdate) -> WouldBlock | None:
         """None: it is committed, or a transaction has to see to that."""
         if not (self._running.hurried and self._replays_max):
             self._go_on_from_single()
@@ -345,9 +345,9 @@ class SessionBlock:
         self._sent = send_single(single, self._node, self._sent)
         return self._answer()
 
-    def _answer(self) -> Waits | None:
+    def _answer(self) -> WouldBlock | None:
         """In a hurry."""
-        return Waits() if self._sent is None else answer_of(self._sent)
+        return WouldBlock() if self._sent is None else answer_of(self._sent)
 
     @property
     def _replays_max(self) -> int:

@@ -20,7 +20,7 @@ from leasehold.model.errors import (
     refused,
 )
 from leasehold.model.records import ChangeRequest, OnConflict, Outcome
-from leasehold.pgwire.session import Waits
+from leasehold.pgwire.session import WouldBlock
 from leasehold.replica.replay_log import Contradicted, FailedAgain, Shown, Step
 from leasehold.replica.serving_node import SqlNode
 from leasehold.replica.sql_reads import Seen
@@ -67,14 +67,14 @@ def _sent(node: SqlNode, request: ChangeRequest) -> Sent | None:
     return None if pending is None else Sent(request, pending, time.monotonic())
 
 
-def answer_of(sent: Sent) -> Waits | None:
+def answer_of(sent: Sent) -> WouldBlock | None:
     """None: `commit` ends without waiting; else until when, and where, it would go on."""
     pending = sent.pending
     if pending.standing is Standing.WAITING:
-        return Waits(pending.when_settled, COMMIT_TIMEOUT_S, begun=True)
+        return WouldBlock(pending.when_settled, COMMIT_TIMEOUT_S, begun=True)
     outcome = pending.outcome
     if outcome is None or not (outcome.lsn or outcome.final):
-        return Waits(begun=True)
+        return WouldBlock(begun=True)
     return None
 
 

@@ -15,7 +15,7 @@ from leasehold.pgwire.wire_errors import DuplicatePortal, UnknownPortal
 from leasehold.replica.replay_log import Asked, Shown
 from leasehold.sql.syntax.cursor_movement import CursorWalk
 from leasehold.sql.syntax.session_statements import DeclareCursor
-from leasehold.sql_session.spooled_rows import RowsAside, RowsAsideInTurn
+from leasehold.sql_session.spooled_rows import SpooledRows, SpooledRowsInTurn
 
 CURSORS_MAX: Final = 100
 """Of a session; each has a file."""
@@ -33,7 +33,7 @@ class SqlCursor:
         room: SpoolRoom,
     ) -> None:
         self.said, self.text, self.columns, self.asked = said, text, columns, asked
-        self._room, self.rows, self.closed = room, RowsAside(room), False
+        self._room, self.rows, self.closed = room, SpooledRows(room), False
         self.shown: Shown | None = None
         self.walk = CursorWalk(scrolls=said.scrolls is not False)
         self.made_us = unix_us()
@@ -76,11 +76,11 @@ class SqlCursor:
         if not self.said.hold or self.closed:
             return self.shown.again(rows.fetch)
         self.rows.close()
-        self.rows = RowsAside(self._room)
+        self.rows = SpooledRows(self._room)
         self.rows.take(rows)
         if self.rows.error is not None:
             raise self.rows.error
-        anew = RowsAsideInTurn(self.rows)
+        anew = SpooledRowsInTurn(self.rows)
         return self.shown.again(lambda count: anew.partly(count)[0])
 
 

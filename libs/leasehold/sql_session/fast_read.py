@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from leasehold.adapters.sqlite.short_statements import brief_rows, is_brief, needs_nothing
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.model.errors import NotCoherent
-from leasehold.pgwire.session import Waits
+from leasehold.pgwire.session import WouldBlock
 from leasehold.replica.reads import Reads
 from leasehold.replica.replay_log import Types
 from leasehold.replica.sql_reads import Preparing
@@ -30,7 +30,7 @@ class SingleReads:
     """Of one session. All methods raise Waits, and what preparing raises."""
 
     def __init__(self, reads: Reads, plan_of: Preparing) -> None:
-        """`plan_of` raises Waits instead of making a plan."""
+        """`plan_of` raises WouldBlock instead of making a plan."""
         self._reads = reads
         self._plan_of = plan_of
 
@@ -49,7 +49,7 @@ class SingleReads:
             found = brief_rows(snapshot, plan, values, HURRIED_ROWS_MAX)
         if found is None:
             prepared.takes_long = True
-            raise Waits
+            raise WouldBlock
         return found
 
     def planned(
@@ -70,4 +70,4 @@ class SingleReads:
         try:
             return self._reads.brief_snapshot()
         except NotCoherent:
-            raise Waits from None
+            raise WouldBlock from None

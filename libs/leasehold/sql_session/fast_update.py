@@ -109,7 +109,7 @@ class SingleUpdates:
         zone: ZoneInfo,
         moment: Moment,
     ) -> SingleUpdate | None:
-        """None: it is to run in a transaction, as if nobody had looked. Raises Waits,
+        """None: it is to run in a transaction, as if nobody had looked. Raises WouldBlock,
         CachedResultChanged, and what comes of its values."""
         with self._reads.snapshot() as snapshot:
             plan, simple = self._reads.planned(prepared, snapshot, zone)

@@ -11,7 +11,7 @@ from leasehold.adapters.os.row_spool import SpoolRoom
 from leasehold.adapters.sqlite.query import Limits, Rows
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import QueryCanceled, RequestTooLarge
-from leasehold.pgwire.session import Column, CopySource, CopyTarget, Fetched, Waits
+from leasehold.pgwire.session import Column, CopySource, CopyTarget, Fetched, WouldBlock
 from leasehold.pgwire.wire_errors import CachedResultChanged
 from leasehold.replica.replay_log import Asked, Shown, Types
 from leasehold.replica.sql_reads import Seen
@@ -19,7 +19,7 @@ from leasehold.sql.planning.plan import Prepared as Plan
 from leasehold.sql.syntax.session_statements import SessionStatement
 from leasehold.sql.system_catalog.oids import table_oid
 from leasehold.sql_session.running import Running
-from leasehold.sql_session.spooled_rows import RowsAside, RowsAsideInTurn
+from leasehold.sql_session.spooled_rows import SpooledRows, SpooledRowsInTurn
 from leasehold.sql_session.transaction import SqlTransaction
 from leasehold.values.oids import WireType
 
@@ -46,7 +46,7 @@ class RunsOne(Protocol):
         self, prepared: PreparedStatement, values: Sequence[Any]
     ) -> list[tuple[Any, ...]] | None:
         """In a hurry, all rows of a query that needs no transaction; None: it needs one, or time.
-        Raises Waits, what the statement raises."""
+        Raises WouldBlock, what the statement raises."""
         ...
 
     def limits(self) -> Limits: ...
@@ -178,7 +178,7 @@ class QueryPortal:
         self._asks: Asked | None = None
         self._snapshot: Seen | None = None
         self._shown: Shown | None = None
-        self._rows: Rows | RowsAsideInTurn | None = None
+        self._rows: Rows | SpooledRowsInTurn | None = None
         self._error: Exception | None = None  # that comes behind the rows that were given
         self._tag = "SELECT"
 
@@ -194,7 +194,7 @@ class QueryPortal:
             found = self._session.at_once(self._prepared, self._values)
             if found is not None:
                 if len(found) >= rows_max:  # there may be more fetches, of the same snapshot
-                    raise Waits
+                    raise WouldBlock
                 return Fetched(found, "SELECT")
         statement = self._prepared.statement
         return self._session.run(statement, lambda: self._fetch(rows_max), self._asked)
@@ -211,7 +211,7 @@ class QueryPortal:
         else:
             given = self._rows
             rows, error = given.partly(rows_max)
-            if isinstance(given, RowsAsideInTurn):
+            if isinstance(given, SpooledRowsInTurn):
                 self._rows = given.what_follows()
         ended = len(rows) < rows_max and error is None
         if self._shown is not None:
@@ -234,7 +234,7 @@ class QueryPortal:
             rows, error = part
             if len(rows) == rows_max or (rows and error is not None):
                 self._session.running.may_wait()
-        except Waits:
+        except WouldBlock:
             self._prepared.takes_long = self._snapshot is not None
             self.close()
             raise
@@ -279,10 +279,10 @@ class QueryPortal:
             self.close()
             raise
 
-    def _rest(self, rows: Rows | RowsAsideInTurn, wholly: bool) -> None:
+    def _rest(self, rows: Rows | SpooledRowsInTurn, wholly: bool) -> None:
         if isinstance(rows, Rows):
-            aside = RowsAside(self._session.room)
-            self._rows = rest = RowsAsideInTurn(aside, rows)
+            aside = SpooledRows(self._session.room)
+            self._rows = rest = SpooledRowsInTurn(aside, rows)
             aside.take(rows, wholly=wholly)
         else:
             rest = rows

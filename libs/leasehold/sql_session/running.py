@@ -12,7 +12,7 @@ from leasehold.adapters.os.clock import unix_us
 from leasehold.adapters.sqlite.query import Limits
 from leasehold.adapters.sqlite.short_statements import LOOKS_MAX, is_brief
 from leasehold.model.errors import QueryCanceled, RequestTooLarge
-from leasehold.pgwire.session import Waits
+from leasehold.pgwire.session import WouldBlock
 from leasehold.pgwire.wire_errors import Canceled
 from leasehold.replica.sql_reads import Seen
 from leasehold.sql.planning.plan import Prepared
@@ -42,22 +42,22 @@ class Running:
     # ------------------------------------------------------------ in a hurry
 
     def may_wait(self) -> None:
-        """Before what waits, or takes long: a hurry ends here. Raises Waits."""
+        """Before what waits, or takes long: a hurry ends here. Raises WouldBlock."""
         if self.hurried:
-            raise Waits
+            raise WouldBlock
 
     def in_time(self, snapshot: Seen, plan: Prepared, work: Callable[[], T]) -> T:
         """`work` runs the plan, and is undone when it does not return; in a hurry it is one that
-        surely ends soon, and is ended where it does not. Raises Waits."""
+        surely ends soon, and is ended where it does not. Raises WouldBlock."""
         if not self.hurried:
             return work()
         if not is_brief(snapshot.connection, plan):
-            raise Waits
+            raise WouldBlock
         self._looks = 0
         try:
             return work()
         except (QueryCanceled, RequestTooLarge):
-            raise Waits from None
+            raise WouldBlock from None
 
     def _has_looked(self) -> bool:
         self._looks += 1

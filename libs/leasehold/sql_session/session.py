@@ -32,7 +32,7 @@ from leasehold.pgwire.session import (
     Report,
     Status,
     TimeLimits,
-    Waits,
+    WouldBlock,
 )
 from leasehold.pgwire.wire_errors import Canceled, InFailedTransaction, UnknownPortal
 from leasehold.replica.replay_log import Asked, Step, Types
@@ -272,7 +272,7 @@ class SqlSession:
     def close_declared(self, name: str) -> None:
         self._cursors.close(name)
 
-    def end_batch(self) -> Waits | None:
+    def end_batch(self) -> WouldBlock | None:
         waits = self._block.end_batch()
         if waits is None:
             self._several = False

@@ -12,7 +12,7 @@ from leasehold.model.errors import LeaseholdError, QueryCanceled, RequestTooLarg
 from leasehold.pgwire.wire_errors import DiskFull
 
 
-class RowsAside:
+class SpooledRows:
     """A query's rows as far as they could be computed and kept. `error`: what comes in the place of
     the next one. `has_all`: no more than these are wanted of the query."""
 
@@ -85,10 +85,10 @@ class RowsAside:
         self._spool.close()
 
 
-class RowsAsideInTurn:
+class SpooledRowsInTurn:
     """The same, as `Rows` gives them. `behind`: what gives those that had no room."""
 
-    def __init__(self, rows: RowsAside, behind: Rows | None = None) -> None:
+    def __init__(self, rows: SpooledRows, behind: Rows | None = None) -> None:
         self._rows = rows
         self._behind = behind
         self._next = 0
@@ -109,7 +109,7 @@ class RowsAsideInTurn:
         more, error = self._behind.partly(rows_max - len(found))
         return found + more, error
 
-    def what_follows(self) -> RowsAsideInTurn | Rows:
+    def what_follows(self) -> SpooledRowsInTurn | Rows:
         """This, or what is left of the query, once all is given that was put aside."""
         if self._behind is None or not self.reads_on or self._next < self._rows.count:
             return self

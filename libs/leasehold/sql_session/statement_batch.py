@@ -18,7 +18,7 @@ from leasehold.catalog.elements import Moment
 from leasehold.model.errors import FeatureNotSupported, Refused, UnknownTable
 from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.plan.joined_alterations import is_all_or_nothing, join_alterations
-from leasehold.schema_change.plan.script import Script
+from leasehold.schema_change.plan.script import StatementBatch
 from leasehold.sql.ddl.schema_statements import Said
 from leasehold.sql.syntax.session_statements import (
     CopyIn,
@@ -85,7 +85,7 @@ class SeveralStatements:
             stored = snapshot.stored_catalog()
         min_versions = dict(stored.min_versions)
         catalog = Catalog.load(stored.descriptors, min_versions, stored.jobs, stored.ledger_run)
-        script = Script.on(catalog, provisional=True)
+        script = StatementBatch.on(catalog, provisional=True)
         before: list[Change] = []
         for (change, sql), _ in join_alterations(changes):
             assert not isinstance(change, Explain), "looked at before"

@@ -17,7 +17,7 @@ from leasehold.catalog.sequence_ownership import owned_by, refuse_sequence
 from leasehold.model.errors import NotCoherent, RequestTooLarge, StaleVersion
 from leasehold.model.ports import StoreSnapshot
 from leasehold.model.records import ChangeRequest, Expression, Image, Key, OnConflict
-from leasehold.pgwire.session import Waits
+from leasehold.pgwire.session import WouldBlock
 from leasehold.replica.reads import Reads
 from leasehold.replica.replay_log import Asked, KeysRead, ReadAgain, Shown, Step, Types
 from leasehold.replica.sequences.node_blocks import last_value
@@ -280,7 +280,7 @@ class SqlTransaction:
         gone = {table.table_id for table in self._writes.schema.dropped.values()}
         try:
             return self.numbers.running(self._place, local, work, self._may_wait, wait, gone)
-        except Waits:
+        except WouldBlock:
             self._place -= 1  # it comes again, and draws what it has drawn
             raise
 

@@ -29,7 +29,7 @@ class Loss(NamedTuple):
     after: Image | None
 
 
-class Losses:
+class ReferencedChanges:
     """Of one request; knows only of rows that an action may come from or go to."""
 
     def __init__(self, catalog: Catalog) -> None:

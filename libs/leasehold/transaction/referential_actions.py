@@ -28,7 +28,7 @@ from leasehold.transaction.duplicate_key import primary_key_exists
 from leasehold.transaction.foreign_keys import keys_by, values_of
 from leasehold.transaction.locks import covering
 from leasehold.transaction.overlay import Overlay
-from leasehold.transaction.referenced_changes import Identity, Loss, Losses
+from leasehold.transaction.referenced_changes import Identity, Loss, ReferencedChanges
 from leasehold.transaction.rules import VerifyRules
 from leasehold.transaction.uniqueness import HolderReader
 from leasehold.values.types import to_storage
@@ -57,7 +57,7 @@ class Actions:
     def __init__(
         self,
         overlay: Overlay,
-        losses: Losses,
+        losses: ReferencedChanges,
         catalog: Catalog,
         holders: HolderReader,
         rules: VerifyRules,

@@ -38,7 +38,7 @@ from leasehold.transaction.foreign_keys import References
 from leasehold.transaction.mirror_table import Followed, followed
 from leasehold.transaction.overlay import Name, Overlay, RowReader, looked_at_the_end
 from leasehold.transaction.read_set import Past, check_reads
-from leasehold.transaction.referenced_changes import Identity, Losses
+from leasehold.transaction.referenced_changes import Identity, ReferencedChanges
 from leasehold.transaction.referential_actions import Actions
 from leasehold.transaction.row_conflict import RowRefused
 from leasehold.transaction.rules import RULES, VerifyRules
@@ -205,7 +205,7 @@ class _Request:
         self._holders = holders
         self._moment = moment
         self._overlay = Overlay(catalog, rows, lsn)
-        self._losses = Losses(catalog) if catalog.has_actions else None
+        self._losses = ReferencedChanges(catalog) if catalog.has_actions else None
         self._landing: dict[Name, _Landing] = {}
         self._draw: Draw | None = None
         self._sought: list[Sought] = []
@@ -342,7 +342,9 @@ class _Request:
             return self._moment
         return self._moment._replace(seed=self._moment.seed + number.to_bytes(4, "big"))
 
-    def _note(self, losses: Losses, number: int, change: RowChange, row: Row | None) -> None:
+    def _note(
+        self, losses: ReferencedChanges, number: int, change: RowChange, row: Row | None
+    ) -> None:
         table = change.table_id
         if row is None:
             losses.inserted(table, change.key, number + 1)

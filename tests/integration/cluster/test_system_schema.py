@@ -19,7 +19,7 @@ from leasehold.adapters.os.clock import boottime_ns
 from leasehold.admin.dead_letters import DeadLetters
 from leasehold.admin.watch import ClusterWatch
 from leasehold.catalog.job import Status
-from leasehold.client.subscriber import News, VersionNews
+from leasehold.client.subscriber import News, VersionNotice
 from leasehold.events.rows import RowEvent
 from leasehold.model.ids import genid
 from leasehold.settings.client import ClientSettings
@@ -295,7 +295,7 @@ def test_d3_d4_subscriber_decodes_rows_through_an_added_column(
             stop.set()
             writers.join()
         collect(subscriber, news, lambda: any(r.lsn >= lsn for r in rows_of(news)))
-    heard = [each.event for each in news if isinstance(each, VersionNews)]
+    heard = [each.event for each in news if isinstance(each, VersionNotice)]
     assert [event.version for event in heard if event.name == "s"] == [1, 2, 3]
     for each in rows_of(news):
         assert each.values is not None

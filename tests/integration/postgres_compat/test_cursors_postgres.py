@@ -44,7 +44,7 @@ QUERIES: Final = (
 ASKED: Final = "select name, is_holdable, is_binary from pg_cursors order by name"
 
 
-class Script:
+class StatementBatch:
     def __init__(self, random: Random) -> None:
         self._random = random
 
@@ -134,7 +134,7 @@ def test_cursors_go_where_postgresqls_go(database: DevDatabase, port: int) -> No
             connection.execute(text)
             client.ask(text)
         for seed in range(SEEDS):
-            script = Script(Random(seed))
+            script = StatementBatch(Random(seed))
             told: list[str] = []
             for _ in range(STATEMENTS):
                 text = script.statement(failed=client.status() is Status.FAILED)

@@ -17,7 +17,7 @@ from leasehold.admin.report import report
 from leasehold.admin.watch import ClusterWatch
 from leasehold.cli.main import main
 from leasehold.client.pending import Standing
-from leasehold.client.subscriber import News, VersionNews
+from leasehold.client.subscriber import News, VersionNotice
 from leasehold.events.rows import RowEvent
 from leasehold.lease.commands import (
     Change,
@@ -148,7 +148,7 @@ def test_agent_and_subscriber_move_with_the_versions(
             assert isinstance(publish(ledger, descriptor.version), Published)
             stage.version(descriptor, 10 + descriptor.version)
             (news,) = collect(subscriber, 1)
-            assert isinstance(news, VersionNews)
+            assert isinstance(news, VersionNotice)
             wait_for_lease(agent, descriptor.version)
         stage.row(v3, (5,), {1: 5, 2: "JFK", 3: "B4"}, 20)
         (row,) = collect(subscriber, 1)

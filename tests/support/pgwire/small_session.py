@@ -39,7 +39,7 @@ from leasehold.pgwire.session import (
     SettingChanged,
     Status,
     TimeLimits,
-    Waits,
+    WouldBlock,
 )
 from leasehold.pgwire.values.decoding import input_of
 from leasehold.pgwire.wire_errors import CachedResultChanged, InFailedTransaction
@@ -260,7 +260,7 @@ class SmallSession:
     def close_declared(self, name: str) -> None:
         pass
 
-    def end_batch(self) -> Waits | None:
+    def end_batch(self) -> WouldBlock | None:
         self.may_wait(False)
         self.calls.append("end_batch")
         if self.status is Status.IDLE and self._db.in_transaction:
@@ -411,7 +411,7 @@ class SmallSession:
         """In a hurry what surely waits is called again by a worker, and so is what `reluctant` says
         so of."""
         if self.hurried and (surely or self.shared.reluctant()):
-            raise Waits
+            raise WouldBlock
 
     def _wait(self) -> tuple[Iterator[Any], str]:
         self.may_wait()

@@ -10,7 +10,7 @@ from typing import Any, Final
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import Moment
 from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG
-from leasehold.schema_change.plan.script import Script
+from leasehold.schema_change.plan.script import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.sql.syntax.statements import Explain
 from leasehold.sql.system_catalog.oids import PUBLIC_NAMESPACE
@@ -111,7 +111,7 @@ QUERIES: Final[dict[tuple[str, str], tuple[str, str]]] = {
 
 
 def described(database: str = "demo", user: str = "leasehold") -> SystemCatalog:
-    taken = Script.on(Catalog())
+    taken = StatementBatch.on(Catalog())
     for statement, text in parse_statements(DDL):
         assert not isinstance(statement, Explain)
         taken.take(statement, text, b"id", Moment(7, b"s"), lambda table: 0)

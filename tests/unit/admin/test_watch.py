@@ -15,7 +15,7 @@ import pytest
 
 from leasehold.adapters.os.clock import unix_us
 from leasehold.admin import shared_watch as looks_module
-from leasehold.admin.shared_watch import ClusterLooks
+from leasehold.admin.shared_watch import SharedWatch
 from leasehold.admin.view import ClusterView, Event
 from leasehold.admin.watch import ClusterWatch
 from leasehold.cli import looking as looking_module
@@ -122,7 +122,7 @@ def test_before_the_first_reading_nothing_is_known(topics: SlowTopics) -> None:
 
 
 def test_sql_that_asks_too_early_is_refused(topics: SlowTopics) -> None:
-    looks = ClusterLooks(lambda: ClusterWatch(SETTINGS, source=topics, ledger=Ledger()))
+    looks = SharedWatch(lambda: ClusterWatch(SETTINGS, source=topics, ledger=Ledger()))
     try:
         with pytest.raises(BusUnavailable, match="topic jobs is still being read"):
             looks.view()

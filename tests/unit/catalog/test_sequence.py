@@ -31,7 +31,7 @@ from leasehold.catalog.sequence_ownership import derived_name
 from leasehold.model.errors import InvalidArgument, OutOfRange, Refused, SequenceExhausted
 from leasehold.model.records import Operation
 from leasehold.schema_change.plan.plan import NO_MOMENT
-from leasehold.schema_change.plan.script import Script
+from leasehold.schema_change.plan.script import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
 
 RUNS = 300
@@ -190,15 +190,15 @@ def test_names_are_derived_as_postgresql_derives_them() -> None:
 # ------------------------------------------------------------------ statements
 
 
-def script(text: str) -> Script:
-    made = Script.on(Catalog())
+def script(text: str) -> StatementBatch:
+    made = StatementBatch.on(Catalog())
     for statement, sql in parse_statements(text):
         assert not isinstance(statement, str)
         made.take(statement, sql, b"", NO_MOMENT, lambda _: -1)  # type: ignore[arg-type]
     return made
 
 
-def names(made: Script) -> set[str]:
+def names(made: StatementBatch) -> set[str]:
     return {table.name for table in made.made.values()}
 
 
@@ -283,7 +283,7 @@ def standing(text: str) -> Catalog:
 
 def said_of(text: str, catalog: Catalog) -> tuple[tuple[Operation, ...], list[list[object]]]:
     """What a statement asks of rows, and the options that its job's steps put."""
-    made = Script.on(catalog)
+    made = StatementBatch.on(catalog)
     for statement, sql in parse_statements(text):
         made.take(statement, sql, b"", NO_MOMENT, lambda _: -1)  # type: ignore[arg-type]
     edits = [e for job in made.jobs.values() for step in job.steps for e in step.edits]

@@ -14,7 +14,7 @@ import pytest
 from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.catalog.states import State
 from leasehold.client.agent import Agent
-from leasehold.client.subscriber import Subscriber, VersionNews
+from leasehold.client.subscriber import Subscriber, VersionNotice
 from leasehold.events.rows import RowEvent, RowRecord, TruncationEvent
 from leasehold.in_process.ledger import MemoryLedger
 from leasehold.lease.commands import (
@@ -426,7 +426,7 @@ def test_a_subscriber_gives_versions_with_words_and_rows_under_the_version_held(
         Subscriber(agent, ["flights"], row_source=rows) as subscriber,
     ):
         seen = until(subscriber, lambda news: len(news) >= 3)
-        assert isinstance(seen[0], VersionNews)
+        assert isinstance(seen[0], VersionNotice)
         assert str(seen[0]).startswith("flights version 1: column id added")
         assert seen[1].values == {"id": 5}, "gate is not there at version 1"
         assert (seen[2].key, seen[2].values) == ({"id": 6}, None)

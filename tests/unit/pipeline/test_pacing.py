@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from leasehold.pipeline.pacing import BURST_MS, Bucket, filled, taken, wait_ns
 from leasehold.pipeline.rate_window import RateWindow
-from spark_streaming.gate import Gate, RunStopped
+from spark_streaming.gate import RateLimiter, RunStopped
 
 SECOND_NS = 1_000_000_000
 DEADLINE_S = 30.0
@@ -52,7 +52,7 @@ def test_idle_time_saves_up_one_burst_only() -> None:
 
 def test_a_waiting_sender_is_woken_by_a_new_rate() -> None:
     """Goal: a sender that would wait for hours passes when the limit is lifted."""
-    gate = Gate({"rows_per_second": 1})
+    gate = RateLimiter({"rows_per_second": 1})
     gate.wait_turn(1_000_000)
     passed = threading.Event()
 
@@ -68,7 +68,7 @@ def test_a_waiting_sender_is_woken_by_a_new_rate() -> None:
 
 
 def test_a_waiting_sender_is_stopped() -> None:
-    gate = Gate({"rows_per_second": 1})
+    gate = RateLimiter({"rows_per_second": 1})
     gate.wait_turn(1_000_000)
     stopped = threading.Event()
 
@@ -96,7 +96,7 @@ def news_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
 class Waiter:
     """A thread that waits at a gate until so many rows are decided; `ended`: how that ended."""
 
-    def __init__(self, gate: Gate, rows: int) -> None:
+    def __init__(self, gate: RateLimiter, rows: int) -> None:
         self.ended: SimpleQueue[str] = SimpleQueue()
         self._gate, self._rows = gate, rows
         threading.Thread(target=self._wait, daemon=True).start()
@@ -109,12 +109,12 @@ class Waiter:
             self.ended.put("stopped")
 
 
-def beside_users(gate: Gate, decided: int, *, beside: bool = True) -> None:
+def beside_users(gate: RateLimiter, decided: int, *, beside: bool = True) -> None:
     gate.follow({}, decided, beside_users=beside)
 
 
 def test_alone_nobody_waits_for_rows_to_be_decided() -> None:
-    gate = Gate({})
+    gate = RateLimiter({})
     gate.wait_decided(1_000)
     assert not gate.beside_users
 
@@ -122,7 +122,7 @@ def test_alone_nobody_waits_for_rows_to_be_decided() -> None:
 @pytest.mark.usefixtures("news_awaited")
 def test_beside_users_the_next_rows_wait_for_those_before() -> None:
     """Goal: with some of them decided it waits on, with all of them it goes on."""
-    gate = Gate({})
+    gate = RateLimiter({})
     beside_users(gate, 0)
     assert gate.beside_users
     waiter = Waiter(gate, 1_000)
@@ -137,7 +137,7 @@ def test_beside_users_the_next_rows_wait_for_those_before() -> None:
 
 @pytest.mark.usefixtures("news_awaited")
 def test_who_waits_for_decided_rows_goes_on_when_users_have_gone() -> None:
-    gate = Gate({})
+    gate = RateLimiter({})
     beside_users(gate, 0)
     waiter = Waiter(gate, 1_000)
     beside_users(gate, 0, beside=False)
@@ -146,7 +146,7 @@ def test_who_waits_for_decided_rows_goes_on_when_users_have_gone() -> None:
 
 @pytest.mark.usefixtures("news_awaited")
 def test_who_waits_for_decided_rows_is_stopped() -> None:
-    gate = Gate({})
+    gate = RateLimiter({})
     beside_users(gate, 0)
     waiter = Waiter(gate, 1_000)
     gate.close()
@@ -158,7 +158,7 @@ def test_who_waits_for_decided_rows_is_stopped() -> None:
 def test_without_news_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Goal: a changefeed that is away, which alone tells of decided rows, holds no fill up."""
     monkeypatch.setattr("spark_streaming.gate.NEWS_S", 0.01)
-    gate = Gate({})
+    gate = RateLimiter({})
     beside_users(gate, 3)
     assert Waiter(gate, 1_000).ended.get(timeout=DEADLINE_S) == "passed"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.replication.master.backfill_pacing import FillPace, FillSettings
+from leasehold.replication.master.backfill_pacing import BackfillPace, BackfillSettings
 
-SETTINGS = FillSettings(
+SETTINGS = BackfillSettings(
     rows_max=10_000,
     behind_max=2,
     rows_beside_max=4_000,
@@ -24,7 +24,7 @@ SETTINGS = FillSettings(
 class Rounds:
     """One record after the other, each with as many rows as may be."""
 
-    pace: FillPace = field(default_factory=lambda: FillPace(SETTINGS))
+    pace: BackfillPace = field(default_factory=lambda: BackfillPace(SETTINGS))
     now_ns: int = 0
     offset: int = 0
 
@@ -176,7 +176,7 @@ def test_a_master_that_comes_amid_a_backfill_looks_first_how_long_users_wait() -
     """Goal: after a takeover the rows wait already. What users wait for without them is measured
     before any is taken, or a busy machine's rounds would all seem too long, and parts be the
     smallest for as long as the backfill lasts."""
-    rounds = Rounds(FillPace(LOOKING))
+    rounds = Rounds(BackfillPace(LOOKING))
     for _ in range(4):
         assert rounds.send() == 0
         rounds.receive(100)
@@ -185,7 +185,7 @@ def test_a_master_that_comes_amid_a_backfill_looks_first_how_long_users_wait() -
 
 
 def test_what_was_measured_before_the_backfill_is_no_look_again() -> None:
-    rounds = Rounds(FillPace(LOOKING))
+    rounds = Rounds(BackfillPace(LOOKING))
     for _ in range(4):
         rounds.send(rows=0, waiting=False)
         rounds.receive(100)
@@ -193,7 +193,7 @@ def test_what_was_measured_before_the_backfill_is_no_look_again() -> None:
 
 
 def test_a_look_ends_where_users_write_seldom() -> None:
-    rounds = Rounds(FillPace(LOOKING))
+    rounds = Rounds(BackfillPace(LOOKING))
     assert rounds.send() == 0
     rounds.receive(100)
     rounds.now_ns = rounds.pace.rest_until_ns - 1
@@ -207,7 +207,7 @@ def test_a_look_ends_where_users_write_seldom() -> None:
 def test_looks_follow_a_load_that_changes() -> None:
     """Goal: every ten seconds the rounds are measured anew, whatever waits; between two looks, no
     round tells anything of those without rows."""
-    rounds = Rounds(FillPace(LOOKING))
+    rounds = Rounds(BackfillPace(LOOKING))
     without(rounds, 40)
     assert 60 <= 2 + rounds.go(0.05) * 0.05 <= 105
     looks, looked = 0, False

@@ -14,7 +14,7 @@ from leasehold.model.keys import IntKeys
 from leasehold.model.records import Ack, Chunk, ChunkDecided, ChunksEnd, Decisions, Lane
 from leasehold.replication.effects import AckRead, LaneRead, Wake
 from leasehold.replication.master.backfill import IMAGE_COST
-from leasehold.replication.master.backfill_pacing import FillSettings
+from leasehold.replication.master.backfill_pacing import BackfillSettings
 from leasehold.replication.master.master import MasterSettings
 from tests.unit.replication.test_node import CODEC, World, insert, update
 
@@ -37,7 +37,7 @@ JOB = Job(
 )
 
 
-SETTINGS = FillSettings(
+SETTINGS = BackfillSettings(
     rows_max=8 * IMAGE_COST,
     behind_max=2,
     rows_beside_max=3 * IMAGE_COST,

@@ -54,7 +54,7 @@ from leasehold.replication.effects import (
 )
 from leasehold.replication.log.apply import COLLECT_EVERY_RECORDS
 from leasehold.replication.log.truncation import COPY_ROLE, copy_name
-from leasehold.replication.master.backfill_pacing import FillSettings
+from leasehold.replication.master.backfill_pacing import BackfillSettings
 from leasehold.replication.master.batch import BatchSettings
 from leasehold.replication.master.master import MasterSettings
 from leasehold.replication.master.queue_topics import Found
@@ -76,7 +76,7 @@ class World:
         batch: BatchSettings | None = None,
         rules: ReplicationRules | None = None,
         outcomes: OutcomeSettings | None = None,
-        fill: FillSettings | None = None,
+        fill: BackfillSettings | None = None,
     ) -> None:
         self.ms = 1_000
         self.wall_off_ms = 0
@@ -91,7 +91,7 @@ class World:
         settings = MasterSettings(
             batch=batch or BatchSettings(),
             outcomes=outcomes or OutcomeSettings(),
-            fill=fill or FillSettings(),
+            fill=fill or BackfillSettings(),
         )
         self.rules = rules or ReplicationRules()
         self.master_settings = settings

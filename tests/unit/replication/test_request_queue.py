@@ -15,7 +15,7 @@ from leasehold.model.ids import format_request_id, request_id
 from leasehold.model.records import ChangeRequest, Lane
 from leasehold.replication.effects import LaneRead
 from leasehold.replication.master.batch import BatchSettings
-from leasehold.replication.master.request_queue import READ_AHEAD_BYTES_MAX, WaitingRequests
+from leasehold.replication.master.request_queue import READ_AHEAD_BYTES_MAX, RequestQueue
 from tests.unit.replication.test_node import TABLE, WALL_MS, World, insert
 
 
@@ -54,7 +54,7 @@ def said(found: tuple[LaneRead, ChangeRequest | Refused]) -> tuple[int, Any]:
 )
 def test_order_and_words_are_those_of_a_queue(steps: list[tuple[str, Any]]) -> None:
     codec = CountingCodec()
-    waiting, plain, numbers = WaitingRequests(codec), list[LaneRead](), itertools.count()
+    waiting, plain, numbers = RequestQueue(codec), list[LaneRead](), itertools.count()
     for what, how in steps:
         if what == "append":
             read = message(next(numbers), b"no JSON" if how else None)
@@ -64,7 +64,7 @@ def test_order_and_words_are_those_of_a_queue(steps: list[tuple[str, Any]]) -> N
             waiting.read_ahead(how)
             assert not waiting.may_read_ahead(how)
         elif plain:
-            alone = WaitingRequests(MessagePackCodec())
+            alone = RequestQueue(MessagePackCodec())
             alone.append(plain.pop(0))
             assert said(waiting.first()) == said(waiting.first()) == said(alone.first())
             waiting.pop()
@@ -73,7 +73,7 @@ def test_order_and_words_are_those_of_a_queue(steps: list[tuple[str, Any]]) -> N
 
 
 def test_each_has_its_own_words() -> None:
-    waiting = WaitingRequests(MessagePackCodec())
+    waiting = RequestQueue(MessagePackCodec())
     for number in range(3):
         waiting.append(message(number))
     waiting.read_ahead(3)
@@ -84,7 +84,7 @@ def test_each_has_its_own_words() -> None:
 
 def test_as_many_are_read_ahead_as_were_asked_for_and_as_their_bytes_allow() -> None:
     codec = CountingCodec()
-    waiting = WaitingRequests(codec)
+    waiting = RequestQueue(codec)
     for number in range(9):
         waiting.append(message(number))
     waiting.read_ahead(4)

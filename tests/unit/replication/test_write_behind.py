@@ -1,8 +1,8 @@
 """Goal: a store whose changes wait shows, at any moment, what a store shows that was told at once.
 
 Method: random writes under both versions in use, reads of every row under both, of entries and of
-outcomes, and settling and giving up in between, on two equal stores, one of them behind LateWrites.
-"""
+outcomes, and settling and giving up in between, on two equal stores, one of them behind
+WriteBehind. """
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from leasehold.catalog.states import WRITTEN
 from leasehold.model.errors import StoreCorrupted
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records import ChangeKind, Key, LogPosition, Outcome, RowChange
-from leasehold.replication.master.write_behind import LateWrites
+from leasehold.replication.master.write_behind import WriteBehind
 from leasehold.rows.key_values import compose
 from tests.support.sqlite.flights_table import BY_GATE, GATE, NUMBER, PRICE, SEATS, TABLE, history
 
@@ -57,7 +57,7 @@ class Twice:
     """`told` at once, and `late`; `lower` and the version after it are in use."""
 
     def __init__(self, told: StoreWriter, behind: StoreWriter, lower: int) -> None:
-        self.told, self.behind, self.late = told, behind, LateWrites(behind)
+        self.told, self.behind, self.late = told, behind, WriteBehind(behind)
         self.versions = VERSIONS[lower : lower + 2]
         self.lsn, self.commits = 0, 0
         for store in (told, behind):

@@ -18,7 +18,7 @@ from leasehold.catalog.elements import THIS_VERSION, Derived
 from leasehold.catalog.job import Step
 from leasehold.catalog.states import State
 from leasehold.schema_change.steps import element_paths as way
-from leasehold.schema_change.steps.element_paths import Track
+from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.schema_change.steps.steps import steps_of
 from leasehold.sql.expressions.conversion import Kept
 from leasehold.values.types import Type
@@ -55,7 +55,7 @@ class Walked(NamedTuple):
 
 
 class Way(NamedTuple):
-    track: Track
+    track: ElementPath
     point: int
     steps: tuple[Walked, ...]
 
@@ -242,7 +242,7 @@ WAYS: dict[str, Way] = {
 }
 
 
-def changed(track: Track, edits: tuple[Edit, ...]) -> dict[str, Any]:
+def changed(track: ElementPath, edits: tuple[Edit, ...]) -> dict[str, Any]:
     """Fields that a step sets, a new element's compared with what it will be in the end."""
     if not edits:
         return {}
@@ -254,7 +254,7 @@ def changed(track: Track, edits: tuple[Edit, ...]) -> dict[str, Any]:
     return {name: value for name, value in after.items() if value != known[name]}
 
 
-def walked(track: Track, step: Step) -> Walked:
+def walked(track: ElementPath, step: Step) -> Walked:
     element_id = track.name[1]
     assert set(step.fills) <= {element_id}
     assert set(step.verifies) <= {element_id}

@@ -25,7 +25,7 @@ from leasehold.model.records import (
 from leasehold.replication.changefeed import _is_new
 from leasehold.schema_change.job.control import control
 from leasehold.schema_change.plan.plan import next_descriptor
-from leasehold.schema_change.plan.script import Script
+from leasehold.schema_change.plan.script import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.sql.syntax.statements import Explain
 from tests.support.schema_change.job_world import World
@@ -42,8 +42,8 @@ RUNS = 40
 SEED = 20261122
 
 
-def taken(catalog: Catalog, sql: str) -> Script:
-    script = Script.on(catalog)
+def taken(catalog: Catalog, sql: str) -> StatementBatch:
+    script = StatementBatch.on(catalog)
     for statement, text in parse_statements(sql):
         assert not isinstance(statement, Explain)
         script.take(statement, text, b"id", Moment(7, b"s"), lambda _: 1)

@@ -35,7 +35,7 @@ from leasehold.schema_change.plan.plan import (
     plan,
 )
 from leasehold.schema_change.plan.primary_key import hidden_column
-from leasehold.schema_change.plan.script import Script
+from leasehold.schema_change.plan.script import StatementBatch
 from leasehold.schema_change.plan.truncate import refuse_referred
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Explain
@@ -386,7 +386,7 @@ def test_both_tables_are_the_jobs() -> None:
 
 
 def test_a_table_of_the_same_request_is_made_with_its_key() -> None:
-    script = Script.on(catalog_of(PARENT))
+    script = StatementBatch.on(catalog_of(PARENT))
     moment = Moment(1, b"")
     for sql in (TABLE, CHANGE + "(a)"):
         statement = parse_ddl(sql)

@@ -20,7 +20,7 @@ from leasehold.model.errors import (
 )
 from leasehold.model.records import DescriptorWrite, JobWrite, Operation, OperationKind
 from leasehold.model.records import TableTruncated as Truncated
-from leasehold.schema_change.plan.script import Script, answer_of
+from leasehold.schema_change.plan.script import StatementBatch, answer_of
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.sql.syntax.statements import Explain
 from tests.unit.schema_change.test_foreign_keys import TABLES, run
@@ -36,8 +36,8 @@ def catalog() -> Catalog:
     return made
 
 
-def script(catalog: Catalog, sql: str) -> tuple[Script, Any]:
-    taken = Script.on(catalog)
+def script(catalog: Catalog, sql: str) -> tuple[StatementBatch, Any]:
+    taken = StatementBatch.on(catalog)
     answers = []
     for statement, text in parse_statements(sql):
         assert not isinstance(statement, Explain)

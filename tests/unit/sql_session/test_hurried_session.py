@@ -21,7 +21,7 @@ from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import OutcomeUnknown, UnknownTable
 from leasehold.pgwire.conversation import Conversation
 from leasehold.pgwire.limits import Limits
-from leasehold.pgwire.session import Status, Waits
+from leasehold.pgwire.session import Status, WouldBlock
 from leasehold.pgwire.wire_errors import CachedResultChanged, Canceled
 from leasehold.settings.sql_port import PgwireSettings
 from leasehold.sql_session.commit import COMMIT_TIMEOUT_S
@@ -46,7 +46,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
 
 
 def hurried(client: SqlClient, text: str) -> list[Any]:
-    """Its rows. Raises Waits."""
+    """Its rows. Raises WouldBlock."""
     session = client.session
     session.hurried = True
     try:
@@ -104,7 +104,7 @@ def test_what_may_take_long_is_left_to_others(client: SqlClient, text: str) -> N
     wanted = client.ask(text) if text.startswith(("select", "with", "explain")) else []
     session.prepare(session.statements(text)[0], ())  # its plan is known, then
     session.fail()
-    with pytest.raises(Waits):
+    with pytest.raises(WouldBlock):
         hurried(client, text)
     session.fail()
     if wanted and "random" not in text:
@@ -113,14 +113,14 @@ def test_what_may_take_long_is_left_to_others(client: SqlClient, text: str) -> N
 
 def test_a_statement_that_nobody_has_prepared_yet_is_left_to_others(client: SqlClient) -> None:
     text = "select note as n from t where id = 8"
-    with pytest.raises(Waits):
+    with pytest.raises(WouldBlock):
         hurried(client, text)
     assert client.ask(text) == hurried(client, text) == [("note 8",)]
 
 
 def test_schema_changes_and_copy_are_left_to_others(client: SqlClient) -> None:
     for text in ("create table u (id int primary key)", "copy t from stdin"):
-        with pytest.raises(Waits):
+        with pytest.raises(WouldBlock):
             hurried(client, text)
 
 
@@ -133,7 +133,7 @@ def test_a_read_waits_for_coherence_elsewhere(
     node = database.sql_node("r1")
     with monkeypatch.context() as patched:
         patched.setattr(type(node), "coherent", property(lambda self: False))
-        with pytest.raises(Waits):
+        with pytest.raises(WouldBlock):
             hurried(client, text)
     assert hurried(client, text) == [("note 7",)]
 
@@ -145,7 +145,7 @@ def test_rows_after_the_first_portion_are_left_to_others(client: SqlClient) -> N
     (statement,) = session.statements(text)
     session.hurried = True
     portal = session.bind(session.prepare(statement, ()), ())
-    with pytest.raises(Waits):
+    with pytest.raises(WouldBlock):
         portal.fetch(2)
     session.hurried = False
     assert [*portal.fetch(2).rows, *portal.fetch(100).rows] == wanted
@@ -178,7 +178,7 @@ def test_a_query_sees_what_its_level_says(client: SqlClient, level: str) -> None
     client.run(session.prepare(session.statements(write)[0], ()))
     seen = before if level == "default" else before + 1000
     session.hurried = True
-    with suppress(Waits):  # own rows are left to others
+    with suppress(WouldBlock):  # own rows are left to others
         assert client.run(session.prepare(session.statements(read)[0], ()), portion=9) == [(seen,)]
     session.hurried = False
     assert client.run(session.prepare(session.statements(read)[0], ()), portion=9) == [(seen,)]
@@ -194,7 +194,7 @@ def test_a_query_as_of_an_lsn_is_of_then(client: SqlClient, database: DevDatabas
     client.ask("update t set g = -1 where id = 61")
     assert hurried(client, read) == [(-1,)]
     client.ask(f"set leasehold.as_of = {then}")
-    with suppress(Waits):
+    with suppress(WouldBlock):
         assert hurried(client, read) == [before]
     client.session.fail()
     assert client.ask(read) == [before]
@@ -213,7 +213,7 @@ def test_what_was_prepared_follows_its_table(client: SqlClient) -> None:
         session.hurried = True
         try:
             return client.run(prepared, portion=9)
-        except Waits:
+        except WouldBlock:
             session.hurried = False
             return client.run(prepared, portion=9)
         finally:
@@ -263,7 +263,7 @@ def test_a_commit_goes_on_when_its_answer_is_there(
             ends(session)
 
     for _ in range(3):
-        with pytest.raises(Waits) as waits:
+        with pytest.raises(WouldBlock) as waits:
             commits()
         assert waits.value.begun
     assert waits.value.until is not None
@@ -287,12 +287,12 @@ def test_a_commit_that_was_refused_runs_again_elsewhere(
     (update,) = session.statements("update t set g = g + 1 where id = 23 and g > 0")
     client.run(session.prepare(update, ()))
     session.hurried = True
-    with pytest.raises(Waits):
+    with pytest.raises(WouldBlock):
         ends(session)
     row = {"table": "t", "op": "update", "key": [23], "values": {"g": 100}}
     assert database.ask(row).committed
     assert not answers.give().lsn, "the row is another one now"
-    with pytest.raises(Waits) as waits:
+    with pytest.raises(WouldBlock) as waits:
         ends(session)
     assert waits.value.begun
     assert waits.value.until is None
@@ -308,7 +308,7 @@ def test_an_answer_that_does_not_come_is_said_after_the_whole_time(
     (update,) = session.statements("update t set g = g where id = 22")
     client.run(session.prepare(update, ()))
     session.hurried = True
-    with pytest.raises(Waits) as waits:
+    with pytest.raises(WouldBlock) as waits:
         ends(session)
     assert waits.value.timeout_s == COMMIT_TIMEOUT_S
     sent = session._block._sent

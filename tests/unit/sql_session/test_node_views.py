@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.admin.shared_watch import ClusterLooks
+from leasehold.admin.shared_watch import SharedWatch
 from leasehold.admin.view import ClusterView
 from leasehold.dbapi.connection import Connection
 from leasehold.dev.database import DevDatabase
@@ -276,7 +276,7 @@ def test_a_watch_is_kept_while_it_is_asked_and_closed_after() -> None:
         return made[-1]
 
     before = set(threading.enumerate())
-    looks = ClusterLooks(opened, kept_s=0.05)
+    looks = SharedWatch(opened, kept_s=0.05)
     assert looks.view() is made[0].view
     assert made[0].closed.wait(10.0)
     looks.view()
@@ -289,7 +289,7 @@ def test_a_watch_is_kept_while_it_is_asked_and_closed_after() -> None:
     for thread in set(threading.enumerate()) - before:
         thread.join(10.0)
     assert set(threading.enumerate()) == before
-    unused = ClusterLooks(opened)
+    unused = SharedWatch(opened)
     unused.close()
     assert len(made) == 2
 
@@ -301,7 +301,7 @@ def test_many_ask_one_watch() -> None:
         made.append(FakeWatch(ClusterView()))
         return made[-1]
 
-    looks = ClusterLooks(opened, kept_s=60.0)
+    looks = SharedWatch(opened, kept_s=60.0)
     wait = threading.Barrier(8)
 
     def ask() -> None:
@@ -319,7 +319,7 @@ def test_many_ask_one_watch() -> None:
 
 
 def test_a_look_waits_for_what_this_node_has_applied() -> None:
-    looks = ClusterLooks(lambda: FakeWatch(ClusterView()))
+    looks = SharedWatch(lambda: FakeWatch(ClusterView()))
     assert looks.view().committed == 0
     assert looks.view(lambda view: view.committed > 0).committed == 1
     assert looks.view(lambda view: view.committed > 0).committed == 1  # there at once
@@ -329,7 +329,7 @@ def test_a_look_waits_for_what_this_node_has_applied() -> None:
 
 def test_a_broker_that_is_away_is_raised() -> None:
     away = ClusterView(unreachable={"kafka": "Kafka at x can't be reached"})
-    looks = ClusterLooks(lambda: FakeWatch(away))
+    looks = SharedWatch(lambda: FakeWatch(away))
     with pytest.raises(BusUnavailable, match="Kafka at x"):
         looks.view()
     looks.close()

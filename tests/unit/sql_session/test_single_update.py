@@ -22,7 +22,7 @@ from leasehold.model.errors import (
     OutOfRange,
 )
 from leasehold.model.records import ANY_GENID, ChangeRequest, Expression, OnConflict, Outcome
-from leasehold.pgwire.session import Status, Waits
+from leasehold.pgwire.session import Status, WouldBlock
 from leasehold.replica.serving_node import SqlNode
 from leasehold.sql_session.commit import COMMIT_TIMEOUT_S
 from leasehold.transaction.block import ReadOnlyTransaction
@@ -68,7 +68,7 @@ class Hurried:
         self.key = next(KEYS)
 
     def run(self, text: str, *, prepared: bool = False) -> list[Any]:
-        """Raises Waits."""
+        """Raises WouldBlock."""
         (statement,) = self.session.statements(text)
         if not prepared:
             self.prepare(text)
@@ -86,7 +86,7 @@ class Hurried:
         """As the wire has it: what would wait is run elsewhere."""
         try:
             return self.run(text)
-        except Waits:
+        except WouldBlock:
             return self.at_leisure(text)
 
     def prepare(self, text: str) -> None:
@@ -97,7 +97,7 @@ class Hurried:
             plan(statement.text, snapshot.newest, ())
 
     def ends(self) -> None:
-        """In a hurry. Raises Waits until its answer is there."""
+        """In a hurry. Raises WouldBlock until its answer is there."""
         self.session.hurried = True
         try:
             ends(self.session)
@@ -107,7 +107,7 @@ class Hurried:
     def sends(self, *, hurried: bool) -> ChangeRequest:
         """What the batch asks for. It is answered, and its end is waited for."""
         if hurried:
-            with pytest.raises(Waits) as waits:
+            with pytest.raises(WouldBlock) as waits:
                 self.ends()
             assert waits.value.begun
             assert len(self.answers.waiting) == 1
@@ -187,7 +187,7 @@ def test_it_is_committed_when_its_answer_is_there(hurried: Hurried) -> None:
     hurried.run(f"update t set n = n + 100 where id = {hurried.key}")
     assert hurried.is_single
     for _ in range(3):
-        with pytest.raises(Waits) as waits:
+        with pytest.raises(WouldBlock) as waits:
             hurried.ends()
         assert waits.value.begun
         assert waits.value.timeout_s == COMMIT_TIMEOUT_S
@@ -211,11 +211,11 @@ def test_t2_it_runs_again_as_the_transaction_that_it_would_have_been(
 ) -> None:
     """Its table has another version by then (D5): the request is refused, the statement is not."""
     hurried.run(f"update t set n = n + 100 where id = {hurried.key}")
-    with pytest.raises(Waits):
+    with pytest.raises(WouldBlock):
         hurried.ends()
     SqlClient(database).ask(f"alter table t add column c{hurried.key} int")
     assert not hurried.answers.give().lsn
-    with pytest.raises(Waits) as waits:
+    with pytest.raises(WouldBlock) as waits:
         hurried.ends()
     assert waits.value.begun
     assert waits.value.until is None, "a worker goes on with it"
@@ -228,11 +228,11 @@ def test_t2_a_replay_does_not_contradict_what_was_told(
 ) -> None:
     """UPDATE 1 was: the row has gone, so it can't be again."""
     hurried.run(f"update t set n = n + 1 where id = {hurried.key}")
-    with pytest.raises(Waits):
+    with pytest.raises(WouldBlock):
         hurried.ends()
     assert database.ask({"table": "t", "op": "delete", "key": [hurried.key]}).committed
     assert not hurried.answers.give().lsn
-    with pytest.raises(Waits):
+    with pytest.raises(WouldBlock):
         hurried.ends()
     with pytest.raises(GaveUp):
         ends(hurried.session)
@@ -351,5 +351,5 @@ def test_c2_without_coherence_it_waits_elsewhere(
     node = type(hurried.client.node)
     with monkeypatch.context() as patched:
         patched.setattr(node, "coherent", property(lambda self: False))
-        with pytest.raises(Waits):
+        with pytest.raises(WouldBlock):
             hurried.run(text, prepared=True)

@@ -38,7 +38,7 @@ from leasehold.pgwire.conversation import ClientGone, Conversation
 from leasehold.pgwire.messages import backend
 from leasehold.pgwire.messages.error_fields import error_fields
 from leasehold.pgwire.phases import Behind, Phase
-from leasehold.pgwire.session import Session, Status, Waits
+from leasehold.pgwire.session import Session, Status, WouldBlock
 from leasehold.pgwire.wire_errors import (
     Canceled,
     IdleInTransactionTooLong,
@@ -343,7 +343,7 @@ class PgwireClient:
         if self._paused:
             self._server.workers.submit(self._work)
             return
-        waits: Waits | None = None
+        waits: WouldBlock | None = None
         self._in_turn = True
         try:
             while waits is None and conversation.phase is not _CLOSED:

@@ -64,7 +64,7 @@ class OpenChunk(NamedTuple):
     done: int
 
 
-class FillSlice(NamedTuple):
+class BackfillSlice(NamedTuple):
     """Part of a chunk, decided: `fills`, or `changes` that put rows of another table. Beside fills
     `changes` are of sequences, of which the filled rows have drawn; `before`: the rows under them.
     `decided`: how far the job has come by that, or which row ends it.
@@ -86,7 +86,7 @@ def slice_chunk(
     rules: VerifyRules = RULES,
     moment: Moment | None = None,
     lsn: int = 0,
-) -> FillSlice:
+) -> BackfillSlice:
     """Rows [start, start + rows) of an accepted chunk.
 
     By key where that is enough: each node puts entry or value from its own row at this very log
@@ -103,24 +103,24 @@ def slice_chunk(
     if chunk.element_id == ALL_ROWS:
         twins = _rows_of_twin(descriptor, keys, catalog, store, rules)
         decided = ChunkDecided(chunk.job_id, chunk.run, rows, len(twins), False)
-        return FillSlice(twins, (None,) * len(twins), (), len(twins), decided)
+        return BackfillSlice(twins, (None,) * len(twins), (), len(twins), decided)
     column = _by_images(descriptor, chunk.element_id)
     if column is None:
         fill = Fill(chunk.table_id, chunk.version, chunk.element_id, keys)
         decided = ChunkDecided(chunk.job_id, chunk.run, rows, rows, False)
-        return FillSlice((), (), (fill,), rows, decided)
+        return BackfillSlice((), (), (fill,), rows, decided)
     numbers = Drawing(catalog, store.row, lsn)
     fill, ended = _images(descriptor, column, keys, store, moment, numbers.next)
     if ended is not None:
-        return FillSlice((), (), (), 0, _given_up(chunk, start + rows, column, *ended))
+        return BackfillSlice((), (), (), 0, _given_up(chunk, start + rows, column, *ended))
     put = len(fill.keys)
     decided = ChunkDecided(chunk.job_id, chunk.run, rows, put, False)
     moves = tuple(numbers.moved())
     changes, before = tuple(m.change for m in moves), tuple(m.row for m in moves)
     if not rules.fill_leaves_genids:
         anew = _written_anew(fill, descriptor)
-        return FillSlice((*changes, *anew), (*before, *(None,) * put), (), put, decided)
-    return FillSlice(changes, before, (fill,) if put else (), put, decided)
+        return BackfillSlice((*changes, *anew), (*before, *(None,) * put), (), put, decided)
+    return BackfillSlice(changes, before, (fill,) if put else (), put, decided)
 
 
 def _check_keys(descriptor: Descriptor, keys: Keys) -> None:

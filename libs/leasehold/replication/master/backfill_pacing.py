@@ -28,7 +28,7 @@ USERS_RECENT_MS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class FillSettings:
+class BackfillSettings:
     """Rows are counted in index entries (`row_cost`). `rows_max`: of a record without users beside
     it; a record costs every process a fixed sum, so they are many. None are taken while a coherent
     node is more than `behind_max` records behind: enough for it to apply one while the next is on
@@ -68,8 +68,8 @@ class _Round(NamedTuple):
         return self.offset >= 0 and applied(self.offset)
 
 
-class FillPace:
-    def __init__(self, settings: FillSettings) -> None:
+class BackfillPace:
+    def __init__(self, settings: BackfillSettings) -> None:
         assert 1 <= settings.rows_beside_min <= settings.rows_beside_max, settings
         self._settings = settings
         self._beside = settings.rows_beside_min

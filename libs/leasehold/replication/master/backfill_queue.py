@@ -24,7 +24,7 @@ from leasehold.replication.master.attempts import Attempts, no_master_survives
 from leasehold.replication.master.backfill import OpenChunk
 from leasehold.replication.master.batch import Batch, Full, failed
 from leasehold.replication.master.schema_changes import SchemaChanges
-from leasehold.replication.master.write_behind import LateWrites
+from leasehold.replication.master.write_behind import WriteBehind
 
 FILL_MS_MAX: Final = 200
 """Of one turn, for rows of a backfill: what may lie between two heartbeats in any case."""
@@ -38,7 +38,7 @@ class BackfillLane:
     def __init__(
         self,
         codec: Codec,
-        store: LateWrites,
+        store: WriteBehind,
         changes: SchemaChanges,
         attempts: Attempts,
         clock_ns: Callable[[], int],

@@ -41,8 +41,13 @@ from leasehold.model.topics import MESSAGE_BYTES_MAX, PUBLISHED_BYTES_MAX
 from leasehold.replication.changefeed import row_images
 from leasehold.replication.effects import NOWHERE, LaneRead
 from leasehold.replication.log.clock import Reading
-from leasehold.replication.master.backfill import FillSlice, row_cost, row_too_large, slice_chunk
-from leasehold.replication.master.write_behind import LateWrites
+from leasehold.replication.master.backfill import (
+    BackfillSlice,
+    row_cost,
+    row_too_large,
+    slice_chunk,
+)
+from leasehold.replication.master.write_behind import WriteBehind
 from leasehold.replication.outcomes import (
     Asked,
     OutcomeSettings,
@@ -135,7 +140,7 @@ class Batch:
         self,
         position: LogPosition,
         catalog: Catalog,
-        store: LateWrites,
+        store: WriteBehind,
         codec: Codec,
         clock: Reading,
         settings: BatchSettings,
@@ -269,7 +274,7 @@ class Batch:
 
     def _against(
         self, made: Made
-    ) -> tuple[RowReader, int, VerifyRules, HolderReader, Moment, LateWrites]:
+    ) -> tuple[RowReader, int, VerifyRules, HolderReader, Moment, WriteBehind]:
         return (
             self._rows_but(made.empty),
             self._lsn + 1,
@@ -638,7 +643,7 @@ class Batch:
         too_large = self._too_large(packed) if alone else None
         return too_large or self._unpublishable(commit, packed, self._catalog)
 
-    def _sliced(self, chunk: Chunk, done: int, rows: int) -> FillSlice:
+    def _sliced(self, chunk: Chunk, done: int, rows: int) -> BackfillSlice:
         """Raises Refused: anybody may write chunks, and every master would come to this one."""
         try:
             return slice_chunk(

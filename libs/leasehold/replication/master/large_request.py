@@ -23,7 +23,7 @@ WORK_MS_MAX: Final = 50
 
 
 @dataclass(slots=True)
-class Large:
+class OversizedRequest:
     """`wall_us`: when it was begun, which the commit's time is made of, as its defaults are.
     `slices_max`: in a turn, whatever the clock says."""
 

@@ -69,7 +69,11 @@ from leasehold.replication.log.retention import (
 from leasehold.replication.log.truncation import COPY_ROLE, LogTruncation, TruncationSettings
 from leasehold.replication.master.answers import Answers, PendingAnswers, answers_of
 from leasehold.replication.master.attempts import Attempts, Spared, no_master_survives
-from leasehold.replication.master.backfill_pacing import USERS_RECENT_MS, FillPace, FillSettings
+from leasehold.replication.master.backfill_pacing import (
+    USERS_RECENT_MS,
+    BackfillPace,
+    BackfillSettings,
+)
 from leasehold.replication.master.backfill_queue import BackfillLane
 from leasehold.replication.master.batch import (
     LOOK_OPERATIONS,
@@ -80,11 +84,11 @@ from leasehold.replication.master.batch import (
     Made,
     failed,
 )
-from leasehold.replication.master.large_request import WORK_MS_MAX, Large
+from leasehold.replication.master.large_request import WORK_MS_MAX, OversizedRequest
 from leasehold.replication.master.queue_topics import LaneTopics
-from leasehold.replication.master.request_queue import WaitingRequests
+from leasehold.replication.master.request_queue import RequestQueue
 from leasehold.replication.master.schema_changes import Decision, SchemaChanges
-from leasehold.replication.master.write_behind import LateWrites
+from leasehold.replication.master.write_behind import WriteBehind
 from leasehold.replication.outcomes import OutcomeSettings
 from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.schema_change.job.forgetting import FORGOTTEN_PER_COMMIT_MAX, forgettable
@@ -102,13 +106,13 @@ class MasterSettings:
     """`heartbeat_ms` between records when there is nothing to decide. Asks for coherency leases
     alone gather for `grants_gather_ms`, so that an idle log does not get a record per node and
     renewal; that and the renewal together stay well below a lease's duration. Users count as
-    present for `users_recent_ms` after a request (see `FillPace`). While a coherent
+    present for `users_recent_ms` after a request (see `BackfillPace`). While a coherent
     node is more than `ahead_max` records behind, requests gather for the next record: their answers
     would wait for the node anyway (C1), and fewer records are what lets it catch up."""
 
     coherency: CoherencySettings = field(default_factory=CoherencySettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
-    fill: FillSettings = field(default_factory=FillSettings)
+    fill: BackfillSettings = field(default_factory=BackfillSettings)
     outcomes: OutcomeSettings = field(default_factory=OutcomeSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
     truncation: TruncationSettings = field(default_factory=TruncationSettings)
@@ -128,7 +132,7 @@ class Master:
         node: str,
         position: LogPosition,
         catalog: Catalog,
-        store: LateWrites,
+        store: WriteBehind,
         codec: Codec,
         unanswered: Iterable[Answers],
         changes: SchemaChanges,
@@ -159,16 +163,16 @@ class Master:
         for answers in unanswered:
             self._answers.add(answers)
         self._news: deque[tuple[int, Send]] = deque(maxlen=NEWS_MAX)
-        self._requests = WaitingRequests(codec)
+        self._requests = RequestQueue(codec)
         self._heard = ReceivedRequests()
         self._attempts = Attempts(position, spared)
         self._backfill = BackfillLane(codec, store, changes, self._attempts, clock_ns)
-        self._pace = FillPace(settings.fill)
+        self._pace = BackfillPace(settings.fill)
         self._clock = LogClock(position, store, now, settings.outcomes)
         self._next = {lane: position.decided_through.get(lane, 0) for lane in Lane}
         self._paused: set[Lane] = set()
         self._batch: Batch | None = None
-        self._large: Large | None = None
+        self._large: OversizedRequest | None = None
         self._digest = b""
         self._record: Decisions | None = None
         self._sequence = position.sequence
@@ -231,7 +235,7 @@ class Master:
         if message.offset < self._next[message.lane]:
             return []  # from before this term's seek, or delivered twice
         self._next[message.lane] = message.offset + 1
-        queue: WaitingRequests | BackfillLane = (
+        queue: RequestQueue | BackfillLane = (
             self._requests if message.lane is _REQUESTS else self._backfill
         )
         queue.append(message)
@@ -394,7 +398,9 @@ class Master:
             self._secret,
         )
 
-    def _settle_large(self, large: Large, position: LogPosition, now: Now) -> list[Effect]:
+    def _settle_large(
+        self, large: OversizedRequest, position: LogPosition, now: Now
+    ) -> list[Effect]:
         self._large = None
         batch = self._batch_of(position, self._clock.read(now)._replace(wall_us=large.wall_us))
         self._store.begin()
@@ -564,7 +570,7 @@ class Master:
             made = Made(decision.writes, decision.answer, decision.empty)
         slices = batch.verifying(request, made, catalog)
         slices_max = max(1, self._settings.batch.slice_operations // LOOK_OPERATIONS)
-        self._large = Large(
+        self._large = OversizedRequest(
             message, request, made, catalog, now.wall_us, batch.next_lsn, slices, slices_max
         )
         raise Full

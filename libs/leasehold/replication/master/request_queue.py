@@ -14,7 +14,7 @@ from leasehold.replication.master.batch import failed
 READ_AHEAD_BYTES_MAX: Final = 256 * 1024
 
 
-class WaitingRequests:
+class RequestQueue:
     """The first of them may be decoded before their turn: while a record travels, the master has
     nothing else to do, and what is done then the next record need not wait for. Decoding is a
     function of the message alone, so when it is done makes no difference to what is decided."""

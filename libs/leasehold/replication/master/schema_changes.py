@@ -38,7 +38,7 @@ from leasehold.schema_change.plan.explain import explain
 from leasehold.schema_change.plan.joined_alterations import answers_for, join_alterations
 from leasehold.schema_change.plan.plan import NO_MOMENT, JobPlan, Plan, plan
 from leasehold.schema_change.plan.results import refuse_lacking
-from leasehold.schema_change.plan.script import Script, answer_of
+from leasehold.schema_change.plan.script import StatementBatch, answer_of
 from leasehold.sql.ddl.schema_statements import Said, parse_statements
 from leasehold.sql.syntax.statements import CreateSequence, Explain
 
@@ -101,7 +101,7 @@ class SchemaChanges:
         said = parse_statements(request.sql, request.time_zones)
         if any(isinstance(each.statement, Explain) for each in said):
             return self._explain(said, request)
-        script = Script.on(self._catalog)
+        script = StatementBatch.on(self._catalog)
         moment = self._moment(request.id, now)
         answers: list[Mapping[str, Any]] = []
         for (statement, sql), count in join_alterations(said):
@@ -130,7 +130,7 @@ class SchemaChanges:
         planned: list[Plan] = [plan(statement.change, self._catalog)]
         if isinstance(statement.change, CreateSequence):
             # With OWNED BY it is made at once, and a job of its owner's table follows.
-            script = Script.on(self._catalog)
+            script = StatementBatch.on(self._catalog)
             script.take(statement.change, "", b"", NO_MOMENT, self._rows_about)
             planned += map(JobPlan, script.jobs.values())
         pace = pace_of(self._catalog.jobs.values())

@@ -18,7 +18,7 @@ from leasehold.model.records import ChangeKind, Fill, Key, Outcome, ReadRange, R
 from leasehold.transaction.overlay import row_after
 
 
-class LateWrites:
+class WriteBehind:
     """Between `begin` and `settle` what is put waits, in order; `row` and `outcome` know of it.
 
     Whatever `settle` raises is no request's fault (the disk is full, the store contradicts the

@@ -16,7 +16,7 @@ from leasehold.catalog.sequence import Options
 from leasehold.model.errors import DuplicateObject, FeatureNotSupported
 from leasehold.schema_change.plan.columns import ColumnActions
 from leasehold.schema_change.plan.constraints import ConstraintActions
-from leasehold.schema_change.plan.draft import Draft, DrawnBy
+from leasehold.schema_change.plan.draft import DrawnBy, TableDraft
 from leasehold.schema_change.plan.foreign_keys import (
     References,
     Referring,
@@ -24,7 +24,7 @@ from leasehold.schema_change.plan.foreign_keys import (
 from leasehold.schema_change.plan.identity import IdentityActions
 from leasehold.schema_change.plan.locks import LockActions
 from leasehold.schema_change.steps import element_paths as way
-from leasehold.schema_change.steps.element_paths import Track
+from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.syntax.statements import (
     Action,
     AddCheck,
@@ -65,7 +65,7 @@ class Alteration:
         moment: Moment | None = None,
         drawn_by: DrawnBy | None = None,
     ) -> None:
-        self._draft = Draft(table, taken, parents, references, moment, drawn_by)
+        self._draft = TableDraft(table, taken, parents, references, moment, drawn_by)
         self.constraints = ConstraintActions(self._draft)
         self._columns = ColumnActions(self._draft, self.constraints)
         self._identities = IdentityActions(self._draft)
@@ -73,7 +73,7 @@ class Alteration:
         self.kind = "alter table"
 
     @property
-    def tracks(self) -> list[Track]:
+    def tracks(self) -> list[ElementPath]:
         return self._draft.tracks
 
     @property

@@ -26,9 +26,9 @@ from leasehold.model.errors import (
 from leasehold.schema_change.plan.constraints import ConstraintActions
 from leasehold.schema_change.plan.definitions import column_of, drawing, generated_column
 from leasehold.schema_change.plan.dependents import Doomed, cascades_to
-from leasehold.schema_change.plan.draft import Draft
+from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.steps import element_paths as way
-from leasehold.schema_change.steps.element_paths import Track
+from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.ddl.columns import check_drawing, drawn_from
 from leasehold.sql.expressions.conversion import check_default_fits, conversions, converted, kept_in
 from leasehold.sql.expressions.default import Default, default_of_text
@@ -53,7 +53,7 @@ from leasehold.sql.syntax.statements import (
 class ColumnActions:
     """Of one draft; a column that is added may bring constraints."""
 
-    def __init__(self, draft: Draft, constraints: ConstraintActions) -> None:
+    def __init__(self, draft: TableDraft, constraints: ConstraintActions) -> None:
         self._draft = draft
         self._constraints = constraints
 
@@ -204,7 +204,9 @@ class ColumnActions:
                     position=action.position,
                 )
 
-    def _way_out(self, column: Column, following: Iterable[Column] = (), late: int = 0) -> Track:
+    def _way_out(
+        self, column: Column, following: Iterable[Column] = (), late: int = 0
+    ) -> ElementPath:
         """`following`: generated columns that are computed from it, which go first, or at least
         their expressions; `late`: what is over it goes so many steps later."""
         waits = int(self._rests_on(column)) + late
@@ -420,7 +422,7 @@ class ColumnActions:
             )
 
 
-def _reworded(index: Index, name: str, to: str) -> Track:
+def _reworded(index: Index, name: str, to: str) -> ElementPath:
     expressions = tuple(rename_column_in(text, name, to) for text in index.expressions)
     predicate = rename_column_in(index.predicate, name, to) if index.predicate else ""
     return way.reword_index(index, expressions, predicate)

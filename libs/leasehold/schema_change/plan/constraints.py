@@ -28,7 +28,7 @@ from leasehold.model.errors import (
 )
 from leasehold.schema_change.plan.definitions import made_index
 from leasehold.schema_change.plan.dependents import Doomed
-from leasehold.schema_change.plan.draft import Draft
+from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.plan.foreign_keys import (
     check_actions,
     check_types,
@@ -38,7 +38,7 @@ from leasehold.schema_change.plan.foreign_keys import (
     set_on_delete,
 )
 from leasehold.schema_change.steps import element_paths as way
-from leasehold.schema_change.steps.element_paths import Track
+from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.expressions.expression import (
     columns_of_expression,
     compile_condition,
@@ -57,7 +57,7 @@ from leasehold.sql.syntax.statements import (
 class ConstraintActions:
     """Of one draft."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: TableDraft) -> None:
         self._draft = draft
 
     def add_unique(self, unique: UniqueDefinition) -> None:
@@ -216,7 +216,9 @@ class ConstraintActions:
         self._refuse_name(action.to, relations)
         self._draft.take(way.rename(found, action.to), f"constraint {found.name}")
 
-    def _index_for(self, columns: tuple[Column, ...], foreign_key: str) -> tuple[int, Track | None]:
+    def _index_for(
+        self, columns: tuple[Column, ...], foreign_key: str
+    ) -> tuple[int, ElementPath | None]:
         """The id of an index over exactly these columns, and its track if it is made here."""
         there = index_over(self._draft.table, columns)
         if there is not None and there not in self._draft.dropped:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from leasehold.model.errors import DependentObjects
 from leasehold.schema_change.plan.foreign_keys import Referring, implied_index
-from leasehold.schema_change.steps.element_paths import Track, drop_check, drop_index
+from leasehold.schema_change.steps.element_paths import ElementPath, drop_check, drop_index
 
 HINT: Final = "Use DROP ... CASCADE to drop the dependent objects too."
 
@@ -43,9 +43,9 @@ def cascades_to(words: str) -> str:
     return f"drop cascades to {words}"
 
 
-def dropped_along(found: Sequence[Referring]) -> list[Track]:
+def dropped_along(found: Sequence[Referring]) -> list[ElementPath]:
     """The ways of foreign keys of other tables, and of indexes that nothing needs without them."""
-    tracks: dict[tuple[int, int], Track] = {}
+    tracks: dict[tuple[int, int], ElementPath] = {}
     for child, key in found:
         going = {k.element_id for c, k in found if c.table_id == child.table_id}
         index = implied_index(child, key, going)

@@ -31,14 +31,14 @@ from leasehold.schema_change.plan.foreign_keys import (
     implied_index,
 )
 from leasehold.schema_change.steps import element_paths as way
-from leasehold.schema_change.steps.element_paths import Track
+from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.syntax.statements import ColumnDefinition
 
 DrawnBy: TypeAlias = Callable[[ColumnDefinition, set[str], int], Drawn]
 """`sequences.drawn_by` of the table and the catalog."""
 
 
-class Draft:
+class TableDraft:
     """`tracks` of elements, `notices` for what needed nothing done, `needs`: tables that must stay
     as they are until it is done.
 
@@ -76,7 +76,7 @@ class Draft:
         self.retyped: set[int] = set()
         self.going: set[str] = set()
         self.unbound: dict[int, Column] = {}
-        self.tracks: list[Track] = []
+        self.tracks: list[ElementPath] = []
         self.notices: list[str] = []
         self.needs: set[int] = set()
         self.drew: set[int] = set()
@@ -87,7 +87,7 @@ class Draft:
         self.altered: list[tuple[Column, Options]] = []
         self._drawn_by = drawn_by
 
-    def take(self, track: Track, words: str) -> None:
+    def take(self, track: ElementPath, words: str) -> None:
         self.tracks.append(track)
         self.words.append(words)
 
@@ -118,7 +118,7 @@ class Draft:
             )
         return found
 
-    def drop_once(self, track: Track, element: Index | Constraint, words: str) -> None:
+    def drop_once(self, track: ElementPath, element: Index | Constraint, words: str) -> None:
         """Two dropped columns may share an index."""
         if element.element_id not in self.dropped:
             self.dropped.add(element.element_id)

@@ -8,7 +8,7 @@ from typing import Any
 from leasehold.catalog.elements import Column
 from leasehold.model.errors import FeatureNotSupported, WrongIdentity
 from leasehold.schema_change.plan.definitions import drawing
-from leasehold.schema_change.plan.draft import Draft
+from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.steps import element_paths as way
 from leasehold.sql.ddl.columns import check_identity
 from leasehold.sql.syntax.statements import (
@@ -23,7 +23,7 @@ from leasehold.sql.syntax.statements import (
 class IdentityActions:
     """Of one draft."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: TableDraft) -> None:
         self._draft = draft
 
     def _identity(self, name: str, position: int) -> Column:

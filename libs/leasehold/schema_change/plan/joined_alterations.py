@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from leasehold.catalog.job import Job
-from leasehold.schema_change.plan.script import Script
+from leasehold.schema_change.plan.script import StatementBatch
 from leasehold.sql.ddl.schema_statements import Said
 from leasehold.sql.syntax.statements import (
     AddCheck,
@@ -61,7 +61,7 @@ def _continues(before: object, after: object) -> bool:
     return not (adds and any(isinstance(action, _DROPS) for action in after.actions))
 
 
-def is_all_or_nothing(script: Script) -> bool:
+def is_all_or_nothing(script: StatementBatch) -> bool:
     """Whether all of it is done or nothing, whatever the rows are: what a request does at once is
     its commit, and a job that may fail is alone."""
     jobs = tuple(script.jobs.values())

@@ -20,9 +20,9 @@ from leasehold.model.errors import (
     OutOfRange,
     UnknownObject,
 )
-from leasehold.schema_change.plan.draft import Draft
+from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.steps import element_paths as way
-from leasehold.schema_change.steps.element_paths import Track
+from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.syntax.statements import (
     AddLock,
     DropLock,
@@ -32,12 +32,12 @@ from leasehold.sql.syntax.statements import (
 class LockActions:
     """Of one draft; one column moves once in a statement."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: TableDraft) -> None:
         self._draft = draft
         self._locks: list[Lock] = []
         self._moved: set[int] = set()
         self._moves: list[tuple[int, int]] = []
-        self._moves_track: Track | None = None
+        self._moves_track: ElementPath | None = None
 
     def add(self, action: AddLock) -> None:
         table = self._draft.table

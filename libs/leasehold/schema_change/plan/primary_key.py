@@ -35,7 +35,7 @@ from leasehold.schema_change.plan.foreign_keys import (
     unique_over,
 )
 from leasehold.schema_change.steps.element_paths import (
-    Track,
+    ElementPath,
     another_key,
     hidden_key,
     lost_reference,
@@ -146,7 +146,7 @@ def key_tracks(
     other_id: int,
     taken: set[str],
     asked: KeyChange = NOTHING_BESIDE,
-) -> list[Track]:
+) -> list[ElementPath]:
     """The ways of both tables, () `columns`: to a hidden key. Raises DuplicateObject for a name
     that is taken, OutOfRange (limits). `taken`: names of relations."""
     if not columns:
@@ -168,9 +168,9 @@ def key_tracks(
 def referring_tracks(
     referring: Iterable[tuple[Descriptor, ForeignKey]],
     table: Descriptor,
-    tracks: Iterable[Track],
+    tracks: Iterable[ElementPath],
     asked: KeyChange,
-) -> tuple[list[Track], list[Referring]]:
+) -> tuple[list[ElementPath], list[Referring]]:
     """The ways of the foreign keys that refer to `table`, its own too: they refer to the one that
     takes its place from the step on in which it does. Where nothing would keep what they refer to
     unique they go along; those are told, too. Raises DependentObjects unless that is asked for."""
@@ -178,7 +178,7 @@ def referring_tracks(
     steps = max(len(track.rise) for track in tracks)
     made = (t.element for t in tracks if t.new)
     other = next(element for element in made if isinstance(element, Descriptor))
-    found: list[Track] = []
+    found: list[ElementPath] = []
     lost: list[Referring] = []
     for child, key in referring:
         columns = tuple(other.by_id[element_id] for element_id in key.parent_columns)

@@ -18,7 +18,7 @@ from leasehold.model.errors import NotNullViolation, TableBusy, UnknownTable
 from leasehold.schema_change.job.transitions import can_turn_back
 from leasehold.schema_change.plan.dependents import dropped_along
 from leasehold.schema_change.plan.foreign_keys import Referring
-from leasehold.schema_change.steps.element_paths import Track
+from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.syntax.statements import AlterTable, DropConstraint
 
 
@@ -90,7 +90,9 @@ Plan: TypeAlias = CreateTablePlan | RestartPlan | TruncatePlan | JobPlan | Nothi
 class Changes:
     """What a statement on one table comes to: tracks of elements, and words for people."""
 
-    def __init__(self, table: Descriptor, kind: str, subject: str, tracks: Iterable[Track]) -> None:
+    def __init__(
+        self, table: Descriptor, kind: str, subject: str, tracks: Iterable[ElementPath]
+    ) -> None:
         self.table = table
         self.kind = kind
         self.subject = subject

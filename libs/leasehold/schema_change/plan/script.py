@@ -66,7 +66,7 @@ _BEGINNINGS: Final = count(1)
 
 
 @dataclass
-class Script:
+class StatementBatch:
     """`catalog`: as it will be with what was taken so far. `made`: tables of this request, at their
     version 1; `truncated`, `jobs`, `dropped`: what becomes of tables that were there; `begun`:
     sequences that it makes or restarts, with where they begin, and which beginning that is;
@@ -83,14 +83,16 @@ class Script:
     _going: Going = NOTHING_GOES
 
     @classmethod
-    def on(cls, catalog: Catalog, *, provisional: bool = False) -> Script:
+    def on(cls, catalog: Catalog, *, provisional: bool = False) -> StatementBatch:
         return cls(CatalogAhead.of(catalog, provisional=provisional))
 
-    def copy(self) -> Script:
+    def copy(self) -> StatementBatch:
         """To go on from here without this one."""
         kept = dict(self.made), dict(self.truncated), dict(self.jobs), dict(self.dropped)
         begun, within = dict(self.begun), list(self.within)
-        return Script(self.catalog.copy(), *kept, begun, within, list(self._taking), self._going)
+        return StatementBatch(
+            self.catalog.copy(), *kept, begun, within, list(self._taking), self._going
+        )
 
     @property
     def writes(self) -> tuple[CatalogWrite, ...]:

@@ -61,7 +61,7 @@ def _at(state: State, **fields: Any) -> Stage:
 
 
 @dataclass(slots=True)
-class Track:
+class ElementPath:
     """`element`: as it stands, or as it will be made (`new`). `final`: the stage of the fall that
     can't be undone once it is published (0: the commit step); NEVER: all of it can be.
     `table_id`: of a table that the job changes beside its own, 0 = its own."""
@@ -105,24 +105,26 @@ _NO_MOMENT = {"moment": None, "moment_zone": ""}
 UNCHANGED = Stage({})
 
 
-def add_column(column: Column) -> Track:
+def add_column(column: Column) -> ElementPath:
     """Optional: absent → delete-only → public (Claims 4, 5). Required: by write-only, filled
     (Claims 6, 7). ⚠ A nullable column with a default is `filled` for one step before it is public:
     else a writer at the version before would put the default where a newer one has put NULL. Rows
     are filled by key where the default is small enough to stand in every descriptor."""
     if not column.required:
-        return Track(column, True, (_DELETE_ONLY,), (_PUBLIC,))
+        return ElementPath(column, True, (_DELETE_ONLY,), (_PUBLIC,))
     shown = default_of_old_rows(column)
     missing = None if shown is None or not _small(shown) else Missing(THIS_VERSION, shown)
     change = {"state": State.WRITE_ONLY, "missing": missing}
     filling = Stage(change, fill=True, verify=True)
     if not column.nullable:
-        return Track(column, True, (_DELETE_ONLY, filling), (_PUBLIC,))
+        return ElementPath(column, True, (_DELETE_ONLY, filling), (_PUBLIC,))
     filled = Stage({"filled": True})
-    return Track(column, True, (_DELETE_ONLY, filling, filled), (_at(State.PUBLIC, filled=False),))
+    return ElementPath(
+        column, True, (_DELETE_ONLY, filling, filled), (_at(State.PUBLIC, filled=False),)
+    )
 
 
-def add_required(column: Column) -> tuple[Track, Track]:
+def add_required(column: Column) -> tuple[ElementPath, ElementPath]:
     """NOT NULL without a default: every row that is there lacks it, so it is for a table without
     rows. It comes as an optional one, and NOT NULL of it is a constraint: what a writer who does
     not see the column inserts meanwhile is found when the rows are looked through."""
@@ -135,33 +137,35 @@ def _small(value: Any) -> bool:
     return not isinstance(data, bytes) or len(data) <= MISSING_BYTES_MAX
 
 
-def add_generated(column: Column) -> Track:
+def add_generated(column: Column) -> ElementPath:
     """As a required one; what it holds follows the columns it is computed from: first as far as
     that can be computed, then strictly, so that the verification tells of rows where it can't."""
     assert column.derived is not None, column
     lenient = column.derived._replace(strict=False)
     filling = Stage({"state": State.WRITE_ONLY}, fill=True)
     strict = Stage({"derived": column.derived}, verify=True)
-    return Track(
+    return ElementPath(
         column, True, (_at(State.DELETE_ONLY, derived=lenient), filling, strict), (_PUBLIC,)
     )
 
 
-def drop_expression(column: Column) -> Track:
+def drop_expression(column: Column) -> ElementPath:
     """Both its expression and what a writer gives can't be right at once: so nobody relies on the
     expression any more, then it is gone."""
     assert column.derived is not None, column
     loose = Stage({"derived": column.derived._replace(loose=True)})
-    return Track(column, fall=(loose, Stage({"derived": None})), final=1)
+    return ElementPath(column, fall=(loose, Stage({"derived": None})), final=1)
 
 
-def reword_generated(column: Column, expression: str) -> Track:
+def reword_generated(column: Column, expression: str) -> ElementPath:
     assert column.derived is not None, column
     said = column.derived._replace(expression=expression)
-    return Track(column, fall=(Stage({"derived": said}),), final=NEVER)
+    return ElementPath(column, fall=(Stage({"derived": said}),), final=NEVER)
 
 
-def change_type(old: Column, new: Column, forth: Kept, back: Kept) -> tuple[Track, Track]:
+def change_type(
+    old: Column, new: Column, forth: Kept, back: Kept
+) -> tuple[ElementPath, ElementPath]:
     """A new column follows the old one: first as far as it goes, then strictly, then it takes its
     place, and the old one follows it until its last readers have finished. `forth` and `back` are
     expressions over the row in which the column has the name that both share."""
@@ -179,12 +183,14 @@ def change_type(old: Column, new: Column, forth: Kept, back: Kept) -> tuple[Trac
         GONE,
     )
     return (
-        Track(new, True, (_at(State.DELETE_ONLY, derived=lenient), filling, strict), (public,)),
-        Track(old, fall=fall),
+        ElementPath(
+            new, True, (_at(State.DELETE_ONLY, derived=lenient), filling, strict), (public,)
+        ),
+        ElementPath(old, fall=fall),
     )
 
 
-def drop_column(column: Column, *, waits: int = 0) -> Track:
+def drop_column(column: Column, *, waits: int = 0) -> ElementPath:
     """The reverse. ⚠ A column with a default, or a generated one, is still written for those who
     read it; `filled`, so that their NULLs stay. A NOT NULL that writers can break loses it first:
     who can't see it any more can't mend it. While it is hidden nothing over it is enforced, and an
@@ -201,88 +207,90 @@ def drop_column(column: Column, *, waits: int = 0) -> Track:
     loses = not column.nullable and not column.has_default
     fall = (*(UNCHANGED,) * (waits - loses), *((loosened,) if loses else ()), *way)
     # ⚠ Once a NOT NULL is not enforced there may be a NULL, even where all else could be undone.
-    return Track(column, fall=fall, final=len(fall) - (3 if loses and column.generated else 2))
+    return ElementPath(
+        column, fall=fall, final=len(fall) - (3 if loses and column.generated else 2)
+    )
 
 
-def hidden_at(track: Track) -> int:
+def hidden_at(track: ElementPath) -> int:
     """The step of its fall, from 0, that takes a column out of sight."""
     hidden = (State.WRITE_ONLY, State.DELETE_ONLY)
     return next(n for n, s in enumerate(track.fall) if s.change and s.change.get("state") in hidden)
 
 
-def add_index(index: Index, *, unique: bool) -> Track:
+def add_index(index: Index, *, unique: bool) -> ElementPath:
     """An index is filled in write-only; a unique one is also a constraint: enforced only when its
     entries are complete, then looked through for duplicates, then public."""
     filling = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
     if not unique:
-        return Track(index, True, (_DELETE_ONLY, filling), (_PUBLIC,))
+        return ElementPath(index, True, (_DELETE_ONLY, filling), (_PUBLIC,))
     enforced = _enforced({"unique_enforced": True})
     public = _at(State.PUBLIC, unique=True, unique_enforced=False)
-    return Track(index, True, (_DELETE_ONLY, filling, enforced), (public,))
+    return ElementPath(index, True, (_DELETE_ONLY, filling, enforced), (public,))
 
 
-def drop_index(index: Index, *, waits: int = 0) -> Track:
+def drop_index(index: Index, *, waits: int = 0) -> ElementPath:
     """`waits`: 1 where foreign keys that refer to it go along. ⚠ They go first: who still enforces
     one finds the row that it refers to by its entry, which a new row has in write-only, not in
     delete-only."""
     loosened = _at(State.WRITE_ONLY, unique=False, unique_enforced=index.refuses_duplicates)
     gone = _at(State.DELETE_ONLY, unique_enforced=False)
-    return Track(index, fall=(*(UNCHANGED,) * waits, loosened, gone, GONE), final=waits + 1)
+    return ElementPath(index, fall=(*(UNCHANGED,) * waits, loosened, gone, GONE), final=waits + 1)
 
 
-def show_index(index: Index, name: str) -> Track:
+def show_index(index: Index, name: str) -> ElementPath:
     """A foreign key has it already: it is filled, and gets the name by which it is asked for."""
-    return Track(index, fall=(Stage({"implied": False, "name": name}),))
+    return ElementPath(index, fall=(Stage({"implied": False, "name": name}),))
 
 
-def hide_index(index: Index, *, waits: int = 0) -> Track:
+def hide_index(index: Index, *, waits: int = 0) -> ElementPath:
     """A foreign key of its table goes on needing it. What is UNIQUE is that no more, as
     `drop_index` has it."""
     hidden: dict[str, Any] = {"implied": True, "constraint": False}
     if not index.refuses_duplicates:
-        return Track(index, fall=(Stage(hidden),))
+        return ElementPath(index, fall=(Stage(hidden),))
     loosened = Stage({**hidden, "unique": False, "unique_enforced": True})
     plain = Stage({"unique_enforced": False})
-    return Track(index, fall=(*(UNCHANGED,) * waits, loosened, plain), final=waits + 1)
+    return ElementPath(index, fall=(*(UNCHANGED,) * waits, loosened, plain), final=waits + 1)
 
 
-def add_check(check: Constraint, *, not_valid: bool) -> Track:
+def add_check(check: Constraint, *, not_valid: bool) -> ElementPath:
     """absent → write-only → validated → public; NOT VALID stays write-only."""
     if not_valid:
-        return Track(check, True, fall=(_WRITE_ONLY,))
+        return ElementPath(check, True, fall=(_WRITE_ONLY,))
     enforced = _enforced({"state": State.WRITE_ONLY})
-    return Track(check, True, (enforced,), (_PUBLIC,))
+    return ElementPath(check, True, (enforced,), (_PUBLIC,))
 
 
-def behind(track: Track, index: Track) -> Track:
+def behind(track: ElementPath, index: ElementPath) -> ElementPath:
     """A constraint that needs an index is enforced when the index has been filled."""
     return replace(track, rise=(*(UNCHANGED,) * len(index.rise), *track.rise))
 
 
-def validate_check(check: Constraint) -> Track:
-    return Track(check, rise=(Stage({}, verify=True, validate=True),), fall=(_PUBLIC,))
+def validate_check(check: Constraint) -> ElementPath:
+    return ElementPath(check, rise=(Stage({}, verify=True, validate=True),), fall=(_PUBLIC,))
 
 
-def drop_check(check: Constraint) -> Track:
+def drop_check(check: Constraint) -> ElementPath:
     fall = (_WRITE_ONLY, GONE) if check.state is State.PUBLIC else (GONE,)
-    return Track(check, fall=fall, final=len(fall) - 1)
+    return ElementPath(check, fall=fall, final=len(fall) - 1)
 
 
-def set_not_null(column: Column) -> Track:
+def set_not_null(column: Column) -> ElementPath:
     enforced = _enforced({"not_null_enforced": True})
-    return Track(
+    return ElementPath(
         column, rise=(enforced,), fall=(Stage({"nullable": False, "not_null_enforced": False}),)
     )
 
 
-def drop_not_null(column: Column) -> Track:
+def drop_not_null(column: Column) -> ElementPath:
     loosened = Stage({"nullable": True, "not_null_enforced": True})
-    return Track(column, fall=(loosened, Stage({"not_null_enforced": False})), final=1)
+    return ElementPath(column, fall=(loosened, Stage({"not_null_enforced": False})), final=1)
 
 
-def set_default(column: Column, default: Any, expression: str = "") -> Track:
+def set_default(column: Column, default: Any, expression: str = "") -> ElementPath:
     said = {"default": default, "default_expression": expression, **_NO_MOMENT}
-    return Track(column, fall=(Stage(said),))
+    return ElementPath(column, fall=(Stage(said),))
 
 
 def undrawn(column: Column) -> Column:
@@ -291,13 +299,13 @@ def undrawn(column: Column) -> Column:
     return replace(column.with_numbers(0, left), default_expression="")
 
 
-def drop_numbering(column: Column) -> Track:
+def drop_numbering(column: Column) -> ElementPath:
     made = undrawn(column)
     said = {"default_expression": "", "numbering": made.numbering, "owns": made.owns}
-    return Track(column, fall=(Stage(said),))
+    return ElementPath(column, fall=(Stage(said),))
 
 
-def set_drawn(column: Column, made: Column) -> Track:
+def set_drawn(column: Column, made: Column) -> ElementPath:
     """Its default is the next number of a sequence from here on."""
     said = {
         "default": None,
@@ -306,73 +314,73 @@ def set_drawn(column: Column, made: Column) -> Track:
         "numbering": made.numbering,
         "owns": made.owns,
     }
-    return Track(column, fall=(Stage(said),))
+    return ElementPath(column, fall=(Stage(said),))
 
 
-def reword_drawn(column: Column, text: str) -> Track:
+def reword_drawn(column: Column, text: str) -> ElementPath:
     """What it draws from is called otherwise; which one that is its id says."""
-    return Track(column, fall=(Stage({"default_expression": text}),), final=NEVER)
+    return ElementPath(column, fall=(Stage({"default_expression": text}),), final=NEVER)
 
 
-def set_numbering(column: Column, made: Column) -> Track:
+def set_numbering(column: Column, made: Column) -> ElementPath:
     """Which sequences go with it, or how it is an identity; what it draws from stays."""
-    return Track(column, fall=(Stage({"numbering": made.numbering, "owns": made.owns}),))
+    return ElementPath(column, fall=(Stage({"numbering": made.numbering, "owns": made.owns}),))
 
 
-def rename(element: Column | Index | Constraint | Descriptor, name: str) -> Track:
+def rename(element: Column | Index | Constraint | Descriptor, name: str) -> ElementPath:
     """Both names resolve while two versions live. A check or a foreign key is named in DDL alone,
     which goes by the newest version: it needs no alias."""
     if isinstance(element, Check | ForeignKey):
-        return Track(element, fall=(Stage({"name": name}),))
+        return ElementPath(element, fall=(Stage({"name": name}),))
     both = Stage({"name": name, "alias": element.name})
     if isinstance(element, Descriptor) and element.sequence is None and not element.hidden_key:
         # As in PostgreSQL, the key of a table that is renamed is called as before.
         both = Stage({"name": name, "alias": element.name, "key_name": element.key_constraint})
-    return Track(element, fall=(both, Stage({"alias": ""})))
+    return ElementPath(element, fall=(both, Stage({"alias": ""})))
 
 
-def rename_key(table: Descriptor, name: str) -> Track:
+def rename_key(table: Descriptor, name: str) -> ElementPath:
     """The primary key and its index. Only DDL, ON CONFLICT ON CONSTRAINT and errors name them, each
     under one version."""
-    return Track(table, fall=(Stage({"key_name": name}),))
+    return ElementPath(table, fall=(Stage({"key_name": name}),))
 
 
-def reword_check(check: Check, expression: str) -> Track:
-    return Track(check, fall=(Stage({"expression": expression}),), final=NEVER)
+def reword_check(check: Check, expression: str) -> ElementPath:
+    return ElementPath(check, fall=(Stage({"expression": expression}),), final=NEVER)
 
 
-def reword_index(index: Index, expressions: tuple[str, ...], predicate: str) -> Track:
+def reword_index(index: Index, expressions: tuple[str, ...], predicate: str) -> ElementPath:
     stage = Stage({"expressions": expressions, "predicate": predicate})
-    return Track(index, fall=(stage,), final=NEVER)
+    return ElementPath(index, fall=(stage,), final=NEVER)
 
 
-def drop_table(table: Descriptor) -> Track:
+def drop_table(table: Descriptor) -> ElementPath:
     """A delete-only table takes nothing that names it; then it is absent."""
-    return Track(table, fall=(_DELETE_ONLY, _at(State.ABSENT)))
+    return ElementPath(table, fall=(_DELETE_ONLY, _at(State.ABSENT)))
 
 
-def drop_sequence(sequence: Descriptor, waits: int) -> Track:
+def drop_sequence(sequence: Descriptor, waits: int) -> ElementPath:
     """⚠ It is drawn from as long as a version writes a column that has its numbers from it: so it
     goes when the column has gone, or the default."""
     fall = (*(UNCHANGED,) * waits, _DELETE_ONLY, _at(State.ABSENT))
-    return Track(sequence, fall=fall, final=waits, table_id=sequence.table_id)
+    return ElementPath(sequence, fall=fall, final=waits, table_id=sequence.table_id)
 
 
-def add_sequence(sequence: Descriptor) -> Track:
+def add_sequence(sequence: Descriptor) -> ElementPath:
     """Of a column that is added: drawn from by the master alone until both are public. Nobody can
     have used one that was not there, and its row is the one of its first version's commit."""
-    return Track(sequence, True, (_WRITE_ONLY,), (_PUBLIC,), 0, sequence.table_id)
+    return ElementPath(sequence, True, (_WRITE_ONLY,), (_PUBLIC,), 0, sequence.table_id)
 
 
-def alter_sequence(sequence: Descriptor, said: Sequence) -> Track:
+def alter_sequence(sequence: Descriptor, said: Sequence) -> ElementPath:
     """Its options, from one version to the next. Only the master goes by them, and whoever hands
     numbers out from a block that he has taken; which ends with this version (`going_on`)."""
-    return Track(sequence, fall=(Stage({"sequence": said}),), table_id=sequence.table_id)
+    return ElementPath(sequence, fall=(Stage({"sequence": said}),), table_id=sequence.table_id)
 
 
 def another_key(
     table: Descriptor, other: Descriptor, key: Index, not_null: Iterable[Column]
-) -> list[Track]:
+) -> list[ElementPath]:
     """`table` hands its rows and its name over to `other`, which has them under another key.
 
     First the new key is made sure of: a unique index in `table`, filled and verified, and NOT NULL.
@@ -388,7 +396,7 @@ def another_key(
     # ⚠ A hidden key goes when no row of `table` is found by it any more but those that are there.
     longer = (UNCHANGED,) if hidden else ()
     own = (_WRITE_ONLY, _DELETE_ONLY, *longer, _at(State.ABSENT, twin=0))
-    others = Track(
+    others = ElementPath(
         other,
         True,
         (*waits, _DELETE_ONLY, filling),
@@ -399,15 +407,15 @@ def another_key(
     # ⚠ Written for one step more: for the version before every row has it.
     goes = (UNCHANGED, _WRITE_ONLY, _DELETE_ONLY, GONE)
     return [
-        *(Track(column, fall=goes, table_id=other.table_id) for column in hidden),
-        Track(key, True, rise),
-        *(Track(column, rise=(*waits, enforced)) for column in not_null),
-        Track(table, rise=(*waits, twin), fall=own),
+        *(ElementPath(column, fall=goes, table_id=other.table_id) for column in hidden),
+        ElementPath(key, True, rise),
+        *(ElementPath(column, rise=(*waits, enforced)) for column in not_null),
+        ElementPath(table, rise=(*waits, twin), fall=own),
         others,
     ]
 
 
-def hidden_key(table: Descriptor, other: Descriptor, hidden: Column) -> list[Track]:
+def hidden_key(table: Descriptor, other: Descriptor, hidden: Column) -> list[ElementPath]:
     """As `another_key`, to the key of a table that has none. Nobody gives it, so nothing is to be
     made sure of first: while `other` comes, so does the column of `table` that has it. ⚠ It is
     filled first: a row of `other` is found by it."""
@@ -416,46 +424,46 @@ def hidden_key(table: Descriptor, other: Descriptor, hidden: Column) -> list[Tra
     own = (_WRITE_ONLY, _DELETE_ONLY, _at(State.ABSENT, twin=0))
     others = (_PUBLIC, UNCHANGED, Stage({"twin": 0}))
     return [
-        Track(hidden, True, (_DELETE_ONLY, filling)),
-        Track(table, rise=(twin,), fall=own),
-        Track(other, True, (_DELETE_ONLY, filling), others, 0, other.table_id),
+        ElementPath(hidden, True, (_DELETE_ONLY, filling)),
+        ElementPath(table, rise=(twin,), fall=own),
+        ElementPath(other, True, (_DELETE_ONLY, filling), others, 0, other.table_id),
     ]
 
 
-def lost_reference(key: ForeignKey, steps: int, table_id: int) -> Track:
+def lost_reference(key: ForeignKey, steps: int, table_id: int) -> ElementPath:
     """A foreign key that does not follow the rows that it refers to into another table. ⚠ It is
     gone in the very version in which that takes the name, and not relied on in the one before: a
     version later the old table has not all rows, and who enforced it would not find them."""
     if key.state is not State.PUBLIC:
-        return Track(key, fall=(GONE,), table_id=table_id)
+        return ElementPath(key, fall=(GONE,), table_id=table_id)
     rise = (*(UNCHANGED,) * (steps - 1), _WRITE_ONLY)
-    return Track(key, rise=rise, fall=(GONE,), table_id=table_id)
+    return ElementPath(key, rise=rise, fall=(GONE,), table_id=table_id)
 
 
-def refer_to(key: ForeignKey, parent: int, parent_index: int, table_id: int) -> Track:
+def refer_to(key: ForeignKey, parent: int, parent_index: int, table_id: int) -> ElementPath:
     """A foreign key follows the rows that it refers to into another table. ⚠ In the very version in
     which that takes the name: before, it has not all rows; a version later, the old one has not."""
     there = Stage({"parent": parent, "parent_index": parent_index})
-    return Track(key, fall=(there,), table_id=table_id)
+    return ElementPath(key, fall=(there,), table_id=table_id)
 
 
-def add_lock(lock: Lock) -> Track:
-    return Track(lock, True, (_PUBLIC,))
+def add_lock(lock: Lock) -> ElementPath:
+    return ElementPath(lock, True, (_PUBLIC,))
 
 
-def retire_lock(lock: Lock) -> Track:
+def retire_lock(lock: Lock) -> ElementPath:
     """It covers nothing from the commit step on; its genids still tell of writes from before."""
-    return Track(lock, fall=(_DELETE_ONLY,))
+    return ElementPath(lock, fall=(_DELETE_ONLY,))
 
 
-def move_column(column: Column, target: int) -> Track:
+def move_column(column: Column, target: int) -> ElementPath:
     """Claim 8: from one lock to another through a state in which both are verified and written."""
     both = Stage({"locks": (*column.locks, target)})
-    return Track(column, rise=(both,), fall=(Stage({"locks": (target,)}),))
+    return ElementPath(column, rise=(both,), fall=(Stage({"locks": (target,)}),))
 
 
-def record_moves(table: Descriptor, moves: Iterable[tuple[int, int]]) -> Track:
+def record_moves(table: Descriptor, moves: Iterable[tuple[int, int]]) -> ElementPath:
     """⚠ With the commit step a column's new lock takes over what the old one knows of writes up
     to the fence of the dual state, which is only known then. `moves`: (target, source)."""
     made = tuple(LockMove(target, source, FENCE_BEFORE) for target, source in moves)
-    return Track(table, fall=(Stage({"lock_moves": (*table.lock_moves, *made)}),))
+    return ElementPath(table, fall=(Stage({"lock_moves": (*table.lock_moves, *made)}),))

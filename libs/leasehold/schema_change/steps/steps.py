@@ -16,7 +16,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.edits import Edit, Kind, body_of
 from leasehold.catalog.elements import ALL_ROWS, Column, Element
 from leasehold.catalog.job import Step
-from leasehold.schema_change.steps.element_paths import UNCHANGED, Stage, Track
+from leasehold.schema_change.steps.element_paths import UNCHANGED, ElementPath, Stage
 
 
 class Steps(NamedTuple):
@@ -39,11 +39,11 @@ _Place = tuple[int, Kind, int]
 """Table (0: the job's own), kind and id of an element."""
 
 
-def _place(track: Track) -> _Place:
+def _place(track: ElementPath) -> _Place:
     return (track.table_id, *track.name)
 
 
-def steps_of(tracks: Iterable[Track]) -> Steps:
+def steps_of(tracks: Iterable[ElementPath]) -> Steps:
     """The steps of a job from the tracks of its elements. Several tracks may be one element's (a
     default and a NOT NULL): they change different fields of it."""
     tracks = _shown_first(tuple(tracks))
@@ -59,7 +59,7 @@ def steps_of(tracks: Iterable[Track]) -> Steps:
     return Steps(made, commit + min(min(track.final for track in tracks), count - commit - 1))
 
 
-def _shown_first(tracks: tuple[Track, ...]) -> tuple[Track, ...]:
+def _shown_first(tracks: tuple[ElementPath, ...]) -> tuple[ElementPath, ...]:
     """⚠ With constraints over new columns: in one step, before the commit step, the columns become
     public and the constraints are enforced. It can be undone, as all of a rise. (No other column
     has such a one's name then: `alteration` sees to it.)"""
@@ -82,15 +82,15 @@ def _shown_first(tracks: tuple[Track, ...]) -> tuple[Track, ...]:
 
 
 def _drawn_from(
-    new: Mapping[int, Track], early: Iterable[int], tracks: Iterable[Track]
-) -> Iterable[Track]:
+    new: Mapping[int, ElementPath], early: Iterable[int], tracks: Iterable[ElementPath]
+) -> Iterable[ElementPath]:
     """Sequences that go public with the columns that draw from them."""
     columns = (new[element_id].element for element_id in early)
     drawn = {c.draws_from for c in columns if isinstance(c, Column)} - {0}
     return (track for track in tracks if track.new and track.table_id in drawn)
 
 
-def _delayed(track: Track, stage: int, step: int) -> Track:
+def _delayed(track: ElementPath, stage: int, step: int) -> ElementPath:
     """With that stage of its rise at a step that is not before it."""
     waits = (UNCHANGED,) * (step - stage)
     return replace(track, rise=(*track.rise[:stage], *waits, *track.rise[stage:]))
@@ -99,7 +99,7 @@ def _delayed(track: Track, stage: int, step: int) -> Track:
 def _step(
     number: int,
     commit: int,
-    tracks: tuple[Track, ...],
+    tracks: tuple[ElementPath, ...],
     standing: Mapping[_Place, _Standing],
 ) -> Step:
     fills: list[tuple[Kind, int]] = []
@@ -129,7 +129,7 @@ def _step(
     )
 
 
-def _worked_on(track: Track) -> int:
+def _worked_on(track: ElementPath) -> int:
     """The element that is filled or verified; a whole table by what stands for all its rows."""
     return ALL_ROWS if isinstance(track.element, Descriptor) else track.name[1]
 

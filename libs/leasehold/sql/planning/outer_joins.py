@@ -29,18 +29,18 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class Seats:
+class JoinInputs:
     """`holds`: conditions that every row of FROM meets that counts."""
 
     all: tuple[Seat, ...]
     holds: tuple[Bound, ...]
 
 
-def seats_of(source: BoundSource, where: Sequence[Bound]) -> Seats:
+def join_inputs_of(source: BoundSource, where: Sequence[Bound]) -> JoinInputs:
     found: list[Seat] = []
     holds = list(where)
     _seat(source, tuple(where), (), found, holds, extended=False)
-    return Seats(tuple(found), tuple(holds))
+    return JoinInputs(tuple(found), tuple(holds))
 
 
 def _seat(

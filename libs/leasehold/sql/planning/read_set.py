@@ -46,7 +46,7 @@ from leasehold.sql.functions.function import BIGINT, BOOLEAN
 from leasehold.sql.planning.emit import emit
 from leasehold.sql.planning.emitted import Beside, Emitted
 from leasehold.sql.planning.indexes import WITHOUT_ENTRIES, Sought, prefix, relations_of, sought_in
-from leasehold.sql.planning.outer_joins import Seat, has_outer_join, seats_of
+from leasehold.sql.planning.outer_joins import Seat, has_outer_join, join_inputs_of
 from leasehold.values.arrays import elements_of
 from leasehold.values.numeric import with_scale
 from leasehold.values.types import words_of
@@ -267,7 +267,7 @@ class _Select:
     def __init__(
         self, source: BoundSource, where: tuple[Bound, ...], around: _Select | None
     ) -> None:
-        seats = seats_of(source, where)
+        seats = join_inputs_of(source, where)
         self._own = seats.all
         self.seats: dict[int, Seat] = {} if around is None else dict(around.seats)
         self.seats |= {seat.source.relation: seat for seat in seats.all}

@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from leasehold.adapters.postgres.server import PgwireServer
-from leasehold.pgwire.session import Waits
+from leasehold.pgwire.session import WouldBlock
 from leasehold.settings.sql_port import PgwireSettings
 from tests.support.pgwire.small_session import Shared, SmallSession
 from tests.unit.adapters.postgres.test_server import WAIT_S, connect, in_thread, until_true
@@ -37,9 +37,9 @@ class Held(SmallSession):
         self.held, self.ends = shared.held, shared.ends
         self.answered = False
 
-    def end_batch(self) -> Waits | None:
+    def end_batch(self) -> WouldBlock | None:
         if self.hurried and not self.answered:
-            return Waits(self._until, self.timeout_s, begun=True)
+            return WouldBlock(self._until, self.timeout_s, begun=True)
         self.answered = False
         self.ends.put(self.hurried)
         return super().end_batch()
