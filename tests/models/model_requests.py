@@ -1,4 +1,4 @@
-"""Requests told through Redis and asked through Kafka: one asker, masters one after the other.
+"""Requests told through Redis and asked through Kafka: one requester, masters one after the other.
 
 What is real: how a request goes and what is asked again (`RequestPath`), what a master takes of
 what it is told (`ReceivedRequests`). What the model adds is the world: what is told is heard at any
@@ -33,7 +33,7 @@ HOLD_MS: Final = 1
 SETTINGS: Final = FastRequestSettings(
     row_min=1, apart_ms=10**6, hold_after_ms=0, hold_ms=HOLD_MS, pause_ms=0, pause_ms_max=0
 )
-ASKER: Final = b"asker"
+ASKER: Final = b"requester"
 PATIENCE_NS: Final = 30_000 * NS_PER_MS
 """So long that all who wait are tired of it."""
 
@@ -92,7 +92,7 @@ def _id(request: int) -> bytes:
 
 
 class Moved(NamedTuple):
-    """What has become of an asker's ways, and what is to be done then, in this order."""
+    """What has become of a requester's ways, and what is to be done then, in this order."""
 
     ways: Frozen
     news: bool
@@ -106,7 +106,7 @@ def _term(number: int) -> Term:
 
 
 Act = Callable[..., Asking | bool | None]
-"""Of an asker, at a time. An answer says whether it is news, a request how all go now."""
+"""Of a requester, at a time. An answer says whether it is news, a request how all go now."""
 
 
 def _ask(ways: RequestPath, now: int, request: int) -> Asking:
@@ -130,7 +130,7 @@ class Model:
     _moves: dict[tuple[Any, ...], Moved] = field(default_factory=dict)
 
     def starts(self) -> list[tuple[str, World]]:
-        """The asker knows the master of term 1 from an answer before."""
+        """The requester knows the master of term 1 from an answer before."""
         ways = RequestPath(SETTINGS)
         ways.follow(_term(1), 1)
         heard = Frozen(ReceivedRequests())
@@ -139,7 +139,7 @@ class Model:
             *(Frozen(ways), (), heard, 0, 1, nothing, nothing, (), 0),
             *((), (), (), (), nothing, (), 0, 0, 2),
         )
-        return [("the asker knows its master", world)]
+        return [("the requester knows its master", world)]
 
     def invariant(self, world: World) -> str | None:
         order = [decision.request for decision in world.log]
@@ -200,12 +200,15 @@ class Model:
             request, term = world.results[0]
             after = world._replace(results=world.results[1:])
             yield (
-                f"the asker reads {request}",
+                f"the requester reads {request}",
                 self._answered(after, request, told=False, term=term),
             )
         for request in world.told_answers:
             after = world._replace(told_answers=world.told_answers - {request})
-            yield f"the asker is told {request}", self._answered(after, request, told=True, term=0)
+            yield (
+                f"the requester is told {request}",
+                self._answered(after, request, told=True, term=0),
+            )
         if world.term < self.bounds.terms:
             yield "another master", self._follows(world)
 
@@ -274,7 +277,7 @@ class Model:
             to_give=tuple(request for request in waits if request not in given),
         )
 
-    # ------------------------------------------------------------ the asker
+    # ------------------------------------------------------------ the requester
 
     def _answered(self, world: World, request: int, *, told: bool, term: int) -> World:
         moved = self._moved(world, _answer, request, told, term)
@@ -285,7 +288,7 @@ class Model:
         return self._after(world, self._moved(world, act, *arguments))
 
     def _moved(self, world: World, act: Act, *arguments: int) -> Moved:
-        """Remembered: an asker is in few states, each of them in very many of the world's."""
+        """Remembered: a requester is in few states, each of them in very many of the world's."""
         key = (world.ways, world.now, act, arguments)
         if key not in self._moves:
             ways = world.ways.opened()

@@ -161,8 +161,8 @@ CODE: Final = (
     ),
     Rule(
         "L5 L7",
-        "requests that are told are decided in the order of their asker, who asks for their answers"
-        " until they come",
+        "requests that are told are decided in the order of their requester, who asks for their"
+        " answers until they come",
         of("replication", "numbers_in_order", "one_way_at_a_time", "asks_on"),
     ),
     Rule(

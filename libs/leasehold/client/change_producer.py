@@ -267,7 +267,7 @@ class ChangeProducer:
     def _take(self, result: Result) -> None:
         pending = self._waiting.get(result.request_id)
         if pending is None:
-            return  # another asker's on this partition, or a repeat (L7)
+            return  # another requester's on this partition, or a repeat (L7)
         outcome = result.outcome
         if not outcome.final and outcome.lsn == 0 and pending.on_conflict is OnConflict.RETRY:
             return  # refused this once; the verify/retry stream brings the next attempt

@@ -47,12 +47,12 @@ class FastRequestTransport:
         database: str,
         requester: bytes,
     ) -> None:
-        """`asker`: 16 fresh random bytes, of this object alone."""
+        """`requester`: 16 fresh random bytes, of this object alone."""
         self._kafka = kafka
         self._ways = RequestPath(settings)
         self._publisher = RequestPublisher(redis, database, requester)
         self._subscriber = AnswerSubscriber(redis, database, requester)
-        self._lock = threading.Lock()  # of the ways, the speaker, and what follows
+        self._lock = threading.Lock()  # of the paths, the publisher, and what follows
         self._bodies: dict[bytes, Sent] = {}  # told, and not answered; bounded by the ways
         self._held: list[Sent] = []  # back by the ways, which bound it
         self._failures: list[tuple[bytes, str]] = []

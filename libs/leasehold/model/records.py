@@ -360,7 +360,7 @@ class Refusal(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """A coherency lease: runs `duration_ms` from `asked_ns` on the asker's own clock (C3)."""
+    """A coherency lease: runs `duration_ms` from `asked_ns` on the requester's own clock (C3)."""
 
     node: str
     incarnation: bytes

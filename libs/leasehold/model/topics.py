@@ -33,7 +33,8 @@ PUBLISHED_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 64 * 1024
 counts them. Leaves room for headers and the batch around, which a broker counts, too."""
 
 RESULT_PARTITIONS: Final = 8
-"""Askers name the partition they listen on; eight keep unrelated askers out of each other's way."""
+"""Requesters name the partition they listen on; eight keep unrelated requesters out of each
+other's way."""
 
 ROW_PARTITIONS: Final = 2
 """Fixed for ever: the key → partition mapping of a compacted topic must not change, or an old image

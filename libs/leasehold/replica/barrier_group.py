@@ -23,14 +23,14 @@ class BarrierGroup:
     @property
     def waiting(self) -> int:
         """How many share the next one."""
-        return self._next.askers
+        return self._next.requesters
 
     def offset(self) -> int:
         """Of a barrier that was sent after this call began. Raises what `append` raises."""
         with self._lock:
             mine = self._next
-            mine.askers += 1
-            sends = mine.askers == 1
+            mine.requesters += 1
+            sends = mine.requesters == 1
         if sends:
             with self._turn:
                 with self._lock:
@@ -43,7 +43,7 @@ class _Shared:
     """The first to ask sends it, for all who ask before he does."""
 
     def __init__(self) -> None:
-        self.askers = 0
+        self.requesters = 0
         self._done = threading.Event()
         self._offset = -1
         self._error: Exception | None = None

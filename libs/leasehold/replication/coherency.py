@@ -3,8 +3,8 @@
 `CoherencyLease` is the replicant's side, `CoherencyWatch` the master's. Grants ride in the log, so
 a replicant that has read its grant has applied everything before it, and a deposed master's
 grants don't count (L1). Only clock *rates* are trusted: the lease runs from the ask's own send
-time on the asker's clock; the master counts from the later moment at which it appended the grant.
-"""
+time on the requester's clock; the master counts from the later moment at which it appended the
+grant."""
 
 from __future__ import annotations
 

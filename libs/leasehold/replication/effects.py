@@ -50,7 +50,7 @@ NOWHERE: Final = -1
 
 
 class LaneRead(NamedTuple):
-    """`asker`: whom to tell the answer of a request that was told, which has no offset."""
+    """`requester`: whom to tell the answer of a request that was told, which has no offset."""
 
     lane: Lane
     offset: int
@@ -244,7 +244,7 @@ class Tell(NamedTuple):
 
 
 class PublishAnswers(NamedTuple):
-    """Tell an asker by the fast way what has become of what it told, at once or not at all."""
+    """Tell a requester by the fast way what has become of what it told, at once or not at all."""
 
     requester: bytes
     record: ResultBatch

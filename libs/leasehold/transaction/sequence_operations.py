@@ -2,7 +2,7 @@
 
 The master alone moves a sequence, on its own row of it, in the order of its log; what it gave
 stands in the commit. Operations on a sequence are of these kinds, and no others are taken:
-    {"take": n}                    the next n numbers are the asker's; the answer says which
+    {"take": n}                    the next n numbers are the requester's; the answer says which
     {"set": v, "called": yes}      setval, RESTART: what was taken before is nobody's any more
     {"within": [least, most]}      it is refused where it stands beyond
     {"back": n, "last": m, …}      of a block the numbers from n to m are nobody's: the next one is

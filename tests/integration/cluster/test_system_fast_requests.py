@@ -2,7 +2,7 @@
 Spark.
 
 Goal: requests really go that way; whatever becomes of it, each is decided once, in the order in
-which its asker sent it, and answered; and the way is taken again by itself.
+which its requester sent it, and answered; and the way is taken again by itself.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 
 class InOrder:
-    """One asker that never waits: each request is sent behind the one before it, whatever has
+    """One requester that never waits: each request is sent behind the one before it, whatever has
     become of that. Its requests have to be decided in that order."""
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -187,7 +187,7 @@ def test_l5_requests_of_steady_writers_are_told_and_applied_once(
 def test_l5_updates_of_sql_clients_are_told(
     cluster: LocalCluster, settings: ClientSettings, replica: Replica
 ) -> None:
-    """Several connections of one node, which is one asker, and an embedded node."""
+    """Several connections of one node, which is one requester, and an embedded node."""
     count = 80
     place = f"host=127.0.0.1 port={cluster.ports.sql[0]} user=leasehold"
     place += f" dbname={cluster.cluster_settings.database}"

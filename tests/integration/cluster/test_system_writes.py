@@ -60,7 +60,7 @@ def replica(cluster: LocalCluster) -> Iterator[Replica]:
 
 @pytest.fixture(scope="module")
 def requester(cluster: LocalCluster) -> Iterator[Asker]:
-    made = Asker(settings_of(cluster, "asker"))
+    made = Asker(settings_of(cluster, "requester"))
     yield made
     made.close()
 

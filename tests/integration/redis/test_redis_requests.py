@@ -45,7 +45,7 @@ def result(number: int, answer: object = None) -> Result:
 
 
 class Both(Talk):
-    """An asker and a master, as their loops call them."""
+    """A requester and a master, as their loops call them."""
 
     def __init__(self, url: str, requester: bytes = ME, term: Term = TERM) -> None:
         super().__init__()
@@ -321,7 +321,7 @@ def test_without_the_channel_of_requests_acknowledgements_go_on(
     for _ in range(20):
         both.asks_in_vain()
         told()
-    assert advice(caplog, REQUESTS.pattern("t")) == 2, "and the asker's"
+    assert advice(caplog, REQUESTS.pattern("t")) == 2, "and the requester's"
     caplog.clear()
     user_of(server, *(kind.pattern("t") for kind in (ACKS, REQUESTS, ANSWERS)))
     both.master.listen(*TERM)  # the next term

@@ -309,7 +309,7 @@ def test_an_old_answer_again_leaves_the_body_of_what_is_asked_now(world: World) 
 
 @pytest.fixture
 def busy(slow: World) -> World:
-    """Kafka carries a request of an asker that could tell the next ones, which are held back."""
+    """Kafka carries a request of a requester that could tell the next ones, which are held back."""
     slow.lose_redis()
     for _ in range(5):
         slow.ns += 40 * MS
@@ -463,7 +463,7 @@ def test_what_kafka_did_not_confirm_is_a_failure_and_awaited_by_nobody(world: Wo
 def test_a_master_that_does_not_listen_is_not_told(world: World) -> None:
     world.send(b"a")
     world.kafka.term = NOBODY
-    world.by_kafka(b"of another asker")
+    world.by_kafka(b"of another requester")
     assert world.kafka.sent == [b"a"]
     world.send(b"b")
     assert world.redis.told == [[b"a"]]

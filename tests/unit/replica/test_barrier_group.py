@@ -48,10 +48,10 @@ class Asker(threading.Thread):
             self.found = error
 
 
-def joined(group: BarrierGroup, askers: int) -> list[Asker]:
+def joined(group: BarrierGroup, requesters: int) -> list[Asker]:
     """So many threads that have asked, and wait."""
-    found = [Asker(group) for _ in range(askers)]
-    while group.waiting < askers:
+    found = [Asker(group) for _ in range(requesters)]
+    while group.waiting < requesters:
         threading.Event().wait(0.001)
     return found
 

@@ -32,7 +32,7 @@ def watch(longest_grant_ms: int = 0) -> CoherencyWatch:
 def test_c3_the_lease_runs_from_the_asks_own_send_time() -> None:
     lease = CoherencyLease("r1", ME)
     asked = lease.ask(1_000 * MS)
-    # However late the grant comes, the lease ends where the asker can be sure of it.
+    # However late the grant comes, the lease ends where the requester can be sure of it.
     assert lease.granted(Grant("r1", ME, asked, 500))
     assert lease.holds(1_499 * MS)
     assert not lease.holds(1_500 * MS)

@@ -1,4 +1,4 @@
-"""Requests by the fast way: when an asker takes it and leaves it, what it asks again, and what a
+"""Requests by the fast way: when a requester takes it and leaves it, what it asks again, and what a
 master takes of what it is told (L5, L7; `replication/fast_path/requests.py`)."""
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ def test_another_master_lets_go(busy: Asker) -> None:
 
 
 def test_nothing_of_a_burst_is_held() -> None:
-    """Its asker would wait for Kafka twice."""
+    """Its requester would wait for Kafka twice."""
     requester = Asker()
     requester.by_kafka(b"a")
     for number in range(60):

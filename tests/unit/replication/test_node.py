@@ -175,7 +175,7 @@ class World:
         self.perform(self.node.step(lane, self.now()))
 
     def ask(self, request: Mapping[str, Any], number: bytes | None = None) -> Outcome:
-        """Put a request, let it be decided, → its outcome as the asker gets it."""
+        """Put a request, let it be decided, → its outcome as the requester gets it."""
         number = self.put(request, number)
         for _ in range(2):  # a new master says first that it is about to
             self.tick()
@@ -271,7 +271,7 @@ def test_a_store_is_tidied_while_nobody_waits_for_its_node(
         behind.setattr(master.watch, "may_answer", lambda *_: False)
         world.pump()
         assert tidied(world.follower)
-        assert not tidied(world.node), "its asker waits"
+        assert not tidied(world.node), "its requester waits"
     world.tick()
     assert tidied(world.node)
 

@@ -33,7 +33,7 @@ from tests.unit.replication.test_answers import record
 from tests.unit.replication.test_backfill_queue import ack, make_coherent
 from tests.unit.replication.test_node import TABLE, World, insert, update
 
-ME, OTHER = b"asker-1.........", b"asker-2........."
+ME, OTHER = b"requester-1.........", b"requester-2........."
 JSON = "application/json"
 ADD_ONE = update(1, a={"expr": "a + 1"})
 
@@ -79,7 +79,7 @@ class Heard(World):
             self.tick()
 
     def told(self, number: bytes, requester: bytes = ME) -> list[Outcome]:
-        """What that asker was told about that id."""
+        """What that requester was told about that id."""
         return [
             result.outcome
             for effect in self.effects
@@ -278,7 +278,7 @@ def test_l8_what_does_not_fit_the_record_waits_for_the_next_one() -> None:
 
 
 def test_one_behind_a_lost_one_is_not_taken(world: Heard) -> None:
-    """The asker's order: whoever lost the first asks both again through Kafka."""
+    """The requester's order: whoever lost the first asks both again through Kafka."""
     first, lost, third = (world.fresh_id() for _ in range(3))
     world.tell_raw(world.body(ADD_ONE, first), number=0)
     world.tell_raw(world.body(ADD_ONE, third), number=2)

@@ -2,7 +2,7 @@
 
 Method: random writes under both versions in use, reads of every row under both, of entries and of
 outcomes, and settling and giving up in between, on two equal stores, one of them behind
-WriteBehind. """
+WriteBehind."""
 
 from __future__ import annotations
 

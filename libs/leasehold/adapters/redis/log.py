@@ -21,7 +21,7 @@ HEAD_BYTES: Final = len(FORM) + OFFSET_BYTES
 
 
 class LogChannelPublisher:
-    """The master's voice. For one thread, which it never holds up."""
+    """Publishes the master's records. For one thread, which it never blocks."""
 
     def __init__(self, settings: RedisSettings, database: str) -> None:
         self._publisher = ChannelPublisher[int](settings, database, CHANNELS)
@@ -47,7 +47,7 @@ class LogChannelPublisher:
 
 
 class LogSubscriber:
-    """A node's ear. For one thread, which it never holds up."""
+    """Receives the master's records. For one thread, which it never blocks."""
 
     def __init__(self, settings: RedisSettings, database: str) -> None:
         self._subscriber = ChannelSubscriber(settings, database, CHANNELS)

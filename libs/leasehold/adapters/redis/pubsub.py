@@ -57,7 +57,8 @@ class Channels:
 
 
 class ChannelPublisher(Generic[T]):
-    """A voice. `T` names what was told. For one thread at a time, which it never holds up."""
+    """Publishes on one channel. `T` names what was published. For one thread at a time, which it
+    never blocks."""
 
     def __init__(self, settings: RedisSettings, database: str, channels: Channels) -> None:
         self._line = RedisLine(settings, channels.what)

@@ -1,4 +1,4 @@
-"""The fast way of requests and answers (`replication/fast_path/requests.py`): an asker PUBLISHes
+"""The fast way of requests and answers (`replication/fast_path/requests.py`): a requester PUBLISHes
 its requests on the channel of the master's term, and listens on one of its own.
 
 A message of requests: a byte for the form, who asks (16 bytes), the run and the number in it (8
@@ -79,7 +79,7 @@ def _is_request(said: object) -> bool:
 
 
 class RequestPublisher:
-    """An asker's voice. For one thread at a time, which it never holds up."""
+    """Publishes a requester's requests. For one thread at a time, which it never blocks."""
 
     def __init__(self, settings: RedisSettings, database: str, requester: bytes) -> None:
         self._publisher = ChannelPublisher[tuple[int, int]](settings, database, REQUESTS)
@@ -113,7 +113,7 @@ class RequestPublisher:
 
 
 class AnswerSubscriber:
-    """An asker's ear. For one thread, which it never holds up."""
+    """Receives the answers to a requester. For one thread, which it never blocks."""
 
     def __init__(self, settings: RedisSettings, database: str, requester: bytes) -> None:
         self._subscriber = ChannelSubscriber(settings, database, ANSWERS)
@@ -148,8 +148,8 @@ class AnswerSubscriber:
 
 
 class AnswerPublisher:
-    """The master's voice to those who asked. What is not heard they ask for through Kafka, so
-    nothing comes back of what is told. For one thread, which it never holds up."""
+    """Publishes the master's answers. What a requester does not receive it asks for through Kafka,
+    so nothing comes back of what is told. For one thread, which it never holds up."""
 
     def __init__(self, settings: RedisSettings, database: str) -> None:
         self._publisher = ChannelPublisher[None](settings, database, ANSWERS)

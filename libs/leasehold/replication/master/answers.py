@@ -27,7 +27,7 @@ NOBODY: Final[Mapping[bytes, bytes]] = {}
 
 @dataclass(slots=True)
 class Answers:
-    """What one record's decisions put on results and conflicts, and what askers are told, which
+    """What one record's decisions put on results and conflicts, and what requesters are told, which
     may be lost. `unsent` counts sends that the broker has not acknowledged yet; -1 before they are
     given."""
 
@@ -38,7 +38,7 @@ class Answers:
     unsent: int = -1
 
     def give(self, request_id: bytes, reply_to: int, requester: bytes, outcome: Outcome) -> None:
-        """On that partition if somebody reads it; else the asker is told."""
+        """On that partition if somebody reads it; else the requester is told."""
         result = Result(request_id, self.offset, outcome)
         if _is_read(reply_to):
             self.results.append((reply_to, result))
@@ -50,21 +50,21 @@ def answers_of(
     record: Decisions,
     offset: int,
     repeats: Iterable[Repeat] = (),
-    askers: Mapping[bytes, bytes] = NOBODY,
+    requesters: Mapping[bytes, bytes] = NOBODY,
 ) -> Answers:
     """Answers that follow from a record of the log alone (so a new master can give them again),
-    remembered ones that were asked for while it was made, and those that askers are told."""
+    remembered ones that were asked for while it was made, and those that requesters are told."""
     answers = Answers(offset)
     lsn = record.first_lsn
     for commit in record.commits:
-        requester = askers.get(commit.request_id, b"")
+        requester = requesters.get(commit.request_id, b"")
         if requester or _is_read(commit.reply_to):
             answers.give(
                 commit.request_id, commit.reply_to, requester, outcome_of_commit(commit, lsn)
             )
         lsn += 1
     for refusal in record.refusals:
-        requester = askers.get(refusal.request_id, b"")
+        requester = requesters.get(refusal.request_id, b"")
         if requester or (refusal.request_id and _is_read(refusal.reply_to)):
             outcome = outcome_of_refusal(refusal)
             answers.give(refusal.request_id, refusal.reply_to, requester, outcome)
@@ -77,15 +77,15 @@ def answers_of(
 
 
 def _tells(answers: Answers) -> Iterable[PublishAnswers]:
-    askers: dict[bytes, list[Result]] = {}
+    requesters: dict[bytes, list[Result]] = {}
     for requester, result in answers.told:
-        askers.setdefault(requester, []).append(result)
-    for requester, results in askers.items():
+        requesters.setdefault(requester, []).append(result)
+    for requester, results in requesters.items():
         yield PublishAnswers(requester, ResultBatch(tuple(results)))
 
 
 def _is_read(partition: int) -> bool:
-    """Whether an asker can read what is put there. Any client may write another number into its
+    """Whether a requester can read what is put there. Any client may write another number into its
     request; an answer to that one could not be given, and L7 would give it again for ever."""
     return 0 <= partition < RESULT_PARTITIONS
 

@@ -166,7 +166,7 @@ class Batch:
         self.packed_commits: list[bytes] = []
         self.packed_refusals: list[bytes] = []
         self.repeats: list[Repeat] = []
-        self.askers: dict[bytes, bytes] = {}
+        self.requesters: dict[bytes, bytes] = {}
         """Who is to be told what becomes of a request id: of those that were told. Not in the log:
         whoever hears nothing asks through Kafka."""
         self.decided_through: dict[str, int] = {}
@@ -693,7 +693,7 @@ class Batch:
         if message.offset != NOWHERE:
             self.passed(message.lane, message.offset)
         elif request_id:
-            self.askers[request_id] = message.requester
+            self.requesters[request_id] = message.requester
 
     def passed(self, lane: Lane, offset: int) -> None:
         """A message of a lane that needs no decision of its own, or is wholly decided."""

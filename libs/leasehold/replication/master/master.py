@@ -670,7 +670,7 @@ class Master:
         store.commit(after)
         self.watch.read_back(offset, now.mono_ns)
         self._pace.read_back(offset)
-        self._answers.add(answers_of(record, offset, batch.repeats, batch.askers))
+        self._answers.add(answers_of(record, offset, batch.repeats, batch.requesters))
         effects = [*self._release(now), *notices]
         if changed:
             effects += self._changes.catalog_changed(after.lsn, now)
