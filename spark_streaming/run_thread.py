@@ -160,7 +160,7 @@ def topics_there(kafka: KafkaSettings) -> frozenset[str]:
         known = _admin(kafka).list_topics(timeout=METADATA_MS / 1000)
     except KafkaException as error:
         _admin.cache_clear()  # it may have lost its brokers for good (adapters/DESIGN.md, Kafka)
-        raise BusUnavailable(f"Kafka does not tell its topics: {error}.") from error
+        raise BusUnavailable(f"could not list Kafka's topics: {error}.") from error
     return frozenset(known.topics)
 
 

@@ -73,7 +73,7 @@ class Reads:
         if self._leases is None or self._use is None:
             return
         for table, (descriptor, lease) in self._pinned.items():
-            assert lease is None, "whoever has leases lasts already"
+            assert lease is None, "a read that holds leases has been made to last before"
             lease = self._leases.acquire_named(descriptor.table_id, self._use)
             self._pinned[table] = (descriptor, lease)
 

@@ -209,7 +209,7 @@ def run_again(steps: list[Step], running: SqlTransaction, limits: Limits) -> Non
             again.append(Answer(Told.OWN, running.shown_own(read)))
     why = contradiction(running.isolation, sent, again)
     if why:
-        raise Contradicted(f"could not serialize access: of those that are compared, {why}")
+        raise Contradicted(f"could not serialize access: {why}")
 
 
 def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:

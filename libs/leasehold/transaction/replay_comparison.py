@@ -53,11 +53,14 @@ def contradiction(
             continue
         if _comparable(before) != _comparable(now):
             return (
-                f"statement {number} was answered already, and would be answered otherwise in a"
-                f" replay ({before.told.value})"
+                f"statement {number} of those whose answers are compared was answered already, and"
+                f" would be answered otherwise in a replay ({before.told.value})"
             )
     if len(again) < len(sent):
-        return f"statement {number + 1} was answered already, and a replay does not reach it"
+        return (
+            f"statement {number + 1} of those whose answers are compared was answered already, and"
+            " a replay does not reach it"
+        )
     return ""
 
 

@@ -126,7 +126,7 @@ def test_paused_job_does_nothing_until_resumed() -> None:
     for _ in range(50):
         world.calm() or world.pass_time(50)
     assert len(world.log) == log
-    assert world.coordinator.waiting_for(1) == "somebody to resume it: it is paused"
+    assert world.coordinator.waiting_for(1) == "a person to resume it (leasehold jobs resume 1)"
     world.takeover()
     world.control("resume")
     world.settle()

@@ -24,7 +24,7 @@ def decode_reads(value: Any) -> ReadSet:
         raise MalformedRequest(f"'reads': {str(error)[:200]}", field="reads") from error
     keys = (key for table in found.tables for key in _keys(table))
     if found.lsn < 0 or not all(type(part) in _PLAIN for key in keys for part in key):
-        raise MalformedRequest("'reads': an LSN, or a part of a key, is none", field="reads")
+        raise MalformedRequest("'reads': invalid LSN or key part", field="reads")
     return found
 
 

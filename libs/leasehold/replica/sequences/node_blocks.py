@@ -233,6 +233,6 @@ def last_value(snapshot: StoreSnapshot, sequence: Descriptor) -> int | None:
 
 def gave_up() -> GaveUp:
     return GaveUp(
-        f"a statement found the numbers that it took of no use {TRIES_MAX} times: its sequence is"
-        " set anew all the time"
+        f"could not allocate sequence values: the sequence was restarted {TRIES_MAX} times"
+        " meanwhile"
     )

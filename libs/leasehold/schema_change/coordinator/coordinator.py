@@ -137,7 +137,7 @@ class Coordinator:
         if job is None or job.status.ended:
             return ""
         if job.status is Status.PAUSED:
-            return "somebody to resume it: it is paused"
+            return f"a person to resume it (leasehold jobs resume {job_id})"
         memory = self._memories.get(job_id)
         return memory.waiting if memory else ""
 

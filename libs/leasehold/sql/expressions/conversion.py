@@ -27,14 +27,18 @@ def conversions(old: Type, new: Type, column: str, using: str | None) -> tuple[s
     """
     name = written_name(column)
     if cast_for(new, old, "explicit") is None:
-        raise WrongType(f"there is no way back from {new} to {old} for those who still read it")
+        raise WrongType(
+            f"there is no cast from {new} to {old}, which readers of the column's old type need"
+            " until the change ends"
+        )
     back = f"CAST({name} AS {old})"
     if using is not None:
         return using, back
     if cast_for(old, new, "assignment") is not None:
         return name, back
     raise WrongType(
-        f"{old} is not cast to {new} without being asked for: say USING CAST({name} AS {new})"
+        f"column {column!r} cannot be cast automatically to type {new}",
+        hint=f"You might need to specify USING CAST({name} AS {new}).",
     )
 
 
