@@ -284,7 +284,7 @@ class Publisher(Closing):
                 self._writer.commit()
                 break
             except TransactionAborted as error:
-                LOG.warning("sends a transaction again: %s", error)
+                LOG.warning("Kafka transaction failed and is sent again: %s", error)
         else:
             raise BusUnavailable(
                 f"Kafka aborted {RESEND_MAX} transactions in a row up to offset {position.offset}"

@@ -70,7 +70,7 @@ def bootstrap(
             try:
                 taken = fetch_snapshot(url, path, token=snapshot.token, tls=tls)
             except SnapshotUnavailable as error:
-                LOG.warning("no snapshot from %s: %s", peer.node, error.message)
+                LOG.warning("could not fetch a snapshot from %s: %s", peer.node, error.message)
                 continue
             LOG.info("snapshot of %s at LSN %d taken", peer.node, taken.lsn)
             return

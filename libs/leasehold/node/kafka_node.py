@@ -351,7 +351,7 @@ class KafkaNode:
         try:
             return AckRead(CODEC.decode(value))
         except MalformedRequest as error:
-            LOG.warning("an acknowledgement that can't be read is passed over: %s", error.message)
+            LOG.warning("skipped an acknowledgement that can't be decoded: %s", error.message)
             return None
 
     def _log_read(self, offset: int, data: bytes) -> LogRead:
@@ -518,7 +518,7 @@ class KafkaNode:
             case DeleteLogBelow(offset):
                 self._admin.delete_below_soon(self._log, 0, offset)
             case Became(role, epoch, why):
-                LOG.info("now %s of epoch %d: %s", role, epoch, why)
+                LOG.info("this node is now %s of epoch %d: %s", role, epoch, why)
             case Warn(words):
                 LOG.warning("%s", words)
             case ClockNotice(begins, words):
@@ -533,7 +533,7 @@ class KafkaNode:
             topic_id = self._topic_id()
             end = self._reader.end_offset(self._log, 0)
         except BusUnavailable as error:
-            LOG.warning("can't ask for the end of the log: %s", error.message)
+            LOG.warning("could not read the end offset of the log, trying again: %s", error.message)
             return  # the election's own time-out asks again
         self._identified(topic_id)
         self._inbox.put(LogEnd(end))
@@ -547,7 +547,9 @@ class KafkaNode:
         except AccessDenied:
             raise
         except BusUnavailable as error:
-            LOG.warning("can't look at a lane, asks again: %s", error.message)
+            LOG.warning(
+                "could not read the identity of a request topic, trying again: %s", error.message
+            )
             return  # so does the master
         self._inbox.put(LaneFound(lane, Found(topic, topic_id, first, end)))
 

@@ -111,8 +111,8 @@ class LogSource:
     def doubted(self, next_offset: int) -> None:
         """What was told contradicts what this node has; Kafka is to be read from there."""
         LOG.warning(
-            "what was told through Redis as offset %d of the log does not follow what this node"
-            " has; it is read from Kafka (did somebody else publish it?)",
+            "a record published through Redis as offset %d of the log does not follow this node's"
+            " log; Kafka is read instead (who else may publish on that channel?)",
             next_offset,
         )
         self._ways.doubted(next_offset, boottime_ns())

@@ -194,4 +194,4 @@ def test_any_bytes_leave_a_node_as_it_was(
         assert set(threading.enumerate()) <= threads
     finally:
         database.close()
-    assert "a defect was met" not in caplog.text
+    assert "internal error" not in caplog.text

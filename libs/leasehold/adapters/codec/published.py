@@ -47,7 +47,7 @@ def row_message(key: Key, image: RowImage | None) -> tuple[bytes, bytes | None] 
     if image is None:
         if _fits(packed, b""):
             return packed, None
-        LOG.error("the end of row %.200r can't be told: its key is too large", key)
+        LOG.error("the deletion of row %.200r can't be published: its key is too large", key)
         return None
     value = _CODEC.encode(image)
     if _fits(packed, value):
@@ -55,10 +55,12 @@ def row_message(key: Key, image: RowImage | None) -> tuple[bytes, bytes | None] 
     size = len(value)
     value = _CODEC.encode(RowLeftOut(*image[:-1], size))
     if not _fits(packed, value):
-        LOG.error("row %.200r of table %d can't be told: its key is too large", key, image.table_id)
+        LOG.error(
+            "row %.200r of table %d can't be published: its key is too large", key, image.table_id
+        )
         return None
     about = key, image.table_id, size
-    LOG.warning("row %.200r of table %d is told as left out: its image has %d bytes", *about)
+    LOG.warning("row %.200r of table %d is published as left out: its image has %d bytes", *about)
     return packed, value
 
 

@@ -107,7 +107,7 @@ class Sends:
             if not send.token:
                 return True  # it comes again with the next one of its kind
             if not self._waiting:
-                LOG.warning("an answer waits for the producer's queue: %s", error.message)
+                LOG.warning("an answer waits for the Kafka producer's queue: %s", error.message)
             return False
         return True
 

@@ -267,7 +267,7 @@ class PgwireClient:
         """Of one who was not let in; what was said to it may still be on its way out."""
         assert self._transport is not None
         if error is not None:
-            LOG.info("a client was turned away: %s", error.sqlstate)
+            LOG.info("refused a connection: %s", error.sqlstate)
         self._greeting = None
         self._closing_s = self._server.now_s()
         self._transport.close()
@@ -488,7 +488,7 @@ class PgwireClient:
         before = pace.behind
         while not self._may_say():
             if pace.is_given_up:
-                LOG.info("a client that did not read for too long is cut off")
+                LOG.info("closed a connection whose client did not read for too long")
                 self._server.soon(self.abort)
                 raise ClientGone
             begun_s = monotonic()
@@ -513,7 +513,7 @@ def _keep_alive(connection: socket.socket) -> None:
 def log_defect(error: Exception) -> None:
     """Only where, never what: the words of an exception may hold values of rows."""
     frames = "".join(traceback.format_tb(error.__traceback__))
-    LOG.error("a defect was met (%s):\n%s", type(error).__name__, frames)
+    LOG.error("internal error (%s); please report it:\n%s", type(error).__name__, frames)
 
 
 def _over(passed_s: float, limit_s: float) -> bool:

@@ -160,7 +160,9 @@ class PgwireServer:
         self._clients[client.process] = client
         displaced = self._arrivals.enter(client.process, origin_of(address))
         if displaced is not None:
-            LOG.info("a client that had not yet said who it is made room for a newer one")
+            LOG.info(
+                "closed a connection that had not yet authenticated, to make room for a newer one"
+            )
             self._clients[displaced].abort()
         return True
 
