@@ -334,7 +334,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "nothing-to-do": ({}, "08P01", "table"),
     "duplicate-key": (insert(700), "23505", "stock_pkey"),
     "no-sql": ({"sql": "CREATE TABLE (("}, "42601", ""),
-    "unknown-ddl": ({"sql": "CRATE TABLE x"}, "0A000", "CRATE"),
+    "unknown-ddl": ({"sql": "CRATE TABLE x"}, "42601", "CRATE"),
     "unknown-job": ({"job": 99, "action": "cancel"}, "42704", "99"),
 }
 

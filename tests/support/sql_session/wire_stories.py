@@ -703,12 +703,5 @@ _TOLD: Final = """\
     T(x) E(22012) Z(I)
   | parse() update t set a = 1 / (id - 2) returning a | describe statement() | bind() | execute()
     1 t() T(a) 2 E(22012) Z(I)
-# a cursor's row is named by its key
-  begin; declare c cursor for select a from t order by id for update; fetch 2 c
-    C(BEGIN) C(DECLARE CURSOR) T(a) D(10) D(20) C(FETCH 2) Z(T)
-  delete from t where current of c
-    E(0A000) Z(E)
-  rollback
-    C(ROLLBACK) Z(I)
 """
 STORIES: Final = (*stories(),)
