@@ -24,6 +24,8 @@ NO_SUITES := tests/bench tests/chaos tests/support tests/__pycache__
 FOLDERS := $(patsubst %/,%,$(wildcard tests/*/))
 UNIT := $(filter-out $(INTEGRATION) $(SIMULATION) $(MODELS) $(MATRIX) $(ISOLATION) $(NO_SUITES),$(FOLDERS))
 PYTEST := $(PYTHON) -m pytest
+# `make test` leaves out what is marked long, each with its reason; `make test-all` runs it, too.
+MARKS ?= -m "not long"
 WORKERS ?= 2
 # Some unit tests wait for a moment: one more than the cores keeps these busy. Files in order, since
 # the long ones come first; xdist would keep those with few tests for the end.
@@ -33,7 +35,7 @@ UNIT_WORKERS ?= 3
 # Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tools demo test check format unit sim isolation models matrix integration up down status bench lock reference compose clean
+.PHONY: help setup tools demo test test-all check format unit sim isolation models matrix integration up down status bench lock reference compose clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +58,9 @@ test: tools ## everything: lint, types, unit, simulation, isolation, models, mat
 	@$(MAKE) models
 	@$(MAKE) matrix
 	@$(MAKE) integration
+
+test-all: ## everything, and what is marked long: more faults, the matrix on real parts, pgbench
+	@$(MAKE) test MARKS=
 
 check: tools ## lint, format, the order of packages, and strict types
 	@echo "== lint, format, order of packages, types"
@@ -90,7 +95,7 @@ matrix: tools ## each schema change, at each step: rows, people, crashes (all of
 
 integration: setup ## tests on real Kafka, Redis and Spark, on free ports
 	@echo "== $(INTEGRATION)"
-	@$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(INTEGRATION) $(ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(MARKS) $(INTEGRATION) $(ARGS)
 
 up: setup ## start the local cluster (no Docker): Kafka, Redis, every service
 	@$(PYTHON) -m infra.cluster up

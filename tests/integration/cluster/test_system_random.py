@@ -21,6 +21,8 @@ from tests.simulation.menu import demand_ended_well
 from tests.support.cluster.system_cluster import Beside, assert_consistent, until
 from tests.support.cluster.system_random import RealMenu
 
+pytestmark = pytest.mark.long("a random menu of changes: worth its time with many seeds")
+
 NODES = ("m1", "m2", "r1", "r2")
 SECONDS = float(os.environ.get("LEASEHOLD_RANDOM_SECONDS", "60"))
 SEED = int(os.environ.get("LEASEHOLD_SEED", "0")) or time.time_ns() % 1_000_000

@@ -31,6 +31,10 @@ from tests.support.cluster.system_jobs import begin, ended
 from tests.support.cluster.system_load import Load, made_counters, settled
 from tests.support.cluster.system_subscriber import Following, following
 
+pytestmark = pytest.mark.long(
+    "sets clocks of running processes, and waits until time has passed by them"
+)
+
 NODES = ("m1", "m2", "r1")
 SERVICES = (*NODES, "changefeed")
 AGENT = "follower"

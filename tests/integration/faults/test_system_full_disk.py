@@ -31,6 +31,8 @@ from tests.support.cluster.system_cluster import (
 from tests.support.cluster.system_jobs import begin, ended
 from tests.support.cluster.system_load import Load, made_counters
 
+pytestmark = pytest.mark.long("fills small disks under brokers and nodes, one after the other")
+
 NODES = ("m1", "m2", "r1")
 SERVICES = (*NODES, "changefeed")
 KEYS = range(6)

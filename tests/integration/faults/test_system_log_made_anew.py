@@ -45,6 +45,8 @@ from tests.support.cluster.system_cluster import (
 )
 from tests.support.cluster.system_load import ALONE, add_one, made_counters
 
+pytestmark = pytest.mark.long("makes a broker's log anew twice, under writers")
+
 NODES = ("m1", "m2", "r1")
 SERVICES = (*NODES, "changefeed")
 KEYS = range(4)

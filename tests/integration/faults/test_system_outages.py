@@ -39,6 +39,10 @@ from tests.support.cluster.system_jobs import begin, ended
 from tests.support.cluster.system_load import OFTEN_S, Load, made_counters, settled
 from tests.support.cluster.system_subscriber import following
 
+pytestmark = pytest.mark.long(
+    "two minutes of brokers and Redis that die or stand still; each rule has shorter tests"
+)
+
 NODES = ("m1", "m2", "r1")
 SERVICES = (*NODES, "changefeed")
 KEYS = range(6)

@@ -31,6 +31,8 @@ from tests.support.cluster.system_cluster import (
 from tests.support.cluster.system_jobs import await_job, begin, control, ended
 from tests.support.cluster.system_load import settled
 
+pytestmark = pytest.mark.long("the matrix on real parts; `make matrix` walks all of it in process")
+
 NODES = ("m1", "m2", "r1")
 SERVICES = (*NODES, "changefeed", "spark")
 ENVIRON = {**os.environ, "LEASEHOLD_SESSION_TTL_MS": "3000"}

@@ -28,10 +28,13 @@ PROCESSED = re.compile(r"number of transactions actually processed: (\d+)")
 FAILED = re.compile(r"number of failed transactions: (\d+)")
 RETRIED = re.compile(r"number of transactions retried: (\d+)")
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("pgbench") is None,
-    reason="NOT TESTED with pgbench: it is not installed (apt install postgresql-contrib)",
-)
+pytestmark = [
+    pytest.mark.long("pgbench's own set-up and runs"),
+    pytest.mark.skipif(
+        shutil.which("pgbench") is None,
+        reason="NOT TESTED with pgbench: it is not installed (apt install postgresql-contrib)",
+    ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,53 @@
+"""What `make test` leaves to `make test-all`: each module says why, and no rule is left alone.
+
+Goal: a rule of the protocol whose only tests are long would be held by nobody from day to day.
+Method: marks and names of all tests, read as text; names carry the numbers of rules (L1, C2, …).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+TESTS = Path(__file__).parents[2]
+RULES = re.compile(r"(?<=_)[lctdr]\d+(?=_)")
+
+
+def functions_of(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            yield node
+
+
+def long_marks(tree: ast.Module) -> list[ast.Call]:
+    """Calls of `pytest.mark.long`, wherever they stand."""
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.long"
+    ]
+
+
+def modules() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text()) for path in TESTS.rglob("test_*.py")}
+
+
+def test_each_says_why() -> None:
+    marks = [mark for tree in modules().values() for mark in long_marks(tree)]
+    assert marks
+    for mark in marks:
+        (reason,) = mark.args
+        assert isinstance(reason, ast.Constant)
+        assert len(str(reason.value)) > 20
+
+
+def test_no_rule_is_held_by_long_tests_alone() -> None:
+    long: set[str] = set()
+    others: set[str] = set()
+    for tree in modules().values():
+        rules = {rule for test in functions_of(tree) for rule in RULES.findall(test.name)}
+        (long if long_marks(tree) else others).update(rules)
+    assert long
+    assert not long - others, sorted(long - others)
