@@ -35,7 +35,7 @@ UNIT_WORKERS ?= 3
 # Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tools demo test test-all check format unit sim isolation models matrix integration up down status bench lock reference compose clean
+.PHONY: help setup tools demo quick quick-tests test test-all check format unit sim isolation models matrix integration up down status bench lock reference compose clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,18 @@ test: tools ## everything: lint, types, unit, simulation, isolation, models, mat
 	@$(MAKE) models
 	@$(MAKE) matrix
 	@$(MAKE) integration
+
+# What of the unit tests takes longest: whole databases, tutorials, processes.
+SLOWER := tests/unit/sql_session tests/unit/sql/queries tests/unit/documents tests/unit/infra
+SLOWER += tests/unit/dev tests/unit/cli/test_exit_code.py
+
+quick: tools ## lint, types, most unit tests and the simulation's stories, in about two minutes
+	@$(MAKE) -j2 check quick-tests
+
+quick-tests: # the same without lint and types
+	@echo "== most unit tests, stories"
+	@$(PYTEST) -n $(WORKERS) --dist loadfile $(UNIT) tests/simulation/test_stories.py \
+	  $(SLOWER:%=--ignore=%) $(ARGS)
 
 test-all: ## everything, and what is marked long: more faults, the matrix on real parts, pgbench
 	@$(MAKE) test MARKS=
