@@ -1,7 +1,7 @@
 """The head of a Decisions record without its commits: for those who only want to see it pass.
 
 A record may hold thousands of commits, and restoring them costs a thousand times what their
-number costs. The shape read here is `codec.py`'s; a test holds the two together.
+number costs. The shape read here is `records.py`'s; a test holds the two together.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The ledger in Redis: one Lua call per command, the run id checked inside it (D6).
 
-`redis_ledger.lua` answers as `lease/ledger/ledger.py` does. This file turns commands into
+`ledger.lua` answers as `lease/ledger/ledger.py` does. This file turns commands into
 arguments and
 replies back, and every trouble with the connection into LedgerUnavailable, in bounded time.
 """

@@ -1,4 +1,4 @@
-"""What a DDL statement asks for, names not yet resolved; made by `syntax/schema_statements.py`,
+"""What a DDL statement asks for, names not yet resolved; made by `ddl/schema_statements.py`,
 read by plans.
 
 Expressions stay text here (the source's own words): `expression.py` compiles them against a
