@@ -163,7 +163,7 @@ def test_what_is_made_up_on_the_channel_is_not_applied(
             end = log.end_offset(settings.topics.log.name, 0)
             for offset, data in itertools.product(range(end - 2, end + 20), made_up):
                 client.publish(heard, FORM + offset.to_bytes(8, "big") + data)
-            return all(counts(cluster, "does not follow what this node has"))
+            return all(counts(cluster, "does not follow this node's log"))
 
         log = TopicReader(settings.kafka, "made-up")
         try:
