@@ -84,7 +84,7 @@ class Model:
         if path.taken and path.probing:
             return "it is taken, and probed still"
         if not path.taken and not path.probing:
-            if path.awaits_confirmation:
+            if path.overdue_at_ns() is not None:
                 return "P2: it was left, and something is unconfirmed"
             later_ns = (world.now + MOST_MS) * NS_PER_MS
             if not path.is_ready(later_ns, missing=ROW_MIN):

@@ -24,7 +24,7 @@ from leasehold.model.records import ChangeRequest, JobControl
 from leasehold.pgwire.wire_errors import Canceled
 from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.job.control import refuse_unaskable
-from leasehold.sql.system_catalog import oids as oids
+from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.relations import Relation
 from leasehold.values import jsonb
 

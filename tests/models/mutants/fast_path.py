@@ -27,7 +27,7 @@ class BelievesALateWord(FastPath):
     """P2."""
 
     def confirm(self, number: int) -> bool:
-        return super().confirm(number) or self.awaits_confirmation
+        return super().confirm(number) or self.overdue_at_ns() is not None
 
 
 class BacksOffAlike(FastPath):

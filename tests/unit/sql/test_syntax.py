@@ -16,8 +16,7 @@ import leasehold.sql.ddl
 import leasehold.sql.session
 import leasehold.sql.syntax
 from leasehold.model.errors import Refused, TooComplex
-from leasehold.sql.syntax import queries
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import queries, tree
 from leasehold.sql.syntax.accounting import NODES, Fields
 from leasehold.sql.syntax.depth import TOKENS_DEEP_MAX, refuse_depth
 from leasehold.sql.syntax.kept import expression_of

@@ -168,10 +168,6 @@ class FastPath:
             known = self._unconfirmed.popleft()[0] == number
         return known
 
-    @property
-    def awaits_confirmation(self) -> bool:
-        return bool(self._unconfirmed)
-
     def is_overdue(self, now_ns: int) -> bool:
         """Whether the oldest one that is unconfirmed has been so for `answer_ms`."""
         overdue_ns = self.overdue_at_ns()

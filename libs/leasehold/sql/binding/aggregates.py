@@ -23,7 +23,7 @@ from leasehold.sql.functions.aggregates import AGGREGATE_NAMES
 from leasehold.sql.functions.distinct_aggregates import Sorted, distinct
 from leasehold.sql.functions.function import BIGINT, DOUBLE, INTEGER, TEXT
 from leasehold.sql.functions.registry import aggregate_for
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import placed
 from leasehold.values.text_io import shows_zone
 from leasehold.values.types import Type, element_of, sort_key_of

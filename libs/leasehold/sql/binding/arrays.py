@@ -35,7 +35,7 @@ from leasehold.sql.functions.aggregates import array_query
 from leasehold.sql.functions.array import array_slice, constructor, subscript
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, unchanged
 from leasehold.sql.functions.registry import operator_for, set_for
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import placed
 from leasehold.values.arrays import stored_form
 from leasehold.values.types import Type, array_of, element_of

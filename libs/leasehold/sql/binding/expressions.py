@@ -56,7 +56,7 @@ from leasehold.sql.binding.walk import draws
 from leasehold.sql.functions.function import BOOLEAN, TEXT, TIMESTAMPTZ
 from leasehold.sql.functions.registry import SET_NAMES, function_for
 from leasehold.sql.functions.resolution import nullif_type
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import placed
 from leasehold.values.catalog_types import SYSTEM_TYPES
 from leasehold.values.types import VECTORS, Type, array_of, element_of, parse_type

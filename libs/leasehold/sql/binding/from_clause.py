@@ -49,7 +49,7 @@ from leasehold.sql.binding.walk import has_aggregate, has_window, relations_in, 
 from leasehold.sql.functions.function import BIGINT, BOOLEAN, INTEGER
 from leasehold.sql.functions.registry import SET_NAMES
 from leasehold.sql.functions.set_returning import COLUMN_NAMES, SERIES, WITHOUT_ROWS
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import placed
 from leasehold.sql.system_catalog.oids import RELATIONS, table_oid
 from leasehold.sql.system_catalog.relations import Relation

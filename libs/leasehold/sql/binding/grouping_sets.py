@@ -29,7 +29,7 @@ from leasehold.sql.binding.bound_tree import (
 )
 from leasehold.sql.binding.walk import leaves, replaced, walk
 from leasehold.sql.functions.function import BIGINT, INTEGER
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 
 if TYPE_CHECKING:
     from leasehold.sql.binding.expressions import Expressions

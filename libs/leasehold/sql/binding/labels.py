@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 
 UNNAMED: Final = "?column?"
 _INTERNAL: Final = {

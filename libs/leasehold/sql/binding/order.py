@@ -14,7 +14,7 @@ from leasehold.model.errors import (
 )
 from leasehold.sql.binding.bound_tree import Bound, Value
 from leasehold.sql.binding.typing import KEYED, PLAIN, has_order_key, keyed
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 from leasehold.values.integers import whole
 from leasehold.values.types import Type, element_of
 

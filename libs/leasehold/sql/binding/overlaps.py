@@ -15,7 +15,7 @@ from leasehold.sql.functions.function import (
     TIMESTAMPTZ,
     Function,
 )
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 
 if TYPE_CHECKING:
     from leasehold.sql.binding.expressions import Expressions

@@ -39,7 +39,7 @@ from leasehold.sql.binding.typing import Typing, common_type
 from leasehold.sql.binding.walk import walk
 from leasehold.sql.binding.with_clause import Ctes
 from leasehold.sql.functions.function import BIGINT, TEXT
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import placed
 from leasehold.values.catalog_types import REGISTERED
 from leasehold.values.types import Type

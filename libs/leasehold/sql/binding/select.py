@@ -35,7 +35,7 @@ from leasehold.sql.binding.labels import label_of
 from leasehold.sql.binding.order import ambiguous_order, check_grouped, number_of, sortable
 from leasehold.sql.binding.scope import Names, Scope
 from leasehold.sql.binding.walk import has_aggregate, has_window, leaves, relations_in, walk
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 
 if TYPE_CHECKING:
     from leasehold.sql.binding.queries import Binder

@@ -15,7 +15,7 @@ from leasehold.sql.binding.bound_tree import OPEN, Bound, Frame, Key, Native, Ov
 from leasehold.sql.binding.typing import keyed
 from leasehold.sql.binding.walk import has_window
 from leasehold.sql.functions.function import BIGINT, DOUBLE, INTERVAL, is_integer
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 from leasehold.values.dates import DAY_US
 from leasehold.values.doubles import NAN
 from leasehold.values.interval import span_of

@@ -29,7 +29,7 @@ from leasehold.sql.binding.scope import KnownCte, Scope
 from leasehold.sql.binding.typing import KEYED, ORDER_KEYED, common_type
 from leasehold.sql.binding.walk import own_level, walk
 from leasehold.sql.functions.function import TEXT
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 
 if TYPE_CHECKING:
     from leasehold.sql.binding.queries import Binder

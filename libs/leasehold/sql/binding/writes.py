@@ -54,7 +54,7 @@ from leasehold.sql.binding.walk import has_aggregate, has_window, mapped, walk
 from leasehold.sql.expressions.default import decided_default, is_random
 from leasehold.sql.functions.function import BIGINT, BOOLEAN
 from leasehold.sql.functions.sequence import DRAWN
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import placed
 
 GENIDS: Final = BIGINT

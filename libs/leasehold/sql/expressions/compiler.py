@@ -50,7 +50,7 @@ from leasehold.sql.functions.registry import (
     operator_for,
 )
 from leasehold.sql.functions.resolution import nullif_type
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.kept import nodes_of
 from leasehold.sql.syntax.positions import placed
 from leasehold.sql.syntax.words import VOLATILE

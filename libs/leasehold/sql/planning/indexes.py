@@ -50,7 +50,6 @@ from leasehold.sql.binding.typing import KEYED
 from leasehold.sql.binding.walk import conjuncts, mapped, relations_in, walk
 from leasehold.sql.functions.function import BOOLEAN
 from leasehold.sql.planning.emit_from import inner_sources
-from leasehold.sql.syntax import tree as tree
 
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 WITHOUT_ENTRIES: Final = frozenset({"bytea", "jsonb"})

@@ -24,7 +24,7 @@ from leasehold.sql.planning.emit import emit
 from leasehold.sql.planning.emitted import NOTHING, Beside, Emitted
 from leasehold.sql.planning.indexes import Chosen, Indexes
 from leasehold.sql.planning.read_set import Reads, reads_of
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.reading import read_statement
 from leasehold.values.time_zone import UTC
 from leasehold.values.types import Type

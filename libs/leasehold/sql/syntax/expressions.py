@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from leasehold.catalog.schema_names import LEASEHOLD, SCHEMAS
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused, SyntaxInvalid
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.accounting import Body, handles, refuse, refuse_node, refuse_unread
 from leasehold.sql.syntax.depth import too_deep
 from leasehold.sql.syntax.source import Source

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final, cast
 
 from leasehold.model.errors import SyntaxInvalid
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.accounting import location_of
 from leasehold.sql.syntax.parsing import parse
 from leasehold.sql.syntax.queries import Queries

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from leasehold.sql.syntax.accounting import Body, refuse
-from leasehold.sql.syntax.statement import Reading, Span
+from leasehold.sql.syntax.statement import Reading
 
 _KEPT: Final = "p"
 TEMPORARY: Final = "temporary and unlogged tables are not supported: every table is replicated"
@@ -35,8 +35,3 @@ def _refuse_schema(reading: Reading, first: str | None, place: int, parts: int =
         reading.refuse(
             f"schema {first!r} does not exist: a database has the schema public only", place
         )
-
-
-def distinct_spans(reading: Reading, opening: int) -> list[Span]:
-    """Of the names that stand in parentheses there."""
-    return list(reading.listed(reading.within(opening)))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported, SyntaxInvalid
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.accounting import (
     Body,
     handles,

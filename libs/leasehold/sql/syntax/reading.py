@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leasehold.model.errors import SyntaxInvalid
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.accounting import Body, handles, refuse_node, refuse_unread
 from leasehold.sql.syntax.explaining import reads_asked
 from leasehold.sql.syntax.own_words import SELECTV

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from leasehold.model.errors import SyntaxInvalid
-from leasehold.sql.syntax import tree as tree
+from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.accounting import Body, handles, refuse
 from leasehold.sql.syntax.queries import Queries
 

@@ -18,7 +18,7 @@ from leasehold.model.errors import (
 )
 from leasehold.sql.functions import not_supported
 from leasehold.sql.functions.registry import FUNCTION_NAMES
-from leasehold.sql.system_catalog import oids as oids
+from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.leasehold_schema import NODE_RELATIONS
 from leasehold.sql.system_catalog.relations import RELATIONS, Relation
 from leasehold.values.catalog_types import oid_of_number

@@ -19,7 +19,7 @@ from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG
 from leasehold.catalog.states import READABLE
 from leasehold.sql.expressions.key_types import key_types
 from leasehold.sql.session_settings import SETTINGS
-from leasehold.sql.system_catalog import oids as oids
+from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.information_schema import information_rows
 from leasehold.sql.system_catalog.names import NAMESPACES, SYSTEM_NAMES, SYSTEM_OIDS, CatalogNames
 from leasehold.sql.system_catalog.relations import RELATIONS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from leasehold.catalog import definitions as text
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
-from leasehold.sql.system_catalog import oids as oids
+from leasehold.sql.system_catalog import oids
 from leasehold.values.oids import oid_of
 from leasehold.values.types import INTEGER_BITS, Type
 

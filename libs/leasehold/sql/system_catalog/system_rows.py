@@ -9,7 +9,7 @@ from typing import Any
 
 from leasehold.catalog.definitions import alignment_of, storage_of
 from leasehold.catalog.schema_names import PG_CATALOG
-from leasehold.sql.system_catalog import oids as oids
+from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.names import NAMESPACES, SYSTEM_OIDS, SYSTEM_RELATIONS
 from leasehold.sql.system_catalog.relations import RELATIONS
 from leasehold.values.oids import oid_of, size_of
