@@ -16,8 +16,8 @@ from leasehold.pgwire.wire_errors import (
 )
 from leasehold.replica.replay_log import Asked, Types
 from leasehold.sql.planning.plan import Prepared as Plan
+from leasehold.sql.session.cursors import refuse_both, refuse_locking
 from leasehold.sql.syntax.cursor_movement import CursorSensitivity, Direction
-from leasehold.sql.syntax.cursors import refuse_both, refuse_locking
 from leasehold.sql.syntax.session_statements import (
     DeclareCursor,
     Fetch,

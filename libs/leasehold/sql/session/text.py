@@ -17,9 +17,11 @@ from leasehold.sql.ddl.schema_statements import (
     parse_ddl,
     schema_statements,
 )
+from leasehold.sql.session.copying import copied
+from leasehold.sql.session.cursors import declared, explained_cursor, fetched
+from leasehold.sql.session.settings import set_or_reset, shown
+from leasehold.sql.session.transactions import transaction
 from leasehold.sql.syntax.accounting import Body, handles
-from leasehold.sql.syntax.copying import copied
-from leasehold.sql.syntax.cursors import declared, explained_cursor, fetched
 from leasehold.sql.syntax.parsing import parse
 from leasehold.sql.syntax.positions import place_of, placed
 from leasehold.sql.syntax.reading import statement_of
@@ -33,9 +35,7 @@ from leasehold.sql.syntax.session_statements import (
     SchemaStatement,
     SessionStatement,
 )
-from leasehold.sql.syntax.settings import set_or_reset, shown
 from leasehold.sql.syntax.statement import Reading, Words
-from leasehold.sql.syntax.transactions import transaction
 
 KEPT_CHARS_MAX: Final = 4_096
 KEPT_TEXTS_MAX: Final = 2_000

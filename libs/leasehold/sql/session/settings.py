@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from leasehold.sql.session.transactions import modes
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.own_session_words import MODES_ALONE, VERIFYRETRY, modes_alone
 from leasehold.sql.syntax.session_statements import Reset, Set, SetModes, Show
 from leasehold.sql.syntax.statement import Reading, only
-from leasehold.sql.syntax.transactions import modes
 
 handles("VariableSetStmt", "kind", "name", "args", "jumble_args", "is_local", "location")
 handles("VariableShowStmt", "name")
