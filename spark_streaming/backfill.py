@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.job import Job
-from leasehold.model.records import Chunk, ChunksEnd
+from leasehold.model.records.jobs import Chunk, ChunksEnd
 from leasehold.model.topics import Topics
 from leasehold.pipeline.chunks import Chunker, sorted_columns
 from leasehold.settings.environment import KafkaSettings

@@ -11,7 +11,7 @@ from leasehold.adapters.kafka.leader_wait import once_led
 from leasehold.adapters.kafka.reader import Record, TopicReader
 from leasehold.catalog.job import Job, job_from_wire
 from leasehold.model.errors import BusUnavailable, LogStopped
-from leasehold.model.records import JobEvent
+from leasehold.model.records.jobs import JobEvent
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings
 from spark_streaming.log_users import LogUsers

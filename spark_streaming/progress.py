@@ -26,7 +26,7 @@ from pyspark.sql.streaming.listener import (
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.errors import BusUnavailable
-from leasehold.model.records import JobProgress, SparkReport
+from leasehold.model.records.jobs import JobProgress, SparkReport
 from leasehold.model.topics import Topics
 from leasehold.pipeline.rate_window import RateWindow
 from leasehold.pipeline.schedule import RunId

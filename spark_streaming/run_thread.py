@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.job import Job
 from leasehold.model.errors import BusUnavailable, LeaseholdError
-from leasehold.model.records import FAILING
+from leasehold.model.records.jobs import FAILING
 from leasehold.model.topics import Topics
 from leasehold.pipeline.chunks import WINDOW_ROWS_MAX
 from leasehold.pipeline.schedule import RunId

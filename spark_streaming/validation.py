@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from leasehold.adapters.kafka.compacted import read_compacted
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.model.errors import BusUnavailable
-from leasehold.model.records import VersionEvent
+from leasehold.model.records.events import VersionEvent
 from leasehold.pipeline.facts import (
     FINDINGS_MAX,
     Fact,

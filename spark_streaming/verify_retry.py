@@ -22,7 +22,7 @@ from leasehold.adapters.codec.records import UNREADABLE, MessagePackCodec
 from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, TopicReader
 from leasehold.model.errors import BusUnavailable, LogStopped, Refused
-from leasehold.model.records import ChangeRequest, Conflict
+from leasehold.model.records.requests import ChangeRequest, Conflict
 from leasehold.model.topics import Topics
 from leasehold.pipeline.retry_state import BUCKETS, Arrived, Waiting, pack, step, unpack
 from leasehold.settings.environment import KafkaSettings

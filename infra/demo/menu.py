@@ -17,7 +17,7 @@ from leasehold.admin.watch import ClusterWatch
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Status
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 from leasehold.replica.replica import Replica
 
 UNIQUE: Final = "CREATE UNIQUE INDEX airports_name ON airports (name)"

@@ -23,7 +23,7 @@ from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.pending import Pending
 from leasehold.model.errors import LeaseholdError, OutcomeUnknown
 from leasehold.model.ids import genid
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 from leasehold.settings.client import ClientSettings
 
 WRITERS: Final = 4

@@ -45,7 +45,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
                 "",
                 "54000",
             ),
-            Limit("arguments of an expression of a request", "records.ARGUMENTS_MAX"),
+            Limit("arguments of an expression of a request", "requests.ARGUMENTS_MAX"),
             Limit("sequence numbers drawn by one transaction", "DRAWN_MAX", "", "54000"),
             Limit("replays of an embedded transaction", "REPLAYS_MAX", "", "40001"),
             Limit("attempts of a request by Spark", "retry.ATTEMPTS_MAX", "", "40001"),

@@ -26,13 +26,10 @@ from leasehold.adapters.os.clock import boottime_ns, unix_us
 from leasehold.events.public_schema import CONTENT_TYPE
 from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LogStopped
-from leasehold.model.records import (
-    Ack,
-    ChangefeedReport,
-    JobEvent,
-    LogPosition,
-    VersionEvent,
-)
+from leasehold.model.records.acks import Ack
+from leasehold.model.records.events import VersionEvent
+from leasehold.model.records.jobs import ChangefeedReport, JobEvent
+from leasehold.model.records.log import LogPosition
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.model.topics import Topics
 from leasehold.replication.changefeed import (

@@ -17,7 +17,8 @@ from typing import Final
 
 from leasehold.adapters.kafka.version_stream import KafkaVersionStream
 from leasehold.client.agent import Agent
-from leasehold.model.records import HoldingReport, LeaseAck, VersionEvent
+from leasehold.model.records.acks import HoldingReport, LeaseAck
+from leasehold.model.records.events import VersionEvent
 from leasehold.settings.client import ClientSettings
 
 READ_S: Final = 0.2

@@ -10,7 +10,7 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.leader_wait import once_led
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.catalog.job import Job, job_from_wire
-from leasehold.model.records import JobEvent
+from leasehold.model.records.jobs import JobEvent
 from leasehold.settings.client import ClientSettings
 
 READ_S: Final = 0.2

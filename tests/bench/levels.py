@@ -18,7 +18,7 @@ from typing import Final
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.model.ids import genid
-from leasehold.model.records import ChangeKind, LogPosition, RowChange
+from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.replica.replica import Replica, open_replica
 from leasehold.replica.write_set import WriteSet
 from leasehold.transaction.isolation import Level

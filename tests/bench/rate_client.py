@@ -17,7 +17,7 @@ from typing import Any
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.pending import Pending
 from leasehold.model.ids import genid
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 from leasehold.settings.client import ClientSettings
 
 TIMEOUT_S = 60.0

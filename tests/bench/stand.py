@@ -15,7 +15,7 @@ from infra.local_cluster import LocalCluster
 from infra.ports import Ports
 from leasehold.client.agent import Agent
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 from leasehold.settings.client import ClientSettings
 from tests.bench.child import Child, start
 from tests.bench.cpu import compiler_seconds

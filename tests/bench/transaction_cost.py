@@ -24,7 +24,7 @@ from leasehold.adapters.os.garbage import collect_seldom
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.client.request_form import form
 from leasehold.model.ids import genid
-from leasehold.model.records import Lane
+from leasehold.model.records.requests import Lane
 from leasehold.replication.effects import (
     Append,
     AskLogEnd,

@@ -15,7 +15,8 @@ from typing import Any, Final, NamedTuple
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.model.ids import genid
-from leasehold.model.records import ChangeKind, CheckReport, CheckSlice, LogPosition, RowChange
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.log import ChangeKind, CheckSlice, LogPosition, RowChange
 from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
 from leasehold.schema_change.coordinator.verification import next_slice, slice_rows
 from leasehold.values.types import Type

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.model.errors import Refused, SnapshotTooOld, StaleVersion, VerifyError, refused
-from leasehold.model.records import OnConflict, Outcome
+from leasehold.model.records.requests import OnConflict, Outcome
 from leasehold.replica.as_of import moment_of
 from leasehold.replica.reads import Reads
 from leasehold.replica.write_set import WriteSet

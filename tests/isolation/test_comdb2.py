@@ -17,7 +17,7 @@ from leasehold.model.errors import (
     SnapshotTooOld,
     Uncommittable,
 )
-from leasehold.model.records import OnConflict
+from leasehold.model.records.requests import OnConflict
 from leasehold.replication.log.retention import HistorySettings
 from leasehold.replication.master.master import MasterSettings
 from leasehold.transaction.isolation import ISOLATION, Level

@@ -12,7 +12,8 @@ import pytest
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.job import Job, Phase, Status
-from leasehold.model.records import Chunk, DeadLetter, Findings
+from leasehold.model.records.jobs import Chunk, Findings
+from leasehold.model.records.requests import DeadLetter
 from leasehold.replication.master.batch import BatchSettings
 from leasehold.replication.master.master import MasterSettings
 from tests.isolation.sql_stage import SqlStage

@@ -20,18 +20,10 @@ from leasehold.adapters.codec.record_shape import CLASS_BY_TAG
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.redis.requests import packed_requests, requests_of
 from leasehold.model.errors import LogStopped, MalformedRequest
-from leasehold.model.records import (
-    Ack,
-    Chunk,
-    ChunksEnd,
-    Conflict,
-    Findings,
-    LeaseAck,
-    Outcome,
-    Result,
-    ResultBatch,
-    VersionEvent,
-)
+from leasehold.model.records.acks import Ack, LeaseAck
+from leasehold.model.records.events import VersionEvent
+from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings
+from leasehold.model.records.requests import Conflict, Outcome, Result, ResultBatch
 from tests.isolation.sql_stage import SqlStage
 from tests.simulation.simulation import ASKED, TOLD
 

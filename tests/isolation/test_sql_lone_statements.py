@@ -18,7 +18,7 @@ from typing import Final
 import pytest
 
 from leasehold.dbapi.connection import Connection
-from leasehold.model.records import ChangeRequest, Outcome
+from leasehold.model.records.requests import ChangeRequest, Outcome
 from leasehold.pgwire.conversation import Conversation
 from leasehold.pgwire.limits import Limits
 from leasehold.sql.planning.plan import Plans

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.elements import Column
 from leasehold.catalog.job import Status
-from leasehold.model.records import CatalogWrite, DescriptorWrite, MinVersion
+from leasehold.model.records.log import CatalogWrite, DescriptorWrite, MinVersion
 from leasehold.values.numeric import decimal_of
 from tests.matrix.definition import Cascades, Definition, Write
 from tests.matrix.world import World

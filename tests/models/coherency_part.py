@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from leasehold.model.records import Ack, Grant
+from leasehold.model.records.acks import Ack
+from leasehold.model.records.log import Grant
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.coherency import (
     CoherencyLease,

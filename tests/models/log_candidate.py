@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leasehold.model.records import Claim, Commit, Decisions, LogPosition
+from leasehold.model.records.log import Claim, Commit, Decisions, LogPosition
 from leasehold.replication.log.admission import Verdict
 from tests.models.coherency_part import CoherencyPart, Sent
 from tests.models.log_records import Known, Records

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from leasehold.model.errors import LogStopped
-from leasehold.model.records import (
+from leasehold.model.records.log import (
     CatalogWrite,
     Claim,
     Commit,

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from leasehold.model.errors import LogStopped
-from leasehold.model.records import Claim, Commit, Decisions, LogPosition
+from leasehold.model.records.log import Claim, Commit, Decisions, LogPosition
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.coherency import CoherencyLease
 from leasehold.replication.fast_path.log import FastLogSettings, LogPath

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, NamedTuple
 
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.fast_path.log import Term
 from leasehold.replication.fast_path.requests import (

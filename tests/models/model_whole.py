@@ -20,7 +20,7 @@ from leasehold.lease.agent.holder import Holder
 from leasehold.lease.commands import Lease, MarkReady, RegisterEpoch, Seed, SeedTables
 from leasehold.lease.ledger.state import LedgerState
 from leasehold.model.errors import StaleVersion
-from leasehold.model.records import Claim
+from leasehold.model.records.log import Claim
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.transaction.pinned_version import check_pinned
 from tests.models.coherency_part import SETTINGS, CoherencyPart, Seen

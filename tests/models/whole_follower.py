@@ -15,7 +15,7 @@ from leasehold.lease.agent.events import (
     Want,
 )
 from leasehold.lease.commands import Lease
-from leasehold.model.records import Decisions
+from leasehold.model.records.log import Decisions
 from leasehold.replication.log.admission import Verdict
 from tests.models.coherency_part import CoherencyPart, Sent
 from tests.models.lease_objects import Objects

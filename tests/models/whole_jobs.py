@@ -14,7 +14,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.lease.commands import Command
 from leasehold.lease.master.ledger_watch import LedgerWatch, Phase
 from leasehold.model.ports import Now
-from leasehold.model.records import CatalogWrite
+from leasehold.model.records.log import CatalogWrite
 from leasehold.replication.effects import CallLedger
 from leasehold.replication.effects import Effect as NodeEffect
 from leasehold.replication.master.schema_changes import SchemaChanges, SchemaSettings

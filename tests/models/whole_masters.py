@@ -10,15 +10,8 @@ from collections.abc import Iterator
 
 from leasehold.lease.commands import Command
 from leasehold.model.errors import Refused
-from leasehold.model.records import (
-    ChangeRequest,
-    Claim,
-    Commit,
-    Decisions,
-    DescriptorWrite,
-    Operation,
-    OperationKind,
-)
+from leasehold.model.records.log import Claim, Commit, Decisions, DescriptorWrite
+from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
 from leasehold.replication.log.admission import Verdict
 from leasehold.transaction.verify import verify
 from tests.models.coherency_part import CoherencyPart, Sent

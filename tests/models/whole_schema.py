@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Phase
 from leasehold.model.errors import StoreCorrupted
-from leasehold.model.records import Commit, Decisions, DescriptorWrite, JobWrite
+from leasehold.model.records.log import Commit, Decisions, DescriptorWrite, JobWrite
 from leasehold.replication.log.admission import Verdict
 from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, Plan, plan
 from leasehold.sql.ddl.schema_statements import parse_ddl

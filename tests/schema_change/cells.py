@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from leasehold.catalog.states import READABLE
 from leasehold.model.errors import Refused
-from leasehold.model.records import OperationKind
+from leasehold.model.records.requests import OperationKind
 from tests.schema_change.chunks import accepts, after_fill, fill
 from tests.schema_change.rules import Rules
 from tests.schema_change.timeline import Timeline

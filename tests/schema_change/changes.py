@@ -9,7 +9,7 @@ from typing import Any, Final
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job
-from leasehold.model.records import DescriptorWrite, MinVersion
+from leasehold.model.records.log import DescriptorWrite, MinVersion
 from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, Plan, next_descriptor, plan
 from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.schema_change.steps.steps import steps_of

@@ -6,7 +6,8 @@ from typing import Any, cast
 
 from leasehold.catalog.descriptor import Column, Index
 from leasehold.model.ports import StoreWriter
-from leasehold.model.records import ChangeKind, Chunk
+from leasehold.model.records.jobs import Chunk
+from leasehold.model.records.log import ChangeKind
 from leasehold.replication.master.backfill import slice_chunk
 from leasehold.rows.filled_by_key import filled
 from leasehold.rows.index_entries import entry_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from leasehold.model.ports import Row as StoredRow
-from leasehold.model.records import Findings
+from leasehold.model.records.jobs import Findings
 from leasehold.replication.master.findings import confirm
 from leasehold.schema_change.job.chunk_acceptance import accept_findings
 from tests.models.mutants.schema import JobRules, broken

@@ -15,7 +15,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.model.records import ChangeRequest, Operation, OperationKind
+from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
 from tests.schema_change.twins import Rows, Twins, World, _pairs
 
 KEY, V, HIDDEN, INDEX = 1, 2, 3, 4

@@ -35,18 +35,15 @@ from leasehold.model.errors import (
     UnknownTable,
 )
 from leasehold.model.ports import Row
-from leasehold.model.records import (
+from leasehold.model.records.jobs import Chunk
+from leasehold.model.records.log import (
     CatalogWrite,
-    ChangeRequest,
-    Chunk,
     DescriptorWrite,
     JobWrite,
     MinVersion,
-    OnConflict,
-    Operation,
-    Outcome,
     RowChange,
 )
+from leasehold.model.records.requests import ChangeRequest, OnConflict, Operation, Outcome
 from leasehold.replica.sequences import node_blocks as blocks
 from leasehold.replica.sequences.node_blocks import NodeNumbers
 from leasehold.replication.master.backfill import slice_chunk

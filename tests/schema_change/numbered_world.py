@@ -12,11 +12,8 @@ from leasehold.catalog.job import Job
 from leasehold.catalog.sequence import CALLED, EPOCH, LAST
 from leasehold.catalog.sequence_ownership import nextval_text
 from leasehold.catalog.states import State
-from leasehold.model.records import (
-    CatalogWrite,
-    Operation,
-    OperationKind,
-)
+from leasehold.model.records.log import CatalogWrite
+from leasehold.model.records.requests import Operation, OperationKind
 from leasehold.replica.sequences import node_blocks as blocks
 from leasehold.replica.sequences.node_blocks import NodeNumbers
 from leasehold.schema_change.plan.script import StatementBatch

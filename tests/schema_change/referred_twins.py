@@ -17,7 +17,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.states import State
 from leasehold.model.errors import ForeignKeyViolation, Refused
-from leasehold.model.records import ChangeRequest, Operation, OperationKind
+from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
 from leasehold.rows.consistency import KeyValueData, violations
 from leasehold.transaction.verify import verify
 from tests.schema_change.hidden_twins import REQUEST, HiddenTwins

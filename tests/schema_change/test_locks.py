@@ -21,13 +21,8 @@ from leasehold.catalog.job import Job, Step
 from leasehold.model.errors import Refused
 from leasehold.model.ids import genid
 from leasehold.model.ports import Row
-from leasehold.model.records import (
-    ChangeRequest,
-    DescriptorWrite,
-    MinVersion,
-    Operation,
-    OperationKind,
-)
+from leasehold.model.records.log import DescriptorWrite, MinVersion
+from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
 from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, next_descriptor, plan
 from leasehold.sql.syntax.statements import (
     AddLock,

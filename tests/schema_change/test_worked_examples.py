@@ -14,14 +14,9 @@ from leasehold.model.errors import Refused, UnknownColumn
 from leasehold.model.ids import genid
 from leasehold.model.ports import Row as StoredRow
 from leasehold.model.ports import StoreWriter
-from leasehold.model.records import (
-    ChangeKind,
-    ChangeRequest,
-    Chunk,
-    Operation,
-    OperationKind,
-    RowChange,
-)
+from leasehold.model.records.jobs import Chunk
+from leasehold.model.records.log import ChangeKind, RowChange
+from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
 from leasehold.replication.master.backfill import slice_chunk
 from leasehold.transaction.verify import Decided, RowRefused, verify
 from tests.schema_change.changes import A, B, C, Change, changed

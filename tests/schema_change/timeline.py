@@ -12,7 +12,7 @@ from leasehold.catalog.descriptor import Check, Column, Descriptor, Index
 from leasehold.catalog.elements import ForeignKey
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.catalog.states import State
-from leasehold.model.records import DescriptorWrite, JobWrite, MinVersion
+from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion
 from leasehold.schema_change.job.transitions import (
     can_turn_back,
     fenced,

@@ -24,16 +24,9 @@ from leasehold.catalog.elements import ALL_ROWS, Moment
 from leasehold.catalog.job import Job, Phase
 from leasehold.catalog.states import State
 from leasehold.model.errors import Refused, StaleVersion, UnknownVersion
-from leasehold.model.records import (
-    ChangeRequest,
-    Chunk,
-    DescriptorWrite,
-    JobWrite,
-    MinVersion,
-    Operation,
-    OperationKind,
-    RowChange,
-)
+from leasehold.model.records.jobs import Chunk
+from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion, RowChange
+from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
 from leasehold.replication.master.backfill import slice_chunk
 from leasehold.rows.consistency import KeyValueData, violations
 from leasehold.schema_change.coordinator.verification import as_if_public

@@ -9,7 +9,7 @@ from leasehold.catalog.descriptor import Check, Column, Descriptor, Index
 from leasehold.catalog.elements import Derived, ForeignKey
 from leasehold.catalog.states import READABLE, State
 from leasehold.model.errors import Refused
-from leasehold.model.records import Key
+from leasehold.model.keys import Key
 from leasehold.rows.consistency import KeyValueData, Violation, violations
 from leasehold.rows.filled_by_key import completed
 from leasehold.schema_change.coordinator.verification import as_if_public

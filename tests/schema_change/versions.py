@@ -9,7 +9,7 @@ from typing import Final
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.catalog.states import READABLE, State
-from leasehold.model.records import DescriptorWrite
+from leasehold.model.records.log import DescriptorWrite
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.ports import Row as StoredRow
-from leasehold.model.records import OperationKind
+from leasehold.model.records.requests import OperationKind
 
 ID: Final = 1  # element id of the primary key
 GENID: Final = 1  # of every stored row

@@ -21,13 +21,9 @@ from leasehold.model.errors import (
     NotNullViolation,
     Refused,
 )
-from leasehold.model.records import (
-    ChangeKind,
-    ChangeRequest,
-    Image,
-    Operation,
-    OperationKind,
-)
+from leasehold.model.records.events import Image
+from leasehold.model.records.log import ChangeKind
+from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
 from leasehold.rows.index_entries import entries_kept
 from leasehold.rows.key_values import EntryChange, key_values
 from leasehold.transaction.verify import VerifyRules, verify

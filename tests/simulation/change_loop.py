@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from leasehold.adapters.memory.snapshot import MemorySnapshot
 from leasehold.catalog.job import Status
 from leasehold.model.errors import UnknownTable
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 from leasehold.schema_change.plan.script import jobs_in
 from tests.simulation.harm import demand
 from tests.simulation.workloads import Items, Workload

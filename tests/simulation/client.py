@@ -11,7 +11,7 @@ import msgpack
 
 from leasehold.adapters.codec.request_bytes import MESSAGE_PACK
 from leasehold.in_process.bus import Message
-from leasehold.model.records import Outcome, Result
+from leasehold.model.records.requests import Outcome, Result
 from tests.simulation.harm import demand
 
 if TYPE_CHECKING:

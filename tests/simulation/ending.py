@@ -11,7 +11,8 @@ from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key
 from leasehold.adapters.memory.check import check_contents
 from leasehold.adapters.memory.store import MemoryStore
 from leasehold.in_process.bus import Message
-from leasehold.model.records import Key, RowImage, RowsTruncated, VersionEvent
+from leasehold.model.keys import Key
+from leasehold.model.records.events import RowImage, RowsTruncated, VersionEvent
 from leasehold.rows.filled_by_key import completed
 from tests.simulation.harm import demand
 from tests.simulation.menu import demand_ended_well

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from leasehold.catalog.elements import MISSING_BYTES_MAX
 from leasehold.catalog.job import Phase, Status
-from leasehold.model.records import Chunk, ChunksEnd, Findings
+from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings
 from leasehold.replication.effects import Stop
 from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
 from leasehold.replication.master.master import MasterSettings

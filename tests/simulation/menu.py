@@ -15,7 +15,7 @@ from leasehold.catalog.elements import Constraint, Index
 from leasehold.catalog.job import Job, Status
 from leasehold.catalog.states import State
 from leasehold.model.errors import UnknownTable
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 from tests.simulation.harm import demand
 from tests.simulation.workloads import SchemaChanger
 

@@ -17,18 +17,17 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Job, job_from_wire
 from leasehold.in_process.bus import Message
 from leasehold.model.errors import LogStopped, Refused
-from leasehold.model.records import (
+from leasehold.model.records.log import (
     Barrier,
     Claim,
     Commit,
     Decisions,
     DescriptorWrite,
     JobWrite,
-    Lane,
     LogPosition,
     MinVersion,
-    Outcome,
 )
+from leasehold.model.records.requests import Lane, Outcome
 from leasehold.replication.log.admission import Verdict, admit
 from leasehold.replication.log.apply import apply_record
 from leasehold.replication.log.retention import HistorySettings

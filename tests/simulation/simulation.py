@@ -17,7 +17,7 @@ from leasehold.in_process.node import MemoryNode
 from leasehold.in_process.subscriber import MemorySubscriber
 from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.errors import UnknownTable
-from leasehold.model.records import ResultBatch
+from leasehold.model.records.requests import ResultBatch
 from leasehold.replication.effects import Became, Stop
 from leasehold.replication.fast_path.log import FastLogSettings
 from leasehold.replication.fast_path.own_appends import OwnAppendsSettings

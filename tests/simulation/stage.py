@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from leasehold.in_process.network import Hops
 from leasehold.in_process.node import MemoryNode
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 from leasehold.replication.rules import RULES, ReplicationRules
 from tests.simulation.harm import demand
 from tests.simulation.simulation import MS, SHAPE, Plan, Simulation

@@ -16,7 +16,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.model.errors import OutOfRange, UnknownJob, WrongJobState
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 from tests.simulation.harm import demand
 from tests.simulation.menu import Menu
 from tests.simulation.reference import JobMove

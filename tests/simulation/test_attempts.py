@@ -9,7 +9,8 @@ import pytest
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.job import Status
 from leasehold.in_process.node import MemoryNode
-from leasehold.model.records import DeadLetter, Decisions
+from leasehold.model.records.log import Decisions
+from leasehold.model.records.requests import DeadLetter
 from leasehold.replication.master.attempts import LOST_MAX
 from leasehold.replication.master.batch import Batch
 from leasehold.replication.master.request_queue import RequestQueue

@@ -10,7 +10,8 @@ from leasehold.admin.view import ClusterView, LedgerSeen, fold
 from leasehold.lease.agent.held_leases import HeldLease, HeldLeases, Use
 from leasehold.lease.commands import Holders, Snapshot
 from leasehold.lease.replies import HolderList, SnapshotReport
-from leasehold.model.records import HoldingReport, JobEvent
+from leasehold.model.records.acks import HoldingReport
+from leasehold.model.records.jobs import JobEvent
 from tests.simulation.stage import Stage
 
 

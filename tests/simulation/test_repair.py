@@ -6,7 +6,8 @@ import pytest
 
 from leasehold.admin.repairs import proof_of
 from leasehold.admin.sliced_check import SlicedCheck
-from leasehold.model.records import Barrier, CheckReport, CheckSlice
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.log import Barrier, CheckSlice
 from tests.simulation.stage import Stage
 
 TABLE = 1

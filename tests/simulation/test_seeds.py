@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from leasehold.model.records import Lane
+from leasehold.model.records.requests import Lane
 from tests.simulation.harm import Harm
 from tests.simulation.simulation import Plan, Simulation
 

@@ -6,7 +6,7 @@ import pytest
 
 from leasehold.catalog.job import Phase, Status
 from leasehold.in_process.node import MemoryNode
-from leasehold.model.records import Barrier, Decisions
+from leasehold.model.records.log import Barrier, Decisions
 from leasehold.replication.effects import Stop, Warn
 from tests.simulation.harm import Harm, demand
 from tests.simulation.interleavings import arrive, validating

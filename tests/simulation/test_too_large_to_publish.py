@@ -12,7 +12,9 @@ import pytest
 from leasehold.adapters.codec.published import restore_image
 from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key
 from leasehold.catalog.job import Status
-from leasehold.model.records import JobEvent, Outcome, RowImage, RowLeftOut
+from leasehold.model.records.events import RowImage, RowLeftOut
+from leasehold.model.records.jobs import JobEvent
+from leasehold.model.records.requests import Outcome
 from leasehold.model.topics import PUBLISHED_BYTES_MAX
 from leasehold.replication.master import batch
 from tests.simulation.stage import Stage

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from leasehold.adapters.memory.snapshot import MemorySnapshot
 from leasehold.adapters.memory.store import MemoryStore
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.model.records import ANY_GENID, Outcome
+from leasehold.model.records.requests import ANY_GENID, Outcome
 from leasehold.schema_change.plan.script import jobs_in
 from tests.simulation.client import Client
 from tests.simulation.harm import demand

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from leasehold.admin.view import SILENT_AFTER_US, ClusterView
 from leasehold.lease.replies import Holding
-from leasehold.model.records import HoldingReport
+from leasehold.model.records.acks import HoldingReport
 
 RENEWAL_MISSED_US: Final = 10_000_000
 """Agents renew every 5 s unless they are told otherwise; two of them were due by then."""

@@ -10,7 +10,7 @@ import msgpack
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.model.errors import BusUnavailable, InvalidText, MalformedRequest
 from leasehold.model.ids import format_request_id, parse_request_id
-from leasehold.model.records import DeadLetter
+from leasehold.model.records.requests import DeadLetter
 from leasehold.settings.client import ClientSettings
 
 READ_TIMEOUT_S: Final = 30.0

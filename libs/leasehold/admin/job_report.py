@@ -12,7 +12,7 @@ from leasehold.admin.blocker_report import holding_report, holding_words, second
 from leasehold.admin.view import SILENT_AFTER_US, ClusterView, JobView, TableView
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.lease.replies import Holding
-from leasehold.model.records import FAILING
+from leasehold.model.records.jobs import FAILING
 from leasehold.schema_change.coordinator.verification import parts_of, subject_of
 from leasehold.schema_change.job.control import DISMISSED
 from leasehold.schema_change.job.estimate import NOT_KNOWN, Pace, pace_of, seconds_left, total

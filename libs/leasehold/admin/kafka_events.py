@@ -21,17 +21,10 @@ from leasehold.admin.view import (
     TopicEnds,
 )
 from leasehold.model.errors import LogStopped, MalformedRequest
-from leasehold.model.records import (
-    Ack,
-    ChangefeedReport,
-    CheckReport,
-    HoldingReport,
-    JobEvent,
-    JobForgotten,
-    JobProgress,
-    SparkReport,
-    VersionEvent,
-)
+from leasehold.model.records.acks import Ack, CheckReport, HoldingReport
+from leasehold.model.records.events import VersionEvent
+from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
+from leasehold.model.records.log import JobForgotten
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings
 

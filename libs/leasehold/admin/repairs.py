@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from leasehold.model.records import CheckReport
+from leasehold.model.records.acks import CheckReport
 
 OF_ENTRIES: Final = frozenset({4, 5})
 """Conditions of d ⊨ S that are about an entry and its row: it lacks, it differs, it has no row."""

@@ -21,7 +21,8 @@ from leasehold.admin.view import (
 from leasehold.catalog.descriptor import Descriptor, Element
 from leasehold.events.version_diff import element_name, element_words
 from leasehold.model.ids import format_request_id, is_sequence_id
-from leasehold.model.records import CheckReport, Lane
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.requests import Lane
 
 RATE_WINDOW_SECONDS: Final = 5
 CHECKS_TOLD_MAX: Final = 64

@@ -12,7 +12,9 @@ from typing import Any
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.states import DELETED
-from leasehold.model.records import CheckReport, CheckSlice, Key
+from leasehold.model.keys import Key
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.log import CheckSlice
 from leasehold.schema_change.coordinator.verification import next_slice
 
 FINDINGS_KEPT_MAX = 100

@@ -11,7 +11,7 @@ from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.states import State
 from leasehold.events.version_diff import ElementChange, diff
 from leasehold.model.errors import SnapshotTooOld, StaleVersion, UnknownTable, UnknownVersion
-from leasehold.model.records import VersionEvent
+from leasehold.model.records.events import VersionEvent
 
 
 class TableHistory(NamedTuple):

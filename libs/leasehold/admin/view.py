@@ -16,18 +16,10 @@ from leasehold.catalog.job import Job, job_from_wire
 from leasehold.catalog.states import State
 from leasehold.events.version_diff import ElementChange, diff
 from leasehold.lease.replies import Holding, SnapshotReport
-from leasehold.model.records import (
-    Ack,
-    ChangefeedReport,
-    CheckReport,
-    Grant,
-    HoldingReport,
-    JobEvent,
-    JobForgotten,
-    JobProgress,
-    SparkReport,
-    VersionEvent,
-)
+from leasehold.model.records.acks import Ack, CheckReport, HoldingReport
+from leasehold.model.records.events import VersionEvent
+from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
+from leasehold.model.records.log import Grant, JobForgotten
 from leasehold.replication.coherency import GIVEN_UP
 from leasehold.replication.log.truncation import CHANGEFEED_ROLE, COPY_ROLE
 

@@ -19,7 +19,7 @@ from leasehold.catalog.newer_release import as_written
 from leasehold.catalog.states import State
 from leasehold.model.errors import StaleVersion, StoreCorrupted, UnknownTable, UnknownVersion
 from leasehold.model.ids import SEQUENCES_FROM, is_sequence_id
-from leasehold.model.records import (
+from leasehold.model.records.log import (
     CatalogWrite,
     ChunkDecided,
     DescriptorWrite,

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from leasehold.catalog.edits import Edit, edit_from_wire
-from leasehold.model.records import CheckSlice, FindingsDecided
+from leasehold.model.records.log import CheckSlice, FindingsDecided
 
 NO_WAY_BACK: Final = -1
 """The `point` of a job whose request can't be undone without it."""

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from leasehold.model.errors import InvalidArgument, OutOfRange, SequenceExhausted
-from leasehold.model.records import Image, Key
+from leasehold.model.keys import Key
+from leasehold.model.records.events import Image
 from leasehold.values.types import INTEGER_BITS, Type
 
 ROW_KEY: Final[Key] = (0,)

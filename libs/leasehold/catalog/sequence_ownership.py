@@ -20,7 +20,7 @@ from leasehold.model.errors import (
     UnknownTable,
     WrongObject,
 )
-from leasehold.model.records import Operation, OperationKind
+from leasehold.model.records.requests import Operation, OperationKind
 from leasehold.values.types import Type
 
 LABEL: Final = "seq"

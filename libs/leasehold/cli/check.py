@@ -17,7 +17,8 @@ from leasehold.cli.looking import looking, now_us
 from leasehold.cli.output import Output, span
 from leasehold.model.errors import UnknownTable
 from leasehold.model.ids import SEQUENCES_FROM, is_sequence_id
-from leasehold.model.records import CheckReport, CheckSlice
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.log import CheckSlice
 from leasehold.replica.barrier import append_barrier
 from leasehold.settings.client import ClientSettings
 

@@ -11,7 +11,7 @@ from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.looking import looking, now_us
 from leasehold.cli.output import Output, clock_time, span
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.model.records import ChangeRequest, OnConflict
+from leasehold.model.records.requests import ChangeRequest, OnConflict
 from leasehold.settings.client import ClientSettings
 
 RESULT_TIMEOUT_S: Final = 30.0

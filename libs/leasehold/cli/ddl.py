@@ -12,7 +12,7 @@ from leasehold.cli.job_watch import watch_jobs
 from leasehold.cli.looking import looking
 from leasehold.cli.output import Output, span
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.model.records import OnConflict, Outcome
+from leasehold.model.records.requests import OnConflict, Outcome
 from leasehold.schema_change.job.estimate import NOT_KNOWN, total
 from leasehold.schema_change.plan.script import jobs_in, notices_in
 from leasehold.settings.client import ClientSettings

@@ -18,7 +18,7 @@ from leasehold.cli.output import Output, clock_time
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.model.errors import ConfigurationError, LeaseholdError
 from leasehold.model.ids import format_request_id
-from leasehold.model.records import DeadLetter
+from leasehold.model.records.requests import DeadLetter
 from leasehold.replication.effects import NOWHERE
 from leasehold.settings.client import ClientSettings
 

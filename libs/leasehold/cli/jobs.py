@@ -12,7 +12,7 @@ from leasehold.cli.job_watch import ENDED, left_words, rows_words, watch_jobs
 from leasehold.cli.looking import looking, now_us
 from leasehold.cli.output import Output, clock_time, span
 from leasehold.client.change_producer import ChangeProducer
-from leasehold.model.records import ChangeRequest, JobControl
+from leasehold.model.records.requests import ChangeRequest, JobControl
 from leasehold.schema_change.job.control import refuse_unaskable
 from leasehold.settings.client import ClientSettings
 

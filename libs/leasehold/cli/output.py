@@ -25,7 +25,7 @@ from leasehold.cli.terminal_text import (
     escape_control_in_lines,
 )
 from leasehold.model.errors import LeaseholdError
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 
 
 class Output:

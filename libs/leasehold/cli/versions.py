@@ -27,7 +27,7 @@ from leasehold.events.avro_schema import avro_schema
 from leasehold.events.json_schema import json_schema
 from leasehold.events.public_schema import public_diff
 from leasehold.model.errors import UnknownTable
-from leasehold.model.records import VersionEvent
+from leasehold.model.records.events import VersionEvent
 from leasehold.settings.client import ClientSettings
 
 FOLLOW_EVERY_S = 1.0

@@ -47,7 +47,8 @@ from leasehold.lease.replies import LedgerRefused, NewestVersions, RefusalReason
 from leasehold.model.closing import Closing
 from leasehold.model.errors import LeaseholdError, LedgerUnavailable, NotCoherent, UnknownTable
 from leasehold.model.ports import Now
-from leasehold.model.records import HoldingReport, LeaseAck, VersionEvent
+from leasehold.model.records.acks import HoldingReport, LeaseAck
+from leasehold.model.records.events import VersionEvent
 from leasehold.settings.client import ClientSettings
 
 LEASE_TIMEOUT_S: Final = 10.0

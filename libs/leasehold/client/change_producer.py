@@ -17,7 +17,7 @@ from leasehold.client.pending import Pending, Standing, standing_of
 from leasehold.client.request_form import form
 from leasehold.client.request_group import RequestGroup
 from leasehold.model.errors import BusUnavailable, LeaseholdError
-from leasehold.model.records import ChangeRequest, OnConflict, Result
+from leasehold.model.records.requests import ChangeRequest, OnConflict, Result
 from leasehold.model.topics import RESULT_PARTITIONS
 from leasehold.replication.fast_path.requests import FastRequestSettings
 from leasehold.settings.client import ClientSettings

@@ -10,7 +10,7 @@ from typing import Final
 
 from leasehold.model.errors import OutcomeUnknown, QueryCanceled
 from leasehold.model.ids import format_request_id
-from leasehold.model.records import OnConflict, Outcome
+from leasehold.model.records.requests import OnConflict, Outcome
 
 RESULT_TIMEOUT_S: Final = 30.0
 LOOK_S: Final = 0.05

@@ -13,7 +13,7 @@ from uuid import UUID
 from leasehold.adapters.codec.request_bytes import pack_fields
 from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.model.ids import parse_request_id, request_time_ms
-from leasehold.model.records import ChangeRequest, OnConflict
+from leasehold.model.records.requests import ChangeRequest, OnConflict
 
 
 class RequestForm(NamedTuple):

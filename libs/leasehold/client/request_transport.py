@@ -13,7 +13,7 @@ from leasehold.adapters.kafka.request_transport import KafkaRequestTransport
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.redis.requests import AnswerSubscriber, RequestPublisher
 from leasehold.model.errors import LeaseholdError
-from leasehold.model.records import Result
+from leasehold.model.records.requests import Result
 from leasehold.replication.fast_path.requests import (
     Asking,
     FastRequestSettings,

@@ -22,7 +22,7 @@ from leasehold.events.rows import RowEvent, RowRecord, TruncationEvent, decode_r
 from leasehold.events.version_diff import ElementChange, diff
 from leasehold.model.closing import Closing
 from leasehold.model.errors import NotCoherent
-from leasehold.model.records import RowsTruncated, VersionEvent
+from leasehold.model.records.events import RowsTruncated, VersionEvent
 from leasehold.settings.client import ClientSettings
 
 POLL_S: Final = 0.2

@@ -28,16 +28,11 @@ from leasehold.in_process.bus import Message, Scheduler
 from leasehold.in_process.cluster import ClusterShape, MemoryCluster
 from leasehold.model.errors import NoMaster, OutcomeUnknown, QueryCanceled
 from leasehold.model.ids import format_request_id, parse_request_id
-from leasehold.model.records import (
-    Barrier,
-    ChangeRequest,
-    CheckReport,
-    DeadLetter,
-    JobEvent,
-    JobForgotten,
-    Outcome,
-    VersionEvent,
-)
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.events import VersionEvent
+from leasehold.model.records.jobs import JobEvent
+from leasehold.model.records.log import Barrier, JobForgotten
+from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
 from leasehold.replica.sequences.node_blocks import NodeNumbers
 from leasehold.replica.sessions import Sessions
 from leasehold.replica.write_set import named

@@ -15,7 +15,7 @@ from leasehold.client.pending import Pending
 from leasehold.in_process.node import MemoryNode
 from leasehold.lease.agent.held_leases import Use
 from leasehold.model.errors import NoMaster, NotCoherent
-from leasehold.model.records import ChangeRequest, DeadLetter, Outcome
+from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
 from leasehold.replica.as_of import CLOSED_WAIT_S, moment_of
 from leasehold.replica.reads import Reads
 from leasehold.replica.sequences.node_blocks import NodeNumbers

@@ -22,7 +22,7 @@ from leasehold.catalog.elements import derived_from_wire
 from leasehold.events.avro_schema import avro_schema
 from leasehold.events.json_schema import json_schema
 from leasehold.events.version_diff import ElementChange, diff, element_words
-from leasehold.model.records import VersionEvent
+from leasehold.model.records.events import VersionEvent
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 from leasehold.values.doubles import stored_form
 from leasehold.values.types import to_json, to_storage, type_from_wire

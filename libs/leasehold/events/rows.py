@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
-from leasehold.model.records import Image, Key, RowImage, RowLeftOut, RowsTruncated
+from leasehold.model.keys import Key
+from leasehold.model.records.events import Image, RowImage, RowLeftOut, RowsTruncated
 from leasehold.rows.filled_by_key import completed
 from leasehold.values.types import from_storage, to_json
 

@@ -11,7 +11,8 @@ from leasehold.adapters.codec.published import feed_message, row_message
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
 from leasehold.in_process.bus import MemoryBus, Message, Scheduler, Subscription
 from leasehold.model.errors import LogStopped
-from leasehold.model.records import JobEvent, LogPosition
+from leasehold.model.records.jobs import JobEvent
+from leasehold.model.records.log import LogPosition
 from leasehold.model.topics import PUBLISHED_BYTES_MAX, Topics
 from leasehold.replication.changefeed import (
     Changefeed,

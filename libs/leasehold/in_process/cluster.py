@@ -25,7 +25,7 @@ from leasehold.in_process.subscriber import MemorySubscriber
 from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.ids import INCARNATION_BYTES, request_id
 from leasehold.model.ports import StoreWriter
-from leasehold.model.records import Barrier
+from leasehold.model.records.log import Barrier
 from leasehold.model.topics import Topics
 from leasehold.replication.election import ElectionSettings
 from leasehold.replication.fast_path.log import FastLogSettings

@@ -17,7 +17,7 @@ from leasehold.in_process.network import Hops, NodeClock
 from leasehold.in_process.pubsub import MemoryPubSub
 from leasehold.model.errors import LedgerUnavailable, LogStopped, MalformedRequest
 from leasehold.model.ports import Now, StoreWriter
-from leasehold.model.records import Lane
+from leasehold.model.records.requests import Lane
 from leasehold.model.topics import Topics
 from leasehold.replication.effects import (
     AckRead,

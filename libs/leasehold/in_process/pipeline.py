@@ -17,7 +17,9 @@ from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.job import Job, Phase, job_from_wire
 from leasehold.in_process.bus import MemoryBus, Message, Scheduler, Subscription
 from leasehold.model.errors import Refused
-from leasehold.model.records import Chunk, ChunksEnd, Conflict, Findings, JobEvent, VersionEvent
+from leasehold.model.records.events import VersionEvent
+from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings, JobEvent
+from leasehold.model.records.requests import Conflict
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.model.topics import Topics
 from leasehold.pipeline.chunks import Chunker, rows_per_chunk, sorted_columns

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from leasehold.model.records import ResultBatch
+from leasehold.model.records.requests import ResultBatch
 from leasehold.replication.effects import RequestsReceived
 from leasehold.replication.fast_path.log import Term
 

@@ -32,12 +32,8 @@ from leasehold.lease.agent.holder import Holder
 from leasehold.lease.agent.old_version_report import OldLeases
 from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.errors import LedgerUnavailable
-from leasehold.model.records import (
-    HoldingReport,
-    LeaseAck,
-    RowsTruncated,
-    VersionEvent,
-)
+from leasehold.model.records.acks import HoldingReport, LeaseAck
+from leasehold.model.records.events import RowsTruncated, VersionEvent
 from leasehold.model.topics import Topics
 
 CODEC: Final = MessagePackCodec()

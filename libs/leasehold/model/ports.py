@@ -9,21 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from leasehold.model.records import (
-    ChangeRequest,
-    CheckReport,
-    CheckSlice,
-    Commit,
-    Fill,
-    Genids,
-    Image,
-    Key,
-    LogPosition,
-    LogRecord,
-    Outcome,
-    ReadRange,
-    RowChange,
-)
+from leasehold.model.keys import Key
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.events import Genids, Image
+from leasehold.model.records.log import CheckSlice, Commit, Fill, LogPosition, LogRecord, RowChange
+from leasehold.model.records.requests import ChangeRequest, Outcome, ReadRange
 
 
 class Now(NamedTuple):

@@ -20,7 +20,8 @@ from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.sqlite.catalog import read_position
 from leasehold.adapters.sqlite.layout import connect
 from leasehold.model.errors import LogStopped, MalformedRequest, SnapshotUnavailable
-from leasehold.model.records import Ack, LogPosition
+from leasehold.model.records.acks import Ack
+from leasehold.model.records.log import LogPosition
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings
 from leasehold.settings.snapshot import SnapshotSettings

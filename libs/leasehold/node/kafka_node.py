@@ -40,7 +40,7 @@ from leasehold.model.errors import (
     MalformedRequest,
 )
 from leasehold.model.ports import StoreWriter
-from leasehold.model.records import Lane
+from leasehold.model.records.requests import Lane
 from leasehold.model.topics import Topics
 from leasehold.node.log_source import LogAnnouncer, LogSource, OwnLog
 from leasehold.replication.effects import (

@@ -31,8 +31,9 @@ from leasehold.catalog.edits import Kind
 from leasehold.catalog.elements import ALL_ROWS, EXPRESSION
 from leasehold.catalog.job import Job
 from leasehold.model.errors import MalformedRequest
-from leasehold.model.keys import NUMBER_BYTES, IntKeys
-from leasehold.model.records import Chunk, Key, RowImage, RowLeftOut
+from leasehold.model.keys import NUMBER_BYTES, IntKeys, Key
+from leasehold.model.records.events import RowImage, RowLeftOut
+from leasehold.model.records.jobs import Chunk
 
 CHUNK_ROWS_DEFAULT: Final = 5_000
 CHUNK_ROWS_MAX: Final = 50_000

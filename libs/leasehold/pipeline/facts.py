@@ -24,7 +24,9 @@ from leasehold.adapters.codec.records import restore_row_key, row_key
 from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.catalog.elements import Check, ForeignKey, Index
 from leasehold.catalog.job import Job
-from leasehold.model.records import Findings, Image, Key
+from leasehold.model.keys import Key
+from leasehold.model.records.events import Image
+from leasehold.model.records.jobs import Findings
 from leasehold.pipeline.chunks import CHUNK_BYTES_MAX, image_fields
 from leasehold.rows.check_constraints import breaks, condition_of
 from leasehold.rows.filled_by_key import completed

@@ -6,7 +6,7 @@ from typing import Final
 
 from leasehold.adapters.os.clock import new_request_id
 from leasehold.model.errors import BusUnavailable
-from leasehold.model.records import Barrier, CheckSlice
+from leasehold.model.records.log import Barrier, CheckSlice
 from leasehold.settings.client import ClientSettings
 
 APPEND_TIMEOUT_S: Final = 10.0

@@ -12,8 +12,8 @@ from leasehold.catalog.descriptor import Descriptor, Index
 from leasehold.catalog.states import READABLE
 from leasehold.lease.agent.held_leases import HeldLease, HeldLeases, Use
 from leasehold.model.errors import MalformedRequest, NotCoherent, UnknownColumn, UnknownTable
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row, Snapshots, StoreSnapshot
-from leasehold.model.records import Key
 from leasehold.sql.expressions.key_types import key_types
 from leasehold.transaction.binding import binding
 from leasehold.transaction.pinned_version import check_pinned

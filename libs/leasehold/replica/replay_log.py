@@ -12,7 +12,7 @@ from leasehold.adapters.sqlite.query import BATCH_ROWS, Rows
 from leasehold.adapters.sqlite.write import Written
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import GaveUp, LeaseholdError
-from leasehold.model.records import Key
+from leasehold.model.keys import Key
 from leasehold.schema_change.plan.plan import NO_MOMENT
 from leasehold.transaction.replay_comparison import Answer, Told
 from leasehold.values.types import Type

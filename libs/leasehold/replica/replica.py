@@ -31,7 +31,7 @@ from leasehold.model.errors import (
     StaleVersion,
     refused,
 )
-from leasehold.model.records import ChangeRequest, OnConflict
+from leasehold.model.records.requests import ChangeRequest, OnConflict
 from leasehold.node.bootstrap import bootstrap
 from leasehold.node.kafka_node import KafkaNode
 from leasehold.replica.queries import BYTES_MAX, Queries, as_dicts, as_tuples

@@ -21,7 +21,7 @@ from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.pending import Pending
 from leasehold.lease.agent.held_leases import Use
 from leasehold.model.errors import BusUnavailable, NotCoherent
-from leasehold.model.records import ChangeRequest, DeadLetter, Outcome
+from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
 from leasehold.node.kafka_node import KafkaNode
 from leasehold.replica.as_of import CLOSED_WAIT_S, moment_of
 from leasehold.replica.barrier import Barriers

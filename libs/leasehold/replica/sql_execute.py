@@ -11,8 +11,8 @@ from leasehold.adapters.sqlite.reads import places_read
 from leasehold.adapters.sqlite.write import RowWrite, Writing, Written, own_rows
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records import Key
 from leasehold.replica.queries import BYTES_MAX, ROWS_MAX, as_tuples, python_rows, stored
 from leasehold.replica.sql_reads import gather, gather_sought, planned
 from leasehold.sql.functions.session import drawing

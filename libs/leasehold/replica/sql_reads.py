@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo
 from leasehold.adapters.sqlite.as_of import SqlitePast
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.model.records import Key, ReadRange
+from leasehold.model.keys import Key
+from leasehold.model.records.requests import ReadRange
 from leasehold.replica.reads import Reads
 from leasehold.replica.replay_log import Types
 from leasehold.sql.planning.plan import HasChanged, Lookup, Prepared

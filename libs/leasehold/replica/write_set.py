@@ -17,14 +17,12 @@ from leasehold.model.errors import (
     Uncommittable,
 )
 from leasehold.model.ids import hidden_keys
-from leasehold.model.keys import order_of
+from leasehold.model.keys import Key, order_of
 from leasehold.model.ports import Row
-from leasehold.model.records import (
+from leasehold.model.records.events import Genids, Image
+from leasehold.model.records.requests import (
     ChangeRequest,
     Expression,
-    Genids,
-    Image,
-    Key,
     OnConflict,
     Operation,
     OperationKind,

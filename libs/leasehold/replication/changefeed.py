@@ -15,29 +15,27 @@ from leasehold.catalog.job import Job, job_from_wire
 from leasehold.catalog.states import State
 from leasehold.model.errors import LogStopped
 from leasehold.model.ids import genid, is_sequence_id
-from leasehold.model.records import (
+from leasehold.model.keys import Key
+from leasehold.model.records.events import RowImage, RowsTruncated, VersionEvent
+from leasehold.model.records.jobs import JobEvent
+from leasehold.model.records.log import (
     ChangeKind,
     ChunkDecided,
     Commit,
-    DeadLetter,
     Decisions,
     DescriptorWrite,
     Disposition,
     FindingsDecided,
-    JobEvent,
     JobForgotten,
     JobWrite,
-    Key,
     LogPosition,
     LogRecord,
     Refusal,
     RowChange,
-    RowImage,
-    RowsTruncated,
     TableForgotten,
     TableTruncated,
-    VersionEvent,
 )
+from leasehold.model.records.requests import DeadLetter
 from leasehold.replication.log.admission import Verdict, admit
 
 

@@ -10,7 +10,8 @@ from typing import Final
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Job, Phase, Status, job_from_wire
 from leasehold.model.ports import StoreWriter
-from leasehold.model.records import Barrier, CheckReport, Decisions, JobWrite, LogPosition
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.log import Barrier, Decisions, JobWrite, LogPosition
 from leasehold.schema_change.coordinator.verification import subject_of
 
 EVERY_TABLE = -1

@@ -12,7 +12,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
-from leasehold.model.records import Ack, Grant
+from leasehold.model.records.acks import Ack
+from leasehold.model.records.log import Grant
 from leasehold.model.time_units import NS_PER_MS
 
 ASKS_REMEMBERED_MAX: Final = 64

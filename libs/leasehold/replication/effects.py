@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.model.errors import LeaseholdError
-from leasehold.model.records import Ack, Acknowledgement, Lane, LogRecord, ResultBatch
+from leasehold.model.records.acks import Ack, Acknowledgement
+from leasehold.model.records.log import LogRecord
+from leasehold.model.records.requests import Lane, ResultBatch
 from leasehold.replication.master.queue_topics import Found
 
 # ---------------------------------------------------------------- events

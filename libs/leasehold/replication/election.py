@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from leasehold.model.errors import LogStopped
-from leasehold.model.records import LogPosition
+from leasehold.model.records.log import LogPosition
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.log.identity import TO_DO
 

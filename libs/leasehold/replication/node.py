@@ -19,15 +19,8 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.errors import LeaseholdError, LogStopped
 from leasehold.model.ports import Codec, Now, StoreWriter
-from leasehold.model.records import (
-    Ack,
-    Barrier,
-    CheckReport,
-    Claim,
-    Decisions,
-    Grant,
-    LogPosition,
-)
+from leasehold.model.records.acks import Ack, CheckReport
+from leasehold.model.records.log import Barrier, Claim, Decisions, Grant, LogPosition
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.checks import Checks
 from leasehold.replication.coherency import GIVEN_UP, CoherencyLease

@@ -33,7 +33,7 @@ from leasehold.lease.agent.old_version_report import OldLeases
 from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.errors import LedgerUnavailable
 from leasehold.model.ports import Now
-from leasehold.model.records import HoldingReport, LeaseAck
+from leasehold.model.records.acks import HoldingReport, LeaseAck
 from leasehold.replication.effects import CallLedger, Effect, Send, Topic
 from leasehold.replication.effects import Wake as WakeAt
 

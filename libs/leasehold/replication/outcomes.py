@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from leasehold.model.errors import RequestExpired, RequestFromFuture
 from leasehold.model.ids import request_time_ms
-from leasehold.model.records import Commit, Disposition, Outcome, Refusal
+from leasehold.model.records.log import Commit, Disposition, Refusal
+from leasehold.model.records.requests import Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Check
 from leasehold.model.errors import Refused
-from leasehold.model.records import Image
+from leasehold.model.records.events import Image
 from leasehold.sql.expressions.expression import compile_condition
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ForeignKey
 from leasehold.catalog.states import READABLE, WRITTEN, State
-from leasehold.model.records import Key
+from leasehold.model.keys import Key
 from leasehold.rows import index_entries as entries
 from leasehold.rows.check_constraints import breaks, condition_of
 from leasehold.rows.generated import relied_on, unlike, value_of

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Moment
-from leasehold.model.records import Image
+from leasehold.model.records.events import Image
 from leasehold.sql.expressions.default import compile_default, is_random
 
 Draw: TypeAlias = Callable[[Column], int]

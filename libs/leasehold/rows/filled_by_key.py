@@ -9,7 +9,7 @@ the value there for himself.
 from __future__ import annotations
 
 from leasehold.catalog.descriptor import Column, Descriptor
-from leasehold.model.records import Image
+from leasehold.model.records.events import Image
 
 
 def filled(column: Column, image: Image) -> Image | None:

@@ -10,7 +10,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Derived
 from leasehold.catalog.states import READABLE, WRITTEN
 from leasehold.model.errors import Refused, StaleVersion
-from leasehold.model.records import Image
+from leasehold.model.records.events import Image
 from leasehold.sql.expressions.expression import compile_expression
 
 Compute = Callable[[Image], Any]

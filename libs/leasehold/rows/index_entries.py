@@ -16,7 +16,8 @@ from leasehold.catalog.descriptor import Descriptor, Index
 from leasehold.catalog.elements import EXPRESSION
 from leasehold.catalog.states import DELETED
 from leasehold.model.errors import Refused
-from leasehold.model.records import Image, Key
+from leasehold.model.keys import Key
+from leasehold.model.records.events import Image
 from leasehold.sql.expressions.expression import (
     compile_condition,
     compile_expression,

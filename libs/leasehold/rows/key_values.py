@@ -13,7 +13,9 @@ from typing import Any, Final, NamedTuple
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
 from leasehold.catalog.states import DELETED, WRITTEN, State
-from leasehold.model.records import ChangeKind, Image, Key
+from leasehold.model.keys import Key
+from leasehold.model.records.events import Image
+from leasehold.model.records.log import ChangeKind
 from leasehold.rows.defaults import Draw, default_of
 from leasehold.rows.generated import derive
 from leasehold.rows.index_entries import entries_kept

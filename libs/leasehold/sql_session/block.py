@@ -15,7 +15,7 @@ from leasehold.adapters.os.clock import fresh_seed, unix_us
 from leasehold.catalog.descriptor import PROVISIONAL_FROM
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import LeaseholdError, NotCoherent, UnknownTable
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 from leasehold.pgwire.session import Recounted, WouldBlock
 from leasehold.replica.replay_log import Asked, Step
 from leasehold.replica.sequences.session_values import DrawnNumbers, SessionNumbers

@@ -19,7 +19,7 @@ from leasehold.model.errors import (
     StaleVersion,
     refused,
 )
-from leasehold.model.records import ChangeRequest, OnConflict, Outcome
+from leasehold.model.records.requests import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import WouldBlock
 from leasehold.replica.replay_log import Contradicted, FailedAgain, Shown, Step
 from leasehold.replica.serving_node import SqlNode

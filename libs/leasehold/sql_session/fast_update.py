@@ -17,11 +17,11 @@ from leasehold.adapters.sqlite.short_statements import brief_rows
 from leasehold.adapters.sqlite.write import Found, RowWrite, Written, found_in
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records import (
+from leasehold.model.records.requests import (
     ANY_GENID,
     ChangeRequest,
-    Key,
     OnConflict,
     Operation,
     OperationKind,

@@ -22,7 +22,7 @@ from leasehold.model.errors import (
     refused,
 )
 from leasehold.model.ids import is_sequence_id
-from leasehold.model.records import ChangeRequest, OnConflict, Outcome
+from leasehold.model.records.requests import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import Notice
 from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.plan.script import jobs_in, notices_in

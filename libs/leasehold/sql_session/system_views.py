@@ -20,7 +20,7 @@ from leasehold.model.errors import (
     refused,
 )
 from leasehold.model.ids import format_request_id
-from leasehold.model.records import ChangeRequest, JobControl
+from leasehold.model.records.requests import ChangeRequest, JobControl
 from leasehold.pgwire.wire_errors import Canceled
 from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.job.control import refuse_unaskable

@@ -15,8 +15,10 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
 from leasehold.catalog.sequence_ownership import owned_by, refuse_sequence
 from leasehold.model.errors import NotCoherent, RequestTooLarge, StaleVersion
+from leasehold.model.keys import Key
 from leasehold.model.ports import StoreSnapshot
-from leasehold.model.records import ChangeRequest, Expression, Image, Key, OnConflict
+from leasehold.model.records.events import Image
+from leasehold.model.records.requests import ChangeRequest, Expression, OnConflict
 from leasehold.pgwire.session import WouldBlock
 from leasehold.replica.reads import Reads
 from leasehold.replica.replay_log import Asked, KeysRead, ReadAgain, Shown, Step, Types

@@ -17,7 +17,9 @@ from leasehold.model.errors import (
     Refused,
     UnknownColumn,
 )
-from leasehold.model.records import Expression, Image, Key
+from leasehold.model.keys import Key
+from leasehold.model.records.events import Image
+from leasehold.model.records.requests import Expression
 from leasehold.rows.check_constraints import condition_of
 from leasehold.rows.index_entries import exact_entry
 from leasehold.sql.expressions.expression import arguments, compile_expression

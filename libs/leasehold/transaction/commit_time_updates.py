@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from leasehold.model.records import ANY_GENID, Expression, Key, Operation
+from leasehold.model.keys import Key
+from leasehold.model.records.requests import ANY_GENID, Expression, Operation
 from leasehold.transaction.isolation import Isolation
 
 _Name: TypeAlias = tuple[int, Key]

@@ -14,17 +14,11 @@ from leasehold.model.errors import (
     VerifyError,
 )
 from leasehold.model.ids import hidden_key
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records import (
-    ANY_GENID,
-    ChangeKind,
-    Image,
-    Key,
-    Operation,
-    OperationKind,
-    RowChange,
-    RowImage,
-)
+from leasehold.model.records.events import Image, RowImage
+from leasehold.model.records.log import ChangeKind, RowChange
+from leasehold.model.records.requests import ANY_GENID, Operation, OperationKind
 from leasehold.rows.defaults import Draw
 from leasehold.rows.generated import derive
 from leasehold.rows.key_values import compose

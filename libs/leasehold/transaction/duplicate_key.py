@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from leasehold.catalog.descriptor import Descriptor, Index
 from leasehold.model.errors import DuplicateKey
-from leasehold.model.records import Key
+from leasehold.model.keys import Key
 from leasehold.rows.index_entries import key_words
 from leasehold.sql.expressions.key_types import key_types
 from leasehold.values.text_io import to_text

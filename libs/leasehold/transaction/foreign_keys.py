@@ -13,8 +13,9 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ForeignKey
 from leasehold.model.errors import ForeignKeyViolation
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records import Image, Key
+from leasehold.model.records.events import Image
 from leasehold.transaction.overlay import Name, RowReader
 from leasehold.transaction.uniqueness import FinalRow, HolderReader
 

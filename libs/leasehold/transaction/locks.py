@@ -15,7 +15,8 @@ from leasehold.catalog.elements import DEFAULT_LOCK, DEFAULT_LOCK_NAME
 from leasehold.catalog.states import READABLE
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.ids import genid_lsn
-from leasehold.model.records import ANY_GENID, Genids
+from leasehold.model.records.events import Genids
+from leasehold.model.records.requests import ANY_GENID
 
 Expected: TypeAlias = int | Mapping[str, int]
 """One genid for all that a request concerns, or one per lock by its name."""

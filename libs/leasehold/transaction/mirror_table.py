@@ -18,8 +18,10 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.states import WRITTEN, State
 from leasehold.model.errors import StaleVersion
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records import ChangeKind, Image, Key, RowChange
+from leasehold.model.records.events import Image
+from leasehold.model.records.log import ChangeKind, RowChange
 from leasehold.values.types import words_of
 
 RowReader: TypeAlias = Callable[[Descriptor, Key], Row | None]

@@ -8,8 +8,9 @@ from typing import TypeAlias
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.ids import genid
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records import Key, RowChange
+from leasehold.model.records.log import RowChange
 from leasehold.transaction.mirror_table import Touched
 from leasehold.transaction.uniqueness import FinalRow
 

@@ -14,8 +14,10 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.states import READABLE
 from leasehold.model.errors import MalformedRequest, UnknownColumn, VerifyError
+from leasehold.model.keys import Key
 from leasehold.model.ports import RowSource
-from leasehold.model.records import Genids, Key, ReadRange, ReadSet, TableReads, Visited
+from leasehold.model.records.events import Genids
+from leasehold.model.records.requests import ReadRange, ReadSet, TableReads, Visited
 from leasehold.transaction.locks import effective
 
 KEYS_MAX: Final = 1_000

@@ -13,7 +13,8 @@ from typing import NamedTuple, TypeAlias
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.model.records import Image, Key
+from leasehold.model.keys import Key
+from leasehold.model.records.events import Image
 
 Identity: TypeAlias = tuple[int, Key, int]
 """Of a row: its table, its first key, and the operation that has inserted it, 0 = stored before."""

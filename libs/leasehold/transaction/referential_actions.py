@@ -18,8 +18,10 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, ForeignKey, Moment, OnChange
 from leasehold.catalog.states import READABLE
 from leasehold.model.errors import Refused, RequestTooLarge
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records import ChangeKind, Image, Key, RowChange
+from leasehold.model.records.events import Image
+from leasehold.model.records.log import ChangeKind, RowChange
 from leasehold.rows.defaults import Draw, default_of
 from leasehold.rows.key_values import compose
 from leasehold.transaction.binding import binding

@@ -14,14 +14,14 @@ from typing import Final
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import Refused
-from leasehold.model.records import (
+from leasehold.model.records.events import RowImage
+from leasehold.model.records.requests import (
     ANY_GENID,
     ChangeRequest,
     Expression,
     OnConflict,
     Operation,
     OperationKind,
-    RowImage,
 )
 from leasehold.transaction.binding import binding
 

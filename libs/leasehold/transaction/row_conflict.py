@@ -4,7 +4,7 @@ may not inherit from an interpreted one (`infra/DESIGN.md`, *Compiled services*)
 from __future__ import annotations
 
 from leasehold.model.errors import VerifyError
-from leasehold.model.records import RowImage
+from leasehold.model.records.events import RowImage
 
 
 class RowRefused(VerifyError):

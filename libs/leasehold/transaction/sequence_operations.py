@@ -33,14 +33,8 @@ from leasehold.catalog.states import READABLE
 from leasehold.model.errors import MalformedRequest, StoreCorrupted, VerifyError, WrongObject
 from leasehold.model.ids import is_sequence_id
 from leasehold.model.ports import Row
-from leasehold.model.records import (
-    CatalogWrite,
-    ChangeKind,
-    DescriptorWrite,
-    Operation,
-    OperationKind,
-    RowChange,
-)
+from leasehold.model.records.log import CatalogWrite, ChangeKind, DescriptorWrite, RowChange
+from leasehold.model.records.requests import Operation, OperationKind
 from leasehold.transaction.decide import updated
 from leasehold.transaction.overlay import Overlay, RowReader
 from leasehold.transaction.rules import VerifyRules

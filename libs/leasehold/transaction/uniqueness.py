@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor, Index
 from leasehold.model.errors import VerifyError
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records import Image, Key
+from leasehold.model.records.events import Image
 from leasehold.rows.index_entries import entries_kept, key_of, key_shown, key_words
 from leasehold.transaction.duplicate_key import unique_key_exists
 

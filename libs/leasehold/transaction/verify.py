@@ -15,16 +15,10 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import DuplicateKey, MalformedRequest, RequestTooLarge
 from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX, genid_lsn
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records import (
-    ChangeKind,
-    ChangeRequest,
-    Key,
-    OnConflict,
-    Operation,
-    OperationKind,
-    RowChange,
-)
+from leasehold.model.records.log import ChangeKind, RowChange
+from leasehold.model.records.requests import ChangeRequest, OnConflict, Operation, OperationKind
 from leasehold.rows.defaults import Draw
 from leasehold.transaction.binding import binding
 from leasehold.transaction.decide import (

@@ -25,7 +25,7 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.redis.log import CHANNELS, FORM
 from leasehold.admin.watch import ClusterWatch
-from leasehold.model.records import Claim, Decisions
+from leasehold.model.records.log import Claim, Decisions
 from leasehold.node.log_source import LogSource
 from leasehold.replication.fast_path.log import Term
 from leasehold.settings.client import ClientSettings

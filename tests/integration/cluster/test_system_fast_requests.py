@@ -29,7 +29,7 @@ from leasehold.adapters.kafka.request_transport import KafkaRequestTransport
 from leasehold.admin.watch import ClusterWatch
 from leasehold.client.pending import Pending
 from leasehold.client.request_transport import FastRequestTransport
-from leasehold.model.records import Decisions
+from leasehold.model.records.log import Decisions
 from leasehold.settings.client import ClientSettings
 from tests.support.cluster.system_cluster import (
     SOON_S,

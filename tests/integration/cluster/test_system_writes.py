@@ -19,7 +19,7 @@ from leasehold.adapters.os.clock import new_request_id
 from leasehold.admin.dead_letters import DeadLetters
 from leasehold.model.errors import NotCoherent, OutcomeUnknown
 from leasehold.model.ids import format_request_id, genid, request_id
-from leasehold.model.records import DeadLetter, Outcome
+from leasehold.model.records.requests import DeadLetter, Outcome
 from leasehold.replica.write_set import WriteSet
 from tests.support.cluster.system_cluster import (
     Asker,

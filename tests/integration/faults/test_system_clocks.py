@@ -22,7 +22,7 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.os.clock import new_request_id, unix_us
 from leasehold.admin.watch import ClusterWatch
-from leasehold.model.records import Decisions, LogPosition
+from leasehold.model.records.log import Decisions, LogPosition
 from leasehold.replication.log.admission import Verdict, admit
 from leasehold.settings.client import ClientSettings
 from tests.support.cluster.system_clock import REDIS, ClockedCluster, clocked

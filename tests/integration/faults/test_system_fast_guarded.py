@@ -27,7 +27,7 @@ from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.redis import acks as redis_acks
 from leasehold.adapters.redis import log, requests
 from leasehold.adapters.redis.pubsub import Channels
-from leasehold.model.records import Ack
+from leasehold.model.records.acks import Ack
 from leasehold.model.topics import Topics
 from leasehold.settings.client import ClientSettings
 from tests.support.cluster.redis_server import listen_by_tls, self_signed

@@ -29,7 +29,7 @@ from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.errors import BusUnavailable, LeaseholdError, LogStopped
-from leasehold.model.records import Barrier
+from leasehold.model.records.log import Barrier
 from leasehold.node import bootstrap as bootstrapping
 from leasehold.replica.write_set import named as named_columns
 from leasehold.settings.client import ClientSettings

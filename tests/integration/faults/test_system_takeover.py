@@ -17,7 +17,7 @@ from leasehold import ChangeProducer, Replica, open_replica
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.admin.watch import ClusterWatch
-from leasehold.model.records import LogPosition
+from leasehold.model.records.log import LogPosition
 from leasehold.replication.log.admission import Verdict, admit
 from leasehold.settings.client import ClientSettings
 from tests.support.cluster.system_cluster import (

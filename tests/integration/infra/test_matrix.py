@@ -18,7 +18,7 @@ from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Status
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 from tests.matrix.definition import Definition, Write, read
 from tests.matrix.rows import Accepted, rows_after
 from tests.matrix.shape import content_of, shape_of

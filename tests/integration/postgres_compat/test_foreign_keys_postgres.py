@@ -27,7 +27,7 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Check, Column, Descriptor, ForeignKey, Index
 from leasehold.catalog.elements import OnChange
 from leasehold.model.errors import Refused
-from leasehold.model.records import Operation
+from leasehold.model.records.requests import Operation
 from leasehold.values.types import Type
 from tests.support.postgres.postgres_server import postgres_server
 from tests.support.transaction.written_table import WrittenTable, delete, insert, update

@@ -26,7 +26,7 @@ from leasehold.adapters.redis.requests import (
     requests_of,
 )
 from leasehold.adapters.redis.resp import REPLY_BYTES_MAX
-from leasehold.model.records import Outcome, Result, ResultBatch
+from leasehold.model.records.requests import Outcome, Result, ResultBatch
 from leasehold.replication.fast_path.log import Term
 from leasehold.settings.environment import RedisSettings
 from tests.support.cluster.redis_server import RedisServer

@@ -29,20 +29,17 @@ from leasehold.adapters.kafka.transaction import Fenced, TransactionWriter
 from leasehold.adapters.kafka.writer import BY_KEY, log_writer
 from leasehold.catalog.job import Phase, Status
 from leasehold.model.errors import BusUnavailable
-from leasehold.model.records import (
-    ChangefeedReport,
+from leasehold.model.records.events import RowImage, RowLeftOut, VersionEvent
+from leasehold.model.records.jobs import ChangefeedReport, JobEvent
+from leasehold.model.records.log import (
     ChangeKind,
     Decisions,
     Disposition,
-    JobEvent,
     JobForgotten,
     JobWrite,
     LogPosition,
     RowChange,
-    RowImage,
-    RowLeftOut,
     TableForgotten,
-    VersionEvent,
 )
 from leasehold.model.topics import PUBLISHED_BYTES_MAX, Topics
 from leasehold.settings.environment import KafkaSettings

@@ -30,7 +30,8 @@ from leasehold.lease.commands import (
 )
 from leasehold.lease.replies import Published
 from leasehold.model.errors import OutcomeUnknown
-from leasehold.model.records import ChangeRequest, Claim, Commit, Outcome
+from leasehold.model.records.log import Claim, Commit
+from leasehold.model.records.requests import ChangeRequest, Outcome
 from leasehold.model.topics import Topics
 from leasehold.replication.coherency import GIVEN_UP
 from leasehold.settings.environment import ClusterSettings, KafkaSettings, RedisSettings

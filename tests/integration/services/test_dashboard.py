@@ -16,7 +16,7 @@ import pytest
 
 from infra.ports import find_free_port
 from leasehold.adapters.os.clock import boottime_ns
-from leasehold.model.records import Claim
+from leasehold.model.records.log import Claim
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings
 from tests.support.cluster.stage import Stage, ack, deadline_ns, flights

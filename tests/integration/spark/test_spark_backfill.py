@@ -10,7 +10,7 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold.catalog.job import Status
-from leasehold.model.records import Chunk, ChunksEnd, JobProgress
+from leasehold.model.records.jobs import Chunk, ChunksEnd, JobProgress
 from tests.support.cluster.spark_pipeline import CODEC, Pipeline, backfill_job, running_pipeline
 
 DATABASE = "spark-backfill"

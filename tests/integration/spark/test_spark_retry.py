@@ -13,14 +13,14 @@ from infra.local_cluster import LocalCluster
 from infra.process_table import all_entries, has_in_environment
 from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.model.ids import request_id
-from leasehold.model.records import (
+from leasehold.model.records.events import RowImage
+from leasehold.model.records.requests import (
     ANY_GENID,
     ChangeRequest,
     Conflict,
     Expression,
     Operation,
     OperationKind,
-    RowImage,
 )
 from tests.support.cluster.spark_pipeline import CODEC, Pipeline, running_pipeline
 from tests.support.cluster.system_cluster import until

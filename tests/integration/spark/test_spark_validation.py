@@ -14,7 +14,8 @@ from leasehold.catalog.descriptor import Check, Column, Descriptor, ForeignKey, 
 from leasehold.catalog.job import Job, Phase, Status, Step
 from leasehold.catalog.states import State
 from leasehold.events.public_schema import encode_event
-from leasehold.model.records import Findings, JobProgress, RowImage, RowsTruncated, VersionEvent
+from leasehold.model.records.events import RowImage, RowsTruncated, VersionEvent
+from leasehold.model.records.jobs import Findings, JobProgress
 from leasehold.replication.changefeed import version_key
 from leasehold.values.types import Type
 from tests.support.cluster.spark_pipeline import CODEC, Pipeline, running_pipeline

@@ -13,16 +13,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final
 from unittest.mock import patch
 
-from leasehold.model.records import (
-    Ack,
-    Claim,
-    Decisions,
-    Grant,
-    LogPosition,
-    LogRecord,
-    Result,
-    ResultBatch,
-)
+from leasehold.model.records.acks import Ack
+from leasehold.model.records.log import Claim, Decisions, Grant, LogPosition, LogRecord
+from leasehold.model.records.requests import Result, ResultBatch
 from leasehold.replication import node
 from leasehold.replication.coherency import CoherencyLease, CoherencyWatch
 from leasehold.replication.effects import Effect, Send, Topic

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from leasehold.model.records import Key, Operation
+from leasehold.model.keys import Key
+from leasehold.model.records.requests import Operation
 from leasehold.transaction import replay_comparison
 from leasehold.transaction.commit_time_updates import AtCommit
 from leasehold.transaction.isolation import Isolation

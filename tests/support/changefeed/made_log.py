@@ -10,7 +10,7 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.catalog.job import Job
 from leasehold.model.ids import genid, request_id
-from leasehold.model.records import (
+from leasehold.model.records.log import (
     Barrier,
     CatalogWrite,
     ChangeKind,

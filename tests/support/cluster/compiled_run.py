@@ -22,7 +22,7 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.ids import format_request_id, genid, request_id
 from leasehold.model.ports import Now
-from leasehold.model.records import Lane
+from leasehold.model.records.requests import Lane
 from leasehold.replication.effects import (
     Append,
     AskLogEnd,

@@ -24,7 +24,8 @@ from infra.local_cluster import (
 )
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
 from leasehold.catalog.job import Job, Phase
-from leasehold.model.records import JobEvent, RowImage
+from leasehold.model.records.events import RowImage
+from leasehold.model.records.jobs import JobEvent
 from leasehold.model.topics import Topics
 from tests.support.schema_change.made_job import index_job
 

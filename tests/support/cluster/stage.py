@@ -20,16 +20,10 @@ from leasehold.adapters.os.clock import boottime_ns, unix_us
 from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.catalog.states import State
 from leasehold.events.public_schema import encode_event
-from leasehold.model.records import (
-    Ack,
-    ChangeRequest,
-    Decisions,
-    Outcome,
-    Result,
-    ResultBatch,
-    RowImage,
-    VersionEvent,
-)
+from leasehold.model.records.acks import Ack
+from leasehold.model.records.events import RowImage, VersionEvent
+from leasehold.model.records.log import Decisions
+from leasehold.model.records.requests import ChangeRequest, Outcome, Result, ResultBatch
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings
 from leasehold.values.types import Type

@@ -25,7 +25,7 @@ from leasehold.adapters.kafka.request_transport import KafkaRequestTransport
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 from leasehold.settings.client import ClientSettings
 
 SOON_S: Final = 90.0

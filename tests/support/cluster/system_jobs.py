@@ -8,7 +8,7 @@ from leasehold import ChangeProducer
 from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
 from leasehold.catalog.job import Job, Phase, Status
-from leasehold.model.records import ChangeRequest, JobControl
+from leasehold.model.records.requests import ChangeRequest, JobControl
 from tests.support.cluster.system_cluster import seen
 from tests.support.cluster.system_load import settled
 

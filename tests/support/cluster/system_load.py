@@ -13,7 +13,7 @@ from leasehold import ChangeProducer, Replica
 from leasehold.adapters.os.clock import boottime_ns, new_request_id
 from leasehold.client.pending import Pending
 from leasehold.model.errors import LeaseholdError, OutcomeUnknown
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 from leasehold.settings.client import ClientSettings
 from tests.support.cluster.system_cluster import SOON_S
 

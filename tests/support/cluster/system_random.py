@@ -13,7 +13,7 @@ from leasehold import ChangeProducer, Replica
 from leasehold.admin.watch import ClusterWatch
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.client.pending import Pending
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 from tests.simulation.menu import Menu
 from tests.support.cluster.system_load import settled
 

@@ -25,7 +25,7 @@ BODY = st.recursive(
 
 
 def strategy(hint: Any) -> st.SearchStrategy[Any]:
-    """Values for one annotation of `model/records.py`."""
+    """Values for one annotation of `model/records/`."""
     if hint is Any:
         return BODY
     origin, args = get_origin(hint), get_args(hint)

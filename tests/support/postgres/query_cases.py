@@ -9,7 +9,7 @@ from typing import Any, Final
 from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.catalog.elements import EXPRESSION
 from leasehold.model.ids import genid
-from leasehold.model.records import ChangeKind, LogPosition, RowChange
+from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.values.types import Type, parse_type, to_storage
 
 KINDS: Final = (

@@ -15,7 +15,8 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.memory.store import MemoryStore
 from leasehold.model.ids import format_request_id, request_id
 from leasehold.model.ports import Now
-from leasehold.model.records import Commit, Decisions, Lane, LogPosition, Outcome, Refusal
+from leasehold.model.records.log import Commit, Decisions, LogPosition, Refusal
+from leasehold.model.records.requests import Lane, Outcome
 from leasehold.replication.effects import (
     Append,
     AskLane,

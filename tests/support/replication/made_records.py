@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.model.records import Claim, Commit, Decisions, Grant, LogPosition, LogRecord
+from leasehold.model.records.log import Claim, Commit, Decisions, Grant, LogPosition, LogRecord
 
 CODEC = MessagePackCodec()
 M1 = b"m1-first"

@@ -8,7 +8,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Job, Phase
 from leasehold.lease.commands import Command, Publish
 from leasehold.lease.ledger.state import LedgerState
-from leasehold.model.records import CatalogWrite, DescriptorWrite, MinVersion
+from leasehold.model.records.log import CatalogWrite, DescriptorWrite, MinVersion
 
 
 class Harm(AssertionError):

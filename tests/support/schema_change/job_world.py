@@ -22,18 +22,16 @@ from leasehold.lease.ledger import ledger
 from leasehold.lease.ledger.state import LedgerState
 from leasehold.model.errors import LedgerUnavailable
 from leasehold.model.ports import Now
-from leasehold.model.records import (
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings
+from leasehold.model.records.log import (
     CatalogWrite,
-    CheckReport,
-    Chunk,
     ChunkDecided,
-    ChunksEnd,
     DescriptorWrite,
-    Findings,
     FindingsDecided,
-    JobControl,
     JobWrite,
 )
+from leasehold.model.records.requests import JobControl
 from leasehold.schema_change.coordinator.coordinator import Coordinator, CoordinatorSettings
 from leasehold.schema_change.coordinator.effects import (
     Call,

@@ -7,7 +7,7 @@ from typing import Any
 
 from leasehold.catalog.elements import Index
 from leasehold.catalog.job import Job
-from leasehold.model.records import CheckReport
+from leasehold.model.records.acks import CheckReport
 from leasehold.schema_change.coordinator.verification import subject_of
 from leasehold.schema_change.steps.element_paths import add_index
 from leasehold.schema_change.steps.steps import steps_of

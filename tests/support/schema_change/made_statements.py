@@ -10,7 +10,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
 from leasehold.catalog.job import Job, Phase
-from leasehold.model.records import DescriptorWrite, JobWrite, MinVersion
+from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion
 from leasehold.schema_change.job.transitions import fenced, filled, published, validated, verified
 from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, next_descriptor, plan
 from leasehold.sql.syntax.statements import (

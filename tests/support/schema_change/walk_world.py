@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from leasehold.catalog.elements import Index
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.catalog.states import DELETED, WRITTEN, State
-from leasehold.model.records import CatalogWrite, CheckReport, CheckSlice, DescriptorWrite
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.log import CatalogWrite, CheckSlice, DescriptorWrite
 from leasehold.schema_change.coordinator.effects import CoherentNodes
 from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
 from leasehold.schema_change.coordinator.verification import as_if_public

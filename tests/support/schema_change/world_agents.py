@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from leasehold.lease.commands import NEVER_LATE, Acquire, OpenSession, Release
 from leasehold.lease.ledger import ledger
 from leasehold.lease.ledger.state import LedgerState
-from leasehold.model.records import CatalogWrite, DescriptorWrite
+from leasehold.model.records.log import CatalogWrite, DescriptorWrite
 
 
 @dataclass

@@ -11,7 +11,7 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.catalog.elements import EXPRESSION, Moment
 from leasehold.catalog.states import State
-from leasehold.model.records import ChangeKind, LogPosition, RowChange
+from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.replica.queries import as_tuples
 from leasehold.sql.planning.plan import Prepared, prepare
 from leasehold.sql.system_catalog.system_relations import with_system

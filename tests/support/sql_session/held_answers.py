@@ -9,7 +9,7 @@ import pytest
 from leasehold.client.pending import Pending, standing_of
 from leasehold.dev.database import DevDatabase
 from leasehold.dev.node import DevNode
-from leasehold.model.records import ChangeRequest, Outcome
+from leasehold.model.records.requests import ChangeRequest, Outcome
 
 WAIT_S = 60
 

@@ -16,17 +16,11 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Column, Descriptor, Index, from_wire
 from leasehold.catalog.states import DELETED, READABLE, State
 from leasehold.model.ids import first_id
+from leasehold.model.keys import Key
 from leasehold.model.ports import StoreWriter
-from leasehold.model.records import (
-    ChangeKind,
-    CheckReport,
-    Fill,
-    Key,
-    LogPosition,
-    Outcome,
-    ReadRange,
-    RowChange,
-)
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.log import ChangeKind, Fill, LogPosition, RowChange
+from leasehold.model.records.requests import Outcome, ReadRange
 from leasehold.rows.key_values import compose
 from tests.support.sqlite.flights_table import TABLE, history
 from tests.support.sqlite.past_states import PastStates

@@ -11,8 +11,8 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.states import READABLE
 from leasehold.model.errors import SnapshotTooOld, UnknownTable
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records import Key
 from leasehold.rows.index_entries import entry_of
 from tests.support.sqlite.flights_table import TABLE
 

@@ -11,13 +11,8 @@ from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.model.records import (
-    ChangeRequest,
-    DescriptorWrite,
-    LogPosition,
-    Operation,
-    OperationKind,
-)
+from leasehold.model.records.log import DescriptorWrite, LogPosition
+from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
 from leasehold.transaction.rules import RULES, VerifyRules
 from leasehold.transaction.verify import Decided, verify
 

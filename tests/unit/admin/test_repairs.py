@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from leasehold.admin.repairs import proof_of
-from leasehold.model.records import CheckReport
+from leasehold.model.records.acks import CheckReport
 
 LACKS, DIFFERS, UNIQUE = (4, 9, (1,), "lacks"), (5, 9, (2,), "differs"), (6, 9, (3,), "twice")
 TYPE = (1, 2, (4,), "is no integer")

@@ -11,7 +11,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.catalog.states import State
 from leasehold.model.errors import SnapshotTooOld, StaleVersion, UnknownTable, UnknownVersion
-from leasehold.model.records import VersionEvent
+from leasehold.model.records.events import VersionEvent
 from leasehold.values.types import Type
 
 ID = Column(1, "id", Type("bigint"), nullable=False)

@@ -39,19 +39,16 @@ from leasehold.catalog.states import State
 from leasehold.cli.job_watch import rows_words
 from leasehold.cli.status import troubles_of
 from leasehold.lease.replies import Holding, SessionStatus, SnapshotReport, TableStatus
-from leasehold.model.records import (
+from leasehold.model.records.acks import Ack, CheckReport, HoldingReport
+from leasehold.model.records.events import VersionEvent
+from leasehold.model.records.jobs import (
     FAILING,
-    Ack,
     ChangefeedReport,
-    CheckReport,
-    CheckSlice,
-    HoldingReport,
     JobEvent,
-    JobForgotten,
     JobProgress,
     SparkReport,
-    VersionEvent,
 )
+from leasehold.model.records.log import CheckSlice, JobForgotten
 from leasehold.values.types import Type
 from tests.support.schema_change.made_job import INDEX_ID, index_job, report_of
 

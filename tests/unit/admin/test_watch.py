@@ -23,7 +23,7 @@ from leasehold.cli.looking import looking
 from leasehold.cli.output import Output
 from leasehold.lease.replies import SnapshotReport
 from leasehold.model.errors import BusUnavailable
-from leasehold.model.records import Ack
+from leasehold.model.records.acks import Ack
 from leasehold.settings.client import ClientSettings
 
 SETTINGS = cast(ClientSettings, None)  # not looked at

@@ -17,7 +17,13 @@ from leasehold.model.errors import (
     UnknownTable,
     UnknownVersion,
 )
-from leasehold.model.records import ChunkDecided, DescriptorWrite, JobWrite, LedgerRun, MinVersion
+from leasehold.model.records.log import (
+    ChunkDecided,
+    DescriptorWrite,
+    JobWrite,
+    LedgerRun,
+    MinVersion,
+)
 from leasehold.values.types import Type
 from tests.support.schema_change.made_job import INDEX_ID, index_job
 

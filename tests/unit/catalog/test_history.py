@@ -11,7 +11,7 @@ from leasehold.catalog.descriptor import Column, Descriptor, from_wire
 from leasehold.catalog.history import Ended, History, ended_before
 from leasehold.catalog.states import State
 from leasehold.model.errors import NotCoherent, SnapshotTooOld, UnknownTable
-from leasehold.model.records import DescriptorWrite, MinVersion
+from leasehold.model.records.log import DescriptorWrite, MinVersion
 from leasehold.values.types import Type
 
 V1 = Descriptor(1, "t", 1, (Column(1, "id", Type("bigint"), nullable=False),), (1,))

@@ -14,7 +14,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.elements import Check, Column, Index
 from leasehold.model.errors import LogStopped
-from leasehold.model.records import DescriptorWrite, JobWrite
+from leasehold.model.records.log import DescriptorWrite, JobWrite
 from leasehold.values.types import Type
 from tests.support.schema_change.made_job import index_job
 

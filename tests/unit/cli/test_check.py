@@ -15,7 +15,9 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.cli import check
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output
-from leasehold.model.records import CheckReport, CheckSlice, VersionEvent
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.events import VersionEvent
+from leasehold.model.records.log import CheckSlice
 from leasehold.settings.client import ClientSettings
 
 

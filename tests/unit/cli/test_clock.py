@@ -11,7 +11,7 @@ import pytest
 from leasehold.admin.view import ClusterView, LogView, NodeView
 from leasehold.cli import clock
 from leasehold.cli.output import Output
-from leasehold.model.records import Ack
+from leasehold.model.records.acks import Ack
 
 NOW_US = 1_750_000_000_000_000
 HOUR_US = 3_600_000_000

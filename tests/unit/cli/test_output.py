@@ -16,7 +16,7 @@ from leasehold.cli.output import Output, span
 from leasehold.cli.request_file import looks_like_json, read_requests
 from leasehold.cli.status import failed_jobs
 from leasehold.cli.status import troubles_of as status_troubles
-from leasehold.model.records import CheckReport
+from leasehold.model.records.acks import CheckReport
 
 
 @pytest.mark.parametrize(

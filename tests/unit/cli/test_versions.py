@@ -8,7 +8,7 @@ from leasehold.admin.view import ClusterView, fold
 from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.catalog.states import State
 from leasehold.cli.versions import Followed
-from leasehold.model.records import VersionEvent
+from leasehold.model.records.events import VersionEvent
 from leasehold.values.types import Type
 
 V1 = Descriptor(1, "flights", 1, (Column(1, "id", Type("bigint"), nullable=False),), (1,))

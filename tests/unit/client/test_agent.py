@@ -30,13 +30,8 @@ from leasehold.lease.commands import (
 )
 from leasehold.lease.replies import HolderList, Published, Reply
 from leasehold.model.errors import LedgerUnavailable, NotCoherent, UnknownTable
-from leasehold.model.records import (
-    HoldingReport,
-    LeaseAck,
-    RowImage,
-    RowsTruncated,
-    VersionEvent,
-)
+from leasehold.model.records.acks import HoldingReport, LeaseAck
+from leasehold.model.records.events import RowImage, RowsTruncated, VersionEvent
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.environment import ClusterSettings
 from leasehold.values.types import Type

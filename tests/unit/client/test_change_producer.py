@@ -15,7 +15,7 @@ from leasehold.client import request_group
 from leasehold.client.change_producer import ChangeProducer, Statistics
 from leasehold.client.pending import Pending, Standing
 from leasehold.model.errors import BusUnavailable, InvalidText, MalformedRequest, OutcomeUnknown
-from leasehold.model.records import ChangeRequest, OnConflict, Outcome, Result
+from leasehold.model.records.requests import ChangeRequest, OnConflict, Outcome, Result
 from leasehold.settings.client import ClientSettings
 
 UPDATE = {"table": "flights", "op": "update", "key": [7], "values": {"gate": "B4"}}

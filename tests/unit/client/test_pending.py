@@ -8,7 +8,7 @@ import pytest
 
 from leasehold.client.pending import Pending, Standing
 from leasehold.model.errors import OutcomeUnknown, QueryCanceled
-from leasehold.model.records import OnConflict, Outcome
+from leasehold.model.records.requests import OnConflict, Outcome
 
 DONE = Outcome(1, 7, 0, 0, True)
 

@@ -14,7 +14,7 @@ from leasehold.adapters.redis.requests import Request
 from leasehold.client import request_transport
 from leasehold.client.request_transport import LISTEN_SLICE_S, FastRequestTransport
 from leasehold.model.errors import BusUnavailable, RequestTooLarge
-from leasehold.model.records import Outcome, Result
+from leasehold.model.records.requests import Outcome, Result
 from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.replication.fast_path.requests import FORGOTTEN_NS, FastRequestSettings
 from leasehold.settings.environment import RedisSettings

@@ -30,7 +30,8 @@ from leasehold.events.avro_schema import (
     named_in_avro,
 )
 from leasehold.events.rows import decode_row
-from leasehold.model.records import DescriptorWrite, RowImage
+from leasehold.model.records.events import RowImage
+from leasehold.model.records.log import DescriptorWrite
 from leasehold.schema_change.plan.plan import JobPlan, plan
 from leasehold.sql.syntax.statements import (
     AddColumn,

@@ -37,7 +37,9 @@ from leasehold.events.public_schema import (
     public_event,
 )
 from leasehold.model.errors import MalformedRequest
-from leasehold.model.records import Ack, DescriptorWrite, VersionEvent
+from leasehold.model.records.acks import Ack
+from leasehold.model.records.events import VersionEvent
+from leasehold.model.records.log import DescriptorWrite
 from leasehold.schema_change.plan.plan import JobPlan, plan
 from leasehold.sql.syntax.statements import AddColumn, AlterTable, ColumnDefinition, RenameColumn
 from leasehold.values.types import Type

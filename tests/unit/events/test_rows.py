@@ -13,7 +13,7 @@ from leasehold.catalog.elements import Missing
 from leasehold.catalog.states import State
 from leasehold.events.avro_schema import avro_schema
 from leasehold.events.rows import decode_row
-from leasehold.model.records import RowImage, RowLeftOut
+from leasehold.model.records.events import RowImage, RowLeftOut
 from leasehold.schema_change.plan.primary_key import hidden_column
 from leasehold.values.types import Type
 

@@ -21,7 +21,7 @@ from infra.demo.verdict import Verdict, check_menu
 from leasehold.catalog.elements import Index
 from leasehold.catalog.job import Job, Status
 from leasehold.model.errors import NotCoherent
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 from leasehold.replica.replica import Replica
 from leasehold.schema_change.plan.explain import explain
 from leasehold.sql.ddl.schema_statements import parse_ddl

@@ -10,7 +10,8 @@ import pytest
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.reader import Record, TopicReader
 from leasehold.adapters.os.clock import unix_us
-from leasehold.model.records import Ack, LogPosition
+from leasehold.model.records.acks import Ack
+from leasehold.model.records.log import LogPosition
 from leasehold.model.topics import Topics
 from leasehold.node import bootstrap
 from leasehold.node.bootstrap import is_far_behind, serving_nodes

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.keys import IntKeys
-from leasehold.model.records import Barrier, Chunk, RowImage, RowLeftOut, RowsTruncated
+from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated
+from leasehold.model.records.jobs import Chunk
+from leasehold.model.records.log import Barrier
 from leasehold.pipeline.chunks import (
     CHUNK_ROWS_DEFAULT,
     CHUNK_ROWS_MAX,

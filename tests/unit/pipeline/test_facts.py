@@ -16,7 +16,7 @@ from leasehold.adapters.codec.records import MessagePackCodec, row_key
 from leasehold.catalog.descriptor import Check, Column, Descriptor, ForeignKey, Index
 from leasehold.catalog.elements import Missing
 from leasehold.model.errors import MalformedRequest
-from leasehold.model.records import RowImage, RowLeftOut, RowsTruncated
+from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated
 from leasehold.pipeline.facts import (
     BROKEN,
     FINDINGS_MAX,

@@ -12,14 +12,14 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.ids import request_id
-from leasehold.model.records import (
+from leasehold.model.records.events import RowImage
+from leasehold.model.records.requests import (
     ANY_GENID,
     ChangeRequest,
     Conflict,
     Expression,
     Operation,
     OperationKind,
-    RowImage,
 )
 from leasehold.pipeline import retry_state
 from leasehold.pipeline.retry_state import Arrived, Waiting, jitter, pack, step, unpack

@@ -12,7 +12,7 @@ import pytest
 from leasehold.catalog.sequence import Options, defined
 from leasehold.catalog.sequence_ownership import relation_of
 from leasehold.model.errors import LeaseholdError, NoMaster, OutcomeUnknown, QueryCanceled
-from leasehold.model.records import ChangeRequest, Outcome
+from leasehold.model.records.requests import ChangeRequest, Outcome
 from leasehold.replica.sequences import node_blocks as numbers
 from leasehold.replica.sequences.node_blocks import (
     BLOCK_NUMBERS,

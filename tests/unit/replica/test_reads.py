@@ -28,7 +28,7 @@ from leasehold.model.errors import (
     UnknownColumn,
     UnknownTable,
 )
-from leasehold.model.records import ChangeKind, Grant, LogPosition, RowChange
+from leasehold.model.records.log import ChangeKind, Grant, LogPosition, RowChange
 from leasehold.node.kafka_node import KafkaNode
 from leasehold.replica.reads import Reads, public_index
 from leasehold.replica.replica import Replica

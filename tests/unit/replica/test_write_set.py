@@ -14,8 +14,8 @@ import pytest
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import DivisionByZero, FeatureNotSupported, GeneratedAlways
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records import Key
 from leasehold.replica.reads import Reads
 from leasehold.replica.write_set import WriteSet
 from leasehold.transaction.binding import binding

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from leasehold.model.errors import LogStopped
-from leasehold.model.records import Attempt, Barrier, Grant, LogPosition, LogRecord
+from leasehold.model.records.log import Attempt, Barrier, Grant, LogPosition, LogRecord
 from leasehold.replication.log.admission import Verdict, admit
 from tests.models.mutants.replication import LogRules, admit_under
 from tests.support.replication.made_records import M1, M2, claim, decisions, digest

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from leasehold.model.records import Commit, Decisions, Disposition, Outcome, Refusal
+from leasehold.model.records.log import Commit, Decisions, Disposition, Refusal
+from leasehold.model.records.requests import Outcome
 from leasehold.model.topics import RESULT_PARTITIONS
 from leasehold.replication.effects import Send, Topic
 from leasehold.replication.master.answers import RESULTS_PER_MESSAGE_MAX, PendingAnswers, answers_of

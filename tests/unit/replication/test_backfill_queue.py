@@ -11,7 +11,10 @@ from leasehold.catalog.elements import Missing
 from leasehold.catalog.job import Job, Phase, Step
 from leasehold.catalog.states import State
 from leasehold.model.keys import IntKeys
-from leasehold.model.records import Ack, Chunk, ChunkDecided, ChunksEnd, Decisions, Lane
+from leasehold.model.records.acks import Ack
+from leasehold.model.records.jobs import Chunk, ChunksEnd
+from leasehold.model.records.log import ChunkDecided, Decisions
+from leasehold.model.records.requests import Lane
 from leasehold.replication.effects import AckRead, LaneRead, Wake
 from leasehold.replication.master.backfill import IMAGE_COST
 from leasehold.replication.master.backfill_pacing import BackfillSettings

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.model.records import Commit, Refusal
+from leasehold.model.records.log import Commit, Refusal
 from leasehold.replication import outcomes
 from leasehold.replication.log import clock
 from leasehold.replication.master import batch

@@ -13,7 +13,8 @@ import pytest
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.ids import request_id
-from leasehold.model.records import Claim, Commit, Decisions, LogPosition, Outcome
+from leasehold.model.records.log import Claim, Commit, Decisions, LogPosition
+from leasehold.model.records.requests import Outcome
 from leasehold.replication.log.clock import first_id_horizon
 from leasehold.replication.outcomes import OutcomeSettings
 from tests.support.replication.clock_world import HOUR_MS, MINUTE_MS, WALL_MS, Hosts, taken

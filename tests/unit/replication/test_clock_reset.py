@@ -10,7 +10,7 @@ import pytest
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.errors import LogStopped
-from leasehold.model.records import Commit, LogPosition, Refusal
+from leasehold.model.records.log import Commit, LogPosition, Refusal
 from leasehold.replication.log.admission import admit
 from tests.support.replication.clock_world import DAY_MS, HOUR_MS, Hosts, taken
 from tests.support.replication.made_records import claim, decisions, digest

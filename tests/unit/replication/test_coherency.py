@@ -5,7 +5,8 @@ Times are in ms here, made ns for the code; nothing waits for a real clock.
 
 from __future__ import annotations
 
-from leasehold.model.records import Ack, Grant
+from leasehold.model.records.acks import Ack
+from leasehold.model.records.log import Grant
 from leasehold.replication.coherency import (
     ASKS_REMEMBERED_MAX,
     GIVEN_UP,

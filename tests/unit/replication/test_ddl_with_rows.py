@@ -14,7 +14,8 @@ import pytest
 
 from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.model.records import ChangeKind, DescriptorWrite, JobWrite, Outcome, TableTruncated
+from leasehold.model.records.log import ChangeKind, DescriptorWrite, JobWrite, TableTruncated
+from leasehold.model.records.requests import Outcome
 from leasehold.replication.master.batch import BatchSettings
 from leasehold.replication.node import Node, NodeSettings
 from tests.unit.replication.test_node import CODEC, World, insert, update

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leasehold.model.errors import LogStopped
-from leasehold.model.records import LogPosition
+from leasehold.model.records.log import LogPosition
 from leasehold.replication.election import Election, ElectionSettings, Stage
 
 SETTINGS = ElectionSettings(timeout_ms=1_000, stagger_ms=300, bid_ms=5_000)

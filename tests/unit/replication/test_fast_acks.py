@@ -11,18 +11,9 @@ import pytest
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.memory.store import MemoryStore
 from leasehold.model.ports import Now
-from leasehold.model.records import (
-    Ack,
-    Barrier,
-    Claim,
-    Decisions,
-    Grant,
-    HoldingReport,
-    Lane,
-    LedgerRun,
-    Outcome,
-    Result,
-)
+from leasehold.model.records.acks import Ack, HoldingReport
+from leasehold.model.records.log import Barrier, Claim, Decisions, Grant, LedgerRun
+from leasehold.model.records.requests import Lane, Outcome, Result
 from leasehold.replication.coherency import (
     GIVEN_UP,
     NODES_MAX,

@@ -10,7 +10,7 @@ import pytest
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.memory.store import MemoryStore
 from leasehold.model.ports import Now
-from leasehold.model.records import Barrier, Claim, Decisions, Grant, LogRecord
+from leasehold.model.records.log import Barrier, Claim, Decisions, Grant, LogRecord
 from leasehold.replication.effects import Effect, LogRead, LogReceived, ReadLog, Send, Tick, Topic
 from leasehold.replication.fast_path.log import (
     NOBODY,

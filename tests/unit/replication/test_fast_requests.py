@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.replication.fast_path.requests import (
     FORGOTTEN_NS,

@@ -10,8 +10,10 @@ import pytest
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Check, Column, Descriptor, ForeignKey, Index
 from leasehold.catalog.job import Job, Phase, Step
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records import DescriptorWrite, Findings, FindingsDecided, JobWrite, Key
+from leasehold.model.records.jobs import Findings
+from leasehold.model.records.log import DescriptorWrite, FindingsDecided, JobWrite
 from leasehold.replication.master.findings import LISTED_MAX, confirm
 from leasehold.rows.index_entries import entry_of
 from leasehold.schema_change.job.transitions import FINDINGS_MAX

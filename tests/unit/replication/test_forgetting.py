@@ -16,7 +16,7 @@ from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.ids import request_id
-from leasehold.model.records import Commit, Decisions, LogPosition
+from leasehold.model.records.log import Commit, Decisions, LogPosition
 from leasehold.replication.log.apply import COLLECT_EVERY_RECORDS, apply_record
 from leasehold.replication.log.retention import HistorySettings
 from leasehold.replication.outcomes import OutcomeSettings

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from leasehold.model.errors import LogStopped
-from leasehold.model.records import Barrier, LogPosition, LogRecord
+from leasehold.model.records.log import Barrier, LogPosition, LogRecord
 from leasehold.replication.log.admission import admit
 from leasehold.replication.log.identity import FIRST_WINDOW, NO_ID, LogIdentity, check_log
 from tests.support.replication.made_records import M1, M2, claim, decisions, digest

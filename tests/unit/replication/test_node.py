@@ -17,15 +17,10 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.memory.store import MemoryStore
 from leasehold.model.ids import format_request_id, genid, request_id
 from leasehold.model.ports import Now
-from leasehold.model.records import (
-    Ack,
-    ChangeKind,
-    Commit,
-    Decisions,
-    JobEvent,
-    Lane,
-    Outcome,
-)
+from leasehold.model.records.acks import Ack
+from leasehold.model.records.jobs import JobEvent
+from leasehold.model.records.log import ChangeKind, Commit, Decisions
+from leasehold.model.records.requests import Lane, Outcome
 from leasehold.replication.effects import (
     AckRead,
     Append,

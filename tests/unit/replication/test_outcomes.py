@@ -6,7 +6,8 @@ import pytest
 
 from leasehold.model.errors import InvalidText, RequestExpired, RequestFromFuture
 from leasehold.model.ids import first_id, request_id
-from leasehold.model.records import Disposition, Outcome, Refusal
+from leasehold.model.records.log import Disposition, Refusal
+from leasehold.model.records.requests import Outcome
 from leasehold.replication.outcomes import (
     Asked,
     OutcomeSettings,

@@ -11,13 +11,8 @@ from typing import Any
 import pytest
 
 from leasehold.model.ids import format_request_id
-from leasehold.model.records import (
-    Disposition,
-    Lane,
-    LogPosition,
-    Outcome,
-    Refusal,
-)
+from leasehold.model.records.log import Disposition, LogPosition, Refusal
+from leasehold.model.records.requests import Lane, Outcome
 from leasehold.replication.effects import (
     NOWHERE,
     AppendFailed,

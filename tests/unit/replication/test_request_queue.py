@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.errors import MalformedRequest, Refused
 from leasehold.model.ids import format_request_id, request_id
-from leasehold.model.records import ChangeRequest, Lane
+from leasehold.model.records.requests import ChangeRequest, Lane
 from leasehold.replication.effects import LaneRead
 from leasehold.replication.master.batch import BatchSettings
 from leasehold.replication.master.request_queue import READ_AHEAD_BYTES_MAX, RequestQueue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leasehold.model.records import Commit
+from leasehold.model.records.log import Commit
 from leasehold.replication.log.retention import times_of
 
 

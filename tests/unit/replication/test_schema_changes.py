@@ -10,7 +10,8 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Phase, Status, job_from_wire
 from leasehold.model.errors import NotNullViolation
 from leasehold.model.ports import Now
-from leasehold.model.records import ChangeRequest, JobWrite
+from leasehold.model.records.log import JobWrite
+from leasehold.model.records.requests import ChangeRequest
 from leasehold.replication.master.schema_changes import SchemaChanges, SchemaSettings
 from tests.support.schema_change.made_statements import (
     catalog_with,

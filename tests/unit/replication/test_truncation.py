@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from leasehold.model.records import Ack, LogPosition
+from leasehold.model.records.acks import Ack
+from leasehold.model.records.log import LogPosition
 from leasehold.replication.log.truncation import (
     COPY_ROLE,
     LogTruncation,

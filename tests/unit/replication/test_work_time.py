@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from leasehold.model.ids import format_request_id
-from leasehold.model.records import ChunksEnd, Decisions, Lane
+from leasehold.model.records.jobs import ChunksEnd
+from leasehold.model.records.log import Decisions
+from leasehold.model.records.requests import Lane
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.effects import AppendFailed, LaneRead
 from leasehold.replication.master.attempts import BUSY_MS_MAX

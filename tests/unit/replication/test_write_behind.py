@@ -21,8 +21,10 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.elements import Lock
 from leasehold.catalog.states import WRITTEN
 from leasehold.model.errors import StoreCorrupted
+from leasehold.model.keys import Key
 from leasehold.model.ports import StoreWriter
-from leasehold.model.records import ChangeKind, Key, LogPosition, Outcome, RowChange
+from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
+from leasehold.model.records.requests import Outcome
 from leasehold.replication.master.write_behind import WriteBehind
 from leasehold.rows.key_values import compose
 from tests.support.sqlite.flights_table import BY_GATE, GATE, NUMBER, PRICE, SEATS, TABLE, history

@@ -15,7 +15,7 @@ import pytest
 from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.catalog.job import Phase
 from leasehold.catalog.states import State
-from leasehold.model.records import ChangeKind
+from leasehold.model.records.log import ChangeKind
 from leasehold.rows.key_values import compose
 from leasehold.schema_change.plan.plan import next_descriptor
 from leasehold.sql.syntax.statements import Change, DropColumn

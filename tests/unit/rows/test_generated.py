@@ -17,7 +17,7 @@ from leasehold.catalog.descriptor import Column, Descriptor, from_wire
 from leasehold.catalog.edits import edited
 from leasehold.catalog.elements import Derived, Moment, column_from_wire, column_to_wire
 from leasehold.model.errors import DivisionByZero, LeaseholdError, Refused
-from leasehold.model.records import ChangeKind
+from leasehold.model.records.log import ChangeKind
 from leasehold.rows.defaults import default_of_old_rows
 from leasehold.rows.key_values import compose
 from leasehold.schema_change.plan.explain import explain

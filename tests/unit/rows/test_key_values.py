@@ -8,7 +8,7 @@ import pytest
 
 from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.catalog.states import State
-from leasehold.model.records import ChangeKind
+from leasehold.model.records.log import ChangeKind
 from leasehold.rows.key_values import EntryChange, compose, entries, key_values
 from leasehold.values.types import Type
 

@@ -13,7 +13,7 @@ from leasehold.catalog.edits import edited
 from leasehold.catalog.elements import MISSING_BYTES_MAX, Missing, column_from_wire, column_to_wire
 from leasehold.catalog.job import Step
 from leasehold.catalog.states import State
-from leasehold.model.records import ChangeKind, DescriptorWrite
+from leasehold.model.records.log import ChangeKind, DescriptorWrite
 from leasehold.rows.filled_by_key import completed, filled
 from leasehold.rows.key_values import compose
 from leasehold.schema_change.plan.plan import JobPlan, plan

@@ -21,13 +21,8 @@ from leasehold.events.json_schema import json_schema
 from leasehold.events.public_schema import decode_event, encode_event
 from leasehold.events.version_diff import diff
 from leasehold.model.errors import Refused
-from leasehold.model.records import (
-    CatalogWrite,
-    DescriptorWrite,
-    JobWrite,
-    MinVersion,
-    VersionEvent,
-)
+from leasehold.model.records.events import VersionEvent
+from leasehold.model.records.log import CatalogWrite, DescriptorWrite, JobWrite, MinVersion
 from leasehold.schema_change.job.transitions import turned_back
 from leasehold.schema_change.plan.explain import explain
 from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, Plan, next_descriptors, plan

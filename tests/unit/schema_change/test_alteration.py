@@ -16,7 +16,7 @@ from leasehold.model.errors import (
     Refused,
     UnknownObject,
 )
-from leasehold.model.records import DescriptorWrite
+from leasehold.model.records.log import DescriptorWrite
 from leasehold.schema_change.plan.plan import JobPlan, NothingToDo, next_descriptor, plan
 from leasehold.sql.syntax.statements import (
     Action,

@@ -9,7 +9,7 @@ import pytest
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Job, job_from_wire
 from leasehold.model.errors import DependentObjects, FeatureNotSupported, TableBusy
-from leasehold.model.records import DescriptorWrite, JobWrite, MinVersion
+from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion
 from leasehold.schema_change.plan.dependents import HINT
 from leasehold.schema_change.plan.plan import JobPlan, TruncatePlan, next_descriptors
 from tests.unit.schema_change.test_foreign_keys import planned, run

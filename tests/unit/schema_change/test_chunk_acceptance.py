@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from leasehold.catalog.job import Phase, Status
-from leasehold.model.records import Chunk, ChunksEnd, Findings, JobControl, JobWrite
+from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings
+from leasehold.model.records.log import JobWrite
+from leasehold.model.records.requests import JobControl
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_end, accept_findings
 from leasehold.schema_change.job.control import control
 from tests.models.mutants.schema import JobRules, broken

@@ -11,7 +11,8 @@ from leasehold.catalog.elements import column_from_wire, column_to_wire
 from leasehold.events.avro_schema import avro_schema
 from leasehold.events.public_schema import decode_event, encode_event
 from leasehold.events.version_diff import diff
-from leasehold.model.records import Commit, DescriptorWrite, VersionEvent
+from leasehold.model.records.events import VersionEvent
+from leasehold.model.records.log import Commit, DescriptorWrite
 from leasehold.replication.changefeed import version_event
 from leasehold.schema_change.plan.plan import JobPlan, plan
 from leasehold.sql.ddl.schema_statements import parse_ddl

@@ -22,7 +22,7 @@ from leasehold.model.errors import (
     TableBusy,
     WrongJobState,
 )
-from leasehold.model.records import JobWrite, MinVersion
+from leasehold.model.records.log import JobWrite, MinVersion
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Change, Explain

@@ -15,7 +15,7 @@ from leasehold.lease.commands import (
 )
 from leasehold.lease.ledger import ledger
 from leasehold.lease.ledger.state import LedgerState, SessionRow
-from leasehold.model.records import LedgerRun
+from leasehold.model.records.log import LedgerRun
 from leasehold.schema_change.coordinator.effects import (
     LeaseAcked,
 )

@@ -20,7 +20,7 @@ from leasehold.model.errors import (
     Refused,
     TableBusy,
 )
-from leasehold.model.records import DescriptorWrite, JobWrite, MinVersion
+from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion
 from leasehold.schema_change.plan.plan import (
     CreateTablePlan,
     JobPlan,

@@ -18,7 +18,8 @@ from leasehold.model.errors import (
     UnknownJob,
     WrongJobState,
 )
-from leasehold.model.records import DescriptorWrite, JobControl, JobWrite
+from leasehold.model.records.log import DescriptorWrite, JobWrite
+from leasehold.model.records.requests import JobControl
 from leasehold.schema_change.job.control import DISMISSED, control
 from leasehold.schema_change.plan.plan import SETTINGS
 from leasehold.sql.syntax.statements import Change

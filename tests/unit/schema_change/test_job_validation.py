@@ -8,7 +8,7 @@ import msgpack
 import pytest
 
 from leasehold.catalog.job import Job, Phase, Status, job_from_wire
-from leasehold.model.records import FindingsDecided
+from leasehold.model.records.log import FindingsDecided
 from leasehold.sql.syntax.statements import Change, SetNotNull
 from tests.support.schema_change.job_world import World
 from tests.support.schema_change.made_job import index_job

@@ -6,7 +6,7 @@ import pytest
 
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.catalog.states import State
-from leasehold.model.records import Chunk, ChunksEnd
+from leasehold.model.records.jobs import Chunk, ChunksEnd
 from leasehold.schema_change.coordinator.effects import Reported
 from leasehold.schema_change.coordinator.verification import subject_of
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_end

@@ -13,15 +13,8 @@ from leasehold.catalog.elements import Moment
 from leasehold.catalog.job import NO_WAY_BACK, Status, job_from_wire
 from leasehold.catalog.states import State
 from leasehold.model.errors import FeatureNotSupported, UnknownTable, WrongJobState
-from leasehold.model.records import (
-    CatalogWrite,
-    DescriptorWrite,
-    JobControl,
-    JobWrite,
-    MinVersion,
-    Operation,
-    OperationKind,
-)
+from leasehold.model.records.log import CatalogWrite, DescriptorWrite, JobWrite, MinVersion
+from leasehold.model.records.requests import JobControl, Operation, OperationKind
 from leasehold.replication.changefeed import _is_new
 from leasehold.schema_change.job.control import control
 from leasehold.schema_change.plan.plan import next_descriptor

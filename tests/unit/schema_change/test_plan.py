@@ -22,7 +22,7 @@ from leasehold.model.errors import (
     UnknownObject,
     UnknownTable,
 )
-from leasehold.model.records import DescriptorWrite, JobWrite
+from leasehold.model.records.log import DescriptorWrite, JobWrite
 from leasehold.schema_change.plan.plan import CreateTablePlan, NothingToDo, next_descriptor, plan
 from leasehold.sql.syntax.statements import (
     AddColumn,

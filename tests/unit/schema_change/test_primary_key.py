@@ -20,7 +20,7 @@ from leasehold.model.errors import (
     UnknownColumn,
     UnknownObject,
 )
-from leasehold.model.records import DescriptorWrite, JobWrite, MinVersion
+from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion
 from leasehold.schema_change.job import transitions as go
 from leasehold.schema_change.job.transitions import turned_back
 from leasehold.schema_change.plan.explain import explain

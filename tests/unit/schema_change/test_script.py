@@ -18,8 +18,9 @@ from leasehold.model.errors import (
     TableBusy,
     UnknownTable,
 )
-from leasehold.model.records import DescriptorWrite, JobWrite, Operation, OperationKind
-from leasehold.model.records import TableTruncated as Truncated
+from leasehold.model.records.log import DescriptorWrite, JobWrite
+from leasehold.model.records.log import TableTruncated as Truncated
+from leasehold.model.records.requests import Operation, OperationKind
 from leasehold.schema_change.plan.script import StatementBatch, answer_of
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.sql.syntax.statements import Explain

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from leasehold.catalog.job import Phase, Status
-from leasehold.model.records import CheckSlice
+from leasehold.model.records.log import CheckSlice
 from leasehold.schema_change.coordinator.effects import CoherentNodes
 from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
 from leasehold.schema_change.coordinator.verification import SLICE_ROWS_MIN, slice_rows

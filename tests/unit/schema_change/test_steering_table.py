@@ -23,7 +23,8 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import NO_WAY_BACK, Job, Phase, Status
 from leasehold.model.errors import Refused, TableBusy
-from leasehold.model.records import JobControl, JobEvent, JobProgress
+from leasehold.model.records.jobs import JobEvent, JobProgress
+from leasehold.model.records.requests import JobControl
 from leasehold.schema_change.job.control import control
 from leasehold.schema_change.job.transitions import marked
 from leasehold.schema_change.plan.results import free_table

@@ -6,7 +6,7 @@ import pytest
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.errors import FeatureNotSupported, Refused, TableBusy, UnknownTable
-from leasehold.model.records import DescriptorWrite, JobWrite
+from leasehold.model.records.log import DescriptorWrite, JobWrite
 from leasehold.schema_change.plan.explain import explain
 from leasehold.schema_change.plan.plan import JobPlan, TruncatePlan, next_descriptor
 from tests.unit.schema_change.test_foreign_keys import TABLES, planned, run

@@ -22,7 +22,7 @@ from leasehold.catalog.elements import (
 )
 from leasehold.catalog.states import State
 from leasehold.model.errors import InvalidArgument
-from leasehold.model.records import ChangeKind
+from leasehold.model.records.log import ChangeKind
 from leasehold.rows.key_values import compose
 from leasehold.schema_change.plan.plan import JobPlan, plan
 from leasehold.sql.ddl.schema_statements import parse_statements

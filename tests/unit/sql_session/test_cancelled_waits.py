@@ -13,7 +13,7 @@ from leasehold.client.pending import Pending, Standing
 from leasehold.dev.database import DevDatabase
 from leasehold.dev.node import DevNode
 from leasehold.model.errors import LeaseholdError, QueryCanceled
-from leasehold.model.records import ChangeRequest, OnConflict, Outcome
+from leasehold.model.records.requests import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.wire_errors import Canceled
 from leasehold.sql_session import commit
 from tests.support.sql_session.sql_client import SqlClient, database_with

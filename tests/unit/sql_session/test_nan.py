@@ -20,7 +20,7 @@ from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.dbapi.module import Connection
 from leasehold.dev.database import DevDatabase
 from leasehold.events.rows import decode_row, row_json
-from leasehold.model.records import RowImage
+from leasehold.model.records.events import RowImage
 from leasehold.replica.sql_reads import behind
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql_session.session import SqlSession

@@ -21,7 +21,13 @@ from leasehold.model.errors import (
     NotNullViolation,
     OutOfRange,
 )
-from leasehold.model.records import ANY_GENID, ChangeRequest, Expression, OnConflict, Outcome
+from leasehold.model.records.requests import (
+    ANY_GENID,
+    ChangeRequest,
+    Expression,
+    OnConflict,
+    Outcome,
+)
 from leasehold.pgwire.session import Status, WouldBlock
 from leasehold.replica.serving_node import SqlNode
 from leasehold.sql_session.commit import COMMIT_TIMEOUT_S

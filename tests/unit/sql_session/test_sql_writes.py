@@ -14,7 +14,7 @@ from leasehold.adapters.os.clock import new_request_id
 from leasehold.adapters.sqlite import write
 from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import Refused
-from leasehold.model.records import OnConflict
+from leasehold.model.records.requests import OnConflict
 from leasehold.replica.write_set import WriteSet
 from leasehold.sql_session import transaction
 from tests.support.sql_session.sql_client import SqlClient

@@ -10,7 +10,7 @@ import pytest
 from leasehold.catalog.descriptor import Check, Column, Descriptor
 from leasehold.catalog.states import State
 from leasehold.model.errors import CheckViolation, NotNullViolation, UnknownColumn
-from leasehold.model.records import Image
+from leasehold.model.records.events import Image
 from leasehold.transaction.binding import Binding
 from leasehold.values.types import Type
 from tests.support.transaction.written_table import (

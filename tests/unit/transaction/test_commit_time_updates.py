@@ -8,7 +8,13 @@ import pytest
 
 from leasehold.catalog.descriptor import Check, Column, Descriptor
 from leasehold.model.errors import OutOfRange, Refused, UndefinedParameter, VerifyError
-from leasehold.model.records import ANY_GENID, ChangeRequest, Expression, OnConflict, Operation
+from leasehold.model.records.requests import (
+    ANY_GENID,
+    ChangeRequest,
+    Expression,
+    OnConflict,
+    Operation,
+)
 from leasehold.transaction.commit_time_updates import AtCommit
 from leasehold.transaction.isolation import ISOLATION, Level
 from leasehold.transaction.verify import verify

@@ -16,7 +16,7 @@ import pytest
 from leasehold.catalog.descriptor import Column, Descriptor, ForeignKey, Index
 from leasehold.catalog.states import State
 from leasehold.model.errors import ForeignKeyViolation
-from leasehold.model.records import Operation
+from leasehold.model.records.requests import Operation
 from leasehold.values.types import Type
 from tests.support.transaction.written_table import (
     STORES,

@@ -20,7 +20,7 @@ from leasehold.model.errors import (
     GeneratedAlways,
     Refused,
 )
-from leasehold.model.records import ChangeRequest, Operation
+from leasehold.model.records.requests import ChangeRequest, Operation
 from leasehold.transaction.locks import covering
 from leasehold.transaction.verify import verify
 from tests.schema_change.changes import standing

@@ -23,7 +23,8 @@ from leasehold.model.errors import (
     Uncommittable,
 )
 from leasehold.model.ids import genid
-from leasehold.model.records import ChangeKind, Expression
+from leasehold.model.records.log import ChangeKind
+from leasehold.model.records.requests import Expression
 from leasehold.transaction.row_conflict import RowRefused
 from leasehold.transaction.rules import RULES
 from leasehold.values.types import Type

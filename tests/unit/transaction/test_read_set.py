@@ -15,16 +15,10 @@ from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.catalog.states import State
 from leasehold.model.errors import MalformedRequest, StaleVersion, UnknownColumn, VerifyError
 from leasehold.model.ids import genid
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records import (
-    DescriptorWrite,
-    Key,
-    MinVersion,
-    ReadRange,
-    ReadSet,
-    TableReads,
-    Visited,
-)
+from leasehold.model.records.log import DescriptorWrite, MinVersion
+from leasehold.model.records.requests import ReadRange, ReadSet, TableReads, Visited
 from leasehold.transaction.read_set import (
     KEYS_MAX,
     RANGES_MAX,

@@ -24,7 +24,8 @@ from leasehold.model.errors import (
     Refused,
     RequestTooLarge,
 )
-from leasehold.model.records import ChangeKind, Operation
+from leasehold.model.records.log import ChangeKind
+from leasehold.model.records.requests import Operation
 from leasehold.transaction import referential_actions
 from leasehold.values.types import Type
 from tests.support.transaction.written_table import (

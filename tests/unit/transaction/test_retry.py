@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.catalog.descriptor import Column, Descriptor
-from leasehold.model.records import (
+from leasehold.model.records.events import RowImage
+from leasehold.model.records.requests import (
     ANY_GENID,
     ChangeRequest,
     Expression,
     OnConflict,
     Operation,
     OperationKind,
-    RowImage,
 )
 from leasehold.transaction.retry import (
     ATTEMPTS_MAX,

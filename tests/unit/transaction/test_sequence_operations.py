@@ -17,12 +17,12 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor, Index
 from leasehold.catalog.states import State
 from leasehold.model.errors import Refused
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records import (
+from leasehold.model.records.jobs import Chunk
+from leasehold.model.records.requests import (
     ANY_GENID,
     ChangeRequest,
-    Chunk,
-    Key,
     OnConflict,
     Operation,
     OperationKind,

@@ -16,8 +16,9 @@ import pytest
 from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.catalog.states import State
 from leasehold.model.errors import DuplicateKey
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records import Key, Operation
+from leasehold.model.records.requests import Operation
 from leasehold.transaction.uniqueness import FinalRow, check_unique
 from leasehold.values.types import Type
 from tests.support.transaction.written_table import (

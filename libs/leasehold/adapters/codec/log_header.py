@@ -1,7 +1,7 @@
 """The head of a Decisions record without its commits: for those who only want to see it pass.
 
 A record may hold thousands of commits, and restoring them costs a thousand times what their
-number costs. The shape read here is `records.py`'s; a test holds the two together.
+number costs. The shape read here is that of `model/records/log.py`; a test holds the two together.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgpack
 from leasehold.adapters.codec.record_shape import TAG_BY_CLASS
 from leasehold.adapters.codec.records import FORMAT, UNREADABLE, unzipped
 from leasehold.model.errors import LogStopped
-from leasehold.model.records import Claim, Decisions, Disposition, Grant
+from leasehold.model.records.log import Claim, Decisions, Disposition, Grant
 
 _DECISIONS: Final = TAG_BY_CLASS[Decisions]
 _CLAIM: Final = TAG_BY_CLASS[Claim]

@@ -15,15 +15,10 @@ from typing import Any, Final
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
 from leasehold.events.public_schema import encode_event
 from leasehold.model.errors import MalformedRequest
-from leasehold.model.records import (
-    DeadLetter,
-    JobEvent,
-    Key,
-    RowImage,
-    RowLeftOut,
-    RowsTruncated,
-    VersionEvent,
-)
+from leasehold.model.keys import Key
+from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated, VersionEvent
+from leasehold.model.records.jobs import JobEvent
+from leasehold.model.records.requests import DeadLetter
 from leasehold.model.topics import PUBLISHED_BYTES_MAX
 
 TEXT_CHARACTERS_MAX: Final = 256

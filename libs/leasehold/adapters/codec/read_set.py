@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from leasehold.adapters.codec.record_shape import record_restorer
 from leasehold.model.errors import MalformedRequest
-from leasehold.model.records import ReadSet
+from leasehold.model.records.requests import ReadSet
 
 _RESTORE: Final = record_restorer(ReadSet)
 _PLAIN: Final = (str, int, float, bytes, bool, type(None))

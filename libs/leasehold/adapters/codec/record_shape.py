@@ -13,40 +13,33 @@ from enum import Enum
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from leasehold.model.keys import IntKeys, Keys
-from leasehold.model.records import (
-    Ack,
-    Barrier,
+from leasehold.model.records.acks import Ack, CheckReport, HoldingReport, LeaseAck
+from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated, VersionEvent
+from leasehold.model.records.jobs import (
     ChangefeedReport,
-    CheckReport,
     Chunk,
-    ChunkDecided,
     ChunksEnd,
+    Findings,
+    JobEvent,
+    JobProgress,
+    SparkReport,
+)
+from leasehold.model.records.log import (
+    Barrier,
+    ChunkDecided,
     Claim,
-    Conflict,
-    DeadLetter,
     Decisions,
     DescriptorWrite,
-    Findings,
     FindingsDecided,
-    HoldingReport,
-    JobEvent,
     JobForgotten,
-    JobProgress,
     JobWrite,
-    LeaseAck,
     LedgerRun,
     LogPosition,
     MinVersion,
-    Result,
-    ResultBatch,
-    RowImage,
-    RowLeftOut,
-    RowsTruncated,
-    SparkReport,
     TableForgotten,
     TableTruncated,
-    VersionEvent,
 )
+from leasehold.model.records.requests import Conflict, DeadLetter, Result, ResultBatch
 
 Restorer = Callable[[Any], Any]
 
@@ -141,7 +134,7 @@ def completed(cls: type[Any], fields: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def restorer(hint: Any) -> Restorer:
-    """The function for one annotation; every annotation used in `model/records.py` is covered."""
+    """The function for one annotation; every annotation used in `model/records/` is covered."""
     if hint is Any:
         return as_it_is
     if hint == Keys:

@@ -33,12 +33,12 @@ from leasehold.events.public_schema import decode_event
 from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.ids import DIGEST_BYTES
 from leasehold.model.keys import IntKeys
-from leasehold.model.records import (
+from leasehold.model.records.events import VersionEvent
+from leasehold.model.records.log import (
     Attempt,
     Barrier,
     CatalogWrite,
     ChangeKind,
-    ChangeRequest,
     Claim,
     Commit,
     Decisions,
@@ -46,13 +46,10 @@ from leasehold.model.records import (
     Grant,
     LogPosition,
     LogRecord,
-    Outcome,
     Refusal,
-    Result,
-    ResultBatch,
     RowChange,
-    VersionEvent,
 )
+from leasehold.model.records.requests import ChangeRequest, Outcome, Result, ResultBatch
 
 FORMAT: Final = 1
 """Format written, and the newest one read."""

@@ -27,7 +27,7 @@ from leasehold.adapters.codec.request_checks import (
 from leasehold.catalog.descriptor import LOCKS_MAX
 from leasehold.model.errors import InvalidText, MalformedRequest, RequestTooLarge
 from leasehold.model.ids import parse_request_id, request_time_ms
-from leasehold.model.records import (
+from leasehold.model.records.requests import (
     ARGUMENTS_MAX,
     ChangeRequest,
     Expression,

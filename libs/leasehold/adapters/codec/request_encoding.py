@@ -7,7 +7,13 @@ from itertools import groupby, islice
 from typing import Any, Final, TypeAlias
 
 from leasehold.adapters.codec.request_bytes import pack_fields
-from leasehold.model.records import ChangeRequest, Expression, OnConflict, Operation, OperationKind
+from leasehold.model.records.requests import (
+    ChangeRequest,
+    Expression,
+    OnConflict,
+    Operation,
+    OperationKind,
+)
 from leasehold.schema_change.job.control import LIMITS as SETTINGS
 
 ROWS_TOGETHER_MAX: Final = 10_000

@@ -24,7 +24,7 @@ from leasehold.adapters.http.snapshot_server import (
 from leasehold.adapters.sqlite.catalog import read_position
 from leasehold.adapters.sqlite.layout import LAYOUT_VERSION, WriterLock, connect
 from leasehold.model.errors import ConfigurationError, SnapshotUnavailable
-from leasehold.model.records import LogPosition
+from leasehold.model.records.log import LogPosition
 from leasehold.settings.private_files import FOLDER_MODE, SIDE_FILES, make_private_file
 
 SNAPSHOT_BYTES_MAX: Final = 1 << 40

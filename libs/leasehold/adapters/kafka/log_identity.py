@@ -12,7 +12,7 @@ from leasehold.adapters.kafka.admin import TopicAdmin, id_in, is_missing
 from leasehold.adapters.kafka.reader import ASK_TIMEOUT_S, TopicReader
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.model.errors import BusUnavailable, LeaseholdError, LogStopped
-from leasehold.model.records import LogPosition
+from leasehold.model.records.log import LogPosition
 from leasehold.replication.log.identity import TO_DO, LogIdentity, check_log
 
 RECORDS_PER_READ_MAX: Final = 1_000

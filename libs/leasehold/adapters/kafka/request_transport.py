@@ -12,7 +12,7 @@ from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, Record, TopicReader
 from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.model.errors import BusUnavailable, MalformedRequest, RequestTooLarge
-from leasehold.model.records import Result, ResultBatch
+from leasehold.model.records.requests import Result, ResultBatch
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.settings.environment import KafkaSettings

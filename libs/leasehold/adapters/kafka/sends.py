@@ -13,7 +13,7 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.client import MessageTooLarge
 from leasehold.adapters.kafka.writer import BY_KEY, Headers, TopicWriter
 from leasehold.model.errors import BusUnavailable
-from leasehold.model.records import ResultBatch
+from leasehold.model.records.requests import ResultBatch
 from leasehold.replication.effects import Send
 
 CODEC: Final = MessagePackCodec()

@@ -8,7 +8,7 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.model.errors import BusUnavailable
-from leasehold.model.records import VersionEvent
+from leasehold.model.records.events import VersionEvent
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings
 

@@ -10,7 +10,8 @@ from leasehold.adapters.kafka.leader_wait import once_led
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.model.errors import BusUnavailable, LogStopped, MalformedRequest
-from leasehold.model.records import HoldingReport, LeaseAck, VersionEvent
+from leasehold.model.records.acks import HoldingReport, LeaseAck
+from leasehold.model.records.events import VersionEvent
 from leasehold.settings.environment import KafkaSettings
 
 EVENTS_MAX: Final = 1_000

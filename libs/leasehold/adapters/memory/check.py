@@ -11,8 +11,8 @@ from leasehold.adapters.sqlite.repairs import WrongEntry
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ALL_ROWS, ForeignKey
 from leasehold.catalog.states import DELETED, READABLE
-from leasehold.model.keys import order_of
-from leasehold.model.records import CheckReport, Key
+from leasehold.model.keys import Key, order_of
+from leasehold.model.records.acks import CheckReport
 from leasehold.rows.consistency import KeyValueData, Violation, violations
 from leasehold.rows.index_entries import entry_of
 from leasehold.schema_change.coordinator.verification import as_if_public, finding

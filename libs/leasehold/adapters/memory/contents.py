@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 from leasehold.adapters.sqlite.dead_elements import brief_of, dead_elements
 from leasehold.catalog.descriptor import Descriptor, Index
-from leasehold.model.keys import order_of
+from leasehold.model.keys import Key, order_of
 from leasehold.model.ports import Row
-from leasehold.model.records import Genids, Key, LogPosition, Outcome, ReadRange
+from leasehold.model.records.events import Genids
+from leasehold.model.records.log import LogPosition
+from leasehold.model.records.requests import Outcome, ReadRange
 from leasehold.rows.index_entries import entry_of
 
 Entry = tuple[int, int, Key, Key]  # table id, index id, entry (key, included), primary key

@@ -10,7 +10,9 @@ from typing import Any
 from leasehold.adapters.memory.check import check_contents, data_of
 from leasehold.adapters.memory.contents import Contents
 from leasehold.catalog.elements import Index
-from leasehold.model.records import CheckReport, CheckSlice, Key
+from leasehold.model.keys import Key
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.log import CheckSlice
 from leasehold.schema_change.coordinator.verification import as_if_public
 
 

@@ -10,9 +10,9 @@ from leasehold.catalog.history import History, check_kept, tables_at
 from leasehold.catalog.states import READABLE, State
 from leasehold.model.closing import Closing
 from leasehold.model.errors import UnknownTable
-from leasehold.model.keys import order_of
+from leasehold.model.keys import Key, order_of
 from leasehold.model.ports import Row
-from leasehold.model.records import Key, LogPosition
+from leasehold.model.records.log import LogPosition
 from leasehold.rows.index_entries import entry_of
 
 

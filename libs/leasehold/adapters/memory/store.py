@@ -20,21 +20,12 @@ from leasehold.catalog.descriptor import Column, Descriptor, Index, from_wire
 from leasehold.catalog.states import WRITTEN
 from leasehold.model.errors import StoreCorrupted
 from leasehold.model.ids import first_id, genid, genid_lsn
-from leasehold.model.keys import order_of
+from leasehold.model.keys import Key, order_of
 from leasehold.model.ports import Row, StoredCatalog
-from leasehold.model.records import (
-    ChangeKind,
-    CheckReport,
-    CheckSlice,
-    Fill,
-    Genids,
-    Image,
-    Key,
-    LogPosition,
-    Outcome,
-    ReadRange,
-    RowChange,
-)
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.events import Genids, Image
+from leasehold.model.records.log import ChangeKind, CheckSlice, Fill, LogPosition, RowChange
+from leasehold.model.records.requests import Outcome, ReadRange
 from leasehold.rows.filled_by_key import filled
 from leasehold.rows.index_entries import entry_of
 from leasehold.rows.key_values import EntryChange, entries, key_values

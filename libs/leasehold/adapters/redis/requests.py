@@ -17,7 +17,7 @@ import msgpack
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.redis.pubsub import ChannelPublisher, Channels, ChannelSubscriber
 from leasehold.model.errors import MalformedRequest
-from leasehold.model.records import Result, ResultBatch
+from leasehold.model.records.requests import Result, ResultBatch
 from leasehold.replication.effects import RequestsReceived
 from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.settings.environment import RedisSettings

@@ -22,8 +22,9 @@ from leasehold.catalog.history import check_kept, tables_at
 from leasehold.catalog.states import READABLE
 from leasehold.model.closing import Closing
 from leasehold.model.ids import genid
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records import Key, LogPosition
+from leasehold.model.records.log import LogPosition
 
 if TYPE_CHECKING:
     from leasehold.adapters.sqlite.snapshot import SqliteSnapshot

@@ -20,7 +20,7 @@ from leasehold.adapters.sqlite.row_history import kept_from
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.states import State
 from leasehold.model.ports import StoredCatalog
-from leasehold.model.records import Attempt, LogPosition
+from leasehold.model.records.log import Attempt, LogPosition
 
 # All of it: a store that an earlier program has written has fewer columns while it is only read.
 _GET_POSITION: Final = "SELECT * FROM position"  # as TABLES, LANE_TOPICS and TIMES of the layout

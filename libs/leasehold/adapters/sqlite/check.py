@@ -38,7 +38,7 @@ from leasehold.catalog.descriptor import DEFAULT_LOCK, Check, Column, Descriptor
 from leasehold.catalog.elements import ALL_ROWS
 from leasehold.catalog.states import DELETED, READABLE
 from leasehold.model.ids import GENID_POSITION_BITS
-from leasehold.model.records import Key
+from leasehold.model.keys import Key
 from leasehold.rows.check_constraints import breaks, code_raised, condition_of
 from leasehold.rows.generated import relied_on, unlike, value_of
 from leasehold.rows.index_entries import breaks as breaks_entry

@@ -19,7 +19,8 @@ from leasehold.adapters.sqlite.slice import SliceCheck
 from leasehold.adapters.sqlite.snapshot import Readers, SqliteSnapshot
 from leasehold.adapters.sqlite.yielding import STEPS_BETWEEN_LOOKS, GivesWay
 from leasehold.catalog.elements import ALL_ROWS
-from leasehold.model.records import CheckReport, CheckSlice, LogPosition
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.log import CheckSlice, LogPosition
 
 # Each waiting check keeps a snapshot open, and with it the WAL from being reset.
 CHECKS_PENDING_MAX: Final = 8

@@ -13,8 +13,9 @@ import apsw
 from leasehold.adapters.sqlite.layout import column_name
 from leasehold.adapters.sqlite.plan import EntriesPlan, WritePlan
 from leasehold.catalog.descriptor import Column
-from leasehold.model.keys import IntKeys, Keys
-from leasehold.model.records import Fill, Genids, Image, Key
+from leasehold.model.keys import IntKeys, Key, Keys
+from leasehold.model.records.events import Genids, Image
+from leasehold.model.records.log import Fill
 from leasehold.rows.filled_by_key import filled
 
 ChangeEntries = Callable[[WritePlan, Key, Image | None, Image | None], None]

@@ -16,7 +16,7 @@ from leasehold.adapters.sqlite.layout import column_name
 from leasehold.catalog.descriptor import Descriptor, Index
 from leasehold.catalog.elements import EXPRESSION
 from leasehold.model.errors import Refused
-from leasehold.model.records import Image
+from leasehold.model.records.events import Image
 from leasehold.rows.index_entries import entry_of
 from leasehold.values import jsonb, numeric
 from leasehold.values.types import Type, to_storage

@@ -8,7 +8,7 @@ import apsw
 import msgpack
 
 from leasehold.model.ids import first_id
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 
 _GET = "SELECT body FROM outcomes WHERE request_id = ?"
 _GET_UNTIMELY = "SELECT body FROM untimely WHERE request_id = ?"

@@ -22,8 +22,8 @@ from leasehold.adapters.sqlite.layout import (
 )
 from leasehold.catalog.descriptor import Descriptor, Index
 from leasehold.catalog.states import DELETED, State
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records import Key
 from leasehold.rows.index_entries import Entry
 
 # A NULL in an index key. A PRIMARY KEY WITHOUT ROWID allows no NULL, and a blob sorts after every

@@ -6,7 +6,7 @@ import apsw
 
 from leasehold.adapters.sqlite.plan import WritePlan
 from leasehold.adapters.sqlite.repairs import WrongEntry
-from leasehold.model.records import Key
+from leasehold.model.keys import Key
 from leasehold.rows.key_values import entries
 
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from leasehold.model.records import Key
+from leasehold.model.keys import Key
 
 
 class WrongEntry(NamedTuple):

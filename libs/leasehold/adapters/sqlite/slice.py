@@ -19,7 +19,8 @@ from leasehold.adapters.sqlite.layout import entries_name, physical_columns
 from leasehold.adapters.sqlite.plan import EntriesPlan
 from leasehold.catalog.descriptor import Descriptor, Index
 from leasehold.catalog.states import DELETED, READABLE
-from leasehold.model.records import CheckSlice, Key
+from leasehold.model.keys import Key
+from leasehold.model.records.log import CheckSlice
 from leasehold.rows.generated import relied_on
 
 

@@ -26,8 +26,9 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.history import History, check_kept
 from leasehold.catalog.states import READABLE, State
 from leasehold.model.errors import LeaseholdError, UnknownTable
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row, StoredCatalog
-from leasehold.model.records import Key, LogPosition
+from leasehold.model.records.log import LogPosition
 
 CONNECTIONS_KEPT_MAX: Final = 16
 PLANS_KEPT_MAX: Final = 1_000

@@ -39,19 +39,12 @@ from leasehold.adapters.sqlite.written_since import gone_from, written_in
 from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.model.errors import ConfigurationError, StoreCorrupted
 from leasehold.model.ids import genid
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row, StoredCatalog
-from leasehold.model.records import (
-    ChangeKind,
-    CheckReport,
-    CheckSlice,
-    Fill,
-    Image,
-    Key,
-    LogPosition,
-    Outcome,
-    ReadRange,
-    RowChange,
-)
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.events import Image
+from leasehold.model.records.log import ChangeKind, CheckSlice, Fill, LogPosition, RowChange
+from leasehold.model.records.requests import Outcome, ReadRange
 from leasehold.rows.key_values import entries
 from leasehold.settings.private_files import FOLDER_MODE, keep_store_private
 

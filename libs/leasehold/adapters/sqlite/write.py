@@ -25,7 +25,8 @@ from leasehold.model.errors import (
     RequestTooLarge,
     TooManyRows,
 )
-from leasehold.model.records import Genids, Image, Key
+from leasehold.model.keys import Key
+from leasehold.model.records.events import Genids, Image
 from leasehold.rows.generated import derive
 from leasehold.sql.binding.writes import BoundWrite
 from leasehold.sql.planning.emitted import Emitted

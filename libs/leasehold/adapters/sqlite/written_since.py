@@ -12,7 +12,8 @@ from leasehold.adapters.sqlite.as_of import entries_then, match_of, old_images, 
 from leasehold.adapters.sqlite.layout import lock_name
 from leasehold.adapters.sqlite.plan import EntriesPlan, WritePlan, entry_key
 from leasehold.model.ids import genid
-from leasehold.model.records import Key, ReadRange
+from leasehold.model.keys import Key
+from leasehold.model.records.requests import ReadRange
 
 
 def written_in(

@@ -8,7 +8,7 @@ from typing import Final
 from leasehold.lease.agent.held_leases import HeldLease
 from leasehold.lease.agent.holder import Holder
 from leasehold.model.ports import Now
-from leasehold.model.records import HoldingReport
+from leasehold.model.records.acks import HoldingReport
 from leasehold.model.time_units import NS_PER_MS
 
 FIRST_AFTER_NS: Final = 250_000_000

@@ -33,7 +33,13 @@ from leasehold.model.errors import (
     refused,
 )
 from leasehold.model.ports import StoreSnapshot
-from leasehold.model.records import ChangeRequest, OnConflict, Operation, OperationKind, Outcome
+from leasehold.model.records.requests import (
+    ChangeRequest,
+    OnConflict,
+    Operation,
+    OperationKind,
+    Outcome,
+)
 from leasehold.replica.reads import Reads
 from leasehold.transaction.sequence_operations import BACK, BLOCK_MAX, TAKE
 

@@ -18,7 +18,7 @@ from leasehold.model.errors import (
     QueryCanceled,
     RequestTooLarge,
 )
-from leasehold.model.records import Operation
+from leasehold.model.records.requests import Operation
 from leasehold.replica.sequences.node_blocks import TRIES_MAX, Found, NodeNumbers, Wanted, gave_up
 
 T = TypeVar("T")

@@ -37,7 +37,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED, FastPath, Pause

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 
 from leasehold.model.errors import LogStopped
-from leasehold.model.records import Barrier, Claim, Decisions, LogPosition, LogRecord
+from leasehold.model.records.log import Barrier, Claim, Decisions, LogPosition, LogRecord
 from leasehold.replication.master.attempts import attempts_after
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.ports import StoreWriter
-from leasehold.model.records import (
+from leasehold.model.records.log import (
     CatalogWrite,
     ChunkDecided,
     Commit,

@@ -13,7 +13,8 @@ from typing import Final, NamedTuple, Protocol
 
 from leasehold.model.ids import time_ms_of
 from leasehold.model.ports import Now
-from leasehold.model.records import LogPosition, Outcome
+from leasehold.model.records.log import LogPosition
+from leasehold.model.records.requests import Outcome
 from leasehold.model.time_units import NS_PER_S, NS_PER_US
 from leasehold.replication.effects import ClockNotice
 from leasehold.replication.outcomes import OutcomeSettings

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from leasehold.model.errors import LogStopped
-from leasehold.model.records import LogPosition
+from leasehold.model.records.log import LogPosition
 from leasehold.model.time_units import NS_PER_MS
 
 LOOK_MS: Final = 2_000

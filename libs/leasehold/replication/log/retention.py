@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.ports import StoreWriter
-from leasehold.model.records import Commit
+from leasehold.model.records.log import Commit
 
 MS_PER_DAY = 24 * 3600 * 1000
 DROPPED_MS = 7 * MS_PER_DAY

@@ -13,7 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from leasehold.model.records import Ack, LogPosition
+from leasehold.model.records.acks import Ack
+from leasehold.model.records.log import LogPosition
 from leasehold.model.time_units import NS_PER_MS
 
 CHANGEFEED_ROLE: Final = "changefeed"

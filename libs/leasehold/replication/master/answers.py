@@ -7,15 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from leasehold.model.records import (
-    Conflict,
-    Decisions,
-    Disposition,
-    Outcome,
-    Refusal,
-    Result,
-    ResultBatch,
-)
+from leasehold.model.records.log import Decisions, Disposition, Refusal
+from leasehold.model.records.requests import Conflict, Outcome, Result, ResultBatch
 from leasehold.model.topics import RESULT_PARTITIONS
 from leasehold.replication.effects import PublishAnswers, Send, Topic
 from leasehold.replication.master.batch import Repeat

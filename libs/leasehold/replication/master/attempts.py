@@ -19,7 +19,8 @@ from collections.abc import Container, Iterable
 from typing import Final, NamedTuple
 
 from leasehold.model.errors import TooComplex
-from leasehold.model.records import Attempt, Decisions, Lane, LogPosition
+from leasehold.model.records.log import Attempt, Decisions, LogPosition
+from leasehold.model.records.requests import Lane
 from leasehold.model.time_units import NS_PER_MS
 
 LOST_MAX: Final = 2

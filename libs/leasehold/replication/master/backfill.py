@@ -14,19 +14,11 @@ from leasehold.model.errors import (
     RequestTooLarge,
     SequenceExhausted,
 )
-from leasehold.model.keys import INTEGER_LEAST, INTEGER_MOST, IntKeys, Keys
+from leasehold.model.keys import INTEGER_LEAST, INTEGER_MOST, IntKeys, Key, Keys
 from leasehold.model.ports import Row, RowSource
-from leasehold.model.records import (
-    ChangeKind,
-    Chunk,
-    ChunkDecided,
-    Fill,
-    FindingsDecided,
-    Genids,
-    Image,
-    Key,
-    RowChange,
-)
+from leasehold.model.records.events import Genids, Image
+from leasehold.model.records.jobs import Chunk
+from leasehold.model.records.log import ChangeKind, ChunkDecided, Fill, FindingsDecided, RowChange
 from leasehold.replication.effects import LaneRead
 from leasehold.rows.defaults import Draw
 from leasehold.rows.generated import refusal_of

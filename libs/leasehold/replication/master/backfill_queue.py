@@ -17,7 +17,9 @@ from leasehold.model.errors import (
     TooComplex,
 )
 from leasehold.model.ports import Codec, Now
-from leasehold.model.records import Chunk, ChunkDecided, ChunksEnd, Findings, Lane
+from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings
+from leasehold.model.records.log import ChunkDecided
+from leasehold.model.records.requests import Lane
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.effects import LaneRead
 from leasehold.replication.master.attempts import Attempts, no_master_survives

@@ -19,24 +19,21 @@ from leasehold.catalog.overlay import CatalogAhead
 from leasehold.model.errors import GaveUp, InternalFailure, LeaseholdError, Refused, RequestTooLarge
 from leasehold.model.ids import is_sequence_id
 from leasehold.model.ports import Codec, Row
-from leasehold.model.records import (
+from leasehold.model.records.events import RowImage
+from leasehold.model.records.jobs import Chunk
+from leasehold.model.records.log import (
     Attempt,
     CatalogWrite,
-    ChangeRequest,
-    Chunk,
     Commit,
     DescriptorWrite,
     Disposition,
     FindingsDecided,
     Grant,
-    Lane,
     LogPosition,
-    OnConflict,
-    Outcome,
     Refusal,
-    RowImage,
     TableTruncated,
 )
+from leasehold.model.records.requests import ChangeRequest, Lane, OnConflict, Outcome
 from leasehold.model.topics import MESSAGE_BYTES_MAX, PUBLISHED_BYTES_MAX
 from leasehold.replication.changefeed import row_images
 from leasehold.replication.effects import NOWHERE, LaneRead

@@ -14,8 +14,11 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.catalog.elements import Check, ForeignKey, Index
 from leasehold.catalog.job import Job
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row, RowSource
-from leasehold.model.records import Findings, FindingsDecided, Image, Key
+from leasehold.model.records.events import Image
+from leasehold.model.records.jobs import Findings
+from leasehold.model.records.log import FindingsDecided
 from leasehold.rows.check_constraints import breaks, code_raised, condition_of
 from leasehold.rows.index_entries import entry_of, key_of, key_shown, key_words
 from leasehold.schema_change.coordinator.verification import INTEGRITY, REQUIRED, code_of, finding

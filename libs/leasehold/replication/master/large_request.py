@@ -12,7 +12,7 @@ from typing import Final
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.errors import LeaseholdError
-from leasehold.model.records import ChangeRequest
+from leasehold.model.records.requests import ChangeRequest
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.effects import LaneRead
 from leasehold.replication.master.batch import Batch, Made

@@ -19,20 +19,10 @@ from leasehold.model.errors import (
     Refused,
 )
 from leasehold.model.ports import Codec, Now
-from leasehold.model.records import (
-    Ack,
-    Acknowledgement,
-    ChangeRequest,
-    CheckReport,
-    Commit,
-    Decisions,
-    DescriptorWrite,
-    JobEvent,
-    JobWrite,
-    Lane,
-    LeaseAck,
-    LogPosition,
-)
+from leasehold.model.records.acks import Ack, Acknowledgement, CheckReport, LeaseAck
+from leasehold.model.records.jobs import JobEvent
+from leasehold.model.records.log import Commit, Decisions, DescriptorWrite, JobWrite, LogPosition
+from leasehold.model.records.requests import ChangeRequest, Lane
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.changefeed import job_key, version_event
 from leasehold.replication.coherency import CoherencySettings, CoherencyWatch

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from leasehold.model.records import Lane, LogPosition
+from leasehold.model.records.log import LogPosition
+from leasehold.model.records.requests import Lane
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.log.identity import NO_ID
 

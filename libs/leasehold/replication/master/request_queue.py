@@ -7,7 +7,7 @@ from typing import Final
 
 from leasehold.model.errors import Refused
 from leasehold.model.ports import Codec
-from leasehold.model.records import ChangeRequest
+from leasehold.model.records.requests import ChangeRequest
 from leasehold.replication.effects import LaneRead
 from leasehold.replication.master.batch import failed
 

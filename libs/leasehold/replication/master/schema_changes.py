@@ -14,18 +14,10 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.model.ports import Now
-from leasehold.model.records import (
-    CatalogWrite,
-    ChangeRequest,
-    CheckReport,
-    Chunk,
-    ChunksEnd,
-    Findings,
-    FindingsDecided,
-    JobWrite,
-    LeaseAck,
-    Operation,
-)
+from leasehold.model.records.acks import CheckReport, LeaseAck
+from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings
+from leasehold.model.records.log import CatalogWrite, FindingsDecided, JobWrite
+from leasehold.model.records.requests import ChangeRequest, Operation
 from leasehold.replication.effects import CallLedger, Effect
 from leasehold.replication.effects import Wake as WakeNode
 from leasehold.replication.master.findings import Reader, confirm

@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row, StoreWriter
-from leasehold.model.records import ChangeKind, Fill, Key, Outcome, ReadRange, RowChange
+from leasehold.model.records.log import ChangeKind, Fill, RowChange
+from leasehold.model.records.requests import Outcome, ReadRange
 from leasehold.transaction.overlay import row_after
 
 

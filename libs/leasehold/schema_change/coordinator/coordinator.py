@@ -34,7 +34,7 @@ from leasehold.lease.replies import (
 )
 from leasehold.model.errors import LedgerUnavailable
 from leasehold.model.ports import Now
-from leasehold.model.records import (
+from leasehold.model.records.log import (
     CatalogWrite,
     DescriptorWrite,
     JobWrite,

@@ -10,7 +10,9 @@ from leasehold.catalog.job import Job
 from leasehold.lease.commands import Command
 from leasehold.lease.replies import Reply
 from leasehold.model.errors import LedgerUnavailable
-from leasehold.model.records import CatalogWrite, CheckReport, JobControl, JobWrite
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.log import CatalogWrite, JobWrite
+from leasehold.model.records.requests import JobControl
 from leasehold.schema_change.job.transitions import FENCE_HERE
 
 # ---------------------------------------------------------------- events

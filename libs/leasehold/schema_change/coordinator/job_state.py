@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from leasehold.catalog.job import Job
 from leasehold.lease.replies import Holding
-from leasehold.model.records import CheckSlice
+from leasehold.model.records.log import CheckSlice
 
 Place: TypeAlias = tuple[int, str, str, int, int, CheckSlice | None]
 

@@ -46,7 +46,7 @@ from leasehold.lease.replies import (
 )
 from leasehold.model.errors import LedgerUnavailable
 from leasehold.model.ports import Now
-from leasehold.model.records import LedgerRun
+from leasehold.model.records.log import LedgerRun
 from leasehold.model.time_units import NS_PER_MS
 
 

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import ALL_ROWS
 from leasehold.catalog.job import Job
-from leasehold.model.records import CheckReport, CheckSlice
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.log import CheckSlice
 from leasehold.model.time_units import NS_PER_MS, NS_PER_S
 from leasehold.schema_change.coordinator.verification import (
     job_of,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from leasehold.catalog.job import Job, Phase
 from leasehold.model.ports import Now
-from leasehold.model.records import CheckSlice
+from leasehold.model.records.log import CheckSlice
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.schema_change.coordinator.job_state import JobMemory, Verification
 from leasehold.schema_change.coordinator.sliced_verification import VerificationWalk

@@ -22,7 +22,9 @@ from leasehold.model.errors import (
     ForeignKeyViolation,
     NotNullViolation,
 )
-from leasehold.model.records import CheckReport, CheckSlice, Key
+from leasehold.model.keys import Key
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.log import CheckSlice
 from leasehold.schema_change.job.transitions import FINDINGS_MAX
 
 SLICE_ROWS_MIN: Final = 500

@@ -6,7 +6,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import ALL_ROWS
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.catalog.states import State
-from leasehold.model.records import Chunk, ChunksEnd, Findings
+from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings
 
 
 def _running(catalog: Catalog, phase: Phase, job_id: int, run: int) -> Job | None:

@@ -16,7 +16,7 @@ from leasehold.model.errors import (
     UnknownJob,
     WrongJobState,
 )
-from leasehold.model.records import JobControl
+from leasehold.model.records.requests import JobControl
 from leasehold.schema_change.job.transitions import can_turn_back, turned_back
 
 LIMITS: Final[Mapping[str, tuple[int, int]]] = {

@@ -19,7 +19,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job
 from leasehold.catalog.states import State
 from leasehold.model.ids import is_sequence_id
-from leasehold.model.records import JobForgotten, TableForgotten
+from leasehold.model.records.log import JobForgotten, TableForgotten
 
 FORGOTTEN_PER_COMMIT_MAX: Final = 100
 """Each is a few bytes of the log and a row of the stores; more wait for the next look."""

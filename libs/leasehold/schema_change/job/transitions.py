@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from leasehold.catalog.job import Job, Phase, Status
-from leasehold.model.records import CheckSlice
+from leasehold.model.records.log import CheckSlice
 
 FENCE_HERE: Final = -1
 """`fence_lsn` of a job whose fence is the very commit that holds it; see Write.at."""

@@ -25,14 +25,14 @@ from leasehold.catalog.sequence import restarted_at
 from leasehold.catalog.sequence_ownership import owned_by, setting, standing_within
 from leasehold.catalog.states import State
 from leasehold.model.errors import FeatureNotSupported, TableBusy, UnknownTable
-from leasehold.model.records import (
+from leasehold.model.records.log import (
     CatalogWrite,
     DescriptorWrite,
     JobWrite,
     MinVersion,
-    Operation,
     TableTruncated,
 )
+from leasehold.model.records.requests import Operation
 from leasehold.schema_change.plan.drops import (
     names_of,
     of_what_stays,

@@ -11,7 +11,8 @@ from typing import Any
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.physical_names import column_name, lock_name
 from leasehold.model.errors import FeatureNotSupported, UnknownTable
-from leasehold.model.records import Genids, Key
+from leasehold.model.keys import Key
+from leasehold.model.records.events import Genids
 from leasehold.sql.binding.bound_tree import (
     Bound,
     BoundQuery,

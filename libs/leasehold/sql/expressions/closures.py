@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from leasehold.model.records import Image
+from leasehold.model.records.events import Image
 
 Compute: TypeAlias = Callable[[Image], Any]
 

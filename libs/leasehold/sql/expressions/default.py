@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.elements import Column, Moment
 from leasehold.model.errors import FeatureNotSupported, InvalidObject, OutOfRange
-from leasehold.model.records import Image, Key
+from leasehold.model.keys import Key
+from leasehold.model.records.events import Image
 from leasehold.sql.expressions.compiler import DECIDED, NOW, SEED, Compiler
 from leasehold.sql.expressions.expression import total, with_exact_numbers
 from leasehold.sql.expressions.typed import Typed, asking_zone, assigned, computed_in

@@ -18,7 +18,7 @@ from leasehold.model.errors import (
     UnknownTable,
     WrongType,
 )
-from leasehold.model.records import Image
+from leasehold.model.records.events import Image
 from leasehold.sql.expressions.closures import Compute
 from leasehold.sql.expressions.compiler import Compiler, argument, check_functions
 from leasehold.sql.expressions.typed import ZoneUse, asking_zone, assigned, brought, computed_in

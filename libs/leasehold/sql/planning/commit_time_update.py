@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.catalog.physical_names import column_name
 from leasehold.model.errors import Refused
-from leasehold.model.records import ARGUMENTS_MAX, Expression
+from leasehold.model.records.requests import ARGUMENTS_MAX, Expression
 from leasehold.sql.binding.bound_tree import (
     Apply,
     Bound,

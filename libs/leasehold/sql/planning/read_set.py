@@ -21,7 +21,7 @@ from leasehold.catalog.descriptor import Descriptor, Index
 from leasehold.catalog.physical_names import column_name
 from leasehold.catalog.states import READABLE
 from leasehold.model.errors import Refused
-from leasehold.model.records import Key
+from leasehold.model.keys import Key
 from leasehold.sql.binding.bound_tree import (
     Access,
     Aggregate,

@@ -23,7 +23,8 @@ from leasehold.catalog.job import Job, Status
 from leasehold.client.subscriber import News
 from leasehold.events.rows import RowEvent, TruncationEvent
 from leasehold.model.errors import UnknownColumn, UnknownTable
-from leasehold.model.records import ChangeRequest, JobControl, Outcome, RowImage
+from leasehold.model.records.events import RowImage
+from leasehold.model.records.requests import ChangeRequest, JobControl, Outcome
 from leasehold.settings.client import ClientSettings
 from tests.integration.cluster.changes import NODES
 from tests.support.cluster.system_cluster import (

@@ -15,7 +15,7 @@ from leasehold import ChangeProducer, Replica
 from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
 from leasehold.catalog.job import Phase, Status
-from leasehold.model.records import Outcome
+from leasehold.model.records.requests import Outcome
 from tests.integration.cluster.changes import NODES
 from tests.support.cluster.system_cluster import assert_consistent, seen
 from tests.support.cluster.system_jobs import at_full_speed, begin, ended, in_backfill, slowly

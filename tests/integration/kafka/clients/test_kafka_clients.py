@@ -25,7 +25,7 @@ from leasehold.adapters.kafka.request_transport import KafkaRequestTransport
 from leasehold.adapters.kafka.transaction import TransactionWriter
 from leasehold.adapters.kafka.writer import BY_KEY, Delivery, TopicWriter, log_writer
 from leasehold.model.errors import BusUnavailable, ConfigurationError, LogStopped
-from leasehold.model.records import Barrier, LogPosition, LogRecord
+from leasehold.model.records.log import Barrier, LogPosition, LogRecord
 from leasehold.model.topics import MESSAGE_BYTES_MAX, Topic
 from leasehold.replication.log.admission import Verdict, admit
 from leasehold.replication.log.identity import NO_ID

@@ -8,7 +8,7 @@ import pytest
 from leasehold.adapters.codec.log_header import LogHeader, read_header
 from leasehold.adapters.codec.records import ZIPPED_ABOVE_BYTES, MessagePackCodec
 from leasehold.model.errors import LogStopped
-from leasehold.model.records import (
+from leasehold.model.records.log import (
     Attempt,
     Barrier,
     Claim,

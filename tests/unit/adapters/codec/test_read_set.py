@@ -12,7 +12,7 @@ from leasehold.adapters.codec.request_decoding import decode_request
 from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.ids import request_id
-from leasehold.model.records import (
+from leasehold.model.records.requests import (
     ChangeRequest,
     Operation,
     OperationKind,

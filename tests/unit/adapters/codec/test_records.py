@@ -22,12 +22,12 @@ from leasehold.adapters.codec.record_shape import CLASS_BY_TAG, TAG_BY_CLASS
 from leasehold.adapters.codec.records import FORMAT, MessagePackCodec, restore_row_key, row_key
 from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.keys import IntKeys
-from leasehold.model.records import (
-    Ack,
+from leasehold.model.records.acks import Ack
+from leasehold.model.records.jobs import Chunk
+from leasehold.model.records.log import (
     Attempt,
     Barrier,
     ChangeKind,
-    Chunk,
     Claim,
     Commit,
     Decisions,
@@ -37,12 +37,10 @@ from leasehold.model.records import (
     JobWrite,
     LogPosition,
     MinVersion,
-    Outcome,
     Refusal,
-    Result,
-    ResultBatch,
     RowChange,
 )
+from leasehold.model.records.requests import Outcome, Result, ResultBatch
 from tests.support.codec.records import ANY_RECORD, BODY, PLAIN, record
 
 CODEC = MessagePackCodec()

@@ -31,7 +31,7 @@ from leasehold.adapters.codec.request_decoding import SQL_BYTES_MAX, decode_requ
 from leasehold.adapters.codec.request_encoding import ROWS_TOGETHER_MAX, encode_request
 from leasehold.model.errors import MalformedRequest, RequestTooLarge
 from leasehold.model.ids import format_request_id, request_id
-from leasehold.model.records import (
+from leasehold.model.records.requests import (
     ANY_GENID,
     ChangeRequest,
     Expression,

@@ -20,7 +20,7 @@ from leasehold.adapters.http.snapshot_fetch import fetch_snapshot
 from leasehold.adapters.http.snapshot_server import CopiesUnderWay, SnapshotServer
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.errors import ConfigurationError, SnapshotUnavailable
-from leasehold.model.records import ChangeKind, LogPosition
+from leasehold.model.records.log import ChangeKind, LogPosition
 from leasehold.settings.environment import from_environment
 from leasehold.settings.snapshot import (
     TOKEN_FILE,

@@ -12,7 +12,8 @@ from leasehold.adapters.kafka.client import MessageTooLarge
 from leasehold.adapters.kafka.sends import RESULTS_BYTES_MAX, Sends
 from leasehold.adapters.kafka.writer import Delivery, TopicWriter
 from leasehold.model.errors import BusUnavailable
-from leasehold.model.records import Ack, Conflict, Outcome, Result, ResultBatch
+from leasehold.model.records.acks import Ack
+from leasehold.model.records.requests import Conflict, Outcome, Result, ResultBatch
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 from leasehold.replication.effects import Send, Topic
 from leasehold.settings.environment import KafkaSettings

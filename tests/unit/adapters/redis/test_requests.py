@@ -21,7 +21,7 @@ from leasehold.adapters.redis.requests import (
     requests_of,
 )
 from leasehold.adapters.redis.resp import REPLY_BYTES_MAX
-from leasehold.model.records import Outcome, Result, ResultBatch
+from leasehold.model.records.requests import Outcome, Result, ResultBatch
 from leasehold.replication.effects import RequestsReceived
 from leasehold.replication.fast_path.requests import FastRequestSettings
 

@@ -18,7 +18,7 @@ from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.catalog.states import State
 from leasehold.model.errors import NotCoherent, SnapshotTooOld, UnknownTable
 from leasehold.model.ids import genid
-from leasehold.model.records import ChangeKind, LogPosition, RowChange
+from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.values.types import Type
 
 ID, A, BY_A = Column(1, "id", Type("bigint"), nullable=False), Column(2, "a", Type("integer")), 3

@@ -24,7 +24,9 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.adapters.sqlite.yielding import GivesWay
 from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.catalog.states import State
-from leasehold.model.records import ChangeKind, CheckReport, Key, LogPosition, RowChange
+from leasehold.model.keys import Key
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.rows.consistency import KeyValueData, violations
 from leasehold.values.types import Type
 from tests.support.sqlite.lockstep import reports_of

@@ -15,7 +15,9 @@ import pytest
 
 from leasehold.catalog.descriptor import Check, Column, Descriptor, Element, Index
 from leasehold.catalog.states import State
-from leasehold.model.records import CheckReport, Fill, Key
+from leasehold.model.keys import Key
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.log import Fill
 from leasehold.values.types import Type
 from tests.support.sqlite.lockstep import reports_of
 from tests.support.transaction.written_table import STORES, WrittenTable, insert, opened

@@ -15,7 +15,8 @@ from leasehold.admin.sliced_check import SlicedCheck
 from leasehold.catalog.descriptor import Check, Column, Descriptor, Index
 from leasehold.catalog.elements import Derived, ForeignKey
 from leasehold.catalog.states import State
-from leasehold.model.records import ChangeKind, CheckReport, CheckSlice, LogPosition, RowChange
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.log import ChangeKind, CheckSlice, LogPosition, RowChange
 from leasehold.schema_change.coordinator.verification import next_slice
 from leasehold.values.types import Type
 from tests.support.sqlite.lockstep import reports_of

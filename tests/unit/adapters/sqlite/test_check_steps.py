@@ -14,7 +14,7 @@ from leasehold.adapters.sqlite.check import TableCheck, TableFindings
 from leasehold.adapters.sqlite.slice import SliceCheck
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Column, Descriptor, Index
-from leasehold.model.records import ChangeKind, CheckSlice, LogPosition, RowChange
+from leasehold.model.records.log import ChangeKind, CheckSlice, LogPosition, RowChange
 from leasehold.values.types import Type
 
 NUMBER, SAME, BY_SAME = 1, 2, 3

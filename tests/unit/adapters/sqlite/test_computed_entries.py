@@ -19,7 +19,9 @@ from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.catalog.elements import EXPRESSION
 from leasehold.catalog.states import State
 from leasehold.model.errors import DivisionByZero, DuplicateKey
-from leasehold.model.records import Fill, Key, Operation
+from leasehold.model.keys import Key
+from leasehold.model.records.log import Fill
+from leasehold.model.records.requests import Operation
 from leasehold.values.types import Type
 from tests.support.sqlite.lockstep import reports_of
 from tests.support.transaction.written_table import (

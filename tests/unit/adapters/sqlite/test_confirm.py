@@ -10,7 +10,8 @@ import pytest
 from leasehold.catalog.descriptor import Check, Column, Descriptor, Index
 from leasehold.catalog.job import Phase, Step
 from leasehold.catalog.states import State
-from leasehold.model.records import ChangeKind, Findings, FindingsDecided, JobWrite, RowChange
+from leasehold.model.records.jobs import Findings
+from leasehold.model.records.log import ChangeKind, FindingsDecided, JobWrite, RowChange
 from leasehold.replication.master.findings import confirm
 from leasehold.values.types import Type
 from tests.support.schema_change.made_job import index_job

@@ -15,7 +15,8 @@ from typing import Any
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from leasehold.model.records import ChangeKind, Key
+from leasehold.model.keys import Key
+from leasehold.model.records.log import ChangeKind
 from tests.support.sqlite.flights_table import CARRIER, GATE, NUMBER, PRICE, SEATS
 from tests.support.sqlite.lockstep import Lockstep
 

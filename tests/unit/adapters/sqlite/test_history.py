@@ -16,7 +16,7 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.model.errors import SnapshotTooOld
 from leasehold.model.ports import StoreWriter
-from leasehold.model.records import ChangeKind, LogPosition, RowChange
+from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.values.types import Type
 from tests.support.sqlite.lockstep import reports_of
 

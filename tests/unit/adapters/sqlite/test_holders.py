@@ -10,7 +10,9 @@ import pytest
 
 from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.catalog.states import State
-from leasehold.model.records import ChangeKind, Image, Key, LogPosition, RowChange
+from leasehold.model.keys import Key
+from leasehold.model.records.events import Image
+from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.values.types import Type
 from tests.support.transaction.written_table import STORES, Store, opened
 

@@ -20,7 +20,9 @@ from leasehold.catalog.descriptor import Column, Descriptor, Index, Lock
 from leasehold.catalog.elements import ALL_ROWS, ForeignKey
 from leasehold.catalog.states import State
 from leasehold.model.errors import ForeignKeyViolation, Refused, StaleVersion
-from leasehold.model.records import Chunk, Key, Operation, OperationKind
+from leasehold.model.keys import Key
+from leasehold.model.records.jobs import Chunk
+from leasehold.model.records.requests import Operation, OperationKind
 from leasehold.replication.master.backfill import slice_chunk
 from leasehold.transaction.mirror_table import genids_of, key_in
 from leasehold.values.types import Type

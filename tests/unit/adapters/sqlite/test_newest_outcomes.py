@@ -14,7 +14,8 @@ import pytest
 from leasehold.adapters.sqlite import outcomes
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.ids import request_id
-from leasehold.model.records import LogPosition, Outcome
+from leasehold.model.records.log import LogPosition
+from leasehold.model.records.requests import Outcome
 
 
 @pytest.mark.parametrize("seed", range(8))

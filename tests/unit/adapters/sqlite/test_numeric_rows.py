@@ -15,7 +15,8 @@ import pytest
 from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Column, Descriptor, Index
-from leasehold.model.records import ChangeKind, CheckReport, LogPosition, RowChange
+from leasehold.model.records.acks import CheckReport
+from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.values.numeric import sort_key
 from leasehold.values.types import Type, to_storage
 from tests.support.sqlite.lockstep import reports_of

@@ -14,7 +14,7 @@ from leasehold.catalog.descriptor import Column, Descriptor, Index, from_wire
 from leasehold.catalog.edits import Edit, Kind, body_of, edited
 from leasehold.catalog.states import State
 from leasehold.model.errors import SnapshotTooOld
-from leasehold.model.records import ChangeKind, LogPosition, RowChange
+from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.values.types import Type
 
 ROWS = 25

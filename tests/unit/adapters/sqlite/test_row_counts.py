@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.model.records import ChangeKind, LogPosition, RowChange
+from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from tests.unit.adapters.sqlite.test_removal import ROWS, Filled
 
 

@@ -21,7 +21,7 @@ from leasehold.catalog.states import State
 from leasehold.model.errors import OutOfRange, UnknownTable
 from leasehold.model.ids import genid
 from leasehold.model.ports import StoreSnapshot
-from leasehold.model.records import ChangeKind, LogPosition, RowChange
+from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.values.types import Type
 
 PLACE, NUMBER, COLOUR, SIZE, BY_COLOUR = 1, 2, 3, 4, 5

@@ -26,8 +26,10 @@ from leasehold.catalog.elements import Missing
 from leasehold.catalog.states import State
 from leasehold.model.errors import ConfigurationError, StoreCorrupted, StoreUnwritable
 from leasehold.model.ids import genid, request_id
+from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records import Attempt, ChangeKind, Fill, Key, LogPosition, Outcome, RowChange
+from leasehold.model.records.log import Attempt, ChangeKind, Fill, LogPosition, RowChange
+from leasehold.model.records.requests import Outcome
 from leasehold.node.bootstrap import stored_position
 from leasehold.values.types import Type
 from tests.support.sqlite.flights_table import (
@@ -64,7 +66,8 @@ CHILD = """
 import os, sys
 from leasehold.adapters.sqlite.layout import sqlite_errors
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.model.records import *
+from leasehold.model.records.log import LogPosition
+from leasehold.model.records.requests import Outcome
 from tests.unit.adapters.sqlite.test_writer import FLIGHTS, insert
 store = SqliteStore(sys.argv[1], synchronous="full", cache_mb=1)
 store.begin(); store.prepare(FLIGHTS); store.change(FLIGHTS, insert(1), 1, 0, None)

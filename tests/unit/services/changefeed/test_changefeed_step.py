@@ -14,23 +14,21 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.job import Phase, Status, job_from_wire
 from leasehold.model.errors import LogStopped
 from leasehold.model.ids import SEQUENCES_FROM, genid
-from leasehold.model.records import (
+from leasehold.model.records.events import RowImage, RowsTruncated, VersionEvent
+from leasehold.model.records.jobs import JobEvent
+from leasehold.model.records.log import (
     ChangeKind,
     ChunkDecided,
-    DeadLetter,
     DescriptorWrite,
     Disposition,
     Fill,
-    JobEvent,
     JobForgotten,
     JobWrite,
     RowChange,
-    RowImage,
-    RowsTruncated,
     TableForgotten,
     TableTruncated,
-    VersionEvent,
 )
+from leasehold.model.records.requests import DeadLetter
 from leasehold.replication.changefeed import (
     Changefeed,
     Feed,

@@ -13,7 +13,9 @@ from leasehold.adapters.codec.published import feed_message, restore_image, row_
 from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key
 from leasehold.catalog.job import Job, job_from_wire
 from leasehold.model.errors import MalformedRequest
-from leasehold.model.records import DeadLetter, JobEvent, RowImage, RowLeftOut, RowsTruncated
+from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated
+from leasehold.model.records.jobs import JobEvent
+from leasehold.model.records.requests import DeadLetter
 from leasehold.model.topics import PUBLISHED_BYTES_MAX
 from tests.support.schema_change.made_job import index_job
 

@@ -22,7 +22,7 @@ from leasehold.catalog.elements import Column
 from leasehold.catalog.states import State
 from leasehold.events.public_schema import encode_event
 from leasehold.events.rows import row_json
-from leasehold.model.records import RowImage, RowLeftOut, RowsTruncated, VersionEvent
+from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated, VersionEvent
 from leasehold.values.types import Type
 from services import examples
 from services.examples.decoding import RowRecord, VersionBook, WaitingRows

@@ -20,7 +20,8 @@ from leasehold.adapters.sqlite.write import Writing
 from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import Refused
-from leasehold.model.records import ChangeKind, Image, LogPosition, RowChange
+from leasehold.model.records.events import Image
+from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.sql.planning.plan import Prepared, prepare
 from leasehold.transaction.binding import binding
 from leasehold.values.types import Type, parse_type, to_storage

@@ -13,7 +13,8 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.adapters.sqlite.write import own_rows
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import Refused
-from leasehold.model.records import Image, Key
+from leasehold.model.keys import Key
+from leasehold.model.records.events import Image
 from leasehold.sql.planning.plan import prepare
 from tests.support.postgres.query_cases import Grammar, Made, fill, python_value, tables
 

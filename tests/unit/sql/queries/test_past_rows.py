@@ -16,7 +16,9 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.adapters.sqlite.write import own_rows
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import Refused
-from leasehold.model.records import ChangeKind, Image, Key, LogPosition, RowChange
+from leasehold.model.keys import Key
+from leasehold.model.records.events import Image
+from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.sql.planning.plan import Plans
 from tests.support.postgres.query_cases import Grammar, Made, fill, tables
 from tests.unit.sql.queries.test_own_rows import images

@@ -23,7 +23,7 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import VerifyError
-from leasehold.model.records import Operation, OperationKind, ReadSet
+from leasehold.model.records.requests import Operation, OperationKind, ReadSet
 from leasehold.replica.sql_reads import gather
 from leasehold.sql.planning.plan import Prepared, prepare
 from leasehold.transaction.read_set import ReadRules, ReadsSoFar, check_reads

@@ -14,7 +14,8 @@ import pytest
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.errors import Refused
 from leasehold.model.ids import genid
-from leasehold.model.records import ChangeKind, LogPosition, OperationKind, RowChange
+from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
+from leasehold.model.records.requests import OperationKind
 from leasehold.replica.reads import Reads
 from leasehold.replica.write_set import WriteSet
 from tests.support.sql.asked import FLIGHTS, Asked, filled

@@ -1,0 +1,87 @@
+"""What nodes and lease agents say of themselves on the topic of acknowledgements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+from leasehold.model.keys import Key
+
+
+class Ack(NamedTuple):
+    """A node's applied position, its state, and (when `asked_ns` > 0) its ask for a lease (C3)."""
+
+    node: str
+    incarnation: bytes
+    role: str  # master | standby | replicant
+    offset: int  # every record below is applied
+    epoch: int
+    lsn: int
+    asked_ns: int
+    coherent: bool
+    serves: str  # host:port of the snapshot server, "" = none
+    sent_us: int
+
+
+class LeaseAck(NamedTuple):
+    """An agent has moved its users off versions below `version`; only wakes the waiter (D4)."""
+
+    agent: str
+    table_id: int
+    version: int
+
+
+class HoldingReport(NamedTuple):
+    """A report, for people only, of what keeps an agent on a version that new users get no more.
+
+    It is sent while that lasts, and not at all for a wait that is soon over. All ages are by the
+    agent's own clock: `held_ms` since it took the version up, `old_ms` since it has a newer one,
+    `expires_ms` until its session ends (below 0: it has ended). `users` counts all; `work` has the
+    oldest of those that have a name: (label, SQL or "", age in ms). `session` 0: none is open.
+    """
+
+    agent: str
+    session: int
+    table_id: int
+    version: int
+    users: int
+    held_ms: int
+    old_ms: int
+    expires_ms: int
+    work: tuple[tuple[str, str, int], ...]
+    sent_us: int
+
+
+class CheckReport(NamedTuple):
+    """What one node found when it checked a table at one log position.
+
+    `subject` is the barrier's id, or `b"job:…"` for the verification of a job's element.
+    `findings`: (condition 1-7, element id, key, words), at most `findings_max` of them;
+    `findings_total` counts all; `code`: the SQLSTATE of the first, "" = none tells it.
+    `checksum` covers every row and entry at that position, `rows_checksum` the rows alone (b""
+    from an earlier program, and where no row was summed).
+    `repaired`: entries put right afterwards, -1 = no repair was asked for. `until`: the last key of
+    the slice that was checked; None when nothing lies behind it.
+    """
+
+    subject: bytes
+    node: str
+    incarnation: bytes
+    offset: int
+    lsn: int
+    table_id: int
+    version: int
+    rows: int
+    entries: Mapping[int, int]
+    checksum: bytes
+    findings_total: int
+    findings: tuple[tuple[int, int, Key, str], ...]
+    took_ms: int
+    error: str = ""
+    rows_checksum: bytes = b""
+    repaired: int = -1
+    until: Key | None = None
+    code: str = ""
+
+
+Acknowledgement: TypeAlias = Ack | LeaseAck | HoldingReport | CheckReport
