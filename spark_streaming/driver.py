@@ -25,11 +25,7 @@ from leasehold.catalog.job import Job, Phase
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topics
 from leasehold.pipeline.schedule import RunId, decide
-from leasehold.settings.environment import (
-    ClusterSettings,
-    KafkaSettings,
-    from_environment,
-)
+from leasehold.settings.environment import ClusterSettings, KafkaSettings, from_environment
 from leasehold.settings.private_files import make_private_folder
 from spark_streaming.backfill import Backfill
 from spark_streaming.jobs_reader import JobsReader

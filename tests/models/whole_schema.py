@@ -9,7 +9,8 @@ from leasehold.catalog.job import Phase
 from leasehold.model.errors import StoreCorrupted
 from leasehold.model.records.log import Commit, Decisions, DescriptorWrite, JobWrite
 from leasehold.replication.log.admission import Verdict
-from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, Plan, plan
+from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan, Plan
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Explain
 from tests.models.log_records import Records

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from tests.support.schema_change.next_descriptor import next_descriptor
+
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job
 from leasehold.model.records.log import DescriptorWrite, MinVersion
-from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, Plan, next_descriptor, plan
+from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan, Plan
 from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.schema_change.steps.steps import steps_of
 from leasehold.sql.ddl.schema_statements import parse_ddl

@@ -51,8 +51,8 @@ from leasehold.rows.consistency import violations
 from leasehold.schema_change.coordinator.verification import as_if_public
 from leasehold.schema_change.job import transitions as go
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk
-from leasehold.schema_change.plan.plan import moves, moving, next_descriptors
-from leasehold.schema_change.plan.script import StatementBatch
+from leasehold.schema_change.job.next_versions import moves, moving, next_descriptors
+from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.transaction.sequence_operations import rows_with_versions
 from leasehold.transaction.verify import Decided, verify
 from tests.schema_change.numbered_world import (

@@ -16,7 +16,7 @@ from leasehold.model.records.log import CatalogWrite
 from leasehold.model.records.requests import Operation, OperationKind
 from leasehold.replica.sequences import node_blocks as blocks
 from leasehold.replica.sequences.node_blocks import NodeNumbers
-from leasehold.schema_change.plan.script import StatementBatch
+from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from leasehold.transaction.verify import VerifyRules

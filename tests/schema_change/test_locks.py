@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import pytest
+from tests.support.schema_change.next_descriptor import next_descriptor
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Job, Step
@@ -23,7 +24,8 @@ from leasehold.model.ids import genid
 from leasehold.model.ports import Row
 from leasehold.model.records.log import DescriptorWrite, MinVersion
 from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
-from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, next_descriptor, plan
+from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan
 from leasehold.sql.syntax.statements import (
     AddLock,
     AlterTable,

@@ -9,7 +9,7 @@ from leasehold.catalog.edits import Kind
 from leasehold.catalog.job import Phase
 from leasehold.model.errors import DuplicateObject, Refused, UnknownTable
 from leasehold.model.records.log import DescriptorWrite
-from leasehold.schema_change.plan.plan import CreateTablePlan
+from leasehold.schema_change.plan.results import CreateTablePlan
 from tests.schema_change.changes import TABLE, Change, changed, planned
 from tests.schema_change.menu import A2, UNIQUE
 from tests.schema_change.model import Model

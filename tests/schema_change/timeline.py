@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from tests.support.schema_change.next_descriptor import next_descriptor
+
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Check, Column, Descriptor, Index
 from leasehold.catalog.elements import ForeignKey
@@ -22,7 +24,6 @@ from leasehold.schema_change.job.transitions import (
     validated,
     verified,
 )
-from leasehold.schema_change.plan.plan import next_descriptor
 from tests.schema_change.changes import Change
 from tests.schema_change.versions import Version, version_of
 from tests.schema_change.world import Row

@@ -32,13 +32,8 @@ from leasehold.rows.consistency import KeyValueData, violations
 from leasehold.schema_change.coordinator.verification import as_if_public
 from leasehold.schema_change.job import transitions as go
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk
-from leasehold.schema_change.plan.plan import (
-    CreateTablePlan,
-    JobPlan,
-    moves,
-    moving,
-    next_descriptors,
-)
+from leasehold.schema_change.job.next_versions import moves, moving, next_descriptors
+from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan
 from leasehold.transaction.mirror_table import key_in
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from leasehold.transaction.verify import VerifyRules, verify

@@ -10,7 +10,7 @@ from leasehold.adapters.memory.snapshot import MemorySnapshot
 from leasehold.catalog.job import Status
 from leasehold.model.errors import UnknownTable
 from leasehold.model.records.requests import Outcome
-from leasehold.schema_change.plan.script import jobs_in
+from leasehold.schema_change.plan.answers import jobs_in
 from tests.simulation.harm import demand
 from tests.simulation.workloads import Items, Workload
 

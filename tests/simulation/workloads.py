@@ -10,7 +10,7 @@ from leasehold.adapters.memory.snapshot import MemorySnapshot
 from leasehold.adapters.memory.store import MemoryStore
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.records.requests import ANY_GENID, Outcome
-from leasehold.schema_change.plan.script import jobs_in
+from leasehold.schema_change.plan.answers import jobs_in
 from tests.simulation.client import Client
 from tests.simulation.harm import demand
 from tests.simulation.telling_client import TellingClient

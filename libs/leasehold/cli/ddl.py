@@ -14,7 +14,7 @@ from leasehold.cli.output import Output, span
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.model.records.requests import OnConflict, Outcome
 from leasehold.schema_change.job.estimate import NOT_KNOWN, total
-from leasehold.schema_change.plan.script import jobs_in, notices_in
+from leasehold.schema_change.plan.answers import jobs_in, notices_in
 from leasehold.settings.client import ClientSettings
 
 

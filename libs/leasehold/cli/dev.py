@@ -18,7 +18,7 @@ from leasehold.cli.output import Output, refusal_words
 from leasehold.dev.database import Answer, DevDatabase
 from leasehold.events.version_diff import column_words, element_name, index_words
 from leasehold.model.errors import ConfigurationError, LeaseholdError, OutcomeUnknown
-from leasehold.schema_change.plan.script import answers_in, jobs_in
+from leasehold.schema_change.plan.answers import answers_in, jobs_in
 from leasehold.settings.client import ClientSettings
 
 _KEPT: Final = "surrogateescape"

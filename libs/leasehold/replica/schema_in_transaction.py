@@ -18,7 +18,8 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import FeatureNotSupported, RequestTooLarge
 from leasehold.model.ports import StoredCatalog
-from leasehold.schema_change.plan.script import StatementBatch, notices_in
+from leasehold.schema_change.plan.answers import notices_in
+from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import (
     STATEMENT_BYTES_MAX,
     STATEMENTS_MAX,

@@ -25,7 +25,7 @@ from leasehold.model.ids import is_sequence_id
 from leasehold.model.records.requests import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import Notice
 from leasehold.replica.serving_node import SqlNode
-from leasehold.schema_change.plan.script import jobs_in, notices_in
+from leasehold.schema_change.plan.answers import jobs_in, notices_in
 from leasehold.sql.syntax.session_statements import SchemaStatement, SessionStatement
 from leasehold.sql.syntax.statements import (
     AddCheck,

@@ -18,7 +18,7 @@ from leasehold.catalog.elements import Moment
 from leasehold.model.errors import FeatureNotSupported, Refused, UnknownTable
 from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.plan.joined_alterations import is_all_or_nothing, join_alterations
-from leasehold.schema_change.plan.script import StatementBatch
+from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import Said
 from leasehold.sql.syntax.session_statements import (
     CopyIn,

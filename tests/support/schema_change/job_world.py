@@ -49,7 +49,8 @@ from leasehold.schema_change.coordinator.effects import (
 from leasehold.schema_change.coordinator.ledger import LedgerSideSettings
 from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_end, accept_findings
-from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, plan
+from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan
 from leasehold.sql.syntax.statements import Change as Statement
 from tests.support.schema_change.job_harm import Harm, judge_call, judge_write
 from tests.support.schema_change.made_job import report_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgpack
+from tests.support.schema_change.next_descriptor import next_descriptor
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
@@ -12,7 +13,8 @@ from leasehold.catalog.elements import Moment
 from leasehold.catalog.job import Job, Phase
 from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion
 from leasehold.schema_change.job.transitions import fenced, filled, published, validated, verified
-from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, next_descriptor, plan
+from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan
 from leasehold.sql.syntax.statements import (
     Action,
     AddCheck,

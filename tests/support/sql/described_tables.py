@@ -10,7 +10,7 @@ from typing import Any, Final
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import Moment
 from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG
-from leasehold.schema_change.plan.script import StatementBatch
+from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.sql.syntax.statements import Explain
 from leasehold.sql.system_catalog.oids import PUBLIC_NAMESPACE

@@ -31,7 +31,7 @@ from leasehold.catalog.sequence_ownership import derived_name
 from leasehold.model.errors import InvalidArgument, OutOfRange, Refused, SequenceExhausted
 from leasehold.model.records.requests import Operation
 from leasehold.schema_change.plan.plan import NO_MOMENT
-from leasehold.schema_change.plan.script import StatementBatch
+from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
 
 RUNS = 300

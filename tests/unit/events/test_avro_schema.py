@@ -32,7 +32,8 @@ from leasehold.events.avro_schema import (
 from leasehold.events.rows import decode_row
 from leasehold.model.records.events import RowImage
 from leasehold.model.records.log import DescriptorWrite
-from leasehold.schema_change.plan.plan import JobPlan, plan
+from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.results import JobPlan
 from leasehold.sql.syntax.statements import (
     AddColumn,
     AlterTable,

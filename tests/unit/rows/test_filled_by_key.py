@@ -11,13 +11,13 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from tests.support.schema_change.next_descriptor import next_descriptor
 
 from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.catalog.job import Phase
 from leasehold.catalog.states import State
 from leasehold.model.records.log import ChangeKind
 from leasehold.rows.key_values import compose
-from leasehold.schema_change.plan.plan import next_descriptor
 from leasehold.sql.syntax.statements import Change, DropColumn
 from leasehold.values.types import Type
 from tests.support.schema_change.made_statements import (

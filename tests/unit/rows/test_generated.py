@@ -21,7 +21,8 @@ from leasehold.model.records.log import ChangeKind
 from leasehold.rows.defaults import default_of_old_rows
 from leasehold.rows.key_values import compose
 from leasehold.schema_change.plan.explain import explain
-from leasehold.schema_change.plan.plan import JobPlan, NothingToDo, plan
+from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.results import JobPlan, NothingToDo
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Explain
 from tests.schema_change.changes import catalog_of, standing

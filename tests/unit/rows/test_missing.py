@@ -16,7 +16,8 @@ from leasehold.catalog.states import State
 from leasehold.model.records.log import ChangeKind, DescriptorWrite
 from leasehold.rows.filled_by_key import completed, filled
 from leasehold.rows.key_values import compose
-from leasehold.schema_change.plan.plan import JobPlan, plan
+from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.results import JobPlan
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import AlterTable
 from leasehold.values.types import Type

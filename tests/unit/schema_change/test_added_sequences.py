@@ -23,9 +23,11 @@ from leasehold.events.version_diff import diff
 from leasehold.model.errors import Refused
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.log import CatalogWrite, DescriptorWrite, JobWrite, MinVersion
+from leasehold.schema_change.job.next_versions import next_descriptors
 from leasehold.schema_change.job.transitions import turned_back
 from leasehold.schema_change.plan.explain import explain
-from leasehold.schema_change.plan.plan import CreateTablePlan, JobPlan, Plan, next_descriptors, plan
+from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan, Plan
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Explain
 

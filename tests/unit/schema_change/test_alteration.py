@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.support.schema_change.next_descriptor import next_descriptor
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor, from_wire
@@ -17,7 +18,8 @@ from leasehold.model.errors import (
     UnknownObject,
 )
 from leasehold.model.records.log import DescriptorWrite
-from leasehold.schema_change.plan.plan import JobPlan, NothingToDo, next_descriptor, plan
+from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.results import JobPlan, NothingToDo
 from leasehold.sql.syntax.statements import (
     Action,
     AddColumn,

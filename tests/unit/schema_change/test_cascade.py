@@ -10,8 +10,9 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Job, job_from_wire
 from leasehold.model.errors import DependentObjects, FeatureNotSupported, TableBusy
 from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion
+from leasehold.schema_change.job.next_versions import next_descriptors
 from leasehold.schema_change.plan.dependents import HINT
-from leasehold.schema_change.plan.plan import JobPlan, TruncatePlan, next_descriptors
+from leasehold.schema_change.plan.results import JobPlan, TruncatePlan
 from tests.unit.schema_change.test_foreign_keys import planned, run
 
 TABLES = (

@@ -14,7 +14,8 @@ from leasehold.events.version_diff import diff
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.log import Commit, DescriptorWrite
 from leasehold.replication.changefeed import version_event
-from leasehold.schema_change.plan.plan import JobPlan, plan
+from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.results import JobPlan
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Explain
 from tests.schema_change.changes import catalog_of, standing

@@ -8,7 +8,8 @@ import pytest
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.schema_change.plan.explain import ExplainRow, explain
-from leasehold.schema_change.plan.plan import NothingToDo, plan
+from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.results import NothingToDo
 from leasehold.sql.syntax.statements import (
     AddLock,
     AlterType,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.support.schema_change.next_descriptor import next_descriptor
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.definitions import foreign_key_text
@@ -21,14 +22,8 @@ from leasehold.model.errors import (
     TableBusy,
 )
 from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion
-from leasehold.schema_change.plan.plan import (
-    CreateTablePlan,
-    JobPlan,
-    NothingToDo,
-    Plan,
-    next_descriptor,
-    plan,
-)
+from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan, NothingToDo, Plan
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Explain
 

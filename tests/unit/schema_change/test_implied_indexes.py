@@ -9,7 +9,7 @@ from leasehold.catalog.elements import Element, index_from_wire, index_to_wire
 from leasehold.model.errors import DuplicateObject, UnknownObject, UnknownTable
 from leasehold.schema_change.plan.drops import taken_away
 from leasehold.schema_change.plan.explain import changes_of
-from leasehold.schema_change.plan.plan import JobPlan
+from leasehold.schema_change.plan.results import JobPlan
 from tests.unit.schema_change.test_foreign_keys import planned, run
 
 PARENT = "CREATE TABLE p (id int PRIMARY KEY)"

@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
+from tests.support.schema_change.next_descriptor import next_descriptor
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import from_wire
@@ -17,8 +18,7 @@ from leasehold.model.records.log import CatalogWrite, DescriptorWrite, JobWrite,
 from leasehold.model.records.requests import JobControl, Operation, OperationKind
 from leasehold.replication.changefeed import _is_new
 from leasehold.schema_change.job.control import control
-from leasehold.schema_change.plan.plan import next_descriptor
-from leasehold.schema_change.plan.script import StatementBatch
+from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.sql.syntax.statements import Explain
 from tests.support.schema_change.job_world import World

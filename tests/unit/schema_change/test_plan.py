@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.support.schema_change.next_descriptor import next_descriptor
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import INDEXES_MAX, Descriptor, Index
@@ -23,7 +24,8 @@ from leasehold.model.errors import (
     UnknownTable,
 )
 from leasehold.model.records.log import DescriptorWrite, JobWrite
-from leasehold.schema_change.plan.plan import CreateTablePlan, NothingToDo, next_descriptor, plan
+from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.results import CreateTablePlan, NothingToDo
 from leasehold.sql.syntax.statements import (
     AddColumn,
     AlterTable,

@@ -22,20 +22,13 @@ from leasehold.model.errors import (
 )
 from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion
 from leasehold.schema_change.job import transitions as go
+from leasehold.schema_change.job.next_versions import moves, moving, next_descriptors
 from leasehold.schema_change.job.transitions import turned_back
 from leasehold.schema_change.plan.explain import explain
-from leasehold.schema_change.plan.plan import (
-    CreateTablePlan,
-    JobPlan,
-    NothingToDo,
-    Plan,
-    moves,
-    moving,
-    next_descriptors,
-    plan,
-)
+from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.primary_key import hidden_column
-from leasehold.schema_change.plan.script import StatementBatch
+from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan, NothingToDo, Plan
+from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.schema_change.plan.truncate import refuse_referred
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Explain

@@ -27,7 +27,7 @@ from leasehold.model.records.jobs import JobEvent, JobProgress
 from leasehold.model.records.requests import JobControl
 from leasehold.schema_change.job.control import control
 from leasehold.schema_change.job.transitions import marked
-from leasehold.schema_change.plan.results import free_table
+from leasehold.schema_change.plan.busy_tables import free_table
 from tests.support.schema_change.job_story import EVERY_CHANGE, OPTIONAL, ready_world
 from tests.support.schema_change.job_world import World
 

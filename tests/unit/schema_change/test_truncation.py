@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.schema_change.next_descriptor import next_descriptor
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.errors import FeatureNotSupported, Refused, TableBusy, UnknownTable
 from leasehold.model.records.log import DescriptorWrite, JobWrite
 from leasehold.schema_change.plan.explain import explain
-from leasehold.schema_change.plan.plan import JobPlan, TruncatePlan, next_descriptor
+from leasehold.schema_change.plan.results import JobPlan, TruncatePlan
 from tests.unit.schema_change.test_foreign_keys import TABLES, planned, run
 
 REFERS = "ALTER TABLE c ADD CONSTRAINT k FOREIGN KEY (a) REFERENCES p"

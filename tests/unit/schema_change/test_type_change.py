@@ -24,7 +24,8 @@ from leasehold.catalog.states import State
 from leasehold.model.errors import InvalidArgument
 from leasehold.model.records.log import ChangeKind
 from leasehold.rows.key_values import compose
-from leasehold.schema_change.plan.plan import JobPlan, plan
+from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.results import JobPlan
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.sql.syntax.statements import CreateTable, Explain
 from tests.schema_change.changes import catalog_of, standing

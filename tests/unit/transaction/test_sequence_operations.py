@@ -29,7 +29,7 @@ from leasehold.model.records.requests import (
 )
 from leasehold.replication.master.backfill import BackfillSlice, slice_chunk
 from leasehold.schema_change.plan.plan import NO_MOMENT
-from leasehold.schema_change.plan.script import StatementBatch
+from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.transaction.verify import Decided, verify
 

@@ -26,11 +26,12 @@ from leasehold.schema_change.coordinator.coordinator import Coordinator, Coordin
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_end, accept_findings
 from leasehold.schema_change.job.estimate import pace_of
 from leasehold.schema_change.job.transitions import can_turn_back, turned_back
+from leasehold.schema_change.plan.answers import answer_of, answers_for
 from leasehold.schema_change.plan.explain import explain
-from leasehold.schema_change.plan.joined_alterations import answers_for, join_alterations
-from leasehold.schema_change.plan.plan import NO_MOMENT, JobPlan, Plan, plan
-from leasehold.schema_change.plan.results import refuse_lacking
-from leasehold.schema_change.plan.script import StatementBatch, answer_of
+from leasehold.schema_change.plan.joined_alterations import join_alterations
+from leasehold.schema_change.plan.plan import NO_MOMENT, plan
+from leasehold.schema_change.plan.results import JobPlan, Plan, refuse_lacking
+from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import Said, parse_statements
 from leasehold.sql.syntax.statements import CreateSequence, Explain
 

@@ -61,11 +61,8 @@ from leasehold.schema_change.coordinator.ledger import LedgerSide, LedgerSideSet
 from leasehold.schema_change.coordinator.sliced_verification import VerificationWalk, WalkSettings
 from leasehold.schema_change.coordinator.step_work import StepWork, WorkSettings
 from leasehold.schema_change.job.control import control
-from leasehold.schema_change.job.transitions import (
-    fenced,
-    published,
-)
-from leasehold.schema_change.plan.plan import moving, next_descriptors
+from leasehold.schema_change.job.next_versions import moving, next_descriptors
+from leasehold.schema_change.job.transitions import fenced, published
 
 # ⚠ A ledger that forgot (D6) between a publish and the descriptor's commit was seeded from a log
 # without it: it refuses leases on the new version, and those on the old one never end.

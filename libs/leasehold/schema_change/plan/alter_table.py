@@ -6,25 +6,26 @@ the same statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
-from leasehold.catalog.descriptor import (
-    Descriptor,
-)
-from leasehold.catalog.elements import Column, Moment
-from leasehold.catalog.sequence import Options
-from leasehold.model.errors import DuplicateObject, FeatureNotSupported
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Moment
+from leasehold.catalog.names import relation_names
+from leasehold.catalog.sequence_ownership import left_by, refuse_used_elsewhere
+from leasehold.model.errors import DuplicateObject, FeatureNotSupported, UnknownTable
+from leasehold.schema_change.plan.busy_tables import Going, free_table
 from leasehold.schema_change.plan.columns import ColumnActions
 from leasehold.schema_change.plan.constraints import ConstraintActions
-from leasehold.schema_change.plan.draft import DrawnBy, TableDraft
-from leasehold.schema_change.plan.foreign_keys import (
-    References,
-    Referring,
-)
+from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.plan.identity import IdentityActions
 from leasehold.schema_change.plan.locks import LockActions
+from leasehold.schema_change.plan.primary_key import asked_key, plan_key_change
+from leasehold.schema_change.plan.results import Changes, NothingToDo, RestartPlan, find_table
+from leasehold.schema_change.plan.sequences import altered_beside, restart_identity, take_altered
 from leasehold.schema_change.steps import element_paths as way
-from leasehold.schema_change.steps.element_paths import ElementPath
+from leasehold.schema_change.steps.element_paths import drop_sequence
 from leasehold.sql.syntax.statements import (
     Action,
     AddCheck,
@@ -32,9 +33,9 @@ from leasehold.sql.syntax.statements import (
     AddForeignKey,
     AddIdentity,
     AddLock,
-    AddPrimaryKey,
     AddUnique,
     AlterIdentity,
+    AlterTable,
     AlterType,
     DropColumn,
     DropConstraint,
@@ -54,166 +55,143 @@ from leasehold.sql.syntax.statements import (
 
 
 class Alteration:
-    """Reads actions into a draft; `constraints` for those of a new table."""
+    """The actions of one statement, read into a draft one after the other."""
 
     def __init__(
-        self,
-        table: Descriptor,
-        taken: set[str],
-        parents: Callable[[str], Descriptor],
-        references: References = lambda: (),
-        moment: Moment | None = None,
-        drawn_by: DrawnBy | None = None,
+        self, table: Descriptor, taken: set[str], catalog: Catalog, moment: Moment | None = None
     ) -> None:
-        self._draft = TableDraft(table, taken, parents, references, moment, drawn_by)
-        self.constraints = ConstraintActions(self._draft)
-        self._columns = ColumnActions(self._draft, self.constraints)
-        self._identities = IdentityActions(self._draft)
-        self._locks = LockActions(self._draft)
+        self.draft = TableDraft(table, taken, catalog, moment)
+        self.constraints = ConstraintActions(self.draft)
+        self.columns = ColumnActions(self.draft, self.constraints)
+        self.identities = IdentityActions(self.draft)
+        self.locks = LockActions(self.draft)
         self.kind = "alter table"
 
     @property
-    def tracks(self) -> list[ElementPath]:
-        return self._draft.tracks
-
-    @property
-    def notices(self) -> list[str]:
-        return self._draft.notices
-
-    @property
-    def needs(self) -> set[int]:
-        return self._draft.needs
-
-    @property
     def subject(self) -> str:
-        """For people: what is changed, `column a` or `column a, constraint b`."""
-        return ", ".join(dict.fromkeys(self._draft.words)) or f"table {self._draft.table.name}"
+        """What is changed, in words for people: `column a` or `column a, constraint b`."""
+        return ", ".join(dict.fromkeys(self.draft.words)) or f"table {self.draft.table.name}"
 
-    @property
-    def along(self) -> list[Referring]:
-        """Foreign keys of other tables that go with what is dropped."""
-        return self._draft.along
-
-    @property
-    def sequences(self) -> list[Descriptor]:
-        """Those that new columns bring."""
-        return self._draft.sequences
-
-    @property
-    def altered(self) -> list[tuple[Column, Options]]:
-        """Identity columns whose sequences are to be otherwise."""
-        return self._draft.altered
-
-    @property
-    def drew(self) -> set[int]:
-        """Sequences that columns drew from which do so no more."""
-        return self._draft.drew
-
-    @property
-    def unnumbered(self) -> dict[int, int]:
-        """Columns that lose their sequence, and stay; with that."""
-        return self._draft.unnumbered
-
-    def going(
+    def announce_drops(
         self, actions: Iterable[Action], gone: frozenset[tuple[int, int]] = frozenset()
     ) -> None:
-        """All that will be added: what is dropped with what rests on it may come before that.
-        `gone`: what else the same request takes away."""
+        """Let the draft know what the statement drops, before any action is read: an action may
+        drop something with what rests on it before that is dropped itself. `gone`: what earlier
+        statements of the same request take away."""
         actions = tuple(actions)
-        self._draft.gone = gone
-        self._draft.going = {action.name for action in actions if isinstance(action, DropColumn)}
+        self.draft.gone = gone
+        self.draft.going = {action.name for action in actions if isinstance(action, DropColumn)}
         dropped = {action.name for action in actions if isinstance(action, DropConstraint)}
         self.constraints.free_names(dropped)
 
     def add(self, action: Action) -> None:
-        """Take one action. Raises what `plan` raises."""
-        self.kind = "alter table" if self._draft.words else _KINDS[type(action)]
-        match action:
-            case AddColumn():
-                self._columns.add(action)
-            case DropColumn():
-                self._columns.drop(action)
-            case RenameColumn():
-                self._columns.rename(action)
-            case RenameTable():
-                self._rename_table(action)
-            case SetDefault():
-                self._columns.set_default(action)
-            case DropExpression():
-                self._columns.drop_expression(action)
-            case AddIdentity():
-                self._identities.add(action)
-            case SetIdentity():
-                self._identities.set(action)
-            case AlterIdentity():
-                self._identities.alter(action)
-            case DropIdentity():
-                self._identities.drop(action)
-            case RestartIdentity():
-                raise FeatureNotSupported(
-                    "RESTART moves a sequence and changes no table: it stands alone in its"
-                    " ALTER TABLE",
-                    position=action.position,
-                )
-            case AlterType():
-                self._columns.alter_type(action)
-            case SetNotNull():
-                self._columns.set_not_null(action)
-            case DropNotNull():
-                self._columns.drop_not_null(action)
-            case AddUnique(unique):
-                self.constraints.add_unique(unique)
-            case AddCheck(check):
-                self.constraints.add_check(check)
-            case AddForeignKey(key):
-                self.constraints.add_foreign_key(key)
-            case ValidateConstraint():
-                self.constraints.validate(action)
-            case DropConstraint():
-                self.constraints.drop(action)
-            case RenameConstraint():
-                self.constraints.rename(action)
-            case AddPrimaryKey():
-                raise AssertionError("a primary key is changed by a statement of its own")
-            case AddLock():
-                self._locks.add(action)
-            case DropLock():
-                self._locks.drop(action)
+        """Read one action into the draft. Raises what `plan` raises."""
+        kind, read = _READERS[type(action)]
+        self.kind = "alter table" if self.draft.words else kind
+        read(self, action)
 
-    def _rename_table(self, action: RenameTable) -> None:
-        if action.to in self._draft.taken:
-            raise DuplicateObject(
-                f"{action.to!r} exists already, or is being made",
-                table=action.to,
-                position=action.position,
-            )
-        self._draft.take(
-            way.rename(self._draft.table, action.to), f"table {self._draft.table.name}"
+
+def _rename_table(made: Alteration, action: RenameTable) -> None:
+    table = made.draft.table
+    if action.to in made.draft.taken:
+        raise DuplicateObject(
+            f"{action.to!r} exists already, or is being made",
+            table=action.to,
+            position=action.position,
         )
+    made.draft.take(way.rename(table, action.to), f"table {table.name}")
 
 
-_KINDS: dict[type, str] = {
-    AddColumn: "add column",
-    AddForeignKey: "add constraint",
-    DropColumn: "drop column",
-    RenameColumn: "rename column",
-    RenameConstraint: "rename constraint",
-    RenameTable: "rename table",
-    SetDefault: "set default",
-    DropExpression: "drop expression",
-    AddIdentity: "add identity",
-    SetIdentity: "set identity",
-    RestartIdentity: "restart identity",
-    AlterIdentity: "alter identity",
-    DropIdentity: "drop identity",
-    AlterType: "alter type",
-    SetNotNull: "set not null",
-    DropNotNull: "drop not null",
-    AddPrimaryKey: "change primary key",
-    AddUnique: "add constraint",
-    AddCheck: "add constraint",
-    ValidateConstraint: "validate constraint",
-    DropConstraint: "drop constraint",
-    AddLock: "add lock",
-    DropLock: "drop lock",
+def _refuse_restart(_: Alteration, action: RestartIdentity) -> None:
+    raise FeatureNotSupported(
+        "RESTART moves a sequence and changes no table: it stands alone in its ALTER TABLE",
+        position=action.position,
+    )
+
+
+_READERS: Final[Mapping[type, tuple[str, Callable[[Alteration, Any], None]]]] = {
+    AddColumn: ("add column", lambda made, action: made.columns.add(action)),
+    DropColumn: ("drop column", lambda made, action: made.columns.drop(action)),
+    RenameColumn: ("rename column", lambda made, action: made.columns.rename(action)),
+    RenameTable: ("rename table", _rename_table),
+    SetDefault: ("set default", lambda made, action: made.columns.set_default(action)),
+    DropExpression: ("drop expression", lambda made, action: made.columns.drop_expression(action)),
+    AddIdentity: ("add identity", lambda made, action: made.identities.add(action)),
+    SetIdentity: ("set identity", lambda made, action: made.identities.set(action)),
+    AlterIdentity: ("alter identity", lambda made, action: made.identities.alter(action)),
+    DropIdentity: ("drop identity", lambda made, action: made.identities.drop(action)),
+    RestartIdentity: ("restart identity", _refuse_restart),
+    AlterType: ("alter type", lambda made, action: made.columns.alter_type(action)),
+    SetNotNull: ("set not null", lambda made, action: made.columns.set_not_null(action)),
+    DropNotNull: ("drop not null", lambda made, action: made.columns.drop_not_null(action)),
+    AddUnique: ("add constraint", lambda made, action: made.constraints.add_unique(action.unique)),
+    AddCheck: ("add constraint", lambda made, action: made.constraints.add_check(action.check)),
+    AddForeignKey: (
+        "add constraint",
+        lambda made, action: made.constraints.add_foreign_key(action.key),
+    ),
+    ValidateConstraint: (
+        "validate constraint",
+        lambda made, action: made.constraints.validate(action),
+    ),
+    DropConstraint: ("drop constraint", lambda made, action: made.constraints.drop(action)),
+    RenameConstraint: ("rename constraint", lambda made, action: made.constraints.rename(action)),
+    AddLock: ("add lock", lambda made, action: made.locks.add(action)),
+    DropLock: ("drop lock", lambda made, action: made.locks.drop(action)),
 }
+"""The kind of a job with one action of that type, and what reads such an action into a draft. A
+primary key is changed by a statement of its own (`asked_key`)."""
+
+
+def plan_alter_table(
+    statement: AlterTable, catalog: Catalog, moment: Moment, going: Going
+) -> Changes | RestartPlan | NothingToDo:
+    table = find_table(catalog, statement.table, statement)
+    if isinstance(table, NothingToDo):
+        return table
+    match statement.actions:
+        case (RestartIdentity() as restarted,):
+            return restart_identity(table, restarted, catalog)
+    key = asked_key(table, statement.actions)
+    if key is not None:
+        return plan_key_change(table, key, catalog)
+    alteration = Alteration(table, relation_names(catalog), catalog, moment)
+    made = alteration.draft
+    going = going.for_actions(statement)
+    alteration.announce_drops(statement.actions, going.elements)
+    for action in statement.actions:
+        alteration.add(action)
+    others = altered_beside(made.altered, catalog, going)
+    if not made.tracks and not others:
+        return NothingToDo("; ".join(made.notices) or "nothing was done")
+    free_table(catalog, table, going)
+    names = {action.name for action in statement.actions if isinstance(action, DropColumn)}
+    dropped = [column for column in table.by_name.values() if column.name in names]
+    ids = {column.element_id for column in dropped} | made.unnumbered.keys()
+    own = dict.fromkeys(s for column in dropped for s in column.own_sequences)
+    own |= dict.fromkeys(made.unnumbered.values())
+    refuse_used_elsewhere(catalog, table, ids, own)
+    sequences = left_by(own, catalog)
+    for sequence in sequences:
+        free_table(catalog, sequence)
+        if sequence.table_id in made.needs:  # by a default that the same statement gives
+            raise UnknownTable(
+                f"sequence {sequence.name!r} goes with a column by the same statement",
+                table=sequence.name,
+            )
+    steps = max((len(track.fall) for track in made.tracks), default=0)
+    gone = (drop_sequence(sequence, steps) for sequence in sequences)
+    changes = Changes(table, alteration.kind, alteration.subject, (*made.tracks, *gone))
+    changes.versions |= {s.table_id: s.version + 1 for s in sequences}
+    # What is made goes on from the table's numbers, step by step.
+    changes.versions |= {s.table_id: table.version + 1 for s in made.sequences}
+    changes.made = tuple(made.sequences)
+    take_altered(changes, others)
+    changes.take_along(made.along, catalog, going)
+    # ⚠ Whoever is at the version before draws from what a column drew from, until that is drained.
+    needs = made.needs | (made.drew - changes.versions.keys())
+    for parent in needs:
+        free_table(catalog, catalog.newest(parent))
+    changes.notices = tuple(made.notices)
+    changes.needs = tuple(sorted(needs))
+    return changes

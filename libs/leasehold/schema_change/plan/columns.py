@@ -6,14 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from leasehold.catalog.descriptor import (
-    COLUMNS_MAX,
-)
-from leasehold.catalog.elements import (
-    Column,
-    Constraint,
-    Index,
-)
+from leasehold.catalog.descriptor import COLUMNS_MAX
+from leasehold.catalog.elements import Column, Constraint, Index
 from leasehold.model.errors import (
     DependentObjects,
     DuplicateColumn,
@@ -32,9 +26,7 @@ from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.ddl.columns import check_drawing, drawn_from
 from leasehold.sql.expressions.conversion import check_default_fits, conversions, converted, kept_in
 from leasehold.sql.expressions.default import Default, default_of_text
-from leasehold.sql.expressions.expression import (
-    rename_column_in,
-)
+from leasehold.sql.expressions.expression import rename_column_in
 from leasehold.sql.syntax.statements import (
     AddColumn,
     AlterType,

@@ -5,27 +5,12 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import replace
 
-from leasehold.catalog.descriptor import (
-    CHECKS_MAX,
-    FOREIGN_KEYS_MAX,
-    Descriptor,
-)
-from leasehold.catalog.elements import (
-    Check,
-    Column,
-    Constraint,
-    ForeignKey,
-    Index,
-)
+from leasehold.catalog.descriptor import CHECKS_MAX, FOREIGN_KEYS_MAX, Descriptor
+from leasehold.catalog.elements import Check, Column, Constraint, ForeignKey, Index
 from leasehold.catalog.names import implied_index_name
 from leasehold.catalog.object_names import free_object_name, joined_names
 from leasehold.catalog.states import State
-from leasehold.model.errors import (
-    DuplicateConstraint,
-    DuplicateObject,
-    OutOfRange,
-    UnknownObject,
-)
+from leasehold.model.errors import DuplicateConstraint, DuplicateObject, OutOfRange, UnknownObject
 from leasehold.schema_change.plan.definitions import made_index
 from leasehold.schema_change.plan.dependents import Doomed
 from leasehold.schema_change.plan.draft import TableDraft
@@ -39,11 +24,7 @@ from leasehold.schema_change.plan.foreign_keys import (
 )
 from leasehold.schema_change.steps import element_paths as way
 from leasehold.schema_change.steps.element_paths import ElementPath
-from leasehold.sql.expressions.expression import (
-    columns_of_expression,
-    compile_condition,
-    zone_kept,
-)
+from leasehold.sql.expressions.expression import columns_of_expression, compile_condition, zone_kept
 from leasehold.sql.syntax.statements import (
     CheckDefinition,
     DropConstraint,
@@ -105,7 +86,7 @@ class ConstraintActions:
         if itself:
             parent = self._with_uniques() if new_table else table
         else:
-            parent = self._draft.parents(definition.table)
+            parent = self._draft.parent(definition.table)
         to = referred(definition, parent)
         check_types(columns, to, definition.position)
         check_actions(columns, definition)
@@ -184,7 +165,7 @@ class ConstraintActions:
             action.cascade,
             action.position,
         )
-        waits = self._draft.drop_referring(referring_to(self._draft.references, index), doomed)
+        waits = self._draft.drop_referring(referring_to(self._draft.references(), index), doomed)
         own = (k for k in table.foreign_keys if k.element_id not in self._draft.dropped)
         needed = any(key.index == index.element_id for key in own)
         track = (way.hide_index if needed else way.drop_index)(index, waits=waits)

@@ -7,16 +7,8 @@ from dataclasses import replace
 from itertools import chain, repeat
 from typing import Final, TypeVar
 
-from leasehold.catalog.descriptor import (
-    INDEXES_MAX,
-    Descriptor,
-)
-from leasehold.catalog.elements import (
-    EXPRESSION,
-    Column,
-    Derived,
-    Index,
-)
+from leasehold.catalog.descriptor import INDEXES_MAX, Descriptor
+from leasehold.catalog.elements import EXPRESSION, Column, Derived, Index
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidObject,

@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from collections.abc import Iterable
 
-from leasehold.catalog.descriptor import (
-    Descriptor,
-)
-from leasehold.catalog.elements import (
-    Check,
-    Column,
-    Constraint,
-    ForeignKey,
-    Index,
-    Moment,
-)
-from leasehold.catalog.names import constraint_names
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column, Constraint, ForeignKey, Index, Moment
+from leasehold.catalog.names import constraint_names, references_of
 from leasehold.catalog.sequence import Options
+from leasehold.catalog.sequence_ownership import refuse_sequence
 from leasehold.catalog.states import State
-from leasehold.model.errors import (
-    FeatureNotSupported,
-    UnknownColumn,
-)
-from leasehold.schema_change.plan.column_sequences import Drawn
+from leasehold.model.errors import FeatureNotSupported, UnknownColumn
+from leasehold.schema_change.plan.column_sequences import Drawn, drawn_by
 from leasehold.schema_change.plan.dependents import Doomed, cascades_to, constraint_words
-from leasehold.schema_change.plan.foreign_keys import (
-    References,
-    Referring,
-    implied_index,
-)
+from leasehold.schema_change.plan.foreign_keys import Referring, implied_index
 from leasehold.schema_change.steps import element_paths as way
 from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.syntax.statements import ColumnDefinition
-
-DrawnBy: TypeAlias = Callable[[ColumnDefinition, set[str], int], Drawn]
-"""`sequences.drawn_by` of the table and the catalog."""
 
 
 class TableDraft:
@@ -44,8 +26,7 @@ class TableDraft:
 
     `taken` are names of relations, `names` those of the table's constraints; `columns` by name, as
     the actions so far leave them; `going` names the columns that some action drops, `unbound` are
-    generated columns that lose their expression, as they were. `parents` finds a table by its
-    name, `references` the foreign keys that refer to this one; `moment`: see `plan`. `gone`: what
+    generated columns that lose their expression, as they were. `moment`: see `plan`. `gone`: what
     else the same request takes away, (table id, element id); `along`: foreign keys of other tables
     that CASCADE takes; `sequences`: those that columns bring;
     `unnumbered`: columns that are no identity any more, and what they drew from; `drew`: what
@@ -56,16 +37,13 @@ class TableDraft:
         self,
         table: Descriptor,
         taken: set[str],
-        parents: Callable[[str], Descriptor],
-        references: References,
+        catalog: Catalog,
         moment: Moment | None,
-        drawn_by: DrawnBy | None,
     ) -> None:
         self.table = table
         self.taken = set(taken)
-        self.parents = parents
-        self.references = references
         self.moment = moment
+        self._catalog = catalog
         self.names = constraint_names(table)
         self.columns = {
             c.name: c for c in table.columns if c.state is State.PUBLIC and not c.hidden
@@ -85,7 +63,6 @@ class TableDraft:
         self.sequences: list[Descriptor] = []
         self.unnumbered: dict[int, int] = {}
         self.altered: list[tuple[Column, Options]] = []
-        self._drawn_by = drawn_by
 
     def take(self, track: ElementPath, words: str) -> None:
         self.tracks.append(track)
@@ -97,8 +74,8 @@ class TableDraft:
 
     def drawn_by(self, definition: ColumnDefinition) -> Drawn:
         """Where a new column has its numbers from. Raises what `sequences.drawn_by` raises."""
-        assert self._drawn_by is not None, "columns of a table that is there"
-        drawn = self._drawn_by(definition, self.taken, len(self.sequences))
+        before = len(self.sequences)
+        drawn = drawn_by(self.table.name, definition, self._catalog, self.taken, before)
         if drawn.made is None:
             self.needs.add(drawn.numbering.sequence)
         else:
@@ -106,6 +83,14 @@ class TableDraft:
             self.taken.add(drawn.made.name)
             self.tracks.append(way.add_sequence(drawn.made))
         return drawn
+
+    def parent(self, name: str) -> Descriptor:
+        """Return the table that a foreign key refers to. Raises UnknownTable, WrongObject."""
+        return refuse_sequence(self._catalog.resolve(name))
+
+    def references(self) -> tuple[Referring, ...]:
+        """Return the foreign keys, its own too, that refer to the table."""
+        return references_of(self._catalog, self.table.table_id)
 
     def column(self, name: str, position: int = 1) -> Column:
         found = self.columns.get(name) or self.table.by_alias.get(name)

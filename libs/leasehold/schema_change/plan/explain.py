@@ -9,9 +9,8 @@ from leasehold.catalog.elements import derived_from_wire
 from leasehold.catalog.job import Job, Step
 from leasehold.model.ids import is_sequence_id
 from leasehold.schema_change.job.estimate import Pace
-from leasehold.schema_change.plan.plan import (
-    KEY_CHANGE,
-    KEY_DROP,
+from leasehold.schema_change.plan.primary_key import KEY_CHANGE, KEY_DROP
+from leasehold.schema_change.plan.results import (
     CreateTablePlan,
     JobPlan,
     NothingToDo,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Container, Iterable
 from typing import Final, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
@@ -154,14 +154,8 @@ def implied_index(table: Descriptor, key: ForeignKey, going: Container[int]) -> 
 
 Referring = tuple[Descriptor, ForeignKey]
 """A foreign key and the table that has it."""
-References = Callable[[], tuple[Referring, ...]]
 
 
-def referring_to(references: References, index: Index) -> tuple[Referring, ...]:
-    """Foreign keys that need an index to find the row that they refer to."""
-    return tuple((t, k) for t, k in references() if k.parent_index == index.element_id)
-
-
-def referring(references: References, table: Descriptor) -> tuple[Referring, ...]:
-    """Foreign keys of other tables."""
-    return tuple((t, k) for t, k in references() if t.table_id != table.table_id)
+def referring_to(references: Iterable[Referring], index: Index) -> tuple[Referring, ...]:
+    """Return the foreign keys that need an index to find the row that they refer to."""
+    return tuple((t, k) for t, k in references if k.parent_index == index.element_id)

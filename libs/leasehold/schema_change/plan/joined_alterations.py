@@ -4,12 +4,12 @@ nothing, as statements of one query string are one transaction in PostgreSQL.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from leasehold.catalog.job import Job
-from leasehold.schema_change.plan.script import StatementBatch
+from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import Said
 from leasehold.sql.syntax.statements import (
     AddCheck,
@@ -75,10 +75,3 @@ def may_fail(job: Job) -> bool:
     """Whether rows that are there can keep a job from its end: what is filled in or looked
     through."""
     return any(step.fills or step.validates for step in job.steps)
-
-
-def answers_for(answer: Mapping[str, Any], count: int) -> Iterator[Mapping[str, Any]]:
-    """Yields an answer for each of the statements that were joined: notices come once."""
-    yield answer
-    for _ in range(count - 1):
-        yield {name: value for name, value in answer.items() if name == "job"}

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from leasehold.catalog.descriptor import (
-    LOCKS_MAX,
-)
-from leasehold.catalog.elements import (
-    DEFAULT_LOCK,
-    DEFAULT_LOCK_NAME,
-    Column,
-    Lock,
-)
+from leasehold.catalog.descriptor import LOCKS_MAX
+from leasehold.catalog.elements import DEFAULT_LOCK, DEFAULT_LOCK_NAME, Column, Lock
 from leasehold.model.errors import (
     DuplicateObject,
     FeatureNotSupported,
@@ -23,10 +16,7 @@ from leasehold.model.errors import (
 from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.steps import element_paths as way
 from leasehold.schema_change.steps.element_paths import ElementPath
-from leasehold.sql.syntax.statements import (
-    AddLock,
-    DropLock,
-)
+from leasehold.sql.syntax.statements import AddLock, DropLock
 
 
 class LockActions:

@@ -11,11 +11,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import DEFAULT_LOCK, Descriptor
 from leasehold.catalog.elements import HIDDEN_NAME, Column, ForeignKey, Index
 from leasehold.catalog.names import (
     constraint_names,
     implied_index_name,
+    references_of,
+    relation_names,
 )
 from leasehold.catalog.object_names import PRIMARY_KEY_LABEL, free_object_name, joined_names
 from leasehold.catalog.states import State
@@ -26,14 +29,21 @@ from leasehold.model.errors import (
     InvalidDefinition,
     UnknownColumn,
 )
+from leasehold.schema_change.plan.busy_tables import free_table
 from leasehold.schema_change.plan.definitions import made_index
-from leasehold.schema_change.plan.dependents import HINT, dropped_along
+from leasehold.schema_change.plan.dependents import (
+    HINT,
+    cascades_to,
+    constraint_words,
+    dropped_along,
+)
 from leasehold.schema_change.plan.foreign_keys import (
     Referring,
     implied_index,
     index_over,
     unique_over,
 )
+from leasehold.schema_change.plan.results import Changes, NothingToDo
 from leasehold.schema_change.steps.element_paths import (
     ElementPath,
     another_key,
@@ -51,6 +61,8 @@ from leasehold.sql.syntax.statements import (
 )
 from leasehold.values.types import Type, why_no_key
 
+KEY_CHANGE: Final = "change primary key"
+KEY_DROP: Final = "drop primary key"
 HIDDEN_TYPE: Final = Type("uuid")
 
 
@@ -111,6 +123,31 @@ def asked_key(table: Descriptor, actions: Sequence[Action]) -> KeyChange | None:
         )
     cascade = any(action.cascade for action in dropped)
     return KeyChange(added[0] if added else None, unique, position, cascade)
+
+
+def plan_key_change(table: Descriptor, asked: KeyChange, catalog: Catalog) -> Changes | NothingToDo:
+    key = asked.key
+    columns = () if key is None else key_columns(table, key)
+    kind = KEY_CHANGE if columns else KEY_DROP
+    said = ", ".join(column.name for column in columns or table.key_columns)
+    if tuple(column.element_id for column in columns) == table.primary_key:
+        return NothingToDo(f"({said}) is the primary key already")
+    free_table(catalog, table)
+    referring = references_of(catalog, table.table_id)
+    others = {child.table_id: child for child, _ in referring if child is not table}
+    for child in others.values():
+        free_table(catalog, child)
+    other_id = catalog.next_table_id()
+    tracks = key_tracks(table, columns, other_id, relation_names(catalog), asked)
+    of_referring, lost = referring_tracks(referring, table, tracks, asked)
+    tracks += of_referring
+    changes = Changes(table, kind, f"primary key ({said})", tracks)
+    # It goes on from this one's numbers, step by step.
+    changes.versions[other_id] = table.version + 1
+    changes.versions |= {child.table_id: child.version + 1 for child in others.values()}
+    changes.joins = tuple(sorted(others))
+    changes.notices = tuple(cascades_to(constraint_words(each)) for each in lost)
+    return changes
 
 
 def key_columns(table: Descriptor, key: AddPrimaryKey) -> tuple[Column, ...]:

@@ -23,21 +23,10 @@ from leasehold.catalog.sequence_ownership import (
     sequence_named,
     users_of,
 )
-from leasehold.model.errors import (
-    DuplicateObject,
-    UnknownTable,
-    WrongIdentity,
-)
+from leasehold.model.errors import DuplicateObject, UnknownTable, WrongIdentity
+from leasehold.schema_change.plan.busy_tables import Going, free_table, is_table
 from leasehold.schema_change.plan.dependents import Doomed, cascades_to
-from leasehold.schema_change.plan.results import (
-    Changes,
-    CreateTablePlan,
-    Going,
-    NothingToDo,
-    RestartPlan,
-    free_table,
-    is_table,
-)
+from leasehold.schema_change.plan.results import Changes, CreateTablePlan, NothingToDo, RestartPlan
 from leasehold.schema_change.steps.element_paths import (
     alter_sequence,
     drop_numbering,
@@ -59,7 +48,7 @@ from leasehold.sql.syntax.statements import (
 )
 
 
-def of_sequence(
+def plan_sequence(
     statement: SequenceStatement, catalog: Catalog, going: Going
 ) -> Changes | CreateTablePlan | RestartPlan | NothingToDo:
     match statement:

@@ -12,11 +12,28 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ForeignKey
 from leasehold.catalog.names import references_of
-from leasehold.catalog.sequence_ownership import refuse_sequence
+from leasehold.catalog.sequence_ownership import left_by, owned_by, refuse_sequence
 from leasehold.model.errors import FeatureNotSupported
+from leasehold.schema_change.plan.busy_tables import free_table
+from leasehold.schema_change.plan.results import TruncatePlan
 from leasehold.sql.syntax.statements import Truncate
 
 NOTHING_TO_RESTART = "RESTART IDENTITY: no column has an identity, so there is nothing to restart"
+
+
+def plan_truncate(statement: Truncate, catalog: Catalog) -> TruncatePlan:
+    # ⚠ First of all: while a primary key changes there is a table more that foreign keys refer to.
+    for named in statement.tables:
+        free_table(catalog, catalog.resolve(named.name))
+    tables, notices = truncated_tables(statement, catalog)
+    for table in tables:
+        free_table(catalog, table)
+    restarted: tuple[Descriptor, ...] = ()
+    if statement.restart:
+        restarted = left_by(dict.fromkeys(s for t in tables for s in owned_by(t)), catalog)
+    if statement.restart and not restarted:
+        notices += (NOTHING_TO_RESTART,)
+    return TruncatePlan(tables, notices, restarted)
 
 
 def truncated_tables(

@@ -21,7 +21,8 @@ from leasehold.model.errors import (
 from leasehold.model.records.log import DescriptorWrite, JobWrite
 from leasehold.model.records.log import TableTruncated as Truncated
 from leasehold.model.records.requests import Operation, OperationKind
-from leasehold.schema_change.plan.script import StatementBatch, answer_of
+from leasehold.schema_change.plan.answers import answer_of
+from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.sql.syntax.statements import Explain
 from tests.unit.schema_change.test_foreign_keys import TABLES, run

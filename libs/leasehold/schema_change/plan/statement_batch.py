@@ -9,7 +9,7 @@ is one job (`drops.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Final
@@ -33,6 +33,7 @@ from leasehold.model.records.log import (
     TableTruncated,
 )
 from leasehold.model.records.requests import Operation
+from leasehold.schema_change.plan.busy_tables import NOTHING_GOES, Going
 from leasehold.schema_change.plan.drops import (
     names_of,
     of_what_stays,
@@ -42,15 +43,13 @@ from leasehold.schema_change.plan.drops import (
     with_new,
     without,
 )
-from leasehold.schema_change.plan.plan import (
-    NOTHING_GOES,
+from leasehold.schema_change.plan.plan import plan
+from leasehold.schema_change.plan.results import (
     CreateTablePlan,
-    Going,
     JobPlan,
     NothingToDo,
     RestartPlan,
     TruncatePlan,
-    plan,
 )
 from leasehold.sql.syntax.statements import (
     Change,
@@ -380,30 +379,3 @@ def _at_once(table: Descriptor, job: Job) -> Descriptor:
         replace(column, missing=None, moment=None, moment_zone="") for column in table.columns
     )
     return replace(table, modified_us=0, lock_moves=(), columns=columns)
-
-
-def answer_of(answers: tuple[Mapping[str, Any], ...]) -> Mapping[str, Any]:
-    """Of one statement its own answer, of several each one's."""
-    return answers[0] if len(answers) == 1 else {"statements": answers}
-
-
-def answers_in(answer: Any) -> tuple[Mapping[str, Any], ...]:
-    """The statements' answers in a request's; none in one that had no DDL."""
-    if not isinstance(answer, Mapping):
-        return ()
-    return tuple(answer["statements"]) if "statements" in answer else (answer,)
-
-
-def notices_in(answer: Any) -> tuple[str, ...]:
-    """What was said of a request's DDL beside its answers."""
-    found: list[str] = []
-    for each in answers_in(answer):
-        one = [each["notice"]] if "notice" in each else []
-        found += map(str, each.get("notices", one))
-    return tuple(found)
-
-
-def jobs_in(answer: Any) -> tuple[int, ...]:
-    """The jobs that a request's DDL has begun."""
-    found = (each["job"] for each in answers_in(answer) if "job" in each)
-    return tuple(dict.fromkeys(found))

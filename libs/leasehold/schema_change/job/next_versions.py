@@ -1,0 +1,36 @@
+"""The descriptors that a job's current step publishes, and the tables that move with it."""
+
+from __future__ import annotations
+
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.edits import created, edited
+from leasehold.catalog.job import Job
+from leasehold.catalog.states import State
+
+
+def next_descriptors(job: Job, catalog: Catalog) -> tuple[Descriptor, ...]:
+    """Those of all its tables, which it publishes in one commit (D9). A table that it makes is
+    there from the step on that has it."""
+    made = []
+    for table_id in filter(job.publishes, job.tables):
+        edits = job.edits_of(table_id)
+        if moves(catalog, table_id):
+            made.append(edited(catalog.newest(table_id), edits, job.fence_lsn))
+        elif edits:
+            made.append(created(edits, job.versions[table_id]))
+    return tuple(made)
+
+
+def moving(job: Job, catalog: Catalog) -> tuple[int, ...]:
+    """Those of a job's tables whose leases its current step waits for."""
+    return tuple(t for t in filter(job.publishes, job.tables) if moves(catalog, t))
+
+
+def moves(catalog: Catalog, table_id: int) -> bool:
+    """Is a job's table in the log, and not absent for all? One that the job makes comes later, and
+    goes earlier where the job is turned back."""
+    if not catalog.has(table_id):
+        return False
+    newest = catalog.newest(table_id)
+    return newest.state is not State.ABSENT or catalog.min_version(table_id) < newest.version

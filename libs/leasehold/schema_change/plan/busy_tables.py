@@ -1,0 +1,67 @@
+"""Tables that a job changes, or needs as they are: no other job may have them (D9)."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.job import Job, Status
+from leasehold.catalog.names import running_jobs
+from leasehold.model.errors import TableBusy, UnknownTable
+from leasehold.schema_change.job.transitions import can_turn_back
+from leasehold.sql.syntax.statements import AlterTable, DropConstraint
+
+
+class Going(NamedTuple):
+    """What earlier statements of the same request take away, all in one job: `elements` are (table
+    id, element id). More may go with it."""
+
+    job_id: int = 0
+    elements: frozenset[tuple[int, int]] = frozenset()
+
+    def for_actions(self, statement: AlterTable) -> Going:
+        drops = all(isinstance(action, DropConstraint) for action in statement.actions)
+        return self if drops else NOTHING_GOES
+
+
+NOTHING_GOES: Final = Going()
+
+
+def busy_job(catalog: Catalog, table_id: int) -> Job | None:
+    """The job that is changing a table now, or needs it as it is (D9: at most one)."""
+    found = (j for j in running_jobs(catalog) if table_id in j.tables or table_id in j.needs)
+    return next(found, None)
+
+
+def _busy_words(job: Job, table_id: int) -> str:
+    """What keeps a table, and what one can do about it, as the job stands now."""
+    busy = "is being changed by" if table_id in job.tables else "has to stay as it is for"
+    stands = "postponed" if job.postponed else job.status.value
+    wishes = ["wait for it to end"]
+    if job.status is Status.PAUSED:
+        wishes = ["resume it"]
+    elif job.postponed:
+        wishes = ["complete it"]
+    if can_turn_back(job):
+        wishes.append("cancel it")
+    return f"{busy} job {job.job_id} ({job.kind}, {stands}): {', or '.join(wishes)}"
+
+
+def free_table(catalog: Catalog, table: Descriptor, going: Going = NOTHING_GOES) -> None:
+    job = busy_job(catalog, table.table_id)
+    if job is not None and job.job_id != going.job_id:
+        raise TableBusy(
+            f"table {table.name!r} {_busy_words(job, table.table_id)}",
+            table=table.name,
+            job=job.job_id,
+        )
+
+
+def is_table(catalog: Catalog, name: str) -> bool:
+    """One that is being dropped is not there any more, though its name is still taken."""
+    try:
+        catalog.resolve(name)
+    except UnknownTable:
+        return False
+    return True

@@ -1,0 +1,112 @@
+"""CREATE TABLE: a table's first version, which is public at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column, Derived, ForeignKey, Index
+from leasehold.catalog.names import relation_names
+from leasehold.catalog.object_names import PRIMARY_KEY_LABEL, free_object_name
+from leasehold.catalog.states import State
+from leasehold.model.errors import DuplicateColumn, DuplicateObject
+from leasehold.schema_change.plan.alter_table import Alteration
+from leasehold.schema_change.plan.busy_tables import free_table, is_table
+from leasehold.schema_change.plan.column_sequences import drawn_by
+from leasehold.schema_change.plan.definitions import column_of, drawing, generated_column
+from leasehold.schema_change.plan.draft import TableDraft
+from leasehold.schema_change.plan.primary_key import hidden_column
+from leasehold.schema_change.plan.results import CreateTablePlan, NothingToDo
+from leasehold.sql.syntax.statements import CreateTable
+
+
+def plan_create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan | NothingToDo:
+    name = statement.name
+    if is_table(catalog, name):
+        if statement.if_not_exists:
+            return NothingToDo(f"table {name!r} exists already, nothing was done")
+        raise DuplicateObject(f"table {name!r} exists already", table=name)
+    taken = relation_names(catalog)
+    if name in taken:
+        raise DuplicateObject(
+            f"{name!r} is the name of an index, or of something that is being made or dropped",
+            table=name,
+        )
+    columns: list[Column] = []
+    sequences: list[Descriptor] = []
+    ids: dict[str, int] = {}
+    for element_id, definition in enumerate(statement.columns, start=1):
+        if definition.name in ids:
+            raise DuplicateColumn(
+                f"column {definition.name!r} is there twice",
+                table=name,
+                column=definition.name,
+                position=definition.position,
+            )
+        ids[definition.name] = element_id
+        column = column_of(definition, element_id)
+        if definition.numbering is not None:
+            names = {name, *(s.name for s in sequences), *taken}
+            drawn = drawn_by(name, definition, catalog, names, len(sequences))
+            if drawn.made is None:
+                free_table(catalog, catalog.newest(drawn.numbering.sequence))
+            else:
+                sequences.append(drawn.made)
+            column = drawing(column, drawn)
+        columns.append(column)
+    primary_key = tuple(ids[column] for column in statement.primary_key)
+    if not primary_key:
+        columns.append(hidden_column(len(columns) + 1))
+        primary_key = (len(columns),)
+    table = Descriptor(
+        table_id=catalog.next_table_id(),
+        name=name,
+        version=1,
+        columns=tuple(columns),
+        primary_key=primary_key,
+        next_element_id=len(columns) + 1,
+    )
+    if not table.hidden_key:
+        key_name = free_object_name(name, "", PRIMARY_KEY_LABEL, taken)
+        table = replace(table, key_name="" if key_name == table.key_constraint else key_name)
+    table = _with_generated(table, statement)
+    # A new table has no rows: its constraints hold, and are public with it.
+    alteration = Alteration(table, {name, *taken, *(s.name for s in sequences)}, catalog)
+    for unique in statement.uniques:
+        alteration.constraints.add_unique(unique)
+    for check in statement.checks:
+        alteration.constraints.add_check(replace(check, not_valid=False))
+    for key in statement.foreign_keys:
+        alteration.constraints.add_foreign_key(replace(key, not_valid=False), new_table=True)
+    for parent in alteration.draft.needs:
+        free_table(catalog, catalog.newest(parent))
+    return CreateTablePlan(_public_at_once(table, alteration.draft), sequences=tuple(sequences))
+
+
+def _with_generated(table: Descriptor, statement: CreateTable) -> Descriptor:
+    """A generated column may stand before those that it is computed from."""
+    said = {c.name: c.generated for c in statement.columns if c.generated is not None}
+    unknown = Derived((), "", generated=True)
+    marked = tuple(replace(c, derived=unknown) if c.name in said else c for c in table.columns)
+    seen = replace(table, columns=marked)
+    made = (generated_column(c, said[c.name], seen) if c.name in said else c for c in marked)
+    return replace(table, columns=tuple(made))
+
+
+def _public_at_once(table: Descriptor, made: TableDraft) -> Descriptor:
+    elements = [track.element for track in made.tracks]
+    indexes = (
+        replace(e, state=State.PUBLIC, unique=e.constraint)
+        for e in elements
+        if isinstance(e, Index)
+    )
+    keys = (replace(e, state=State.PUBLIC) for e in elements if isinstance(e, ForeignKey))
+    checks = (replace(e, state=State.PUBLIC) for e in elements if isinstance(e, Check))
+    return replace(
+        table,
+        indexes=tuple(indexes),
+        checks=tuple(checks),
+        foreign_keys=tuple(keys),
+        next_element_id=table.next_element_id + len(elements),
+    )
