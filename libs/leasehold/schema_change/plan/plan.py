@@ -34,19 +34,13 @@ from leasehold.schema_change.plan.sequences import plan_sequence
 from leasehold.schema_change.plan.truncate import plan_truncate
 from leasehold.schema_change.steps.steps import steps_of
 from leasehold.sql.syntax.statements import (
-    AlterSequence,
     AlterTable,
     Change,
     CreateIndex,
-    CreateSequence,
     CreateTable,
     DropIndex,
-    DropSequence,
     DropTable,
-    OwnSequence,
     RenameIndex,
-    RenameSequence,
-    RestartSequence,
     Truncate,
 )
 
@@ -82,15 +76,6 @@ def plan(
             return plan_create_table(statement, catalog)
         case Truncate():
             return plan_truncate(statement, catalog)
-        case (
-            CreateSequence()
-            | DropSequence()
-            | RestartSequence()
-            | OwnSequence()
-            | RenameSequence()
-            | AlterSequence()
-        ):
-            made = plan_sequence(statement, catalog, going)
         case CreateIndex():
             made = plan_create_index(statement, catalog)
         case DropTable():
@@ -101,6 +86,8 @@ def plan(
             made = plan_rename_index(statement, catalog)
         case AlterTable():
             made = plan_alter_table(statement, catalog, moment, going)
+        case _:
+            made = plan_sequence(statement, catalog, going)
     if isinstance(made, NothingToDo | RestartPlan | CreateTablePlan):
         return made
     steps, point = steps_of(made.tracks)

@@ -144,8 +144,7 @@ def plan_key_change(table: Descriptor, asked: KeyChange, catalog: Catalog) -> Ch
     changes = Changes(table, kind, f"primary key ({said})", tracks)
     # It goes on from this one's numbers, step by step.
     changes.versions[other_id] = table.version + 1
-    changes.versions |= {child.table_id: child.version + 1 for child in others.values()}
-    changes.joins = tuple(sorted(others))
+    changes.join(others.values())
     changes.notices = tuple(cascades_to(constraint_words(each)) for each in lost)
     return changes
 

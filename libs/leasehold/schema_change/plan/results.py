@@ -90,13 +90,18 @@ class Changes:
         self.versions = {table.table_id: table.version + 1}  # with those that move together
 
     def take_along(self, found: Sequence[Referring], catalog: Catalog, going: Going) -> None:
-        """Foreign keys of other tables, which join in where they are edited. Raises TableBusy."""
-        others = {child.table_id: child for child, _ in found}
-        for child in others.values():
+        """Drop foreign keys of other tables, too. Raises TableBusy."""
+        children = [child for child, _ in found]
+        for child in children:
             free_table(catalog, child, going)
         self.tracks += tuple(dropped_along(found))
-        self.versions |= {child.table_id: child.version + 1 for child in others.values()}
-        self.joins = tuple(sorted({*self.joins, *others}))
+        self.join(children)
+
+    def join(self, tables: Iterable[Descriptor]) -> None:
+        """Let other tables join in: each step makes a version of those that it edits."""
+        joining = {table.table_id: table.version + 1 for table in tables}
+        self.versions |= joining
+        self.joins = tuple(sorted({*self.joins, *joining}))
 
 
 def find_table(

@@ -51,19 +51,26 @@ from leasehold.sql.syntax.statements import (
 def plan_sequence(
     statement: SequenceStatement, catalog: Catalog, going: Going
 ) -> Changes | CreateTablePlan | RestartPlan | NothingToDo:
+    """Plan a statement on one sequence. Raises what `plan` raises."""
+    if isinstance(statement, CreateSequence):
+        return _create_sequence(statement, catalog)
+    try:
+        found = sequence_named(catalog, statement.name, statement.position)
+    except UnknownTable:
+        if not statement.if_exists:
+            raise
+        return NothingToDo(f"sequence {statement.name!r} does not exist, nothing was done")
     match statement:
-        case CreateSequence():
-            return _create_sequence(statement, catalog)
         case RestartSequence():
-            return _restart_sequence(statement, catalog)
+            return _restart_sequence(statement, found)
         case DropSequence():
-            return _drop_sequence(statement, catalog, going)
+            return _drop_sequence(statement, found, catalog, going)
         case OwnSequence():
-            return _own_sequence(statement, catalog, going)
+            return _own_sequence(statement, found, catalog, going)
         case RenameSequence():
-            return _rename_sequence(statement, catalog)
+            return _rename_sequence(statement, found, catalog)
         case AlterSequence():
-            return _alter_sequence(statement, catalog, going)
+            return _alter_sequence(statement, found, catalog, going)
 
 
 def _create_sequence(statement: CreateSequence, catalog: Catalog) -> CreateTablePlan | NothingToDo:
@@ -80,31 +87,14 @@ def _create_sequence(statement: CreateSequence, catalog: Catalog) -> CreateTable
     return CreateTablePlan(made)
 
 
-def _sequence(
-    statement: DropSequence | RestartSequence | OwnSequence | RenameSequence | AlterSequence,
-    catalog: Catalog,
-) -> Descriptor | NothingToDo:
-    try:
-        return sequence_named(catalog, statement.name, statement.position)
-    except UnknownTable:
-        if not statement.if_exists:
-            raise
-        return NothingToDo(f"sequence {statement.name!r} does not exist, nothing was done")
-
-
-def _restart_sequence(statement: RestartSequence, catalog: Catalog) -> RestartPlan | NothingToDo:
-    found = _sequence(statement, catalog)
-    if isinstance(found, NothingToDo):
-        return found
+def _restart_sequence(statement: RestartSequence, found: Descriptor) -> RestartPlan:
     assert found.sequence is not None, "it is one"
     sequence = found.sequence
     start = sequence.start if statement.start is None else statement.start
     return RestartPlan(found, restarted_at(sequence, start, statement.position))
 
 
-def restart_identity(
-    table: Descriptor, action: RestartIdentity, catalog: Catalog
-) -> RestartPlan | NothingToDo:
+def restart_identity(table: Descriptor, action: RestartIdentity, catalog: Catalog) -> RestartPlan:
     column = table.column(action.column)
     if not column.identity:
         raise WrongIdentity(
@@ -112,17 +102,14 @@ def restart_identity(
             column=column.name,
             position=action.position,
         )
-    name = catalog.newest(column.draws_from).name
-    restart = RestartSequence(name, action.start, position=action.position)
-    return _restart_sequence(restart, catalog)
+    sequence = catalog.newest(column.draws_from)
+    restart = RestartSequence(sequence.name, action.start, position=action.position)
+    return _restart_sequence(restart, sequence)
 
 
 def _drop_sequence(
-    statement: DropSequence, catalog: Catalog, going: Going
-) -> Changes | NothingToDo:
-    found = _sequence(statement, catalog)
-    if isinstance(found, NothingToDo):
-        return found
+    statement: DropSequence, found: Descriptor, catalog: Catalog, going: Going
+) -> Changes:
     free_table(catalog, found, going)
     name = f"sequence {found.name}"
     users = [] if statement.owned else drawing_from(catalog, found, statement.position)
@@ -140,8 +127,7 @@ def _drop_sequence(
         for u in users
     )
     made = Changes(first, "drop sequence", name, (*gone, drop_sequence(found, 1)))
-    made.versions |= {table.table_id: table.version + 1 for table in (*others, found)}
-    made.joins = tuple(sorted(table.table_id for table in (*others, found)))
+    made.join((*others, found))
     made.notices = tuple(cascades_to(user.words) for user in users)
     return made
 
@@ -166,17 +152,14 @@ class Altered(NamedTuple):
 
 
 def _alter_sequence(
-    statement: AlterSequence, catalog: Catalog, going: Going
+    statement: AlterSequence, found: Descriptor, catalog: Catalog, going: Going
 ) -> Changes | RestartPlan | NothingToDo:
-    found = _sequence(statement, catalog)
-    if isinstance(found, NothingToDo):
-        return found
     assert found.sequence is not None, "it is one"
     said = altered(found.sequence, statement.options)
     owner = statement.options.owner
     if owner is not None and owned_anew(catalog, found, owner):
         own = OwnSequence(statement.name, owner, position=statement.position)
-        made = _own_sequence(own, catalog, going)
+        made = _own_sequence(own, found, catalog, going)
         assert isinstance(made, Changes), "another column owns it"
         # RESTART, too: at once it would come before the rest.
         if said != found.sequence._replace(begins=None):
@@ -218,15 +201,11 @@ def take_altered(changes: Changes, others: Iterable[Altered]) -> None:
     """They join in the step that alters them."""
     for each in others:
         changes.tracks += (alter_sequence(*each),)
-        changes.versions[each.before.table_id] = each.before.version + 1
-        changes.joins = tuple(sorted({*changes.joins, each.before.table_id}))
+        changes.join((each.before,))
         changes.within += each.within
 
 
-def _rename_sequence(statement: RenameSequence, catalog: Catalog) -> Changes | NothingToDo:
-    found = _sequence(statement, catalog)
-    if isinstance(found, NothingToDo):
-        return found
+def _rename_sequence(statement: RenameSequence, found: Descriptor, catalog: Catalog) -> Changes:
     if statement.to in relation_names(catalog):
         raise DuplicateObject(
             f"relation {statement.to!r} exists already, or is being made or dropped",
@@ -241,15 +220,13 @@ def _rename_sequence(statement: RenameSequence, catalog: Catalog) -> Changes | N
     shown = (replace(reword_drawn(u.column, text), table_id=u.table.table_id) for u in users)
     tracks = (rename(found, statement.to), *shown)
     made = Changes(found, "rename sequence", f"sequence {found.name}", tracks)
-    made.versions |= {table.table_id: table.version + 1 for table in tables.values()}
-    made.joins = tuple(sorted(tables))
+    made.join(tables.values())
     return made
 
 
-def _own_sequence(statement: OwnSequence, catalog: Catalog, going: Going) -> Changes | NothingToDo:
-    found = _sequence(statement, catalog)
-    if isinstance(found, NothingToDo):
-        return found
+def _own_sequence(
+    statement: OwnSequence, found: Descriptor, catalog: Catalog, going: Going
+) -> Changes | NothingToDo:
     changed = owned_anew(catalog, found, statement.owner)
     if not changed:
         return NothingToDo(f"sequence {found.name!r} is owned like that already")
@@ -261,7 +238,6 @@ def _own_sequence(statement: OwnSequence, catalog: Catalog, going: Going) -> Cha
         for table, column, owning in changed
     )
     made = Changes(first, "own sequence", f"sequence {found.name}", tracks)
-    made.versions |= {table.table_id: table.version + 1 for table in others}
-    made.joins = tuple(sorted(table.table_id for table in others))
+    made.join(others)
     made.needs = (found.table_id,)
     return made
