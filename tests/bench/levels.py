@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.model.ids import genid
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.replica.replica import Replica, open_replica

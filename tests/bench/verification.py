@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Index
 from leasehold.model.ids import genid
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.log import ChangeKind, CheckSlice, LogPosition, RowChange

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.catalog.names import named_indexes
 from leasehold.catalog.states import State
 from leasehold.rows.index_entries import key_words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from leasehold.catalog.descriptor import Column, Index
+from leasehold.catalog.elements import Column, Index
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.jobs import Chunk
 from leasehold.model.records.log import ChangeKind

@@ -9,7 +9,8 @@ from functools import cached_property
 from itertools import combinations, combinations_with_replacement, product
 from typing import Any, Final
 
-from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from tests.schema_change.changes import TABLE, A, B, Change, Domain, changed, standing
 from tests.schema_change.chunks import fill

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from leasehold.rows.consistency import KeyValueData, violations
 from leasehold.values.types import Type

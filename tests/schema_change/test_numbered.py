@@ -11,7 +11,8 @@ import pytest
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.edits import Kind
-from leasehold.catalog.elements import Column, column_from_wire
+from leasehold.catalog.element_forms import COLUMN_FORM
+from leasehold.catalog.elements import Column
 from leasehold.catalog.job import Job, Phase
 from leasehold.catalog.sequence import Numbering
 from leasehold.catalog.states import State
@@ -175,7 +176,7 @@ def made(job: Job) -> tuple[ElementPath, ElementPath]:
     sequence = next(e for e in job.steps[0].edits if e.kind is Kind.TABLE)
     assert column.after is not None
     assert sequence.after is not None
-    new = replace(column_from_wire(column.after), state=State.ABSENT)
+    new = replace(COLUMN_FORM.from_wire(column.after), state=State.ABSENT)
     return add_column(new), add_sequence(from_wire(dict(sequence.after)))
 
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from tests.support.schema_change.next_descriptor import next_descriptor
-
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.descriptor import Check, Column, Descriptor, Index
-from leasehold.catalog.elements import ForeignKey
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column, ForeignKey, Index
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.catalog.states import State
 from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion
@@ -27,6 +25,7 @@ from leasehold.schema_change.job.transitions import (
 from tests.schema_change.changes import Change
 from tests.schema_change.versions import Version, version_of
 from tests.schema_change.world import Row
+from tests.support.schema_change.next_descriptor import next_descriptor
 
 JOB: Final = 1
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.descriptor import Check, Column, Descriptor, Index
-from leasehold.catalog.elements import Derived, ForeignKey
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column, Derived, ForeignKey, Index
 from leasehold.catalog.states import READABLE, State
 from leasehold.model.errors import Refused
 from leasehold.model.keys import Key

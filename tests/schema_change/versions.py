@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import Final
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.catalog.states import READABLE, State
 from leasehold.model.records.log import DescriptorWrite
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from leasehold.catalog.descriptor import Column, Descriptor
-from leasehold.catalog.elements import Constraint, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Constraint, Index
 from leasehold.catalog.job import Job, Status
 from leasehold.catalog.states import State
 from leasehold.model.errors import UnknownTable

@@ -18,7 +18,8 @@ from leasehold.admin.view import (
     TableView,
     VersionChange,
 )
-from leasehold.catalog.descriptor import Descriptor, Element
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Element
 from leasehold.events.version_diff import element_name, element_words
 from leasehold.model.ids import format_request_id, is_sequence_id
 from leasehold.model.records.acks import CheckReport

@@ -7,6 +7,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
+from leasehold.catalog.element_forms import (
+    CHECK_FORM,
+    COLUMN_FORM,
+    FOREIGN_KEY_FORM,
+    INDEX_FORM,
+    LOCK_FORM,
+    state_label,
+    state_of,
+)
 from leasehold.catalog.elements import (
     DEFAULT_LOCK,
     Check,
@@ -16,47 +25,12 @@ from leasehold.catalog.elements import (
     Index,
     Lock,
     Missing,
-    check_from_wire,
-    check_to_wire,
-    column_from_wire,
-    column_to_wire,
-    foreign_key_from_wire,
-    foreign_key_to_wire,
-    index_from_wire,
-    index_to_wire,
-    lock_from_wire,
-    lock_to_wire,
-    state_of,
 )
-from leasehold.catalog.object_names import NAME_BYTES_MAX, primary_key_name
+from leasehold.catalog.object_names import primary_key_name
 from leasehold.catalog.sequence import Sequence, sequence_from_wire, sequence_to_wire
 from leasehold.catalog.states import READABLE, WRITTEN, State
+from leasehold.catalog.wire_form import AS_LIST, Convert, Field, WireForm, required, sparse
 from leasehold.model.errors import UnknownColumn
-
-__all__ = [
-    "CHECKS_MAX",
-    "COLUMNS_MAX",
-    "DEFAULT_LOCK",
-    "FOREIGN_KEYS_MAX",
-    "INDEXES_MAX",
-    "LOCKS_MAX",
-    "NAME_BYTES_MAX",
-    "Check",
-    "Column",
-    "Descriptor",
-    "Element",
-    "ForeignKey",
-    "Index",
-    "Lock",
-    "LockMove",
-    "check_from_wire",
-    "check_to_wire",
-    "column_from_wire",
-    "column_to_wire",
-    "from_wire",
-    "index_from_wire",
-    "index_to_wire",
-]
 
 PROVISIONAL_FROM: Final = 1 << 40
 """Ids of tables that a transaction makes and that no log has given a number yet."""
@@ -343,29 +317,8 @@ class Descriptor:
         )
 
     def to_wire(self) -> dict[str, Any]:
-        """Plain data for the log, version events and the store; `from_wire` reads it back."""
-        return {
-            "id": self.table_id,
-            "name": self.name,
-            "version": self.version,
-            "state": self.state.label,
-            "modified_us": self.modified_us,
-            "next_element_id": self.next_element_id,
-            "primary_key": list(self.primary_key),
-            "columns": [column_to_wire(c) for c in self.columns],
-            "indexes": [index_to_wire(i) for i in self.indexes],
-            "checks": [check_to_wire(c) for c in self.checks],
-            "alias": self.alias,
-            "locks": [lock_to_wire(k) for k in self.row_locks],
-            "lock_moves": [list(move) for move in self.lock_moves],
-            "foreign_keys": [foreign_key_to_wire(k) for k in self.foreign_keys],
-            **({"twin": self.twin} if self.twin else {}),
-            **({"former": self.former} if self.former else {}),
-            **({"replaces": self.replaces} if self.replaces else {}),
-            **({"key_name": self.key_name} if self.key_name else {}),
-            **({} if self.sequence is None else {"sequence": sequence_to_wire(self.sequence)}),
-            **({"since_lsn": self.since_lsn} if self.since_lsn else {}),
-        }
+        """Return plain data for the log, version events and the store."""
+        return DESCRIPTOR_FORM.to_wire(self)
 
 
 def _names(state: State, name: str, alias: str) -> tuple[str, ...]:
@@ -379,28 +332,40 @@ def names_in_wire(body: Mapping[str, Any]) -> tuple[str, ...]:
     return _names(state_of(body["state"]), body["name"], body.get("alias", ""))
 
 
-def from_wire(body: dict[str, Any]) -> Descriptor:
-    """The Descriptor of `to_wire`'s plain data. Unknown fields are ignored (newer
-    writers): whoever keeps what was read reads it by `newer.as_written`."""
-    return Descriptor(
-        table_id=body["id"],
-        name=body["name"],
-        version=body["version"],
-        state=state_of(body["state"]),
-        modified_us=body["modified_us"],
-        next_element_id=body["next_element_id"],
-        primary_key=tuple(body["primary_key"]),
-        columns=tuple(column_from_wire(c) for c in body["columns"]),
-        indexes=tuple(index_from_wire(i) for i in body["indexes"]),
-        checks=tuple(check_from_wire(c) for c in body.get("checks", ())),
-        alias=body.get("alias", ""),
-        row_locks=tuple(lock_from_wire(k) for k in body.get("locks", ()) if k),
-        lock_moves=tuple(LockMove(*move) for move in body.get("lock_moves", ())),
-        foreign_keys=tuple(foreign_key_from_wire(k) for k in body.get("foreign_keys", ())),
-        twin=body.get("twin", 0),
-        former=body.get("former", 0),
-        replaces=body.get("replaces", 0),
-        sequence=sequence_from_wire(body.get("sequence")),
-        key_name=body.get("key_name", ""),
-        since_lsn=body.get("since_lsn", 0),
+def _elements(form: WireForm[Any]) -> tuple[Convert, Convert]:
+    """Return what writes and what reads the elements of one kind."""
+    return (
+        lambda elements: [form.to_wire(element) for element in elements],
+        lambda bodies: tuple([form.from_wire(body) for body in bodies]),
     )
+
+
+DESCRIPTOR_FORM: Final = WireForm(
+    Descriptor,
+    required("table_id", "id"),
+    required("name"),
+    required("version"),
+    required("state", "", state_label, state_of),
+    required("modified_us"),
+    required("next_element_id"),
+    required("primary_key", "", *AS_LIST),
+    required("columns", "", *_elements(COLUMN_FORM)),
+    required("indexes", "", *_elements(INDEX_FORM)),
+    Field("checks", "", *_elements(CHECK_FORM)),
+    Field("alias"),
+    Field("row_locks", "locks", *_elements(LOCK_FORM)),
+    Field(
+        "lock_moves",
+        "",
+        lambda moves: [list(move) for move in moves],
+        lambda moves: tuple([LockMove(*move) for move in moves]),
+    ),
+    Field("foreign_keys", "", *_elements(FOREIGN_KEY_FORM)),
+    sparse("twin"),
+    sparse("former"),
+    sparse("replaces"),
+    sparse("key_name"),
+    sparse("sequence", "", sequence_to_wire, sequence_from_wire),
+    sparse("since_lsn"),
+)
+from_wire: Final = DESCRIPTOR_FORM.from_wire

@@ -6,34 +6,24 @@ step is its edits with the sides exchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor, LockMove, from_wire
-from leasehold.catalog.elements import (
-    THIS_VERSION,
-    Check,
-    Column,
-    Element,
-    ForeignKey,
-    Index,
-    Lock,
-    check_from_wire,
-    check_to_wire,
-    column_from_wire,
-    column_to_wire,
-    foreign_key_from_wire,
-    foreign_key_to_wire,
-    index_from_wire,
-    index_to_wire,
-    lock_from_wire,
-    lock_to_wire,
+from leasehold.catalog.element_forms import (
+    CHECK_FORM,
+    COLUMN_FORM,
+    FOREIGN_KEY_FORM,
+    INDEX_FORM,
+    LOCK_FORM,
     state_of,
 )
+from leasehold.catalog.elements import THIS_VERSION, Check, Column, Element, ForeignKey, Index, Lock
 from leasehold.catalog.sequence import sequence_from_wire, sequence_to_wire
 from leasehold.catalog.states import State
+from leasehold.catalog.wire_form import WireForm
 
 FENCE_BEFORE: Final = -1
 """In a lock move: the LSN of the fence before the version that has the move."""
@@ -91,24 +81,23 @@ def edit_from_wire(body: Any) -> Edit:
 # ------------------------------------------------------------------ bodies
 
 
-class _Form(NamedTuple):
-    """A kind of element: its class, where a descriptor has it, its wire form there and back."""
+class _ElementKind(NamedTuple):
+    """The class of a kind of element, the field of a descriptor that has it, and its wire form."""
 
-    made_as: type
-    place: str
-    to_wire: Callable[[Any], Body]
-    from_wire: Callable[[Body], Element]
+    element: type
+    field: str
+    form: WireForm[Any]
 
 
-_FORMS: Final[Mapping[Kind, _Form]] = {
-    Kind.COLUMN: _Form(Column, "columns", column_to_wire, column_from_wire),
-    Kind.INDEX: _Form(Index, "indexes", index_to_wire, index_from_wire),
-    Kind.CHECK: _Form(Check, "checks", check_to_wire, check_from_wire),
-    Kind.LOCK: _Form(Lock, "row_locks", lock_to_wire, lock_from_wire),
-    Kind.FOREIGN_KEY: _Form(ForeignKey, "foreign_keys", foreign_key_to_wire, foreign_key_from_wire),
+_ELEMENTS: Final[Mapping[Kind, _ElementKind]] = {
+    Kind.COLUMN: _ElementKind(Column, "columns", COLUMN_FORM),
+    Kind.INDEX: _ElementKind(Index, "indexes", INDEX_FORM),
+    Kind.CHECK: _ElementKind(Check, "checks", CHECK_FORM),
+    Kind.LOCK: _ElementKind(Lock, "row_locks", LOCK_FORM),
+    Kind.FOREIGN_KEY: _ElementKind(ForeignKey, "foreign_keys", FOREIGN_KEY_FORM),
 }
-"""All that is to be known here of a kind; the table itself is not an element of it."""
-_KINDS: Final[Mapping[type, Kind]] = {form.made_as: kind for kind, form in _FORMS.items()}
+"""What is to be known here of a kind; the table itself is not an element of it."""
+_KINDS: Final[Mapping[type, Kind]] = {known.element: kind for kind, known in _ELEMENTS.items()}
 
 
 def kind_of(element: Element) -> Kind:
@@ -117,7 +106,7 @@ def kind_of(element: Element) -> Kind:
 
 def body_of(element: Element | Descriptor) -> Body:
     if not isinstance(element, Descriptor):
-        return _FORMS[kind_of(element)].to_wire(element)
+        return _ELEMENTS[kind_of(element)].form.to_wire(element)
     return {
         "name": element.name,
         "alias": element.alias,
@@ -190,16 +179,16 @@ def _fenced(body: Body | None, descriptor: Descriptor, fence: int) -> Body:
 def _one(descriptor: Descriptor, edit: Edit) -> Descriptor:
     standing = descriptor.element(edit.element_id)
     # As elements, since a body that has travelled has tuples for lists.
-    form = _FORMS[edit.kind]
+    _, field, form = _ELEMENTS[edit.kind]
     before = None if edit.before is None else _numbered(form.from_wire(edit.before), descriptor)
     assert standing == before, f"D9: {standing} stands where {before} was expected"
     after = None if edit.after is None else _numbered(form.from_wire(edit.after), descriptor)
-    present = getattr(descriptor, form.place)
+    present = getattr(descriptor, field)
     elements = tuple(e for e in present if e.element_id != edit.element_id)
     if after is not None:
         elements = tuple(sorted((*elements, after), key=lambda e: e.element_id))
     changes: dict[str, Any] = {
-        form.place: elements,
+        field: elements,
         "next_element_id": max(descriptor.next_element_id, edit.element_id + 1),
     }
     return replace(descriptor, **changes)

@@ -1,4 +1,4 @@
-"""Elements of a table: columns, indexes, checks; each with a state, and a wire form for the log."""
+"""The elements of a table: columns, indexes, constraints and locks, each with a state."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from leasehold.catalog.sequence import Numbering, numbering_from_wire
+from leasehold.catalog.sequence import Numbering
 from leasehold.catalog.states import State
-from leasehold.values.types import Type, type_from_wire, type_to_wire
+from leasehold.values.types import Type
 
 DEFAULT_LOCK: Final = 0
 DEFAULT_LOCK_NAME: Final = "row"
@@ -50,17 +50,6 @@ class Derived(NamedTuple):
     generated: bool = False
     loose: bool = False
     zone: str = ""
-
-    def to_wire(self) -> list[Any]:
-        said = self[1:] if self.zone else self[1:-1]
-        return [list(self.sources), *said]
-
-
-def derived_from_wire(body: Any) -> Derived:
-    """A number for `sources` is that of the one column: so it was before there were generated
-    ones."""
-    sources, *rest = body
-    return Derived((sources,) if isinstance(sources, int) else tuple(sources), *rest)
 
 
 class Missing(NamedTuple):
@@ -294,156 +283,3 @@ class Lock:
 
 Constraint: TypeAlias = Check | ForeignKey
 Element: TypeAlias = Column | Index | Check | ForeignKey | Lock
-
-
-def state_of(label: str) -> State:
-    return State[label.upper().replace("-", "_")]
-
-
-def column_to_wire(column: Column) -> dict[str, Any]:
-    return {
-        "id": column.element_id,
-        "name": column.name,
-        **type_to_wire(column.type),
-        "nullable": column.nullable,
-        "default": column.default,
-        "state": column.state.label,
-        "not_null_enforced": column.not_null_enforced,
-        "filled": column.filled,
-        "alias": column.alias,
-        "locks": list(column.locks),
-        "derived": None if column.derived is None else column.derived.to_wire(),
-        "missing": None if column.missing is None else list(column.missing),
-        "default_expression": column.default_expression,
-        "moment": None if column.moment is None else [column.moment[0], column.moment[1].hex()],
-        **({"hidden": True} if column.hidden else {}),
-        **({} if column.numbering is None else {"numbering": list(column.numbering)}),
-        **({"owns": list(column.owns)} if column.owns else {}),
-        **({"ordinal": column.ordinal} if column.ordinal else {}),
-        **({"moment_zone": column.moment_zone} if column.moment_zone else {}),
-    }
-
-
-def column_from_wire(body: Mapping[str, Any]) -> Column:
-    moment = body.get("moment")
-    return Column(
-        body["id"],
-        body["name"],
-        type_from_wire(body),
-        body["nullable"],
-        body["default"],
-        state_of(body["state"]),
-        body.get("not_null_enforced", False),
-        body.get("filled", False),
-        body.get("alias", ""),
-        tuple(body.get("locks", (DEFAULT_LOCK,))),
-        derived_from_wire(body["derived"]) if body.get("derived") else None,
-        Missing(*body["missing"]) if body.get("missing") else None,
-        body.get("default_expression", ""),
-        Moment(moment[0], bytes.fromhex(moment[1])) if moment else None,
-        body.get("hidden", False),
-        numbering_from_wire(body),
-        tuple(body.get("owns", ())),
-        body.get("ordinal", 0),
-        body.get("moment_zone", ""),
-    )
-
-
-def index_to_wire(index: Index) -> dict[str, Any]:
-    return {
-        "id": index.element_id,
-        "name": index.name,
-        "columns": list(index.columns),
-        "unique": index.unique,
-        "state": index.state.label,
-        "unique_enforced": index.unique_enforced,
-        "constraint": index.constraint,
-        "alias": index.alias,
-        "expressions": list(index.expressions),
-        "predicate": index.predicate,
-        "included": list(index.included),
-        "mentioned": list(index.mentioned),
-        **({"implied": True} if index.implied else {}),
-    }
-
-
-def index_from_wire(body: Mapping[str, Any]) -> Index:
-    return Index(
-        body["id"],
-        body["name"],
-        tuple(body["columns"]),
-        body["unique"],
-        state_of(body["state"]),
-        body.get("unique_enforced", False),
-        body.get("constraint", False),
-        body.get("alias", ""),
-        tuple(body.get("expressions", ())),
-        body.get("predicate", ""),
-        tuple(body.get("included", ())),
-        tuple(body.get("mentioned", ())),
-        body.get("implied", False),
-    )
-
-
-def check_to_wire(check: Check) -> dict[str, Any]:
-    return {
-        "id": check.element_id,
-        "name": check.name,
-        "expression": check.expression,
-        "columns": list(check.columns),
-        "state": check.state.label,
-        **({"zone": check.zone} if check.zone else {}),
-    }
-
-
-def check_from_wire(body: Mapping[str, Any]) -> Check:
-    return Check(
-        body["id"],
-        body["name"],
-        body["expression"],
-        tuple(body["columns"]),
-        state_of(body["state"]),
-        body.get("zone", ""),
-    )
-
-
-def lock_to_wire(lock: Lock) -> dict[str, Any]:
-    return {"id": lock.element_id, "name": lock.name, "state": lock.state.label}
-
-
-def lock_from_wire(body: Mapping[str, Any]) -> Lock:
-    return Lock(body["id"], body["name"], state_of(body["state"]))
-
-
-def foreign_key_to_wire(key: ForeignKey) -> dict[str, Any]:
-    return {
-        "id": key.element_id,
-        "name": key.name,
-        "columns": list(key.columns),
-        "parent": key.parent,
-        "parent_columns": list(key.parent_columns),
-        "parent_index": key.parent_index,
-        "index": key.index,
-        "state": key.state.label,
-        **({"on_delete": key.on_delete.value} if key.on_delete != OnChange.NO_ACTION else {}),
-        **({"on_update": key.on_update.value} if key.on_update != OnChange.NO_ACTION else {}),
-        **({"full": True} if key.full else {}),
-        **({"delete_sets": list(key.delete_sets)} if key.delete_sets else {}),
-    }
-
-
-def foreign_key_from_wire(body: Mapping[str, Any]) -> ForeignKey:
-    return ForeignKey(
-        body["id"],
-        body["name"],
-        tuple(body["columns"]),
-        body["parent"],
-        tuple(body["parent_columns"]),
-        body["parent_index"],
-        body["index"],
-        state_of(body["state"]),
-        OnChange(body.get("on_delete", OnChange.NO_ACTION)),
-        OnChange(body.get("on_update", OnChange.NO_ACTION)),
-        body.get("full", False),
-        tuple(body.get("delete_sets", ())),
-    )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
 from leasehold.catalog.edits import Edit, edit_from_wire
+from leasehold.catalog.wire_form import AS_LIST, Field, WireForm, required, sparse, unless_none
 from leasehold.model.records.log import CheckSlice, FindingsDecided
 
 NO_WAY_BACK: Final = -1
@@ -192,93 +193,74 @@ class Job:
         )
 
     def to_wire(self) -> dict[str, Any]:
-        return {
-            "id": self.job_id,
-            "sql": self.sql,
-            "table_id": self.table_id,
-            "table": self.table,
-            "request_id": self.request_id,
-            "kind": self.kind,
-            "subject": self.subject,
-            "steps": [
-                [
-                    [edit.to_wire() for edit in s.edits],
-                    list(s.fills),
-                    list(s.verifies),
-                    list(s.validates),
-                ]
-                for s in self.steps
-            ],
-            "point": self.point,
-            "step": self.step,
-            "fill": self.fill,
-            "phase": self.phase.value,
-            "status": self.status.value,
-            "versions": dict(self.versions),
-            "run": self.run,
-            "fence_lsn": self.fence_lsn,
-            "rows_read": self.rows_read,
-            "rows_applied": self.rows_applied,
-            "chunks_ended": self.chunks_ended,
-            "error": self.error,
-            "findings": [list(f) for f in self.findings],
-            "dropped": self.dropped,
-            "verdict": self.verdict,
-            "settings": dict(self.settings),
-            "needs": list(self.needs),
-            "joins": list(self.joins),
-            "created_us": self.created_us,
-            "marks": [list(m) for m in self.marks],
-            "rows": self.rows,
-            "look": list(self.look) if self.look is not None else None,
-            "looked": self.looked,
-            **({"code": self.code} if self.code else {}),
-        }
+        """Return plain data for the log, job events and the store."""
+        return _JOB_FORM.to_wire(self)
 
 
-def job_from_wire(body: Mapping[str, Any]) -> Job:
-    return Job(
-        job_id=body["id"],
-        sql=body["sql"],
-        table_id=body["table_id"],
-        table=body["table"],
-        request_id=body["request_id"],
-        kind=body["kind"],
-        subject=body["subject"],
-        steps=tuple(
-            # A step of an older writer has no list of constraints to validate.
-            Step(tuple(map(edit_from_wire, edits)), *map(tuple, work))
-            for edits, *work in body["steps"]
-        ),
-        point=body["point"],
-        step=body["step"],
-        fill=body["fill"],
-        phase=Phase(body["phase"]),
-        status=Status(body["status"]),
-        versions={int(t): v for t, v in body["versions"].items()},
-        run=body["run"],
-        fence_lsn=body["fence_lsn"],
-        rows_read=body["rows_read"],
-        rows_applied=body["rows_applied"],
-        chunks_ended=body["chunks_ended"],
-        error=body["error"],
-        findings=tuple(tuple(f) for f in body["findings"]),
-        dropped=body.get("dropped", 0),
-        verdict=body.get("verdict", ""),
-        settings=body["settings"],
-        needs=tuple(body.get("needs", ())),
-        joins=tuple(body.get("joins", ())),
-        created_us=body["created_us"],
-        marks=tuple((s, p, t) for s, p, t in body["marks"]),
-        rows=body.get("rows", -1),
-        look=_slice_from_wire(body.get("look")),
-        looked=body.get("looked", 0),
-        code=body.get("code", ""),
-    )
+def _step_to_wire(step: Step) -> list[Any]:
+    edits = [edit.to_wire() for edit in step.edits]
+    return [edits, list(step.fills), list(step.verifies), list(step.validates)]
 
 
-def _slice_from_wire(body: Sequence[Any] | None) -> CheckSlice | None:
-    if body is None:
-        return None
+def _step_from_wire(body: Any) -> Step:
+    # A step of an older writer has no list of constraints to validate.
+    edits, *work = body
+    return Step(tuple(map(edit_from_wire, edits)), *map(tuple, work))
+
+
+def _slice_from_wire(body: Any) -> CheckSlice:
     part, after, rows_max = body
     return CheckSlice(part, tuple(after), rows_max)
+
+
+_JOB_FORM: Final = WireForm(
+    Job,
+    required("job_id", "id"),
+    required("sql"),
+    required("table_id"),
+    required("table"),
+    required("request_id"),
+    required("kind"),
+    required("subject"),
+    required(
+        "steps",
+        "",
+        lambda steps: list(map(_step_to_wire, steps)),
+        lambda steps: tuple(map(_step_from_wire, steps)),
+    ),
+    required("point"),
+    required("step"),
+    required("fill"),
+    required("phase", "", lambda phase: phase.value, Phase),
+    required("status", "", lambda status: status.value, Status),
+    required("versions", "", dict, lambda body: {int(t): v for t, v in body.items()}),
+    required("run"),
+    required("fence_lsn"),
+    required("rows_read"),
+    required("rows_applied"),
+    required("chunks_ended"),
+    required("error"),
+    required(
+        "findings",
+        "",
+        lambda findings: list(map(list, findings)),
+        lambda findings: tuple(map(tuple, findings)),
+    ),
+    Field("dropped"),
+    Field("verdict"),
+    required("settings", "", dict),
+    Field("needs", "", *AS_LIST),
+    Field("joins", "", *AS_LIST),
+    required("created_us"),
+    required(
+        "marks",
+        "",
+        lambda marks: list(map(list, marks)),
+        lambda marks: tuple((step, phase, at_us) for step, phase, at_us in marks),
+    ),
+    Field("rows"),
+    Field("look", "", unless_none(list), unless_none(_slice_from_wire)),
+    Field("looked"),
+    sparse("code"),
+)
+job_from_wire: Final = _JOB_FORM.from_wire

@@ -7,7 +7,6 @@ numbers has it moved by as many, and what lies between is his (DESIGN.md).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from leasehold.model.errors import InvalidArgument, OutOfRange, SequenceExhausted
@@ -266,8 +265,3 @@ class Numbering(NamedTuple):
     sequence: int
     owned: bool = False
     identity: str = ""
-
-
-def numbering_from_wire(body: Mapping[str, Any]) -> Numbering | None:
-    found = body.get("numbering")
-    return None if found is None else Numbering(*found)

@@ -13,7 +13,8 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any, Final
 
-from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.events.version_diff import column_words
 from leasehold.rows.defaults import default_of_old_rows
 from leasehold.values.doubles import number_of

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.edits import Kind
-from leasehold.catalog.elements import derived_from_wire
+from leasehold.catalog.element_forms import derived_from_wire, derived_to_wire
 from leasehold.events.avro_schema import avro_schema
 from leasehold.events.json_schema import json_schema
 from leasehold.events.version_diff import ElementChange, diff, element_words
@@ -179,7 +179,7 @@ def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str,
                 if column.derived is not None and column.derived.generated:
                     # Its text is told once, by a name that people look for.
                     told["generated"] = column.derived.expression
-                    told["derived"] = column.derived._replace(expression="").to_wire()
+                    told["derived"] = derived_to_wire(column.derived._replace(expression=""))
             told["definition"] = element_words(descriptor, element)
             elements.append(told)
     return elements
@@ -259,7 +259,7 @@ def _wire_forms(elements: Sequence[Mapping[str, Any]], kind: Kind) -> list[dict[
             generated = wire.pop("generated", None)
             if generated is not None:
                 derived = derived_from_wire(wire["derived"])
-                wire["derived"] = derived._replace(expression=generated).to_wire()
+                wire["derived"] = derived_to_wire(derived._replace(expression=generated))
         for text, without in _WITHOUT.items():
             if wire.get(text, without) is None:
                 wire[text] = without

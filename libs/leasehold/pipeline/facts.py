@@ -21,8 +21,8 @@ from typing import Final, NamedTuple, TypeAlias
 import msgpack
 
 from leasehold.adapters.codec.records import restore_row_key, row_key
-from leasehold.catalog.descriptor import Column, Descriptor
-from leasehold.catalog.elements import Check, ForeignKey, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column, ForeignKey, Index
 from leasehold.catalog.job import Job
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image

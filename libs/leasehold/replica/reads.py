@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
-from leasehold.catalog.descriptor import Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Index
 from leasehold.catalog.states import READABLE
 from leasehold.lease.agent.held_leases import HeldLease, HeldLeases, Use
 from leasehold.model.errors import MalformedRequest, NotCoherent, UnknownColumn, UnknownTable

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from leasehold.adapters.os.clock import new_request_id
 from leasehold.catalog.definitions import quoted
-from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.model.errors import (
     FeatureNotSupported,
     MalformedRequest,

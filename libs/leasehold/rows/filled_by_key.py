@@ -8,7 +8,8 @@ the value there for himself.
 
 from __future__ import annotations
 
-from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.model.records.events import Image
 
 

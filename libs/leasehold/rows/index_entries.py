@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from leasehold.catalog.descriptor import Descriptor, Index
-from leasehold.catalog.elements import EXPRESSION
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import EXPRESSION, Index
 from leasehold.catalog.states import DELETED
 from leasehold.model.errors import Refused
 from leasehold.model.keys import Key

@@ -9,7 +9,8 @@ from zoneinfo import ZoneInfo
 
 from leasehold.adapters.os.clock import new_request_id
 from leasehold.catalog.edits import Kind
-from leasehold.catalog.elements import Column, column_from_wire
+from leasehold.catalog.element_forms import COLUMN_FORM
+from leasehold.catalog.elements import Column
 from leasehold.catalog.job import Job, Status
 from leasehold.model.errors import (
     CanceledUnderWay,
@@ -238,7 +239,7 @@ def _left_without(job: Job) -> str:
     lacking = {found[1] for found in job.findings}
     for edit in (edit for step in job.steps for edit in step.edits if edit.kind is Kind.COLUMN):
         if edit.element_id in lacking and edit.after is not None:
-            column = column_from_wire(edit.after)
+            column = COLUMN_FORM.from_wire(edit.after)
             if column.draws_from:
                 return column.default_expression
     return ""

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from leasehold.catalog.descriptor import Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Index
 from leasehold.model.errors import DuplicateKey
 from leasehold.model.keys import Key
 from leasehold.rows.index_entries import key_words

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.descriptor import Column, Descriptor, from_wire
+from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.elements import Column
 from leasehold.catalog.sequence import (
     ROW_KEY,
     Sequence,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from leasehold.catalog.descriptor import Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Index
 from leasehold.model.errors import VerifyError
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row

@@ -24,8 +24,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import pytest
 
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.catalog.descriptor import Check, Column, Descriptor, ForeignKey, Index
-from leasehold.catalog.elements import OnChange
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column, ForeignKey, Index, OnChange
 from leasehold.model.errors import Refused
 from leasehold.model.records.requests import Operation
 from leasehold.values.types import Type

@@ -10,7 +10,8 @@ import pytest
 
 from infra.local_cluster import LocalCluster
 from leasehold.adapters.codec.records import row_key
-from leasehold.catalog.descriptor import Check, Column, Descriptor, ForeignKey, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column, ForeignKey, Index
 from leasehold.catalog.job import Job, Phase, Status, Step
 from leasehold.catalog.states import State
 from leasehold.events.public_schema import encode_event

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.catalog.job import Job
 from leasehold.model.ids import genid, request_id
 from leasehold.model.records.log import (

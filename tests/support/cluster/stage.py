@@ -17,7 +17,8 @@ from leasehold.adapters.kafka.leader_wait import once_led
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.kafka.writer import BY_KEY, TopicWriter
 from leasehold.adapters.os.clock import boottime_ns, unix_us
-from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.catalog.states import State
 from leasehold.events.public_schema import encode_event
 from leasehold.model.records.acks import Ack

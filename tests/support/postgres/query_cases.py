@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
-from leasehold.catalog.descriptor import Column, Descriptor, Index
-from leasehold.catalog.elements import EXPRESSION
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import EXPRESSION, Column, Index
 from leasehold.model.ids import genid
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.values.types import Type, parse_type, to_storage

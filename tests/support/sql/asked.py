@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from leasehold.adapters.sqlite.query import NO_LIMITS, Limits, run
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.catalog.descriptor import Column, Descriptor, Index
-from leasehold.catalog.elements import EXPRESSION, Moment
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import EXPRESSION, Column, Index, Moment
 from leasehold.catalog.states import State
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.replica.queries import as_tuples

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leasehold.catalog.descriptor import Column, Descriptor, Index
-from leasehold.catalog.elements import EXPRESSION, Missing
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import EXPRESSION, Column, Index, Missing
 from leasehold.catalog.states import State
 from leasehold.values.types import Type
 

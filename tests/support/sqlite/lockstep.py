@@ -13,7 +13,8 @@ from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.dead_elements import brief_of, dead_elements
 from leasehold.adapters.sqlite.layout import entries_name, entries_tables
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.catalog.descriptor import Column, Descriptor, Index, from_wire
+from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import DELETED, READABLE, State
 from leasehold.model.ids import first_id
 from leasehold.model.keys import Key

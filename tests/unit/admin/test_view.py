@@ -33,7 +33,8 @@ from leasehold.admin.view import (
     Unreachable,
     fold,
 )
-from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.job import Phase, Status, job_from_wire
 from leasehold.catalog.states import State
 from leasehold.cli.job_watch import rows_words

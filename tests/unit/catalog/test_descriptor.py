@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.descriptor import Column, Descriptor, Index, from_wire
+from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.job import Phase, Status, job_from_wire
 from leasehold.catalog.states import State
 from leasehold.model.errors import (

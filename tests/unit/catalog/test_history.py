@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.descriptor import Column, Descriptor, from_wire
+from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.elements import Column
 from leasehold.catalog.history import Ended, History, ended_before
 from leasehold.catalog.states import State
 from leasehold.model.errors import NotCoherent, SnapshotTooOld, UnknownTable

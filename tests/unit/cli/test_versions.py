@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from leasehold.admin.view import ClusterView, fold
-from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.catalog.states import State
 from leasehold.cli.versions import Followed
 from leasehold.model.records.events import VersionEvent

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.catalog.states import State
 from leasehold.client.agent import Agent
 from leasehold.client.subscriber import Subscriber, VersionNotice

@@ -17,16 +17,10 @@ from hypothesis import given, settings
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.descriptor import (
-    CHECKS_MAX,
-    COLUMNS_MAX,
-    INDEXES_MAX,
-    NAME_BYTES_MAX,
-    Descriptor,
-    from_wire,
-)
+from leasehold.catalog.descriptor import CHECKS_MAX, COLUMNS_MAX, INDEXES_MAX, Descriptor, from_wire
 from leasehold.catalog.edits import edited
 from leasehold.catalog.elements import Check, Column, Derived, Index, Missing
+from leasehold.catalog.object_names import NAME_BYTES_MAX
 from leasehold.events.avro_schema import avro_schema
 from leasehold.events.json_schema import json_schema
 from leasehold.events.public_schema import (

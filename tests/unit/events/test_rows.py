@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from leasehold.catalog.descriptor import Column, Descriptor
-from leasehold.catalog.elements import Missing
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Missing
 from leasehold.catalog.states import State
 from leasehold.events.avro_schema import avro_schema
 from leasehold.events.rows import decode_row

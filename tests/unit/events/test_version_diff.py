@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leasehold.catalog.descriptor import Column, Descriptor, Index
-from leasehold.catalog.elements import Derived, ForeignKey, Lock, OnChange
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Derived, ForeignKey, Index, Lock, OnChange
 from leasehold.catalog.sequence import Numbering, Sequence
 from leasehold.catalog.states import State
 from leasehold.events.version_diff import column_words, diff, foreign_key_words, index_words

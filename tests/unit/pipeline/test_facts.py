@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
-from leasehold.catalog.descriptor import Check, Column, Descriptor, ForeignKey, Index
-from leasehold.catalog.elements import Missing
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column, ForeignKey, Index, Missing
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated
 from leasehold.pipeline.facts import (

@@ -16,7 +16,8 @@ import pytest
 
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from leasehold.lease.agent.held_leases import FOREVER_NS, HeldLeases
 from leasehold.lease.commands import Lease

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.descriptor import Check, Column, Descriptor, ForeignKey, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column, ForeignKey, Index
 from leasehold.catalog.job import Job, Phase, Step
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from leasehold.catalog.descriptor import Check, Column, Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column
 from leasehold.catalog.states import State
 from leasehold.model.errors import DivisionByZero, UnknownColumn, WrongType
 from leasehold.rows.check_constraints import breaks, condition_of

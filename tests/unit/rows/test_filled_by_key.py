@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from tests.support.schema_change.next_descriptor import next_descriptor
 
-from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.catalog.job import Phase
 from leasehold.catalog.states import State
 from leasehold.model.records.log import ChangeKind
@@ -31,6 +31,7 @@ from tests.support.schema_change.made_statements import (
     put_job,
     run_to_end,
 )
+from tests.support.schema_change.next_descriptor import next_descriptor
 
 INSERT, UPDATE, FILL = ChangeKind.INSERT, ChangeKind.UPDATE, ChangeKind.FILL
 ID, A, NEW = 1, 2, 3

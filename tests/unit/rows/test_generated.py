@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.descriptor import Column, Descriptor, from_wire
+from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.edits import edited
-from leasehold.catalog.elements import Derived, Moment, column_from_wire, column_to_wire
+from leasehold.catalog.element_forms import COLUMN_FORM
+from leasehold.catalog.elements import Column, Derived, Moment
 from leasehold.model.errors import DivisionByZero, LeaseholdError, Refused
 from leasehold.model.records.log import ChangeKind
 from leasehold.rows.defaults import default_of_old_rows
@@ -229,11 +230,11 @@ def test_explain_says_what_becomes_of_an_expression() -> None:
 
 def test_records_from_before_are_read() -> None:
     """ALTER TYPE's columns named one source by its number; nothing was said of the rest."""
-    body = column_to_wire(Column(3, "a", standing(TABLE).column("a").type))
+    body = COLUMN_FORM.to_wire(Column(3, "a", standing(TABLE).column("a").type))
     for name in ("default_expression", "moment"):
         del body[name]
     body["derived"] = [2, "a", True, False]
-    read = column_from_wire(body)
+    read = COLUMN_FORM.from_wire(body)
     assert read.derived == Derived((2,), "a", strict=True)
     assert (read.default_expression, read.moment, read.generated) == ("", None, False)
 

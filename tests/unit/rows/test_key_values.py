@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from leasehold.model.records.log import ChangeKind
 from leasehold.rows.key_values import EntryChange, compose, entries, key_values

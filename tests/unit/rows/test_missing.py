@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.descriptor import Column, Descriptor, from_wire
+from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.edits import edited
-from leasehold.catalog.elements import MISSING_BYTES_MAX, Missing, column_from_wire, column_to_wire
+from leasehold.catalog.element_forms import COLUMN_FORM
+from leasehold.catalog.elements import MISSING_BYTES_MAX, Column, Missing
 from leasehold.catalog.job import Step
 from leasehold.catalog.states import State
 from leasehold.model.records.log import ChangeKind, DescriptorWrite
@@ -103,6 +104,6 @@ def test_an_image_under_the_version_that_is_filled_has_the_pair() -> None:
 
 
 def test_columns_written_by_earlier_releases_have_none() -> None:
-    body = column_to_wire(Column(2, "c", Type("integer"), False, 7))
+    body = COLUMN_FORM.to_wire(Column(2, "c", Type("integer"), False, 7))
     del body["missing"]
-    assert column_from_wire(body).missing is None
+    assert COLUMN_FORM.from_wire(body).missing is None

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.descriptor import CHECKS_MAX, INDEXES_MAX, Column, Descriptor
+from leasehold.catalog.descriptor import CHECKS_MAX, INDEXES_MAX, Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.catalog.job import Job, Status
 from leasehold.model.errors import Refused
 from leasehold.sql.syntax.statements import (

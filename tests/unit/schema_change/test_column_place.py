@@ -7,7 +7,7 @@ from __future__ import annotations
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.edits import edited
-from leasehold.catalog.elements import column_from_wire, column_to_wire
+from leasehold.catalog.element_forms import COLUMN_FORM
 from leasehold.events.avro_schema import avro_schema
 from leasehold.events.public_schema import decode_event, encode_event
 from leasehold.events.version_diff import diff
@@ -55,11 +55,11 @@ def test_a_column_keeps_its_place_at_every_version() -> None:
 
 def test_a_column_of_an_earlier_release_stands_where_its_element_does() -> None:
     table = versions(standing(TABLE), "ALTER TABLE t ALTER a TYPE text")[-1]
-    wire = column_to_wire(table.column("a"))
+    wire = COLUMN_FORM.to_wire(table.column("a"))
     assert wire.pop("ordinal") == 1
-    moved = column_from_wire(wire)
+    moved = COLUMN_FORM.from_wire(wire)
     assert (moved.ordinal, moved.place) == (0, moved.element_id)
-    assert "ordinal" not in column_to_wire(table.column("b")), "nothing new is said of others"
+    assert "ordinal" not in COLUMN_FORM.to_wire(table.column("b")), "nothing new is said of others"
 
 
 def test_who_is_told_of_versions_sees_the_order() -> None:

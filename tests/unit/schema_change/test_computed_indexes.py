@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.descriptor import Descriptor, Index, index_from_wire, index_to_wire
-from leasehold.catalog.elements import EXPRESSION
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.element_forms import INDEX_FORM
+from leasehold.catalog.elements import EXPRESSION, Index
 from leasehold.catalog.job import Status
 from leasehold.model.errors import Refused
 from leasehold.rows.index_entries import entry_of, exact_entry
@@ -89,14 +90,14 @@ def test_what_an_index_is(rest: str, expected: Index | None) -> None:
         return
     index = made(f"create index i on t {rest}")
     assert index == expected
-    assert index_from_wire(index_to_wire(index)) == index
+    assert INDEX_FORM.from_wire(INDEX_FORM.to_wire(index)) == index
 
 
 def test_an_index_of_an_earlier_log_is_one_of_columns() -> None:
     index = Index(6, "i", (A,), unique=True)
     added = ("expressions", "predicate", "included", "mentioned")
-    old = {name: value for name, value in index_to_wire(index).items() if name not in added}
-    assert index_from_wire(old) == index
+    old = {name: value for name, value in INDEX_FORM.to_wire(index).items() if name not in added}
+    assert INDEX_FORM.from_wire(old) == index
     assert not index.computed
 
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from leasehold.catalog.descriptor import Check, Column, Descriptor, Index, Lock
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.edits import Edit, Kind, body_of
-from leasehold.catalog.elements import THIS_VERSION, Derived
+from leasehold.catalog.elements import THIS_VERSION, Check, Column, Derived, Index, Lock
 from leasehold.catalog.job import Step
 from leasehold.catalog.states import State
 from leasehold.schema_change.steps import element_paths as way

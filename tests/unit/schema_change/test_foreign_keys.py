@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support.schema_change.next_descriptor import next_descriptor
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.definitions import foreign_key_text
 from leasehold.catalog.descriptor import from_wire
-from leasehold.catalog.elements import OnChange, foreign_key_to_wire
+from leasehold.catalog.element_forms import FOREIGN_KEY_FORM
+from leasehold.catalog.elements import OnChange
 from leasehold.catalog.job import Status
 from leasehold.catalog.states import State
 from leasehold.model.errors import (
@@ -26,6 +26,7 @@ from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan, NothingToDo, Plan
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Explain
+from tests.support.schema_change.next_descriptor import next_descriptor
 
 TABLES = (
     "CREATE TABLE p (id int PRIMARY KEY, u int UNIQUE, v int, w text)",
@@ -113,7 +114,7 @@ def test_what_becomes_of_rows_that_refer_is_kept(catalog: Catalog) -> None:
     run(catalog, "CREATE TABLE k (id int PRIMARY KEY REFERENCES p ON DELETE RESTRICT)")
     (plain,) = catalog.resolve("k").foreign_keys
     assert plain.on_delete is OnChange.RESTRICT
-    assert "on_update" not in foreign_key_to_wire(plain)
+    assert "on_update" not in FOREIGN_KEY_FORM.to_wire(plain)
 
 
 def test_an_index_that_is_there_is_used(catalog: Catalog) -> None:

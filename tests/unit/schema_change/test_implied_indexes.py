@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.elements import Element, index_from_wire, index_to_wire
+from leasehold.catalog.element_forms import INDEX_FORM
+from leasehold.catalog.elements import Element
 from leasehold.model.errors import DuplicateObject, UnknownObject, UnknownTable
 from leasehold.schema_change.plan.drops import taken_away
 from leasehold.schema_change.plan.explain import changes_of
@@ -31,9 +32,9 @@ def indexes(catalog: Catalog) -> list[tuple[str, bool]]:
 def test_it_is_marked_and_read_back(catalog: Catalog) -> None:
     (index,) = catalog.resolve("c").indexes
     assert index.implied
-    assert index_from_wire(index_to_wire(index)) == index
-    body = {k: v for k, v in index_to_wire(index).items() if k != "implied"}
-    assert not index_from_wire(body).implied, "as an earlier release has written it"
+    assert INDEX_FORM.from_wire(INDEX_FORM.to_wire(index)) == index
+    body = {k: v for k, v in INDEX_FORM.to_wire(index).items() if k != "implied"}
+    assert not INDEX_FORM.from_wire(body).implied, "as an earlier release has written it"
 
 
 def test_an_index_that_is_asked_for_is_that_one(catalog: Catalog) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.support.schema_change.next_descriptor import next_descriptor
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.descriptor import INDEXES_MAX, Descriptor, Index
+from leasehold.catalog.descriptor import INDEXES_MAX, Descriptor
+from leasehold.catalog.elements import Index
 from leasehold.catalog.job import Phase, Status, job_from_wire
 from leasehold.catalog.states import State
 from leasehold.model.errors import (
@@ -47,6 +47,7 @@ from tests.support.schema_change.made_statements import (
     put,
     run_to_end,
 )
+from tests.support.schema_change.next_descriptor import next_descriptor
 
 T = create_table("t", column("a"), column("raw", "bytea"))
 U = create_table("u", column("a"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from leasehold.catalog.descriptor import Check, Index
 from leasehold.catalog.edits import FENCE_BEFORE
+from leasehold.catalog.elements import Check, Index
 from leasehold.catalog.job import Step
 from leasehold.schema_change.steps import element_paths as way
 from leasehold.schema_change.steps.steps import steps_of

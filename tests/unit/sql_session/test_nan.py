@@ -16,7 +16,8 @@ import pytest
 
 from leasehold.adapters.codec.json_text import json_text
 from leasehold.adapters.codec.request_bytes import JSON, MESSAGE_PACK, pack_fields, read_fields
-from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.dbapi.module import Connection
 from leasehold.dev.database import DevDatabase
 from leasehold.events.rows import decode_row, row_json

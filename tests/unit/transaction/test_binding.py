@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.catalog.descriptor import Check, Column, Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column
 from leasehold.catalog.states import State
 from leasehold.model.errors import CheckViolation, NotNullViolation, UnknownColumn
 from leasehold.model.records.events import Image

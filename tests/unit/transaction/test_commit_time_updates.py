@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.catalog.descriptor import Check, Column, Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column
 from leasehold.model.errors import OutOfRange, Refused, UndefinedParameter, VerifyError
 from leasehold.model.records.requests import (
     ANY_GENID,

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.catalog.descriptor import Column, Descriptor, ForeignKey, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, ForeignKey, Index
 from leasehold.catalog.states import State
 from leasehold.model.errors import ForeignKeyViolation
 from leasehold.model.records.requests import Operation

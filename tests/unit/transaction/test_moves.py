@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.catalog.descriptor import Check, Column, Descriptor, Index, Lock
-from leasehold.catalog.elements import Derived
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column, Derived, Index, Lock
 from leasehold.catalog.states import State
 from leasehold.model.errors import (
     CheckViolation,

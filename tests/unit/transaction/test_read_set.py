@@ -11,7 +11,8 @@ from dataclasses import replace
 import pytest
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from leasehold.model.errors import MalformedRequest, StaleVersion, UnknownColumn, VerifyError
 from leasehold.model.ids import genid

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.catalog.descriptor import Check, Column, Descriptor, ForeignKey, Index
-from leasehold.catalog.elements import OnChange
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column, ForeignKey, Index, OnChange
 from leasehold.catalog.states import State
 from leasehold.model.errors import (
     CheckViolation,

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.descriptor import Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Index
 from leasehold.catalog.states import State
 from leasehold.model.errors import Refused
 from leasehold.model.keys import Key

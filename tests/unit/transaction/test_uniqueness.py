@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from leasehold.model.errors import DuplicateKey
 from leasehold.model.keys import Key

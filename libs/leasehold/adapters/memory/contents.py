@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from leasehold.adapters.sqlite.dead_elements import brief_of, dead_elements
-from leasehold.catalog.descriptor import Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Index
 from leasehold.model.keys import Key, order_of
 from leasehold.model.ports import Row
 from leasehold.model.records.events import Genids

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from leasehold.adapters.memory.contents import Contents
-from leasehold.catalog.descriptor import Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Index
 from leasehold.catalog.history import History, check_kept, tables_at
 from leasehold.catalog.states import READABLE, State
 from leasehold.model.closing import Closing

@@ -16,7 +16,8 @@ from leasehold.adapters.memory.slice import check_slice
 from leasehold.adapters.memory.snapshot import MemorySnapshot
 from leasehold.adapters.sqlite.dead_elements import element_ids_of
 from leasehold.adapters.sqlite.repairs import Repairs, WrongEntry
-from leasehold.catalog.descriptor import Column, Descriptor, Index, from_wire
+from leasehold.catalog.descriptor import Descriptor, from_wire
+from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import WRITTEN
 from leasehold.model.errors import StoreCorrupted
 from leasehold.model.ids import first_id, genid, genid_lsn

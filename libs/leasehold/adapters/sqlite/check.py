@@ -34,8 +34,8 @@ from leasehold.adapters.sqlite.layout import (
 )
 from leasehold.adapters.sqlite.plan import EntriesPlan
 from leasehold.adapters.sqlite.repairs import WrongEntry
-from leasehold.catalog.descriptor import DEFAULT_LOCK, Check, Column, Descriptor, ForeignKey, Index
-from leasehold.catalog.elements import ALL_ROWS
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import ALL_ROWS, DEFAULT_LOCK, Check, Column, ForeignKey, Index
 from leasehold.catalog.states import DELETED, READABLE
 from leasehold.model.ids import GENID_POSITION_BITS
 from leasehold.model.keys import Key

@@ -12,7 +12,7 @@ import apsw
 
 from leasehold.adapters.sqlite.layout import column_name
 from leasehold.adapters.sqlite.plan import EntriesPlan, WritePlan
-from leasehold.catalog.descriptor import Column
+from leasehold.catalog.elements import Column
 from leasehold.model.keys import IntKeys, Key, Keys
 from leasehold.model.records.events import Genids, Image
 from leasehold.model.records.log import Fill

@@ -13,8 +13,8 @@ from typing import Any
 import apsw
 
 from leasehold.adapters.sqlite.layout import column_name
-from leasehold.catalog.descriptor import Descriptor, Index
-from leasehold.catalog.elements import EXPRESSION
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import EXPRESSION, Index
 from leasehold.model.errors import Refused
 from leasehold.model.records.events import Image
 from leasehold.rows.index_entries import entry_of

@@ -20,7 +20,8 @@ from leasehold.adapters.sqlite.layout import (
     lock_name,
     table_name,
 )
-from leasehold.catalog.descriptor import Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Index
 from leasehold.catalog.states import DELETED, State
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row

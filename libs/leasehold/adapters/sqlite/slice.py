@@ -17,7 +17,8 @@ from leasehold.adapters.sqlite.check import TableCheck, TableFindings
 from leasehold.adapters.sqlite.checksum import Checksum
 from leasehold.adapters.sqlite.layout import entries_name, physical_columns
 from leasehold.adapters.sqlite.plan import EntriesPlan
-from leasehold.catalog.descriptor import Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Index
 from leasehold.catalog.states import DELETED, READABLE
 from leasehold.model.keys import Key
 from leasehold.model.records.log import CheckSlice

@@ -6,8 +6,8 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.descriptor import Column, Descriptor
-from leasehold.catalog.elements import ALL_ROWS, Moment
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import ALL_ROWS, Column, Moment
 from leasehold.model.errors import (
     MalformedRequest,
     Refused,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.descriptor import Column, Descriptor
-from leasehold.catalog.elements import Check, ForeignKey, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column, ForeignKey, Index
 from leasehold.catalog.job import Job
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row, RowSource

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.edits import Kind
-from leasehold.catalog.elements import derived_from_wire
+from leasehold.catalog.element_forms import derived_from_wire
 from leasehold.catalog.job import Job, Step
 from leasehold.model.ids import is_sequence_id
 from leasehold.schema_change.job.estimate import Pace

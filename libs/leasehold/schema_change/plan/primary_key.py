@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.descriptor import DEFAULT_LOCK, Descriptor
-from leasehold.catalog.elements import HIDDEN_NAME, Column, ForeignKey, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import DEFAULT_LOCK, HIDDEN_NAME, Column, ForeignKey, Index
 from leasehold.catalog.names import (
     constraint_names,
     implied_index_name,

@@ -11,7 +11,8 @@ from typing import TypeAlias
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.edits import Kind
-from leasehold.catalog.elements import Column, column_from_wire
+from leasehold.catalog.element_forms import COLUMN_FORM
+from leasehold.catalog.elements import Column
 from leasehold.catalog.job import Job
 from leasehold.catalog.sequence_ownership import refuse_sequence
 from leasehold.model.errors import NotNullViolation, UnknownTable
@@ -126,7 +127,7 @@ def refuse_lacking(job: Job) -> None:
     for step in job.steps:
         for edit in step.edits:
             if edit.kind is Kind.COLUMN and edit.before is None and edit.after is not None:
-                column = column_from_wire(edit.after)
+                column = COLUMN_FORM.from_wire(edit.after)
                 if not column.required and column.derived is None:
                     added[edit.element_id] = column
         for element_id in added.keys() & {*step.validates}:

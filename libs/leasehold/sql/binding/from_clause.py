@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from leasehold.catalog.descriptor import Column as TableColumn
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column as TableColumn
 from leasehold.catalog.schema_names import PG_CATALOG
 from leasehold.catalog.sequence_ownership import refuse_sequence
 from leasehold.model.errors import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from leasehold.catalog.descriptor import Column
+from leasehold.catalog.elements import Column
 from leasehold.model.errors import (
     CannotCast,
     FeatureNotSupported,

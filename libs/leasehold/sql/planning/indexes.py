@@ -18,8 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from leasehold.catalog.descriptor import Index
-from leasehold.catalog.elements import EXPRESSION
+from leasehold.catalog.elements import EXPRESSION, Index
 from leasehold.catalog.physical_names import column_name
 from leasehold.catalog.states import READABLE
 from leasehold.sql.binding.bound_tree import (

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from leasehold.catalog.descriptor import Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Index
 from leasehold.catalog.physical_names import column_name
 from leasehold.catalog.states import READABLE
 from leasehold.model.errors import Refused

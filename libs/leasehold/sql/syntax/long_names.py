@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from leasehold.catalog.descriptor import NAME_BYTES_MAX
+from leasehold.catalog.object_names import NAME_BYTES_MAX
 from leasehold.model.errors import Refused
 from leasehold.sql.syntax.parsing import may_be_long
 from leasehold.sql.syntax.scanning import Token, tokens_of

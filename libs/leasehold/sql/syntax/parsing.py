@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from postgast.native import lib
 
-from leasehold.catalog.descriptor import NAME_BYTES_MAX
+from leasehold.catalog.object_names import NAME_BYTES_MAX
 from leasehold.model.errors import OutOfRange
 from leasehold.sql.syntax.depth import (
     TOKENS_DEEP_MAX,

@@ -14,7 +14,8 @@ import pytest
 from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.layout import tables_aside, tables_of_rows
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from leasehold.model.errors import NotCoherent, SnapshotTooOld, UnknownTable
 from leasehold.model.ids import genid

@@ -22,7 +22,8 @@ from leasehold.adapters.sqlite import checker
 from leasehold.adapters.sqlite import checksum as sqlite_checksum
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.adapters.sqlite.yielding import GivesWay
-from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from leasehold.model.keys import Key
 from leasehold.model.records.acks import CheckReport

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.catalog.descriptor import Check, Column, Descriptor, Element, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column, Element, Index
 from leasehold.catalog.states import State
 from leasehold.model.keys import Key
 from leasehold.model.records.acks import CheckReport

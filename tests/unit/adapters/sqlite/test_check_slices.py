@@ -12,8 +12,8 @@ import pytest
 
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.sliced_check import SlicedCheck
-from leasehold.catalog.descriptor import Check, Column, Descriptor, Index
-from leasehold.catalog.elements import Derived, ForeignKey
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column, Derived, ForeignKey, Index
 from leasehold.catalog.states import State
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.log import ChangeKind, CheckSlice, LogPosition, RowChange

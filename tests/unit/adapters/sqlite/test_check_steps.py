@@ -13,7 +13,8 @@ import pytest
 from leasehold.adapters.sqlite.check import TableCheck, TableFindings
 from leasehold.adapters.sqlite.slice import SliceCheck
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Index
 from leasehold.model.records.log import ChangeKind, CheckSlice, LogPosition, RowChange
 from leasehold.values.types import Type
 

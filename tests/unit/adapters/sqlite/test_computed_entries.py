@@ -15,8 +15,8 @@ from typing import Any, Final
 import pytest
 
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.catalog.descriptor import Column, Descriptor, Index
-from leasehold.catalog.elements import EXPRESSION
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import EXPRESSION, Column, Index
 from leasehold.catalog.states import State
 from leasehold.model.errors import DivisionByZero, DuplicateKey
 from leasehold.model.keys import Key

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.catalog.descriptor import Check, Column, Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Check, Column, Index
 from leasehold.catalog.job import Phase, Step
 from leasehold.catalog.states import State
 from leasehold.model.records.jobs import Findings

@@ -13,7 +13,8 @@ import pytest
 
 from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.model.errors import SnapshotTooOld
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.catalog.descriptor import Column, Descriptor, Index, Lock
-from leasehold.catalog.elements import ALL_ROWS, ForeignKey
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import ALL_ROWS, Column, ForeignKey, Index, Lock
 from leasehold.catalog.states import State
 from leasehold.model.errors import ForeignKeyViolation, Refused, StaleVersion
 from leasehold.model.keys import Key

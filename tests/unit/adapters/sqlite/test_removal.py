@@ -10,8 +10,9 @@ import pytest
 
 from leasehold.adapters.sqlite.layout import entries_tables, physical_columns, tables_aside
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.catalog.descriptor import Column, Descriptor, Index, from_wire
+from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.edits import Edit, Kind, body_of, edited
+from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from leasehold.model.errors import SnapshotTooOld
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange

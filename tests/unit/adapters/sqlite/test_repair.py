@@ -9,7 +9,8 @@ import pytest
 
 from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange

@@ -21,8 +21,8 @@ from leasehold.adapters.sqlite.layout import (
     sqlite_errors,
 )
 from leasehold.adapters.sqlite.store import CACHE_MB, SqliteStore
-from leasehold.catalog.descriptor import Column, Descriptor, Index
-from leasehold.catalog.elements import Missing
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Index, Missing
 from leasehold.catalog.states import State
 from leasehold.model.errors import ConfigurationError, StoreCorrupted, StoreUnwritable
 from leasehold.model.ids import genid, request_id

@@ -17,8 +17,8 @@ import pytest
 
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.adapters.sqlite.write import Writing
-from leasehold.catalog.descriptor import Column, Descriptor
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Moment
 from leasehold.model.errors import Refused
 from leasehold.model.records.events import Image
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange

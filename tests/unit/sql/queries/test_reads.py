@@ -20,8 +20,8 @@ import pytest
 from leasehold.adapters.sqlite.query import NO_LIMITS, run
 from leasehold.adapters.sqlite.reads import places_read
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.catalog.descriptor import Column, Descriptor, Index
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Index, Moment
 from leasehold.model.errors import VerifyError
 from leasehold.model.records.requests import Operation, OperationKind, ReadSet
 from leasehold.replica.sql_reads import gather

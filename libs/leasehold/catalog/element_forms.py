@@ -1,0 +1,126 @@
+"""The wire forms of a table's elements."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from leasehold.catalog.elements import (
+    Check,
+    Column,
+    Derived,
+    ForeignKey,
+    Index,
+    Lock,
+    Missing,
+    Moment,
+    OnChange,
+)
+from leasehold.catalog.sequence import Numbering
+from leasehold.catalog.states import State
+from leasehold.catalog.wire_form import AS_LIST, Field, WireForm, required, sparse, unless_none
+from leasehold.values.types import type_from_wire, type_to_wire
+
+
+def state_label(state: State) -> str:
+    return state.label
+
+
+def state_of(label: str) -> State:
+    return State[label.upper().replace("-", "_")]
+
+
+def derived_to_wire(derived: Derived) -> list[Any]:
+    """Return the body of a derived value; without its time zone where that is UTC."""
+    said = derived[1:] if derived.zone else derived[1:-1]
+    return [list(derived.sources), *said]
+
+
+def derived_from_wire(body: Any) -> Derived:
+    """Return what `derived_to_wire` was given. A number for `sources` is that of the one column:
+    so it was before there were generated ones."""
+    sources, *rest = body
+    return Derived((sources,) if isinstance(sources, int) else tuple(sources), *rest)
+
+
+def _moment_from_wire(body: Any) -> Moment:
+    now_us, seed = body
+    return Moment(now_us, bytes.fromhex(seed))
+
+
+_ID: Final = required("element_id", "id")
+_NAME: Final = required("name")
+_STATE: Final = required("state", "", state_label, state_of)
+
+
+def _action(attribute: str) -> Field:
+    return sparse(attribute, "", lambda action: action.value, OnChange)
+
+
+COLUMN_FORM: Final = WireForm(
+    Column,
+    _ID,
+    _NAME,
+    Field("type", "", type_to_wire, type_from_wire, spread=True),
+    required("nullable"),
+    required("default"),
+    _STATE,
+    Field("not_null_enforced"),
+    Field("filled"),
+    Field("alias"),
+    Field("locks", "", *AS_LIST),
+    Field("derived", "", unless_none(derived_to_wire), unless_none(derived_from_wire)),
+    Field("missing", "", unless_none(list), unless_none(lambda body: Missing(*body))),
+    Field("default_expression"),
+    Field(
+        "moment",
+        "",
+        unless_none(lambda moment: [moment.now_us, moment.seed.hex()]),
+        unless_none(_moment_from_wire),
+    ),
+    sparse("hidden"),
+    sparse("numbering", "", list, unless_none(lambda body: Numbering(*body))),
+    sparse("owns", "", *AS_LIST),
+    sparse("ordinal"),
+    sparse("moment_zone"),
+)
+INDEX_FORM: Final = WireForm(
+    Index,
+    _ID,
+    _NAME,
+    required("columns", "", *AS_LIST),
+    required("unique"),
+    _STATE,
+    Field("unique_enforced"),
+    Field("constraint"),
+    Field("alias"),
+    Field("expressions", "", *AS_LIST),
+    Field("predicate"),
+    Field("included", "", *AS_LIST),
+    Field("mentioned", "", *AS_LIST),
+    sparse("implied"),
+)
+CHECK_FORM: Final = WireForm(
+    Check,
+    _ID,
+    _NAME,
+    required("expression"),
+    required("columns", "", *AS_LIST),
+    _STATE,
+    sparse("zone"),
+)
+LOCK_FORM: Final = WireForm(Lock, _ID, _NAME, _STATE)
+FOREIGN_KEY_FORM: Final = WireForm(
+    ForeignKey,
+    _ID,
+    _NAME,
+    required("columns", "", *AS_LIST),
+    required("parent"),
+    required("parent_columns", "", *AS_LIST),
+    required("parent_index"),
+    required("index"),
+    _STATE,
+    _action("on_delete"),
+    _action("on_update"),
+    sparse("full"),
+    sparse("delete_sets", "", *AS_LIST),
+)
