@@ -6,26 +6,22 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.job import Job
 from leasehold.model.records.jobs import Chunk, ChunksEnd
-from leasehold.model.topics import Topics
 from leasehold.pipeline.chunks import Chunker, sorted_columns
 from leasehold.settings.environment import KafkaSettings
 from spark_streaming.few_images import FewImages
 from spark_streaming.gate import RunStopped
 from spark_streaming.lane import Lane
-from spark_streaming.progress import ProgressBoard, query_name
 from spark_streaming.range_reader import Range, Records, records_of
-from spark_streaming.rows_query import RowsQuery
 from spark_streaming.run_folder import Totals
-from spark_streaming.run_thread import Convert, RunThread, topics_there
+from spark_streaming.run_thread import Convert, RunResources, RunThread, topics_there
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 log: Final = logging.getLogger(__name__)
 
@@ -35,19 +31,9 @@ class Backfill(RunThread):
 
     work = "backfill"
 
-    def __init__(
-        self,
-        session: SparkSession,
-        kafka: KafkaSettings,
-        topics: Topics,
-        job: Job,
-        root: Path,
-        board: ProgressBoard,
-        offsets_per_batch: int,
-        few_offsets: int,
-    ) -> None:
-        super().__init__(session, kafka, topics, job, root, board, offsets_per_batch, few_offsets)
-        self._source = topics.rows(job.table_id).name
+    def __init__(self, resources: RunResources, job: Job) -> None:
+        super().__init__(resources, job)
+        self._source = self._topics.rows(job.table_id).name
         self._template = Chunk(
             job.job_id,
             job.run,
@@ -71,14 +57,11 @@ class Backfill(RunThread):
             there = self._source in topics_there(self._kafka)
             ended = self._send_few(lane) if there else Totals()
             if ended is None:
-                self._query(lane).read()
+                self._query((self._source,), partial(self._send_batch, lane)).read()
                 ended = self._folder.totals()
             if self.gate.is_closed():
                 raise RunStopped
-        # The marker may be sent twice (killed before it was noted here); the master takes one.
-        lane.send(self._codec.encode(ChunksEnd(*self.run, ended.rows, ended.chunks)))
-        lane.flush()
-        self._folder.end(ended)
+        self._send_end(lane, ChunksEnd(*self.run, ended.rows, ended.chunks), ended)
         self._board.count(self.run, ended)
         self._board.phase(self.run, "ended")
         log.info(
@@ -106,18 +89,6 @@ class Backfill(RunThread):
                     totals = Totals(totals.rows + rows, totals.chunks + 1)
                     self._board.count(self.run, totals)
         return totals
-
-    def _query(self, lane: Lane) -> RowsQuery:
-        return RowsQuery(
-            self._session,
-            self._kafka,
-            (self._source,),
-            name=query_name(self._topics.database, self.run),
-            checkpoint=self._folder.checkpoint,
-            gate=self.gate,
-            offsets_per_batch=self._offsets_per_batch,
-            handle=partial(self._send_batch, lane),
-        )
 
     def _send_batch(self, lane: Lane, batch_id: int) -> None:
         """One micro-batch. Spark notes it as done only when the broker has all its chunks."""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from leasehold.model.closing import Closing
 from leasehold.pipeline.facts import TRUNCATION, Wanted
 from spark_streaming.fact_files import COLUMNS
 
@@ -36,7 +37,7 @@ class _Told(NamedTuple):
     shared: DataFrame | None
 
 
-class Comparison:
+class Comparison(Closing):
     """`facts`: with the columns of fact files. A context: it keeps things on disk until it ends."""
 
     def __init__(
@@ -47,10 +48,7 @@ class Comparison:
         self._values_max = values_max
         self._kept: list[DataFrame] = []
 
-    def __enter__(self) -> Comparison:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         while self._kept:
             self._kept.pop().unpersist()
 

@@ -31,7 +31,7 @@ from spark_streaming.backfill import Backfill
 from spark_streaming.jobs_reader import JobsReader
 from spark_streaming.progress import ProgressBoard, QueryListener
 from spark_streaming.run_folder import forget_job
-from spark_streaming.run_thread import RunThread
+from spark_streaming.run_thread import RunResources, RunThread
 from spark_streaming.session import SparkSettings, connector_jars, start_session, warm_up
 from spark_streaming.validation import Validation
 from spark_streaming.verify_retry import RetryStream
@@ -58,14 +58,12 @@ class Driver:
         settings: SparkSettings,
         folder: Path,
     ) -> None:
-        self._session = session
-        self._kafka = kafka
-        self._topics = topics
         self._settings = settings
         self._root = folder / "backfill"
         make_private_folder(folder)
         self._root.mkdir(exist_ok=True)
         self._board = ProgressBoard(kafka, topics)
+        self._resources = RunResources(session, kafka, topics, settings, self._root, self._board)
         self._listener = QueryListener(self._board)
         self._reader = JobsReader(kafka, topics)
         self._retries = RetryStream(
@@ -132,16 +130,7 @@ class Driver:
         job = self._reader.jobs[run.job_id]
         work = Validation if job.phase is Phase.VALIDATING else Backfill
         log.info("%s %s starts", work.__name__.lower(), run.name)
-        thread = self._running[run] = work(
-            self._session,
-            self._kafka,
-            self._topics,
-            job,
-            self._root,
-            self._board,
-            self._settings.offsets_per_batch,
-            self._settings.few_offsets,
-        )
+        thread = self._running[run] = work(self._resources, job)
         self._tell(thread, job)
         thread.start()
 

@@ -7,14 +7,13 @@ workers. The pure parts that Spark's workers run take 4 µs for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
-from typing import Self
 
+from leasehold.model.closing import Closing
 from leasehold.settings.environment import KafkaSettings
 from spark_streaming.range_reader import Range, Records, images_reader, read_range
 
 
-class FewImages:
+class FewImages(Closing):
     """What the topics hold from their beginning to the end that they have now. For one thread."""
 
     def __init__(
@@ -23,15 +22,7 @@ class FewImages:
         self._topics = topics
         self._reader = images_reader(kafka, give_up)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._reader.close()
 
     def ranges(self, offsets_max: int) -> list[Range] | None:

@@ -6,10 +6,10 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias, TypeVar
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -19,16 +19,19 @@ from pyspark.errors import PySparkException
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.job import Job
 from leasehold.model.errors import BusUnavailable, LeaseholdError
-from leasehold.model.records.jobs import FAILING
+from leasehold.model.records.jobs import FAILING, ChunksEnd, Findings
 from leasehold.model.topics import Topics
 from leasehold.pipeline.chunks import WINDOW_ROWS_MAX
 from leasehold.pipeline.schedule import RunId
 from leasehold.settings.environment import KafkaSettings
 from spark_streaming.failure_words import words_of
 from spark_streaming.gate import RateLimiter, RunStopped
-from spark_streaming.progress import ProgressBoard
+from spark_streaming.lane import Lane
+from spark_streaming.progress import ProgressBoard, query_name
 from spark_streaming.range_reader import Range, ranges_of, windows_of
-from spark_streaming.run_folder import RunFolder
+from spark_streaming.rows_query import RowsQuery
+from spark_streaming.run_folder import RunFolder, Totals
+from spark_streaming.session import SparkSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,6 +48,17 @@ RETRY_MOST_MS: Final = 30_000
 METADATA_MS: Final = 10_000
 
 
+class RunResources(NamedTuple):
+    """What every run of the driver works with; `root` is the folder of all runs' folders."""
+
+    session: SparkSession
+    kafka: KafkaSettings
+    topics: Topics
+    settings: SparkSettings
+    root: Path
+    board: ProgressBoard
+
+
 class RunThread(ABC):
     """Through failures of Spark and Kafka, or until its gate is closed (pause, cancel, end of the
     job, end of the process). `finished`: its end is on the lane. `work` names what the run does,
@@ -52,29 +66,18 @@ class RunThread(ABC):
 
     work: ClassVar[str]
 
-    def __init__(
-        self,
-        session: SparkSession,
-        kafka: KafkaSettings,
-        topics: Topics,
-        job: Job,
-        root: Path,
-        board: ProgressBoard,
-        offsets_per_batch: int,
-        few_offsets: int,
-    ) -> None:
-        self._session = session
-        self._kafka = kafka
-        self._topics = topics
+    def __init__(self, resources: RunResources, job: Job) -> None:
+        self._session = resources.session
+        self._kafka = resources.kafka
+        self._topics = resources.topics
+        self._settings = resources.settings
+        self._board = resources.board
         self._job = job
-        self._offsets_per_batch = offsets_per_batch
-        self._few_offsets = few_offsets
         self._codec = MessagePackCodec()
         self.run = RunId(job.job_id, job.run)
-        self._folder = RunFolder(root, self.run)
+        self._folder = RunFolder(resources.root, self.run)
         self.gate = RateLimiter(job.settings)
         self.finished = False
-        self._board = board
         self._thread = threading.Thread(
             target=self._work, name=f"{self.work}-{self.run.name}", daemon=True
         )
@@ -102,7 +105,28 @@ class RunThread(ABC):
         a crash, which nobody wants of a run that is to be slow, nor of one that a query has begun.
         """
         slow = self.gate.rows_per_second > 0
-        return 0 if slow or Path(self._folder.checkpoint).exists() else self._few_offsets
+        return 0 if slow or Path(self._folder.checkpoint).exists() else self._settings.few_offsets
+
+    def _query(self, sources: Sequence[str], handle: Callable[[int], None]) -> RowsQuery:
+        """Return the query over the rows topics `sources`, which gives `handle` the number of each
+        micro-batch."""
+        return RowsQuery(
+            self._session,
+            self._kafka,
+            sources,
+            name=query_name(self._topics.database, self.run),
+            checkpoint=self._folder.checkpoint,
+            gate=self.gate,
+            offsets_per_batch=self._settings.offsets_per_batch,
+            handle=handle,
+        )
+
+    def _send_end(self, lane: Lane, record: ChunksEnd | Findings, totals: Totals) -> None:
+        """Send the record that ends the run. It may be sent twice (killed before it was noted
+        here); the master takes the first."""
+        lane.send(self._codec.encode(record))
+        lane.flush()
+        self._folder.end(totals)
 
     def _tasks(self, most: int) -> int:
         """How many of so many tasks may run side by side now. Beside users one: each computes for

@@ -38,9 +38,7 @@ from spark_streaming.fact_files import FACTS, FactFile, fact_count, facts_of
 from spark_streaming.few_images import FewImages
 from spark_streaming.gate import RunStopped
 from spark_streaming.lane import Lane
-from spark_streaming.progress import query_name
 from spark_streaming.range_reader import Range, Records, records_of
-from spark_streaming.rows_query import RowsQuery
 from spark_streaming.run_folder import Totals
 from spark_streaming.run_thread import Convert, RunThread, topics_there
 
@@ -95,7 +93,7 @@ class Validation(RunThread):
             if facts is not None:
                 totals = self._passed(Totals(), Counter(fact[:2] for fact in facts), counted)
             else:
-                self._query(tuple(sources), tellers, counted).read()
+                self._query(tuple(sources), partial(self._keep, tellers, counted)).read()
                 totals = self._folder.totals()
         self._board.phase(self.run, "comparing")
         read_ns = time.monotonic_ns()
@@ -104,10 +102,7 @@ class Validation(RunThread):
         if self.gate.is_closed():
             raise RunStopped
         findings = findings_of(self._job, totals.rows, total, first)
-        # They may be sent twice (killed before it was noted here); the master takes the first.
-        lane.send(self._codec.encode(findings))
-        lane.flush()
-        self._folder.end(Totals(totals.rows, totals.chunks))
+        self._send_end(lane, findings, totals)
         self._board.phase(self.run, "ended")
         log.info(
             "validation %s ended: %d rows, %d findings, %.1f s since this start, %.1f s to compare",
@@ -150,18 +145,6 @@ class Validation(RunThread):
                 for records in images.records(wanted)
                 for fact in _told(tellers[wanted.topic], wanted.partition, records)
             ]
-
-    def _query(self, sources: Sequence[str], tellers: MakeTellers, counted: Counted) -> RowsQuery:
-        return RowsQuery(
-            self._session,
-            self._kafka,
-            sources,
-            name=query_name(self._topics.database, self.run),
-            checkpoint=self._folder.checkpoint,
-            gate=self.gate,
-            offsets_per_batch=self._offsets_per_batch,
-            handle=partial(self._keep, tellers, counted),
-        )
 
     def _keep(self, tellers: MakeTellers, counted: Counted, batch_id: int) -> None:
         """One micro-batch, written over what a killed one has left of it."""

@@ -35,10 +35,9 @@ from leasehold.pipeline.facts import (
     told_of,
     wanted_of,
 )
-from leasehold.pipeline.retry_state import Arrived, Waiting, step
+from leasehold.pipeline.retry_state import Arrived, Waiting, next_attempt, step
 from leasehold.pipeline.schedule import RunId, decide
 from leasehold.replication.changefeed import version_key
-from leasehold.transaction.retry import recompute
 
 CODEC: Final = MessagePackCodec()
 EARLY_MS: Final = 50
@@ -380,10 +379,7 @@ class MemoryRetry:
 
 def _next_attempt(entry: Waiting) -> tuple[str, bytes] | None:
     """None: it can't be recomputed and waits for its sender."""
-    conflict = CODEC.decode_as(Conflict, entry.conflict)
     try:
-        request = CODEC.decode_request(conflict.content_type, conflict.body)
-        request = request._replace(attempt=conflict.attempt)
-        return encode_request(recompute(request, conflict.image, table=conflict.table))
+        return encode_request(next_attempt(CODEC, entry))
     except (Refused, *UNREADABLE):
         return None

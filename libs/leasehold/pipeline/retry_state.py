@@ -13,7 +13,9 @@ from typing import Final, NamedTuple
 
 import msgpack
 
-from leasehold.transaction.retry import backoff_ms
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.model.records.requests import ChangeRequest, Conflict
+from leasehold.transaction.retry import ATTEMPTS_MAX, backoff_ms, recompute
 
 BUCKETS: Final = 16
 WAITING_MAX: Final = 5_000
@@ -66,6 +68,19 @@ def step(
     left = tuple(by_due[ready:])
     assert len(left) <= WAITING_MAX, len(left)
     return Step(left, tuple(by_due[:ready]), left[0].due_ms if left else None)
+
+
+def next_attempt(
+    codec: MessagePackCodec, waiting: Waiting, attempts_max: int = ATTEMPTS_MAX
+) -> ChangeRequest:
+    """Return the request that a conflict holds, computed again for its next attempt.
+
+    Raises Refused or an UNREADABLE error if it holds none that can be read."""
+    conflict = codec.decode_as(Conflict, waiting.conflict)
+    request = codec.decode_request(conflict.content_type, conflict.body)
+    # The body may be that of an earlier attempt's bytes; the refusal's count is the true one.
+    request = request._replace(attempt=conflict.attempt)
+    return recompute(request, conflict.image, table=conflict.table, attempts_max=attempts_max)
 
 
 def jitter(request_id: bytes, attempt: int) -> float:
