@@ -1,6 +1,6 @@
 """Facts → suspects by Spark SQL over files: the second pass of a validation.
 
-It says what `facts.suspects` says in memory. Exactly, it takes the newest fact of each row, and
+It says what `facts.find_suspects` says in memory. Exactly, it takes the newest fact of each row, and
 then the values that two rows have: sorts of all rows by bytes, 25 µs a fact. But most rows have
 one image, and most values one row. Which have, is told by counting 64-bit hashes, for 3 µs; only
 facts that share a hash are sorted. Equal bytes have equal hashes, so nothing is missed, and what
@@ -14,7 +14,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from leasehold.model.closing import Closing
-from leasehold.pipeline.facts import TRUNCATION, Wanted
+from leasehold.pipeline.facts import TRUNCATION, ConstraintGroups
 from spark_streaming.fact_files import COLUMNS
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ class Comparison(Closing):
         while self._kept:
             self._kept.pop().unpersist()
 
-    def suspects(self, wanted: Wanted, most: int) -> tuple[int, list[tuple[int, bytes]]]:
+    def find_suspects(
+        self, wanted: ConstraintGroups, most: int
+    ) -> tuple[int, list[tuple[int, bytes]]]:
         """How many rows seem to break a constraint, and the first of them. Raises
         PySparkException."""
         newest = self._newest(self._standing())

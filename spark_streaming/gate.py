@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from leasehold.pipeline.chunks import CHUNK_ROWS_DEFAULT, rows_per_chunk
-from leasehold.pipeline.pacing import Bucket, filled, taken, wait_ns
+from leasehold.pipeline.pacing import Bucket, refill, take_rows, wait_ns
 
 NEWS_S: Final = 10.0
 """Longest without a word of rows that were decided: a changefeed that is away holds nothing up."""
@@ -41,7 +41,7 @@ class RateLimiter:
         with self._changed:
             self._settings = dict(settings)
             if self._rows_per_second > 0:  # what was gained so far was gained at the old rate
-                self._bucket = filled(self._bucket, self._rows_per_second, time.monotonic_ns())
+                self._bucket = refill(self._bucket, self._rows_per_second, time.monotonic_ns())
             else:
                 self._bucket = Bucket(0.0, time.monotonic_ns())
             self._rows_per_second = max(0, settings.get("rows_per_second", 0))
@@ -105,9 +105,9 @@ class RateLimiter:
                 if self._rows_per_second == 0:
                     return
                 now_ns = time.monotonic_ns()
-                self._bucket = filled(self._bucket, self._rows_per_second, now_ns)
+                self._bucket = refill(self._bucket, self._rows_per_second, now_ns)
                 pause_ns = wait_ns(self._bucket, self._rows_per_second)
                 if pause_ns == 0:
-                    self._bucket = taken(self._bucket, rows)
+                    self._bucket = take_rows(self._bucket, rows)
                     return
                 self._changed.wait(pause_ns / 1e9)

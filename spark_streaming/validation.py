@@ -20,16 +20,16 @@ from leasehold.model.errors import BusUnavailable
 from leasehold.model.records.events import VersionEvent
 from leasehold.pipeline.facts import (
     FINDINGS_MAX,
+    ConstraintGroups,
     Fact,
-    Side,
-    Teller,
-    Wanted,
-    counted_by,
-    findings_of,
-    sides_of,
-    suspects,
-    told_of,
-    wanted_of,
+    FactExtractor,
+    FactSource,
+    find_sources,
+    find_suspects,
+    find_told,
+    group_constraints,
+    make_findings,
+    select_counted,
 )
 from leasehold.replication.changefeed import version_key
 from leasehold.settings.environment import KafkaSettings
@@ -45,7 +45,7 @@ from spark_streaming.run_thread import Convert, RunThread, topics_there
 log: Final = logging.getLogger(__name__)
 
 CLIENT: Final = "leasehold-spark-versions"
-MakeTellers: TypeAlias = Callable[[], Mapping[str, Teller]]
+MakeExtractors: TypeAlias = Callable[[], Mapping[str, FactExtractor]]
 Counted: TypeAlias = Collection[tuple[int, bool]]
 """(element, parent) of the sides whose facts are counted: one of each table."""
 IN_MEMORY_MAX: Final = 20_000
@@ -68,8 +68,8 @@ class Validation(RunThread):
             self._kafka, CLIENT, self._topics.versions.name, give_up=self.gate.is_closed
         )
         descriptor = self._descriptor(events)
-        elements = told_of(descriptor, self._job.current.validates)
-        sides = sides_of(descriptor, elements)
+        elements = find_told(descriptor, self._job.current.validates)
+        sides = find_sources(descriptor, elements)
         self._board.count(self.run, self._folder.totals())
         self._board.phase(self.run, "validating")
         # As for a backfill: every image up to the fence is there, and no topic means no rows.
@@ -83,25 +83,25 @@ class Validation(RunThread):
             others = {side.table_id for side in sides} - {descriptor.table_id}
             told = (self._event(events, table_id) for table_id in sorted(others))
             parents = [from_wire(event.body) for event in told if event is not None]
-            tellers = partial(tellers_of, descriptor, sides, sources, parents)
+            extractors = partial(make_extractors, descriptor, sides, sources, parents)
             counted = {
                 (side.element_id, side.parent)
-                for table, side in counted_by(sides).items()
+                for table, side in select_counted(sides).items()
                 if table in sources.values()
             }
-            facts = self._facts_of_few(tellers())
+            facts = self._facts_of_few(extractors())
             if facts is not None:
                 totals = self._passed(Totals(), Counter(fact[:2] for fact in facts), counted)
             else:
-                self._query(tuple(sources), partial(self._keep, tellers, counted)).read()
+                self._query(tuple(sources), partial(self._keep, extractors, counted)).read()
                 totals = self._folder.totals()
         self._board.phase(self.run, "comparing")
         read_ns = time.monotonic_ns()
-        total, first = self._suspects(wanted_of(descriptor, elements), facts)
+        total, first = self._suspects(group_constraints(descriptor, elements), facts)
         compared_ns = time.monotonic_ns() - read_ns
         if self.gate.is_closed():
             raise RunStopped
-        findings = findings_of(self._job, totals.rows, total, first)
+        findings = make_findings(self._job, totals.rows, total, first)
         self._send_end(lane, findings, totals)
         self._board.phase(self.run, "ended")
         log.info(
@@ -133,9 +133,9 @@ class Validation(RunThread):
 
     # ------------------------------------------------------------ images → facts
 
-    def _facts_of_few(self, tellers: Mapping[str, Teller]) -> list[Fact] | None:
+    def _facts_of_few(self, extractors: Mapping[str, FactExtractor]) -> list[Fact] | None:
         """All facts, where the images are few; None where a query has to read them."""
-        with FewImages(self._kafka, tuple(tellers), self.gate.is_closed) as images:
+        with FewImages(self._kafka, tuple(extractors), self.gate.is_closed) as images:
             ranges = images.ranges(self._few_max())
             if ranges is None:
                 return None
@@ -143,14 +143,14 @@ class Validation(RunThread):
                 fact
                 for wanted in ranges
                 for records in images.records(wanted)
-                for fact in _told(tellers[wanted.topic], wanted.partition, records)
+                for fact in _extract(extractors[wanted.topic], wanted.partition, records)
             ]
 
-    def _keep(self, tellers: MakeTellers, counted: Counted, batch_id: int) -> None:
+    def _keep(self, extractors: MakeExtractors, counted: Counted, batch_id: int) -> None:
         """One micro-batch, written over what a killed one has left of it."""
         before = totals = self._folder.totals_before(batch_id)
         place = self._folder.empty_facts(batch_id)
-        made = partial(converter, self._kafka, tellers, place)
+        made = partial(converter, self._kafka, extractors, place)
         for told in self._rounds(enumerate(self._windows(batch_id)), made):
             for counts in told:
                 totals = self._passed(totals, counts, counted)
@@ -172,51 +172,52 @@ class Validation(RunThread):
     # ------------------------------------------------------------ facts → findings
 
     def _suspects(
-        self, wanted: Wanted, facts: Iterable[Fact] | None
+        self, wanted: ConstraintGroups, facts: Iterable[Fact] | None
     ) -> tuple[int, list[tuple[int, bytes]]]:
         """`facts`: None where they are in the run's folder."""
         places = self._folder.all_facts()
         if facts is None and fact_count(places) <= IN_MEMORY_MAX:
             facts = facts_of(places)
         if facts is not None:
-            found = suspects(facts, wanted)
+            found = find_suspects(facts, wanted)
             return len(found), found[:FINDINGS_MAX]
         files = self._session.read.schema(FACTS).parquet(*places)
         tasks = self._tasks(self._session.sparkContext.defaultParallelism)
         with Comparison(files.coalesce(tasks)) as comparison:
-            return comparison.suspects(wanted, FINDINGS_MAX)
+            return comparison.find_suspects(wanted, FINDINGS_MAX)
 
 
-def tellers_of(
+def make_extractors(
     descriptor: Descriptor,
-    sides: Sequence[Side],
+    sides: Sequence[FactSource],
     sources: Mapping[str, int],
     parents: Sequence[Descriptor] = (),
-) -> dict[str, Teller]:
+) -> dict[str, FactExtractor]:
     """By topic. `sources`: topic → table id. Compiled, so of this process alone."""
     return {
-        topic: Teller(descriptor, sides, table_id, parents) for topic, table_id in sources.items()
+        topic: FactExtractor(descriptor, sides, table_id, parents)
+        for topic, table_id in sources.items()
     }
 
 
-def _told(teller: Teller, partition: int, records: Records) -> Iterator[Fact]:
+def _extract(extractor: FactExtractor, partition: int, records: Records) -> Iterator[Fact]:
     for place, row, image in zip(*records, strict=True):
-        yield from teller.tell(row, partition, place, image)
+        yield from extractor.extract(row, partition, place, image)
 
 
 def converter(
-    kafka: KafkaSettings, make_tellers: MakeTellers, place: str
+    kafka: KafkaSettings, make: MakeExtractors, place: str
 ) -> Convert[tuple[int, Range], Counter[tuple[int, bool]]]:
     """Numbered ranges of topics → a file of facts for each in the folder `place`, and how many
     those are."""
 
     def convert(numbered: Iterable[tuple[int, Range]]) -> Iterator[Counter[tuple[int, bool]]]:
-        tellers = make_tellers()
+        extractors = make()
         for number, wanted in numbered:
-            teller = tellers[wanted.topic]
+            extractor = extractors[wanted.topic]
             with FactFile(place, number) as file:
                 for records in records_of(kafka, wanted):
-                    file.add(_told(teller, wanted.partition, records))
+                    file.add(_extract(extractor, wanted.partition, records))
             yield file.counts
 
     return convert

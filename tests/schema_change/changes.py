@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from tests.support.schema_change.next_descriptor import next_descriptor
-
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job
@@ -18,6 +16,7 @@ from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.schema_change.steps.steps import steps_of
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.syntax.statements import Explain, Statement
+from tests.support.schema_change.next_descriptor import next_descriptor
 
 A, B, C = 2, 3, 4  # element ids of the columns a, b and c of TABLE and of those who add c
 TABLE: Final = "CREATE TABLE t (id integer PRIMARY KEY, a integer, b integer)"
@@ -37,9 +36,9 @@ class Change:
     origin: Descriptor | None = None
     may_fail: bool = False
 
-    def by(self, *tracks: ElementPath) -> Change:
+    def by(self, *paths: ElementPath) -> Change:
         """The same change on other ways: an order that the plan does not make."""
-        steps, point = steps_of(tracks)
+        steps, point = steps_of(paths)
         return replace(self, job=replace(self.job, steps=steps, point=point))
 
 

@@ -443,7 +443,7 @@ class Numbered:
             script = script_of(text, position.catalog)
         except DuplicateObject:
             return  # its drop was cancelled
-        at = self._at(("asked", world.at), lambda: self._after(position, script))
+        at = self._in_state(("asked", world.at), lambda: self._after(position, script))
         catalog = self.all[at].catalog
         yield self._set(text, world._replace(at=at), catalog, script.opening)
 
@@ -456,7 +456,7 @@ class Numbered:
             catalog = applied(catalog, (JobWrite(job.job_id, job.to_wire()),))
         return Position(position.asked + 1, catalog, job)
 
-    def _at(self, place: Any, make: Callable[[], Position]) -> int:
+    def _in_state(self, place: Any, make: Callable[[], Position]) -> int:
         if place not in self._numbers:
             self._numbers[place] = self._keep(make())
         return self._numbers[place]
@@ -494,24 +494,24 @@ class Numbered:
         self, world: World, position: Position, job: Job, drained: bool
     ) -> Iterator[tuple[str, World]]:
         if self.cancel and go.can_turn_back(job):
-            yield "cancel", self._go(world, go.turned_back(job, 0))
+            yield "cancel", self._go(world, go.turn_back(job, 0))
         match job.phase:
             case Phase.PUBLISHING:
                 made = next_descriptors(job, position.catalog)
                 writes = [DescriptorWrite(d.table_id, d.version, d.to_wire()) for d in made]
-                after = self._go(world, go.published(job, 0), *writes)
+                after = self._go(world, go.record_published(job, 0), *writes)
                 standing = self.all[after.at].job
                 if not self.rules.fence_before_fill and standing and standing.current.fills:
-                    after = self._go(after, go.fenced(standing, 0))
+                    after = self._go(after, go.record_fenced(standing, 0))
                 yield f"published: {job.current.label}", after
             case Phase.DRAINING if drained:
                 tables = moving(job, position.catalog)
                 fences = [MinVersion(t, job.versions[t]) for t in tables]
-                yield "drained", self._go(world, go.fenced(job, 0), *fences)
+                yield "drained", self._go(world, go.record_fenced(job, 0), *fences)
             case Phase.BACKFILLING if not (world.todo and has_rows(world.held)):
-                yield "filled", self._go(world, go.filled(job, 0))
+                yield "filled", self._go(world, go.record_filled(job, 0))
             case Phase.VALIDATING:
-                yield "validated", self._go(world, go.validated(job, 0))
+                yield "validated", self._go(world, go.record_validated(job, 0))
             case Phase.VERIFYING:
                 yield self._verified(world, position, job)
 
@@ -520,7 +520,7 @@ class Numbered:
         found = violations(_data(world.held, 1), as_if_public(newest, elements))
         wrong = [v.words for v in found if v.element_id in elements]
         if not wrong or not self.rules.verified:
-            return "verified", self._go(world, go.verified(job, 0))
+            return "verified", self._go(world, go.record_verified(job, 0))
         return "verification", world._replace(harm=f"refuted without a reason: {wrong[0]}")
 
     def _go(self, world: World, job: Job, *writes: CatalogWrite) -> World:
@@ -528,7 +528,7 @@ class Numbered:
         assert before.job is not None
         job = replace(job, marks=())
         place = (world.at, job.step, job.phase, job.status, job.fill, job.run, job.error)
-        at = self._at(place, lambda: self._moved(before, job, writes))
+        at = self._in_state(place, lambda: self._moved(before, job, writes))
         store, lsn, rules = _store(world.held), world.lsn + 1, self.rules.verify
         made = [*rows_with_versions(before.catalog, writes, store.row, lsn, rules)]
         for move in made:

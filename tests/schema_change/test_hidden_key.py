@@ -11,7 +11,7 @@ import pytest
 from leasehold.catalog.elements import ALL_ROWS
 from leasehold.catalog.job import Job, Phase
 from leasehold.catalog.states import State
-from leasehold.schema_change.plan.primary_key import key_tracks
+from leasehold.schema_change.plan.primary_key import plan_key_paths
 from leasehold.schema_change.steps.element_paths import UNCHANGED, ElementPath, Stage
 from leasehold.schema_change.steps.steps import steps_of
 from leasehold.transaction.verify import RULES as VERIFY_RULES
@@ -62,55 +62,62 @@ def by(said: tuple[str, str], *made: ElementPath) -> Job:
 def dropped() -> tuple[ElementPath, ElementPath, ElementPath]:
     """Of the plan: the hidden column of the table, the table, the one that takes its place."""
     catalog, _ = key_change(*DROPPED)
-    hidden, own, other = key_tracks(catalog.resolve("t"), (), 2, set())
+    hidden, own, other = plan_key_paths(catalog.resolve("t"), (), 2, set())
     return hidden, own, other
 
 
 def unfilled_column() -> Job:
     hidden, own, other = dropped()
     written = Stage({"state": State.WRITE_ONLY})
-    return by(DROPPED, replace(hidden, rise=(hidden.rise[0], written)), own, other)
+    return by(
+        DROPPED, replace(hidden, before_commit=(hidden.before_commit[0], written)), own, other
+    )
 
 
 def unfilled_rows() -> Job:
     hidden, own, other = dropped()
     written = Stage({"state": State.WRITE_ONLY})
-    return by(DROPPED, hidden, own, replace(other, rise=(other.rise[0], written)))
+    return by(DROPPED, hidden, own, replace(other, before_commit=(other.before_commit[0], written)))
 
 
 def written_at_once() -> Job:
     hidden, own, other = dropped()
-    at_once = replace(other, rise=(UNCHANGED, other.rise[-1]))
-    return by(DROPPED, hidden, replace(own, rise=(UNCHANGED, *own.rise)), at_once)
+    at_once = replace(other, before_commit=(UNCHANGED, other.before_commit[-1]))
+    return by(DROPPED, hidden, replace(own, before_commit=(UNCHANGED, *own.before_commit)), at_once)
 
 
 def unread_at_once() -> Job:
     hidden, own, other = dropped()
-    gone = (own.fall[1], UNCHANGED, own.fall[-1])
-    return by(DROPPED, hidden, replace(own, fall=gone), other)
+    gone = (own.after_commit[1], UNCHANGED, own.after_commit[-1])
+    return by(DROPPED, hidden, replace(own, after_commit=gone), other)
 
 
 def left_at_once() -> Job:
     hidden, own, other = dropped()
-    parted = replace(other, fall=(other.fall[0], other.fall[-1]))
-    return by(DROPPED, hidden, replace(own, fall=(own.fall[0], own.fall[-1])), parted)
+    parted = replace(other, after_commit=(other.after_commit[0], other.after_commit[-1]))
+    return by(
+        DROPPED,
+        hidden,
+        replace(own, after_commit=(own.after_commit[0], own.after_commit[-1])),
+        parted,
+    )
 
 
 def added(goes: Callable[[tuple[Stage, ...]], tuple[Stage, ...]]) -> Job:
     """`goes`: how the hidden column leaves the table that has the key."""
     catalog, _ = key_change(*ADDED)
     table = catalog.resolve("t")
-    hidden, *others = key_tracks(table, (table.column("id"),), 2, set())
-    return by(ADDED, replace(hidden, fall=goes(hidden.fall)), *others)
+    hidden, *others = plan_key_paths(table, (table.column("id"),), 2, set())
+    return by(ADDED, replace(hidden, after_commit=goes(hidden.after_commit)), *others)
 
 
 def loosened_at_once() -> Job:
     loosened = Stage({"nullable": True, "default_expression": ""})
-    return added(lambda fall: (fall[0], loosened, *fall[2:]))
+    return added(lambda after_commit: (after_commit[0], loosened, *after_commit[2:]))
 
 
 def gone_with_the_table_written() -> Job:
-    return added(lambda fall: fall[1:])
+    return added(lambda after_commit: after_commit[1:])
 
 
 UNSAFE = {

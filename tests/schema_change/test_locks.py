@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import pytest
-from tests.support.schema_change.next_descriptor import next_descriptor
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Job, Step
@@ -39,6 +38,7 @@ from leasehold.transaction.verify import verify
 from leasehold.values.types import Type
 from tests.models.explorer import Report, explore
 from tests.models.summary import AddLine, ModelLine
+from tests.support.schema_change.next_descriptor import next_descriptor
 
 WRITES_MAX: Final = 2
 STATES_MAX: Final = 200_000
@@ -125,7 +125,7 @@ class Model:
     takes_along: bool = True
     carries: bool = True
     writes_max: int = WRITES_MAX
-    refused: set[str] = field(default_factory=set)
+    refusal: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._base = public_catalog(self.before)
@@ -220,7 +220,7 @@ class Model:
         try:
             (change,) = verify(ChangeRequest(b"", (operation,)), catalog, row, lsn).changes
         except Refused as error:
-            self.refused.add(error.sqlstate)
+            self.refusal.add(error.sqlstate)
             return None
         place = column - A
         lost = world.written[place] != seen.written[place]

@@ -11,7 +11,7 @@ import pytest
 
 from leasehold.catalog.elements import Check, Column, Index
 from leasehold.catalog.states import State
-from leasehold.schema_change.steps import element_paths as way
+from leasehold.schema_change.steps import element_paths
 from leasehold.schema_change.steps.element_paths import GONE, NEVER, ElementPath, Stage
 from tests.models.explorer import explore
 from tests.models.summary import AddLine, ModelLine
@@ -66,47 +66,53 @@ def index(unique: bool = False, over: int = A, element_id: int = NEW) -> Index:
     return Index(element_id, "i", (over,), unique=unique)
 
 
-def made_index(*stages: tuple[Stage, ...]) -> Change:
-    rise, fall = stages
-    return changed(INDEX, domain=A2).by(ElementPath(index(), True, rise, fall))
+def make_index(*stages: tuple[Stage, ...]) -> Change:
+    before_commit, after_commit = stages
+    return changed(INDEX, domain=A2).by(ElementPath(index(), True, before_commit, after_commit))
 
 
 def made_computed(sql: str, *stages: tuple[Stage, ...]) -> Change:
     """The index that `sql` makes, on another way."""
     (made,) = changed("DROP INDEX i", TABLE, sql).base.indexes
-    rise, fall = stages
+    before_commit, after_commit = stages
     loose = replace(made, unique=False)
-    return changed(sql, domain=AB).by(ElementPath(loose, True, rise, fall))
+    return changed(sql, domain=AB).by(ElementPath(loose, True, before_commit, after_commit))
 
 
-def dropped_computed(sql: str, *fall: Stage) -> Change:
+def dropped_computed(sql: str, *after_commit: Stage) -> Change:
     change = changed("DROP INDEX i", TABLE, sql, domain=AB)
-    return change.by(ElementPath(change.base.indexes[0], fall=fall, final=len(fall)))
+    return change.by(
+        ElementPath(
+            change.base.indexes[0], after_commit=after_commit, irreversible_from=len(after_commit)
+        )
+    )
 
 
-def made_unique(*rise: Stage) -> Change:
+def made_unique(*before_commit: Stage) -> Change:
     public = Stage({"state": State.PUBLIC, "unique": True, "unique_enforced": False})
-    return changed(UNIQUE, domain=A2).by(ElementPath(index(), True, rise, (public,)))
+    return changed(UNIQUE, domain=A2).by(ElementPath(index(), True, before_commit, (public,)))
 
 
-def made_check(rise: tuple[Stage, ...], fall: tuple[Stage, ...]) -> Change:
+def made_check(before_commit: tuple[Stage, ...], after_commit: tuple[Stage, ...]) -> Change:
     check = Check(NEW, "k", "a <> 1", (A,))
-    return changed(CHECK, domain=A3).by(ElementPath(check, True, rise, fall))
+    return changed(CHECK, domain=A3).by(ElementPath(check, True, before_commit, after_commit))
 
 
-def made_foreign(*rise: Stage) -> Change:
+def made_foreign(*before_commit: Stage) -> Change:
     """Over an index that is there already, so that it comes alone."""
     given = (TABLE, CONSTRAINT, "CREATE INDEX over_b ON t (b)")
     (foreign,) = standing(*given, FOREIGN).foreign_keys
-    return changed(FOREIGN, *given, domain=FAMILY).by(ElementPath(foreign, True, rise, ()))
+    return changed(FOREIGN, *given, domain=FAMILY).by(ElementPath(foreign, True, before_commit, ()))
 
 
-def added(kind: str, rise: tuple[Stage, ...], fall: tuple[Stage, ...]) -> Change:
+def added(kind: str, before_commit: tuple[Stage, ...], after_commit: tuple[Stage, ...]) -> Change:
     sql = f"ALTER TABLE t ADD COLUMN c {kind}"
-    return changed(sql, domain=domain_of(kind)).by(ElementPath(column(kind), True, rise, fall))
+    return changed(sql, domain=domain_of(kind)).by(
+        ElementPath(column(kind), True, before_commit, after_commit)
+    )
 
 
-def dropped(kind: str, *fall: Stage, over: Index | Check | None = None) -> Change:
+def dropped(kind: str, *after_commit: Stage, over: Index | Check | None = None) -> Change:
     """The column by this way, and `over` by the one that it should go."""
     given = [with_c(kind)]
     match over:
@@ -115,21 +121,25 @@ def dropped(kind: str, *fall: Stage, over: Index | Check | None = None) -> Chang
         case Check(expression=expression):
             given.append(f"ALTER TABLE t ADD CONSTRAINT k CHECK ({expression})")
     change = changed("ALTER TABLE t DROP COLUMN c", *given, domain=domain_of(kind))
-    tracks = [ElementPath(column(kind), fall=fall, final=len(fall))]
-    tracks += [way.drop_index(index) for index in change.base.indexes]
-    tracks += [way.drop_check(check) for check in change.base.checks]
-    return change.by(*tracks)
+    paths = [
+        ElementPath(column(kind), after_commit=after_commit, irreversible_from=len(after_commit))
+    ]
+    paths += [element_paths.drop_index(index) for index in change.base.indexes]
+    paths += [element_paths.drop_check(check) for check in change.base.checks]
+    return change.by(*paths)
 
 
-def dropped_index(*fall: Stage) -> Change:
+def dropped_index(*after_commit: Stage) -> Change:
     change = changed("DROP INDEX i", TABLE, INDEX, domain=A2)
-    return change.by(ElementPath(index(), fall=fall, final=len(fall)))
+    return change.by(
+        ElementPath(index(), after_commit=after_commit, irreversible_from=len(after_commit))
+    )
 
 
-def constrained_unseen(*tracks: ElementPath) -> Change:
+def constrained_unseen(*paths: ElementPath) -> Change:
     """ADD COLUMN c … with a constraint over it that does not wait for it."""
     change = changed(f"ALTER TABLE t ADD COLUMN c {REQUIRED}", domain=domain_of(REQUIRED))
-    return change.by(way.add_column(column(REQUIRED)), *tracks)
+    return change.by(element_paths.add_column(column(REQUIRED)), *paths)
 
 
 def renamed(sql: str, element: str) -> Change:
@@ -137,24 +147,30 @@ def renamed(sql: str, element: str) -> Change:
     base = change.base
     found = {"column": base.column("a"), "index": base.index("i"), "table": base}[element]
     assert found is not None
-    return change.by(ElementPath(found, fall=(Stage({"name": "z"}),)))
+    return change.by(ElementPath(found, after_commit=(Stage({"name": "z"}),)))
 
 
-def generated(rise: tuple[Stage, ...], fall: tuple[Stage, ...]) -> Change:
+def generated(before_commit: tuple[Stage, ...], after_commit: tuple[Stage, ...]) -> Change:
     change = changed(f"{ADD_GENERATED} (a + 1) STORED", domain=A3)
     made = changed("DROP INDEX i", GENERATED_TABLE, UNIQUE_G).base.column("g")
-    return change.by(ElementPath(made, True, rise, fall))
+    return change.by(ElementPath(made, True, before_commit, after_commit))
 
 
-def ungenerated(*fall: Stage, final: int = NEVER, null: str = "", more: str = "") -> Change:
+def ungenerated(
+    *after_commit: Stage, irreversible_from: int = NEVER, null: str = "", more: str = ""
+) -> Change:
     """The generated column by this way; `more` what else goes, by the way it should."""
     given = GENERATED_TABLE.replace("STORED", f"STORED {null}")
     dropping = ", DROP COLUMN a" if more else ""
     change = changed(f"ALTER TABLE t DROP COLUMN g{dropping}", given, domain={**A3, "g": (5,)})
-    tracks = [ElementPath(change.base.column("g"), fall=fall, final=final)]
+    paths = [
+        ElementPath(
+            change.base.column("g"), after_commit=after_commit, irreversible_from=irreversible_from
+        )
+    ]
     if more:
-        tracks.append(way.drop_column(change.base.column(more)))
-    return change.by(*tracks)
+        paths.append(element_paths.drop_column(change.base.column(more)))
+    return change.by(*paths)
 
 
 class Order(NamedTuple):
@@ -168,7 +184,7 @@ class Order(NamedTuple):
 ENFORCED = Stage({"unique_enforced": True})
 NULLABLE_ONLY = Stage({"nullable": False})
 ORDERS = [
-    Order("absent → public", lambda: made_index(*AT_ONCE), "condition [34] "),
+    Order("absent → public", lambda: make_index(*AT_ONCE), "condition [34] "),
     Order("absent → public", lambda: made_unique(), "condition [346] "),
     Order("absent → public", lambda: made_computed(PARTIAL, *AT_ONCE), "condition [345] "),
     Order("absent → public", lambda: made_computed(DIVIDING, *AT_ONCE), "condition [3456] "),
@@ -181,11 +197,11 @@ ORDERS = [
     Order(
         "NOT NULL public at once",
         lambda: changed("ALTER TABLE t ALTER COLUMN a SET NOT NULL", domain=NULLS).by(
-            ElementPath(changed(INDEX).base.column("a"), fall=(NULLABLE_ONLY,))
+            ElementPath(changed(INDEX).base.column("a"), after_commit=(NULLABLE_ONLY,))
         ),
         "condition 2 ",
     ),
-    Order("delete-only → public", lambda: made_index(*NOT_FILLED), "condition 4 "),
+    Order("delete-only → public", lambda: make_index(*NOT_FILLED), "condition 4 "),
     Order("delete-only → public", lambda: made_computed(PARTIAL, *NOT_FILLED), "condition 4 "),
     Order("delete-only → public", lambda: made_computed(COVERING, *NOT_FILLED), "condition 4 "),
     Order(
@@ -242,8 +258,8 @@ ORDERS = [
         lambda: changed("ALTER TABLE t ALTER COLUMN a SET NOT NULL", domain=NULLS).by(
             ElementPath(
                 changed(INDEX).base.column("a"),
-                rise=(Stage({"not_null_enforced": True}),),
-                fall=(Stage({"nullable": False, "not_null_enforced": False}),),
+                before_commit=(Stage({"not_null_enforced": True}),),
+                after_commit=(Stage({"nullable": False, "not_null_enforced": False}),),
             )
         ),
         "condition 2 ",
@@ -276,14 +292,16 @@ ORDERS = [
     Order(
         "public → absent",
         lambda: changed("ALTER TABLE t DROP CONSTRAINT k", TABLE, CHECK, domain=A3).by(
-            ElementPath(Check(NEW, "k", "a <> 1", (A,)), fall=(GONE,))
+            ElementPath(Check(NEW, "k", "a <> 1", (A,)), after_commit=(GONE,))
         ),
         "condition 6 ",
     ),
     Order(
         "public → absent",
         lambda: changed("ALTER TABLE t ALTER COLUMN a DROP NOT NULL", STRICT, domain=NULLS).by(
-            ElementPath(changed(INDEX, STRICT).base.column("a"), fall=(Stage({"nullable": True}),))
+            ElementPath(
+                changed(INDEX, STRICT).base.column("a"), after_commit=(Stage({"nullable": True}),)
+            )
         ),
         "condition 2 ",
     ),
@@ -292,7 +310,11 @@ ORDERS = [
         lambda: changed("DROP INDEX i", TABLE, UNIQUE, domain=A2).by(
             ElementPath(
                 index(True),
-                fall=(Stage({"state": State.WRITE_ONLY, "unique": False}), DELETE_ONLY, GONE),
+                after_commit=(
+                    Stage({"state": State.WRITE_ONLY, "unique": False}),
+                    DELETE_ONLY,
+                    GONE,
+                ),
             )
         ),
         "condition 6 ",
@@ -371,7 +393,7 @@ ORDERS = [
             Stage({"state": State.WRITE_ONLY, "not_null_enforced": False}),
             Stage({"state": State.DELETE_ONLY, "derived": None}),
             GONE,
-            final=2,
+            irreversible_from=2,
             null="NOT NULL",
         ),
         "condition 2 ",

@@ -22,13 +22,12 @@ from leasehold.schema_change.steps.element_paths import (
     ElementPath,
     Stage,
     add_column,
-    add_sequence,
     drop_column,
     drop_numbering,
-    drop_sequence,
     set_numbering,
 )
 from leasehold.schema_change.steps.steps import steps_of
+from leasehold.schema_change.steps.table_paths import add_sequence, drop_sequence
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from tests.models.explorer import Report, explore
 from tests.models.mutants.client import NumberRules, broken
@@ -146,7 +145,7 @@ def with_its_default(job: Job, catalog: Catalog) -> Job:
 def before_its_column(job: Job, catalog: Catalog) -> Job:
     column, sequence = parts(catalog)
     gone = drop_column(column)
-    return by(job, gone, drop_sequence(sequence, len(gone.fall) - 2))
+    return by(job, gone, drop_sequence(sequence, len(gone.after_commit) - 2))
 
 
 def owns_and_draws_no_more(job: Job, catalog: Catalog) -> Job:
@@ -182,18 +181,22 @@ def made(job: Job) -> tuple[ElementPath, ElementPath]:
 
 def after_its_column(job: Job, _: Catalog) -> Job:
     column, sequence = made(job)
-    return by(job, column, replace(sequence, rise=(UNCHANGED, UNCHANGED, *sequence.rise)))
+    return by(
+        job,
+        column,
+        replace(sequence, before_commit=(UNCHANGED, UNCHANGED, *sequence.before_commit)),
+    )
 
 
 def unfilled(job: Job, _: Catalog) -> Job:
     column, sequence = made(job)
     written = Stage({"state": State.WRITE_ONLY})
-    return by(job, replace(column, rise=(column.rise[0], written)), sequence)
+    return by(job, replace(column, before_commit=(column.before_commit[0], written)), sequence)
 
 
 def public_at_once(job: Job, _: Catalog) -> Job:
     column, sequence = made(job)
-    return by(job, replace(column, rise=(UNCHANGED, *column.rise[1:])), sequence)
+    return by(job, replace(column, before_commit=(UNCHANGED, *column.before_commit[1:])), sequence)
 
 
 UNSAFE: Final = {

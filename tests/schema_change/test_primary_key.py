@@ -11,7 +11,7 @@ import pytest
 from leasehold.catalog.elements import Index
 from leasehold.catalog.job import Job, Phase
 from leasehold.catalog.states import State
-from leasehold.schema_change.plan.primary_key import key_tracks
+from leasehold.schema_change.plan.primary_key import plan_key_paths
 from leasehold.schema_change.steps.element_paths import UNCHANGED, ElementPath, Stage
 from leasehold.schema_change.steps.steps import steps_of
 from leasehold.transaction.verify import RULES as VERIFY_RULES
@@ -55,11 +55,11 @@ def test_no_order_does_harm(model_line: AddLine) -> None:
 # ------------------------------------------------------------------ unsafe orders
 
 
-def tracks() -> tuple[ElementPath, list[ElementPath], ElementPath, ElementPath]:
+def paths() -> tuple[ElementPath, list[ElementPath], ElementPath, ElementPath]:
     """Of the plan: the key's index, NOT NULL, the table, the one that takes its place."""
     catalog, _ = key_change()
     table = catalog.resolve("t")
-    key, *columns, own, other = key_tracks(table, (table.column("k"),), 2, set())
+    key, *columns, own, other = plan_key_paths(table, (table.column("k"),), 2, set())
     assert isinstance(key.element, Index)
     return key, columns, own, other
 
@@ -70,41 +70,55 @@ def by(*made: ElementPath) -> Job:
 
 
 def at_once() -> Job:
-    key, columns, own, other = tracks()
-    filling = other.rise[-1]
-    later = replace(own, rise=(*own.rise[:-1], UNCHANGED, own.rise[-1]))
-    return by(key, *columns, later, replace(other, rise=(*other.rise[:-2], UNCHANGED, filling)))
+    key, columns, own, other = paths()
+    filling = other.before_commit[-1]
+    later = replace(own, before_commit=(*own.before_commit[:-1], UNCHANGED, own.before_commit[-1]))
+    return by(
+        key,
+        *columns,
+        later,
+        replace(other, before_commit=(*other.before_commit[:-2], UNCHANGED, filling)),
+    )
 
 
 def without_unique() -> Job:
-    _, columns, own, other = tracks()
-    enforced = [replace(c, rise=c.rise[-1:]) for c in columns]
-    return by(*enforced, replace(own, rise=own.rise[-1:]), replace(other, rise=other.rise[-2:]))
+    _, columns, own, other = paths()
+    enforced = [replace(c, before_commit=c.before_commit[-1:]) for c in columns]
+    return by(
+        *enforced,
+        replace(own, before_commit=own.before_commit[-1:]),
+        replace(other, before_commit=other.before_commit[-2:]),
+    )
 
 
 def without_not_null() -> Job:
-    key, _, own, other = tracks()
+    key, _, own, other = paths()
     return by(key, own, other)
 
 
 def unread_at_once() -> Job:
-    key, columns, own, other = tracks()
-    gone = (Stage({"state": State.DELETE_ONLY}), UNCHANGED, own.fall[-1])
-    return by(key, *columns, replace(own, fall=gone), other)
+    key, columns, own, other = paths()
+    gone = (Stage({"state": State.DELETE_ONLY}), UNCHANGED, own.after_commit[-1])
+    return by(key, *columns, replace(own, after_commit=gone), other)
 
 
 def left_at_once() -> Job:
-    key, columns, own, other = tracks()
-    parted = (other.fall[0], other.fall[-1])
+    key, columns, own, other = paths()
+    parted = (other.after_commit[0], other.after_commit[-1])
     return by(
-        key, *columns, replace(own, fall=(own.fall[0], own.fall[-1])), replace(other, fall=parted)
+        key,
+        *columns,
+        replace(own, after_commit=(own.after_commit[0], own.after_commit[-1])),
+        replace(other, after_commit=parted),
     )
 
 
 def unfilled() -> Job:
-    key, columns, own, other = tracks()
+    key, columns, own, other = paths()
     written = Stage({"state": State.WRITE_ONLY})
-    return by(key, *columns, own, replace(other, rise=(*other.rise[:-1], written)))
+    return by(
+        key, *columns, own, replace(other, before_commit=(*other.before_commit[:-1], written))
+    )
 
 
 UNSAFE = {

@@ -12,7 +12,7 @@ import pytest
 from leasehold.catalog.elements import ForeignKey
 from leasehold.catalog.names import references_of
 from leasehold.catalog.states import State
-from leasehold.schema_change.plan.primary_key import KeyChange, key_tracks, referring_tracks
+from leasehold.schema_change.plan.primary_key import KeyChange, plan_key_paths, plan_referring_paths
 from leasehold.schema_change.steps.element_paths import GONE, UNCHANGED, ElementPath, Stage
 from leasehold.schema_change.steps.steps import steps_of
 from leasehold.transaction.verify import RULES as VERIFY_RULES
@@ -66,24 +66,24 @@ def by(goes: Callable[[ElementPath, int], ElementPath]) -> Model:
     catalog, job = key_change(*DROPPED)
     table = catalog.resolve("t")
     asked = KeyChange(None, None, 1, cascade=True)
-    own = key_tracks(table, (), 3, set(), asked)
-    along, _ = referring_tracks(references_of(catalog, 1), table, own, asked)
-    steps = max(len(track.rise) for track in own)
+    own = plan_key_paths(table, (), 3, set(), asked)
+    along, _ = plan_referring_paths(references_of(catalog, 1), table, own, asked)
+    steps = max(len(path.before_commit) for path in own)
     others = (goes(t, steps) if isinstance(t.element, ForeignKey) else t for t in along)
     made, point = steps_of((*own, *others))
     return ReferredDropped(catalog, replace(job, steps=made, point=point), cancel=False)
 
 
-def relied_on_until_it_goes(track: ElementPath, _: int) -> ElementPath:
-    return replace(track, rise=(), fall=(GONE,))
+def relied_on_until_it_goes(path: ElementPath, _: int) -> ElementPath:
+    return replace(path, before_commit=(), after_commit=(GONE,))
 
 
-def gone_a_step_later(track: ElementPath, _: int) -> ElementPath:
-    return replace(track, rise=(), fall=(Stage({"state": State.WRITE_ONLY}), GONE))
+def gone_a_step_later(path: ElementPath, _: int) -> ElementPath:
+    return replace(path, before_commit=(), after_commit=(Stage({"state": State.WRITE_ONLY}), GONE))
 
 
-def never_gone(track: ElementPath, _: int) -> ElementPath:
-    return replace(track, rise=(), fall=(UNCHANGED,))
+def never_gone(path: ElementPath, _: int) -> ElementPath:
+    return replace(path, before_commit=(), after_commit=(UNCHANGED,))
 
 
 UNSAFE: Final = {

@@ -15,12 +15,12 @@ from leasehold.catalog.states import State
 from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion
 from leasehold.schema_change.job.transitions import (
     can_turn_back,
-    fenced,
-    filled,
-    published,
-    turned_back,
-    validated,
-    verified,
+    record_fenced,
+    record_filled,
+    record_published,
+    record_validated,
+    record_verified,
+    turn_back,
 )
 from tests.schema_change.changes import Change
 from tests.schema_change.versions import Version, version_of
@@ -185,11 +185,11 @@ class Timeline:
 
 
 _MOVES: Final[dict[str, Callable[[Job], Job]]] = {
-    "publish": lambda job: published(job, 0),
-    "fence": lambda job: fenced(job, 0),
-    "filled": lambda job: filled(job.counted(0, 0, True), 0),
-    "validated": lambda job: validated(job, 0),
-    "verified": lambda job: verified(job, 0),
-    "cancel": lambda job: turned_back(job, 0),
-    "refuted": lambda job: turned_back(job, 0, "verification found differences"),
+    "publish": lambda job: record_published(job, 0),
+    "fence": lambda job: record_fenced(job, 0),
+    "filled": lambda job: record_filled(job.counted(0, 0, True), 0),
+    "validated": lambda job: record_validated(job, 0),
+    "verified": lambda job: record_verified(job, 0),
+    "cancel": lambda job: turn_back(job, 0),
+    "refuted": lambda job: turn_back(job, 0, "verification found differences"),
 }

@@ -315,23 +315,23 @@ class Twins:
     def _job(self, world: World, position: Position) -> Iterator[tuple[str, World]]:
         job = position.job
         if self.cancel and go.can_turn_back(job):
-            yield "cancel", self._go(world, go.turned_back(job, 0))
+            yield "cancel", self._go(world, go.turn_back(job, 0))
         match job.phase:
             case Phase.PUBLISHING:
                 made = next_descriptors(job, position.catalog)
                 writes = [DescriptorWrite(d.table_id, d.version, d.to_wire()) for d in made]
-                after = self._go(world, go.published(job, 0), *writes)
+                after = self._go(world, go.record_published(job, 0), *writes)
                 if not self.rules.fence_before_fill and ALL_ROWS in job.current.fills:
-                    after = self._go(after, go.fenced(self.all[after.at].job, 0))
+                    after = self._go(after, go.record_fenced(self.all[after.at].job, 0))
                 yield f"published: {job.current.label}", after
             case Phase.DRAINING:
                 tables = moving(job, position.catalog)
                 fences = [MinVersion(t, job.versions[t]) for t in tables]
-                yield "drained", self._go(world, go.fenced(job, 0), *fences)
+                yield "drained", self._go(world, go.record_fenced(job, 0), *fences)
             case Phase.BACKFILLING if not (world.todo and _images(world.held, 1)):
-                yield "filled", self._go(world, go.filled(job, 0))
+                yield "filled", self._go(world, go.record_filled(job, 0))
             case Phase.VALIDATING:
-                yield "Spark finds nothing", self._go(world, go.validated(job, 0))
+                yield "Spark finds nothing", self._go(world, go.record_validated(job, 0))
             case Phase.VERIFYING:
                 yield self._verified(world, position)
 
@@ -339,10 +339,10 @@ class Twins:
         job = position.job
         words = self._check(world.held, position) if self.rules.verified else ""
         if not words:
-            return "verified", self._go(world, go.verified(job, 0))
+            return "verified", self._go(world, go.record_verified(job, 0))
         if not self.may_fail(world.held):
             return "verification", world._replace(harm=f"refuted without a reason: {words}")
-        return f"refuted: {words}", self._go(world, go.turned_back(job, 0, words))
+        return f"refuted: {words}", self._go(world, go.turn_back(job, 0, words))
 
     def _check(self, held: Rows, position: Position) -> str:
         elements, newest = position.job.current.verifies, position.catalog.newest(1)

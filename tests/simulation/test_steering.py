@@ -57,13 +57,13 @@ def resumed_by_any_word(patch: pytest.MonkeyPatch) -> None:
 
 
 def half_the_way_back(patch: pytest.MonkeyPatch) -> None:
-    whole = transitions.turned_back
+    whole = transitions.turn_back
 
     def half(job: Job, now_us: int) -> Job:
         turned = whole(job, now_us)
         return turned if turned.status.ended else replace(turned, steps=turned.steps[:-1])
 
-    patch.setattr(control, "turned_back", half)
+    patch.setattr(control, "turn_back", half)
 
 
 @pytest.mark.parametrize(

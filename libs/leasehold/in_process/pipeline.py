@@ -26,14 +26,14 @@ from leasehold.pipeline.chunks import Chunker, rows_per_chunk, sorted_columns
 from leasehold.pipeline.facts import (
     About,
     Fact,
-    Teller,
-    counted_by,
-    findings_of,
+    FactExtractor,
+    find_sources,
+    find_suspects,
+    find_told,
+    group_constraints,
+    make_findings,
     newest,
-    sides_of,
-    suspects,
-    told_of,
-    wanted_of,
+    select_counted,
 )
 from leasehold.pipeline.retry_state import Arrived, Waiting, next_attempt, step
 from leasehold.pipeline.schedule import RunId, decide
@@ -159,8 +159,8 @@ class MemoryBackfill:
         data = next(m.value for m in reversed(versions) if m.key == key)
         assert data is not None, "no table that a job names is forgotten"
         descriptor = from_wire(CODEC.decode_as(VersionEvent, data).body)
-        elements = told_of(descriptor, job.current.validates)
-        tables = {side.table_id for side in sides_of(descriptor, elements)}
+        elements = find_told(descriptor, job.current.validates)
+        tables = {side.table_id for side in find_sources(descriptor, elements)}
         return _Run(job, self._ends(tables), descriptor, elements)
 
     def _ends(self, tables: Collection[int]) -> dict[tuple[int, int], int]:
@@ -211,16 +211,18 @@ class MemoryBackfill:
         done, job, descriptor = self._checkpoints[run], state.job, state.descriptor
         assert descriptor is not None, "it is a validation"
         if not read:
-            found = suspects(done.facts.values(), wanted_of(descriptor, state.elements))
-            self._send([findings_of(job, done.rows, len(found), found)], run, state, None)
+            found = find_suspects(
+                done.facts.values(), group_constraints(descriptor, state.elements)
+            )
+            self._send([make_findings(job, done.rows, len(found), found)], run, state, None)
             return
-        sides = sides_of(descriptor, state.elements)
-        counted = {(s.element_id, s.parent) for s in counted_by(sides).values()}
+        sides = find_sources(descriptor, state.elements)
+        counted = {(s.element_id, s.parent) for s in select_counted(sides).values()}
         told: list[Fact] = []
         for (table_id, partition), messages in read:
-            teller = Teller(descriptor, sides, table_id)
+            extractor = FactExtractor(descriptor, sides, table_id)
             for message in messages:
-                told += teller.tell(message.key, partition, message.offset, message.value)
+                told += extractor.extract(message.key, partition, message.offset, message.value)
         rows = done.rows + sum(1 for fact in told if fact[:2] in counted)
         facts = newest([*done.facts.values(), *told])
         self._send([], run, state, _Checkpoint(after, rows, 0, facts))

@@ -40,10 +40,10 @@ TRUNCATION: Final = row_key(())
 """The key of the record that says that all rows before it on its partition are gone."""
 
 About: TypeAlias = tuple[int, bool, int, bytes]
-Say: TypeAlias = Callable[[Image], bytes | None]
+FactReader: TypeAlias = Callable[[Image], bytes | None]
 
 
-class Side(NamedTuple):
+class FactSource(NamedTuple):
     """A constraint as it looks at one table's rows; `parent`: at those that a key refers to."""
 
     element_id: int
@@ -68,7 +68,7 @@ class Fact(NamedTuple):
         return self[:4]
 
 
-class Wanted(NamedTuple):
+class ConstraintGroups(NamedTuple):
     """Elements of a validation by how their facts are judged."""
 
     uniques: tuple[int, ...]
@@ -76,7 +76,7 @@ class Wanted(NamedTuple):
     others: tuple[int, ...]
 
 
-def told_of(descriptor: Descriptor, elements: Iterable[int]) -> tuple[int, ...]:
+def find_told(descriptor: Descriptor, elements: Iterable[int]) -> tuple[int, ...]:
     """Those of `elements` that a version event tells all of. A long expression may have been left
     out of one: the constraint is then left to the nodes' check."""
     found = []
@@ -90,27 +90,27 @@ def told_of(descriptor: Descriptor, elements: Iterable[int]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def sides_of(descriptor: Descriptor, elements: Iterable[int]) -> tuple[Side, ...]:
+def find_sources(descriptor: Descriptor, elements: Iterable[int]) -> tuple[FactSource, ...]:
     """Which tables' rows have to be read for the constraints, and for which of them."""
     found = []
     for element_id in elements:
-        found.append(Side(element_id, False, descriptor.table_id))
+        found.append(FactSource(element_id, False, descriptor.table_id))
         element = descriptor.element(element_id)
         if isinstance(element, ForeignKey):
-            found.append(Side(element_id, True, element.parent))
+            found.append(FactSource(element_id, True, element.parent))
     return tuple(found)
 
 
-def wanted_of(descriptor: Descriptor, elements: Sequence[int]) -> Wanted:
+def group_constraints(descriptor: Descriptor, elements: Sequence[int]) -> ConstraintGroups:
     kinds = {e: type(descriptor.element(e)) for e in elements}
-    return Wanted(
+    return ConstraintGroups(
         tuple(e for e in elements if kinds[e] is Index),
         tuple(e for e in elements if kinds[e] is ForeignKey),
         tuple(e for e in elements if kinds[e] not in (Index, ForeignKey)),
     )
 
 
-def say_of(descriptor: Descriptor, side: Side) -> Say:
+def make_reader(descriptor: Descriptor, side: FactSource) -> FactReader:
     """A function from an image to what it says. Compile once: it may be a compiled expression."""
     match descriptor.element(side.element_id):
         case Index() as index:
@@ -141,34 +141,36 @@ def _value(values: Key | None) -> bytes | None:
     return packed
 
 
-class Teller:
+class FactExtractor:
     """Tells the facts of one table's records; one per process, since it compiles what is kept."""
 
     def __init__(
         self,
         descriptor: Descriptor,
-        sides: Iterable[Side],
+        sources: Iterable[FactSource],
         table_id: int,
         parents: Iterable[Descriptor] = (),
     ) -> None:
-        """`parents`: other tables of `sides`, whose images may lack what was filled by key; of one
+        """`parents`: other tables of `sources`, whose images may lack what was filled by key; of one
         that is not there a row is at worst named to the master in vain."""
-        sides = tuple(sides)
+        sources = tuple(sources)
         known = {table.table_id: table for table in (*parents, descriptor)}
         self._read_as = known.get(table_id)
         # Elements of constraints that a row breaks by itself.
         self._alone = frozenset(
             side.element_id
-            for side in sides
+            for side in sources
             if isinstance(descriptor.element(side.element_id), Check | Column)
         )
         self._says = [
-            (side.element_id, side.parent, say_of(descriptor, side))
-            for side in sides
+            (side.element_id, side.parent, make_reader(descriptor, side))
+            for side in sources
             if side.table_id == table_id
         ]
 
-    def tell(self, row: bytes, partition: int, place: int, image: bytes | None) -> Iterator[Fact]:
+    def extract(
+        self, row: bytes, partition: int, place: int, image: bytes | None
+    ) -> Iterator[Fact]:
         """Of one record of the rows topic, a tombstone or truncation too: what is gone says
         nothing. Of a row whose image was left out the master is to look at its own wherever one
         row may break the constraint by itself; what it has in common with others, the nodes' check
@@ -198,7 +200,7 @@ def newest(facts: Iterable[Fact]) -> dict[About, Fact]:
     return found
 
 
-def suspects(facts: Iterable[Fact], wanted: Wanted) -> list[tuple[int, bytes]]:
+def find_suspects(facts: Iterable[Fact], wanted: ConstraintGroups) -> list[tuple[int, bytes]]:
     """(element id, record key) of rows that seem to break a constraint, those of one value
     together: in memory what `validation.py` asks of Spark."""
     rows: dict[tuple[int, bytes], list[bytes]] = {}
@@ -222,7 +224,7 @@ def suspects(facts: Iterable[Fact], wanted: Wanted) -> list[tuple[int, bytes]]:
     return found
 
 
-def findings_of(job: Job, rows: int, total: int, first: Iterable[tuple[int, bytes]]) -> Findings:
+def make_findings(job: Job, rows: int, total: int, first: Iterable[tuple[int, bytes]]) -> Findings:
     """The record that ends a job's run: the first of `total` suspects, bounded in number and
     bytes. `rows`: images that were looked at."""
     found: list[tuple[int, Key]] = []
@@ -236,10 +238,10 @@ def findings_of(job: Job, rows: int, total: int, first: Iterable[tuple[int, byte
     return Findings(job.job_id, job.run, job.table_id, version, rows, total, tuple(found))
 
 
-def counted_by(sides: Iterable[Side]) -> Mapping[int, Side]:
+def select_counted(sources: Iterable[FactSource]) -> Mapping[int, FactSource]:
     """Table id → the side whose facts are counted, so that an image that several look at counts
     once."""
-    found: dict[int, Side] = {}
-    for side in sides:
+    found: dict[int, FactSource] = {}
+    for side in sources:
         found.setdefault(side.table_id, side)
     return found

@@ -22,7 +22,7 @@ class Bucket(NamedTuple):
     at_ns: int
 
 
-def filled(bucket: Bucket, rows_per_second: int, now_ns: int) -> Bucket:
+def refill(bucket: Bucket, rows_per_second: int, now_ns: int) -> Bucket:
     """The bucket at `now_ns`, with the rate that held since `bucket.at_ns`."""
     assert rows_per_second > 0, rows_per_second
     assert now_ns >= bucket.at_ns, (now_ns, bucket.at_ns)
@@ -38,7 +38,7 @@ def wait_ns(bucket: Bucket, rows_per_second: int) -> int:
     return int(-bucket.rows * _SECOND_NS / rows_per_second) + 1
 
 
-def taken(bucket: Bucket, rows: int) -> Bucket:
+def take_rows(bucket: Bucket, rows: int) -> Bucket:
     """After `rows` have passed. Only allowed when `wait_ns` is 0."""
     assert rows >= 0, rows
     assert bucket.rows >= 0, bucket

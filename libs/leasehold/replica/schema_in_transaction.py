@@ -61,7 +61,7 @@ class BlockSchema:
     @property
     def begins_jobs(self) -> bool:
         """Does something go on after its commit?"""
-        return self.script is not None and self.script.takes_away
+        return self.script is not None and self.script.drops_something
 
     def gone_with(self, schema: BlockSchema) -> list[Descriptor]:
         """Tables that there are here and not any more in `schema`, which comes after this."""
@@ -76,8 +76,8 @@ class BlockSchema:
         after = {} if schema.script is None else schema.script.begun
         return {each for each, begun in after.items() if before.get(each) != begun}
 
-    def as_it_will_be(self, table: Descriptor) -> Descriptor:
-        return table if self.script is None else self.script.as_it_will_be(table)
+    def without_drops(self, table: Descriptor) -> Descriptor:
+        return table if self.script is None else self.script.without_drops(table)
 
     def taking(
         self, text: str, stored: Callable[[], StoredCatalog], moment: Moment

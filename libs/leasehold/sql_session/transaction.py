@@ -29,8 +29,8 @@ from leasehold.replica.sql_reads import Preparing, Seen, gather, gather_sought, 
 from leasehold.replica.write_set import OPERATIONS_MAX, Mark, WriteSet
 from leasehold.schema_change.plan.truncate import (
     NOTHING_TO_RESTART,
-    cascades_to,
     refuse_referred,
+    truncate_notice,
     with_referring,
 )
 from leasehold.sql.functions.session import (
@@ -295,7 +295,7 @@ class SqlTransaction:
         schema = self._writes.schema
         gone = {table.table_id for table in schema.dropped.values()}
         there = (t for t in snapshot.tables() if t.table_id not in gone)
-        return [*map(schema.as_it_will_be, there), *schema.made.values()]
+        return [*map(schema.without_drops, there), *schema.made.values()]
 
     def _check(self, plan: Prepared, snapshot: Seen) -> None:
         if self._block and self._lsn is None:
@@ -428,7 +428,7 @@ class SqlTransaction:
         notices = []
         if asked.cascades:
             along = with_referring(tables, known)[len({t.table_id for t in tables}) :]
-            notices = [cascades_to(table) for table in along]
+            notices = [truncate_notice(table) for table in along]
             names = [table.name for table in along]
             tables += self._coherently(lambda: [self._reads.pin(name) for name in names])
         refuse_referred(tables, known)

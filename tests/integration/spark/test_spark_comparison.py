@@ -1,4 +1,4 @@
-"""Spark says of facts in files what `facts.suspects` says of them in memory, on random facts."""
+"""Spark says of facts in files what `find_suspects` says of them in memory, on random facts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from leasehold.pipeline.facts import BROKEN, FINDINGS_MAX, TRUNCATION, Fact, Wanted, suspects
+from leasehold.pipeline.facts import (
+    BROKEN,
+    FINDINGS_MAX,
+    TRUNCATION,
+    ConstraintGroups,
+    Fact,
+    find_suspects,
+)
 from spark_streaming.fact_files import FactFile
 
 UNIQUE, OTHER_UNIQUE, CHECK, REFERENCE = 9, 12, 10, 11
-WANTED = Wanted((UNIQUE, OTHER_UNIQUE), (REFERENCE,), (CHECK,))
+WANTED = ConstraintGroups((UNIQUE, OTHER_UNIQUE), (REFERENCE,), (CHECK,))
 SIDES = (
     (UNIQUE, False),
     (OTHER_UNIQUE, False),
@@ -63,7 +70,7 @@ def test_spark_and_memory_find_the_same(tmp_path: Path) -> None:
         facts = list(random_facts(seed))
         place = tmp_path / f"facts-{seed}"
         write(place, facts, seed)
-        found = [[element, row.hex()] for element, row in suspects(facts, WANTED)]
+        found = [[element, row.hex()] for element, row in find_suspects(facts, WANTED)]
         assert found, seed
         for handed_over_max in HANDED_OVER_MAX:
             most = 7 if handed_over_max == 6 else FINDINGS_MAX

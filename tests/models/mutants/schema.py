@@ -17,7 +17,7 @@ from leasehold.schema_change.coordinator.effects import Effect
 from leasehold.schema_change.coordinator.sliced_verification import Step, VerificationWalk
 from leasehold.schema_change.coordinator.step_work import StepWork
 from leasehold.schema_change.job import chunk_acceptance
-from leasehold.schema_change.job.transitions import verified
+from leasehold.schema_change.job.transitions import record_verified
 from tests.models.mutants.breaking import Breaks
 
 BREAKS: Final = Breaks()
@@ -120,7 +120,7 @@ def _believe_what_was_found(kept: Any, judge: Any, key: Any, row: Any) -> str:
 @BREAKS("verify_before_public", StepWork, "_backfill")
 def _publish_unverified(kept: Any, work: StepWork, job: Job, memory: Any, now: Now) -> Job | None:
     after: Job | None = kept(work, job, memory, now)
-    return after if after is None or job.verdict else verified(job, now.wall_us)
+    return after if after is None or job.verdict else record_verified(job, now.wall_us)
 
 
 # -------------------------------------------------------------- slices

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from infra.local_cluster import SPARK_JARS
-from leasehold.pipeline.facts import Wanted
+from leasehold.pipeline.facts import ConstraintGroups
 from spark_streaming.comparison import Comparison
 from spark_streaming.fact_files import FACTS
 from spark_streaming.session import SparkSettings, start_session
@@ -27,7 +27,7 @@ def main(folder: Path) -> None:
         # As many tasks as beside users, and as many as there are.
         facts = session.read.schema(FACTS).parquet(place).coalesce(1 + number % 2)
         with Comparison(facts, handed_over_max, handed_over_max) as comparison:
-            total, first = comparison.suspects(Wanted(*map(tuple, wanted)), most)
+            total, first = comparison.find_suspects(ConstraintGroups(*map(tuple, wanted)), most)
         assert not session.sparkContext._jsc.getPersistentRDDs(), "something was kept"
         print(json.dumps([total, [[element, row.hex()] for element, row in first]]), flush=True)
     session.stop()

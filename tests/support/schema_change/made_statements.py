@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import msgpack
-from tests.support.schema_change.next_descriptor import next_descriptor
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
 from leasehold.catalog.job import Job, Phase
 from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion
-from leasehold.schema_change.job.transitions import fenced, filled, published, validated, verified
+from leasehold.schema_change.job.transitions import (
+    record_fenced,
+    record_filled,
+    record_published,
+    record_validated,
+    record_verified,
+)
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan
 from leasehold.sql.syntax.statements import (
@@ -29,6 +34,7 @@ from leasehold.sql.syntax.statements import (
     UniqueDefinition,
 )
 from leasehold.values.types import parse_type
+from tests.support.schema_change.next_descriptor import next_descriptor
 
 
 def column(name: str, kind: str = "integer", **more: Any) -> ColumnDefinition:
@@ -100,16 +106,16 @@ def advance(catalog: Catalog, job: Job) -> Job:
             descriptor = next_descriptor(job, catalog)
             body = descriptor.to_wire()
             catalog.apply(DescriptorWrite(job.table_id, descriptor.version, body), 5, 1)
-            job = published(job, 9)
+            job = record_published(job, 9)
         case Phase.DRAINING:
             catalog.apply(MinVersion(job.table_id, job.versions[job.table_id]), 5, 1)
-            job = fenced(job, 9)
+            job = record_fenced(job, 9)
         case Phase.BACKFILLING:
-            job = filled(job, 9)
+            job = record_filled(job, 9)
         case Phase.VALIDATING:
-            job = validated(job, 9)
+            job = record_validated(job, 9)
         case Phase.VERIFYING:
-            job = verified(job, 9)
+            job = record_verified(job, 9)
         case Phase.DONE:
             raise AssertionError("the job is over")
     return put_job(catalog, job)

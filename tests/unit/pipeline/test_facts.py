@@ -22,15 +22,15 @@ from leasehold.pipeline.facts import (
     FINDINGS_MAX,
     TRUNCATION,
     Fact,
-    Side,
-    Teller,
-    counted_by,
-    findings_of,
-    say_of,
-    sides_of,
-    suspects,
-    told_of,
-    wanted_of,
+    FactExtractor,
+    FactSource,
+    find_sources,
+    find_suspects,
+    find_told,
+    group_constraints,
+    make_findings,
+    make_reader,
+    select_counted,
 )
 from leasehold.rows.consistency import KeyValueData, violations
 from leasehold.schema_change.coordinator.verification import as_if_public
@@ -56,7 +56,7 @@ TABLE = Descriptor(
     foreign_keys=(ForeignKey(REFERENCE, "f", (3,), PARENT, (1,)),),
     next_element_id=12,
 )
-SIDES = sides_of(TABLE, ELEMENTS)
+SIDES = find_sources(TABLE, ELEMENTS)
 
 
 def image(table_id: int, key: int, values: Mapping[int, Any]) -> bytes:
@@ -67,8 +67,8 @@ def image(table_id: int, key: int, values: Mapping[int, Any]) -> bytes:
 class Topic:
     """Facts of records in the order in which they were published."""
 
-    def __init__(self, sides: tuple[Side, ...] = SIDES) -> None:
-        self.tellers = {t: Teller(TABLE, sides, t) for t in (TABLE.table_id, PARENT)}
+    def __init__(self, sources: tuple[FactSource, ...] = SIDES) -> None:
+        self.extractors = {t: FactExtractor(TABLE, sources, t) for t in (TABLE.table_id, PARENT)}
         self.facts: list[Fact] = []
         self.places = itertools.count()
 
@@ -86,18 +86,18 @@ class Topic:
 
     def _tell(self, table_id: int, key: int, value: bytes | None) -> None:
         row = row_key((key,))
-        self.facts += self.tellers[table_id].tell(row, key % 2, next(self.places), value)
+        self.facts += self.extractors[table_id].extract(row, key % 2, next(self.places), value)
 
     def truncated(self, table_id: int = 1) -> None:
         for partition in (0, 1):
             value = CODEC.encode(RowsTruncated(table_id, 1, 1))
             place = next(self.places)
-            self.facts += self.tellers[table_id].tell(TRUNCATION, partition, place, value)
+            self.facts += self.extractors[table_id].extract(TRUNCATION, partition, place, value)
 
     def found(self, element_id: int) -> list[int]:
         given = reversed(self.facts)  # their order in files says nothing
-        record = suspects(given, wanted_of(TABLE, ELEMENTS))
-        told = findings_of(index_job(1, 1), 0, len(record), record).found
+        record = find_suspects(given, group_constraints(TABLE, ELEMENTS))
+        told = make_findings(index_job(1, 1), 0, len(record), record).found
         return [key[0] for element, key in told if element == element_id]
 
 
@@ -143,19 +143,22 @@ def test_a_unique_index_tells_of_its_predicates_rows_what_its_expression_gives()
         included=(2,),
         mentioned=(2, REQUIRED),
     )
-    say = say_of(replace(TABLE, indexes=(index,)), Side(UNIQUE, False, 1))
+    say = make_reader(replace(TABLE, indexes=(index,)), FactSource(UNIQUE, False, 1))
     assert say({1: 1, 2: 1.5, 3: 4}) == say({1: 2, 2: 2.5, 3: 5}) != say({1: 2, 2: 2.5, 3: 6})
     assert say({1: 1, 2: 0.0, 3: 4}) is None, "it is outside"
     assert say({1: 1, 2: 1.5}) is None, "NULL equals nothing"
     divided = replace(index, expressions=("(1 / b)",))
     assert (
-        say_of(replace(TABLE, indexes=(divided,)), Side(UNIQUE, False, 1))({2: 1.5, 3: 0}) is None
+        make_reader(replace(TABLE, indexes=(divided,)), FactSource(UNIQUE, False, 1))(
+            {2: 1.5, 3: 0}
+        )
+        is None
     )
 
 
 def test_an_index_whose_texts_were_left_out_is_left_to_the_nodes() -> None:
     cut = replace(TABLE.indexes[0], mentioned=(2,))
-    assert UNIQUE not in told_of(replace(TABLE, indexes=(cut,)), ELEMENTS)
+    assert UNIQUE not in find_told(replace(TABLE, indexes=(cut,)), ELEMENTS)
 
 
 def test_a_null_in_a_key_equals_nothing() -> None:
@@ -216,8 +219,8 @@ def test_an_image_of_before_a_fill_by_key_is_read_as_the_row_is() -> None:
     for below, a in ((4, 7.0), (3, None)):
         filled = replace(TABLE.columns[1], missing=Missing(below, 7.0), not_null_enforced=True)
         table = replace(TABLE, columns=(TABLE.columns[0], filled, TABLE.columns[2]))
-        said = Teller(table, (Side(2, False, 1), Side(UNIQUE, False, 1)), 1)
-        missing, entry = said.tell(b"row", 0, 0, image(1, 1, {3: 5}))
+        said = FactExtractor(table, (FactSource(2, False, 1), FactSource(UNIQUE, False, 1)), 1)
+        missing, entry = said.extract(b"row", 0, 0, image(1, 1, {3: 5}))
         assert missing.value == (BROKEN if a is None else None)
         assert entry.value == (None if a is None else msgpack.packb([a, 5]))
 
@@ -226,24 +229,26 @@ def test_a_parents_column_that_was_filled_by_key_is_read_as_its_row_is() -> None
     """Images of before the fill lack the value that a child may refer to, and offer it."""
     key = ForeignKey(REFERENCE, "f", (3,), PARENT, (2,), 5)
     child = replace(TABLE, foreign_keys=(key,))
-    side = Side(REFERENCE, True, PARENT)
+    side = FactSource(REFERENCE, True, PARENT)
     for below, offered in ((4, msgpack.packb([7])), (3, None)):
         columns = (
             Column(1, "id", Type("bigint"), False),
             Column(2, "code", Type("integer"), missing=Missing(below, 7)),
         )
         parent = Descriptor(PARENT, "p", 4, columns, (1,), next_element_id=6)
-        (fact,) = Teller(child, (side,), PARENT, (parent,)).tell(b"row", 0, 0, image(PARENT, 1, {}))
+        (fact,) = FactExtractor(child, (side,), PARENT, (parent,)).extract(
+            b"row", 0, 0, image(PARENT, 1, {})
+        )
         assert fact.value == offered
-        (fact,) = Teller(child, (side,), PARENT).tell(b"row", 0, 0, image(PARENT, 1, {}))
+        (fact,) = FactExtractor(child, (side,), PARENT).extract(b"row", 0, 0, image(PARENT, 1, {}))
         assert fact.value is None, "of a parent that is not known"
 
 
 def test_a_check_that_cannot_be_computed_is_broken() -> None:
     table = replace(TABLE, checks=(Check(CHECK, "c", "b / (b - 1) > 0", (3,)),))
-    teller = Teller(table, (Side(CHECK, False, 1),), 1)
+    extractor = FactExtractor(table, (FactSource(CHECK, False, 1),), 1)
     for b, value in ((1, BROKEN), (3, None)):
-        (fact,) = teller.tell(b"row", 0, 0, image(1, 1, {3: b}))
+        (fact,) = extractor.extract(b"row", 0, 0, image(1, 1, {3: b}))
         assert fact.value == value
 
 
@@ -290,27 +295,27 @@ def test_what_is_found_is_what_the_definition_finds(
 
 def test_which_tables_are_read_and_counted() -> None:
     assert [side.table_id for side in SIDES] == [1, 1, 1, PARENT, 1]
-    counted = counted_by(SIDES)
-    assert counted == {1: Side(UNIQUE, False, 1), PARENT: Side(REFERENCE, True, PARENT)}
+    counted = select_counted(SIDES)
+    assert counted == {1: FactSource(UNIQUE, False, 1), PARENT: FactSource(REFERENCE, True, PARENT)}
 
 
 def test_a_constraint_whose_text_was_left_out_is_left_to_the_nodes() -> None:
     cut = replace(TABLE, checks=(Check(CHECK, "c", "", (2, 3)),))
-    assert told_of(cut, ELEMENTS) == (UNIQUE, REFERENCE, REQUIRED)
+    assert find_told(cut, ELEMENTS) == (UNIQUE, REFERENCE, REQUIRED)
 
 
 def test_findings_are_bounded_in_number_and_bytes() -> None:
     job = index_job(1, 1, run=4)
     many = [(UNIQUE, row_key((n,))) for n in range(FINDINGS_MAX + 5)]
-    record = findings_of(job, 9, len(many), many)
+    record = make_findings(job, 9, len(many), many)
     assert record[:6] == (1, 4, 1, 2, 9, len(many))
     assert len(record.found) == FINDINGS_MAX
     large = [(UNIQUE, row_key(("x" * 100_000, n))) for n in range(50)]
-    record = findings_of(job, 9, len(large), large)
+    record = make_findings(job, 9, len(large), large)
     assert 0 < len(record.found) < 5
     assert len(CODEC.encode(record)) < 500_000
 
 
 def test_foreign_bytes_are_named_as_such() -> None:
     with pytest.raises(MalformedRequest, match="no row image"):
-        list(Teller(TABLE, SIDES, 1).tell(b"row", 0, 0, b"\xc1"))
+        list(FactExtractor(TABLE, SIDES, 1).extract(b"row", 0, 0, b"\xc1"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.pipeline.pacing import BURST_MS, Bucket, filled, taken, wait_ns
+from leasehold.pipeline.pacing import BURST_MS, Bucket, refill, take_rows, wait_ns
 from leasehold.pipeline.rate_window import RateWindow
 from spark_streaming.gate import RateLimiter, RunStopped
 
@@ -28,25 +28,25 @@ def test_the_average_keeps_to_the_rate(rate: int, takes: list[tuple[int, int]]) 
     now_ns, passed = 0, 0
     for rows, idle_ns in takes:
         now_ns += idle_ns
-        bucket = filled(bucket, rate, now_ns)
+        bucket = refill(bucket, rate, now_ns)
         wait = wait_ns(bucket, rate)
         now_ns += wait
-        bucket = filled(bucket, rate, now_ns)
+        bucket = refill(bucket, rate, now_ns)
         assert wait_ns(bucket, rate) <= 1, "after the wait that was told, the take may pass"
         burst = max(1.0, rate * BURST_MS / 1000)
         assert passed <= rate * now_ns / SECOND_NS + burst + 1
-        bucket = taken(Bucket(max(0.0, bucket.rows), now_ns), rows)
+        bucket = take_rows(Bucket(max(0.0, bucket.rows), now_ns), rows)
         passed += rows
 
 
 def test_debt_is_paid_at_the_new_rate() -> None:
-    bucket = taken(Bucket(0.0, 0), 1_000)
+    bucket = take_rows(Bucket(0.0, 0), 1_000)
     assert wait_ns(bucket, 100) == pytest.approx(10 * SECOND_NS, abs=10)
     assert wait_ns(bucket, 1_000) == pytest.approx(SECOND_NS, abs=10)
 
 
 def test_idle_time_saves_up_one_burst_only() -> None:
-    bucket = filled(Bucket(0.0, 0), 1_000, 3_600 * SECOND_NS)
+    bucket = refill(Bucket(0.0, 0), 1_000, 3_600 * SECOND_NS)
     assert bucket.rows == 1_000 * BURST_MS / 1_000
 
 

@@ -24,7 +24,7 @@ from leasehold.model.errors import Refused
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.log import CatalogWrite, DescriptorWrite, JobWrite, MinVersion
 from leasehold.schema_change.job.next_versions import next_descriptors
-from leasehold.schema_change.job.transitions import turned_back
+from leasehold.schema_change.job.transitions import turn_back
 from leasehold.schema_change.plan.explain import explain
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan, Plan
@@ -135,7 +135,7 @@ def test_turned_back_it_leaves_nothing(database: Database, text: str, taken: int
     job = database.forth(job, 1)
     for _ in range(taken - 1):
         job = database.publish(advanced(job))
-    back = turned_back(replace(job, phase=Phase.BACKFILLING), 1)
+    back = turn_back(replace(job, phase=Phase.BACKFILLING), 1)
     while True:
         database.publish(back)
         if back.step + 1 == len(back.steps):
@@ -151,7 +151,7 @@ def test_turned_back_it_leaves_nothing(database: Database, text: str, taken: int
 def test_cancelled_before_its_first_version_it_has_made_nothing(database: Database) -> None:
     job = database.ask(SERIAL)
     assert job is not None
-    database.keep(turned_back(job, 1))
+    database.keep(turn_back(job, 1))
     assert states(database) == (State.ABSENT, State.ABSENT)
     again = database.ask(SERIAL)
     assert again is not None

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support.schema_change.next_descriptor import next_descriptor
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor, from_wire
@@ -49,6 +48,7 @@ from tests.support.schema_change.made_statements import (
     put_job,
     run_to_end,
 )
+from tests.support.schema_change.next_descriptor import next_descriptor
 
 T = create_table(
     "t",

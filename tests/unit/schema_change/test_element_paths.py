@@ -14,10 +14,11 @@ import pytest
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.edits import Edit, Kind, body_of
+from leasehold.catalog.element_forms import derived_to_wire
 from leasehold.catalog.elements import THIS_VERSION, Check, Column, Derived, Index, Lock
 from leasehold.catalog.job import Step
 from leasehold.catalog.states import State
-from leasehold.schema_change.steps import element_paths as way
+from leasehold.schema_change.steps import element_paths, table_paths
 from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.schema_change.steps.steps import steps_of
 from leasehold.sql.expressions.conversion import Kept
@@ -35,7 +36,7 @@ NOT_VALID = replace(CHECK, state=State.WRITE_ONLY)
 LOCK = Lock(8, "l")
 TABLE = Descriptor(1, "t", 3, (Column(1, "id", INT, False), OPTIONAL), (1,))
 
-NEW_TYPE, OLD_TYPE = way.change_type(
+NEW_TYPE, OLD_TYPE = element_paths.change_type(
     BARE, Column(9, "c", Type("bigint")), Kept("c", (5,)), Kept("back", (9,))
 )
 
@@ -55,7 +56,7 @@ class Walked(NamedTuple):
 
 
 class Way(NamedTuple):
-    track: ElementPath
+    path: ElementPath
     point: int
     steps: tuple[Walked, ...]
 
@@ -74,7 +75,7 @@ WRITTEN_STILL = (
 
 
 def followed(source: int, expression: str, **said: Any) -> list[Any]:
-    return Derived((source,), expression, **said).to_wire()
+    return derived_to_wire(Derived((source,), expression, **said))
 
 
 GENERATED = Column(
@@ -83,7 +84,7 @@ GENERATED = Column(
 FOLLOWS = {"strict": True, "generated": True}
 WAYS: dict[str, Way] = {
     "add generated column": Way(
-        way.add_generated(GENERATED),
+        element_paths.add_generated(GENERATED),
         3,
         (
             Walked({"state": "delete-only", "derived": followed(5, "c + 1", generated=True)}),
@@ -93,7 +94,7 @@ WAYS: dict[str, Way] = {
         ),
     ),
     "drop generated column": Way(
-        way.drop_column(GENERATED),
+        element_paths.drop_column(GENERATED),
         1,
         plain(
             {"state": "write-only", "filled": True},
@@ -102,7 +103,7 @@ WAYS: dict[str, Way] = {
         ),
     ),
     "drop generated column that is NOT NULL": Way(
-        way.drop_column(replace(GENERATED, nullable=False)),
+        element_paths.drop_column(replace(GENERATED, nullable=False)),
         1,
         plain(
             LOOSENED,
@@ -112,26 +113,26 @@ WAYS: dict[str, Way] = {
         ),
     ),
     "drop what a generated column was computed from": Way(
-        way.drop_column(OPTIONAL, waits=2), 2, plain({}, {}, DELETE_ONLY, GONE)
+        element_paths.drop_column(OPTIONAL, waits=2), 2, plain({}, {}, DELETE_ONLY, GONE)
     ),
     "drop expression": Way(
-        way.drop_expression(GENERATED),
+        element_paths.drop_expression(GENERATED),
         1,
         plain({"derived": followed(5, "c + 1", **FOLLOWS, loose=True)}, {"derived": None}),
     ),
-    "add optional column": Way(way.add_column(OPTIONAL), 1, plain(DELETE_ONLY, PUBLIC)),
+    "add optional column": Way(element_paths.add_column(OPTIONAL), 1, plain(DELETE_ONLY, PUBLIC)),
     "add required column": Way(
-        way.add_column(REQUIRED),
+        element_paths.add_column(REQUIRED),
         2,
         (Walked(DELETE_ONLY), Walked(FILLED_BY_KEY, True, True), Walked(PUBLIC)),
     ),
     "add required column with a long default": Way(
-        way.add_column(replace(REQUIRED, type=Type("text"), default="ä" * 129)),
+        element_paths.add_column(replace(REQUIRED, type=Type("text"), default="ä" * 129)),
         2,
         (Walked(DELETE_ONLY), Walked(WRITE_ONLY, True, True), Walked(PUBLIC)),
     ),
     "add nullable column with default": Way(
-        way.add_column(NULLABLE),
+        element_paths.add_column(NULLABLE),
         3,
         (
             Walked(DELETE_ONLY),
@@ -140,24 +141,32 @@ WAYS: dict[str, Way] = {
             Walked({"state": "public", "filled": False}),
         ),
     ),
-    "drop optional column": Way(way.drop_column(OPTIONAL), 0, plain(DELETE_ONLY, GONE)),
-    "drop indexed column": Way(way.drop_column(OPTIONAL, waits=1), 1, plain({}, DELETE_ONLY, GONE)),
-    "drop checked column": Way(way.drop_column(OPTIONAL, waits=1), 1, plain({}, DELETE_ONLY, GONE)),
-    "drop required column with default": Way(way.drop_column(REQUIRED), 1, plain(*WRITTEN_STILL)),
-    "drop nullable column with default": Way(way.drop_column(NULLABLE), 1, plain(*WRITTEN_STILL)),
+    "drop optional column": Way(element_paths.drop_column(OPTIONAL), 0, plain(DELETE_ONLY, GONE)),
+    "drop indexed column": Way(
+        element_paths.drop_column(OPTIONAL, waits=1), 1, plain({}, DELETE_ONLY, GONE)
+    ),
+    "drop checked column": Way(
+        element_paths.drop_column(OPTIONAL, waits=1), 1, plain({}, DELETE_ONLY, GONE)
+    ),
+    "drop required column with default": Way(
+        element_paths.drop_column(REQUIRED), 1, plain(*WRITTEN_STILL)
+    ),
+    "drop nullable column with default": Way(
+        element_paths.drop_column(NULLABLE), 1, plain(*WRITTEN_STILL)
+    ),
     "drop indexed column with default": Way(
-        way.drop_column(NULLABLE, waits=1), 2, plain({}, *WRITTEN_STILL)
+        element_paths.drop_column(NULLABLE, waits=1), 2, plain({}, *WRITTEN_STILL)
     ),
     "drop required column without default": Way(
-        way.drop_column(BARE, waits=1), 1, plain(LOOSENED, LET_GO, GONE)
+        element_paths.drop_column(BARE, waits=1), 1, plain(LOOSENED, LET_GO, GONE)
     ),
     "add index": Way(
-        way.add_index(INDEX, unique=False),
+        element_paths.add_index(INDEX, unique=False),
         2,
         (Walked(DELETE_ONLY), Walked(WRITE_ONLY, True, True), Walked(PUBLIC)),
     ),
     "add unique index": Way(
-        way.add_index(INDEX, unique=True),
+        element_paths.add_index(INDEX, unique=True),
         3,
         (
             Walked(DELETE_ONLY),
@@ -166,9 +175,9 @@ WAYS: dict[str, Way] = {
             Walked({"state": "public", "unique": True, "unique_enforced": False}),
         ),
     ),
-    "drop index": Way(way.drop_index(INDEX), 1, plain(WRITE_ONLY, DELETE_ONLY, GONE)),
+    "drop index": Way(element_paths.drop_index(INDEX), 1, plain(WRITE_ONLY, DELETE_ONLY, GONE)),
     "drop unique index": Way(
-        way.drop_index(UNIQUE),
+        element_paths.drop_index(UNIQUE),
         1,
         plain(
             {"state": "write-only", "unique": False, "unique_enforced": True},
@@ -177,39 +186,47 @@ WAYS: dict[str, Way] = {
         ),
     ),
     "add check": Way(
-        way.add_check(CHECK, not_valid=False), 1, (Walked(WRITE_ONLY, False, True), Walked(PUBLIC))
+        element_paths.add_check(CHECK, not_valid=False),
+        1,
+        (Walked(WRITE_ONLY, False, True), Walked(PUBLIC)),
     ),
-    "add check not valid": Way(way.add_check(CHECK, not_valid=True), 0, plain(WRITE_ONLY)),
+    "add check not valid": Way(
+        element_paths.add_check(CHECK, not_valid=True), 0, plain(WRITE_ONLY)
+    ),
     "validate check": Way(
-        way.validate_check(NOT_VALID), 1, (Walked({}, False, True), Walked(PUBLIC))
+        element_paths.validate_check(NOT_VALID), 1, (Walked({}, False, True), Walked(PUBLIC))
     ),
-    "drop check": Way(way.drop_check(CHECK), 1, plain(WRITE_ONLY, GONE)),
-    "drop check not valid": Way(way.drop_check(NOT_VALID), 0, plain(GONE)),
+    "drop check": Way(element_paths.drop_check(CHECK), 1, plain(WRITE_ONLY, GONE)),
+    "drop check not valid": Way(element_paths.drop_check(NOT_VALID), 0, plain(GONE)),
     "set not null": Way(
-        way.set_not_null(OPTIONAL),
+        element_paths.set_not_null(OPTIONAL),
         1,
         (
             Walked({"not_null_enforced": True}, False, True),
             Walked({"nullable": False, "not_null_enforced": False}),
         ),
     ),
-    "drop not null": Way(way.drop_not_null(BARE), 1, plain(LOOSENED, {"not_null_enforced": False})),
-    "set default": Way(way.set_default(OPTIONAL, 9), 0, plain({"default": 9})),
+    "drop not null": Way(
+        element_paths.drop_not_null(BARE), 1, plain(LOOSENED, {"not_null_enforced": False})
+    ),
+    "set default": Way(element_paths.set_default(OPTIONAL, 9), 0, plain({"default": 9})),
     "rename column": Way(
-        way.rename(OPTIONAL, "d"), 0, plain({"name": "d", "alias": "c"}, {"alias": ""})
+        element_paths.rename(OPTIONAL, "d"), 0, plain({"name": "d", "alias": "c"}, {"alias": ""})
     ),
     "rename index": Way(
-        way.rename(INDEX, "j"), 0, plain({"name": "j", "alias": "i"}, {"alias": ""})
+        element_paths.rename(INDEX, "j"), 0, plain({"name": "j", "alias": "i"}, {"alias": ""})
     ),
     "rename table": Way(
-        way.rename(TABLE, "u"),
+        element_paths.rename(TABLE, "u"),
         0,
         plain({"name": "u", "alias": "t", "key_name": "t_pkey"}, {"alias": ""}),
     ),
-    "rename check": Way(way.rename(CHECK, "l"), 0, plain({"name": "l"})),
-    "reword check": Way(way.reword_check(CHECK, "d > 0"), 0, plain({"expression": "d > 0"})),
-    "drop table": Way(way.drop_table(TABLE), 0, plain(DELETE_ONLY, {"state": "absent"})),
-    "retire lock": Way(way.retire_lock(LOCK), 0, plain(DELETE_ONLY)),
+    "rename check": Way(element_paths.rename(CHECK, "l"), 0, plain({"name": "l"})),
+    "reword check": Way(
+        element_paths.reword_check(CHECK, "d > 0"), 0, plain({"expression": "d > 0"})
+    ),
+    "drop table": Way(table_paths.drop_table(TABLE), 0, plain(DELETE_ONLY, {"state": "absent"})),
+    "retire lock": Way(element_paths.retire_lock(LOCK), 0, plain(DELETE_ONLY)),
     "change type, new column": Way(
         NEW_TYPE,
         3,
@@ -238,42 +255,44 @@ WAYS: dict[str, Way] = {
             GONE,
         ),
     ),
-    "move column": Way(way.move_column(OPTIONAL, 8), 1, plain({"locks": [0, 8]}, {"locks": [8]})),
+    "move column": Way(
+        element_paths.move_column(OPTIONAL, 8), 1, plain({"locks": [0, 8]}, {"locks": [8]})
+    ),
 }
 
 
-def changed(track: ElementPath, edits: tuple[Edit, ...]) -> dict[str, Any]:
+def changed(path: ElementPath, edits: tuple[Edit, ...]) -> dict[str, Any]:
     """Fields that a step sets, a new element's compared with what it will be in the end."""
     if not edits:
         return {}
     ((kind, element_id, before, after, _),) = edits
-    assert (kind, element_id) == track.name
+    assert (kind, element_id) == path.name
     if after is None:
         return GONE
-    known = before or {**body_of(track.element), "state": ""}
+    known = before or {**body_of(path.element), "state": ""}
     return {name: value for name, value in after.items() if value != known[name]}
 
 
-def walked(track: ElementPath, step: Step) -> Walked:
-    element_id = track.name[1]
+def walked(path: ElementPath, step: Step) -> Walked:
+    element_id = path.name[1]
     assert set(step.fills) <= {element_id}
     assert set(step.verifies) <= {element_id}
-    return Walked(changed(track, step.edits), bool(step.fills), bool(step.verifies))
+    return Walked(changed(path, step.edits), bool(step.fills), bool(step.verifies))
 
 
 @pytest.mark.parametrize("name", WAYS)
 def test_way_of_one_element(name: str) -> None:
-    track, point, expected = WAYS[name]
-    steps, made_point = steps_of([track])
-    assert tuple(walked(track, step) for step in steps) == expected
+    path, point, expected = WAYS[name]
+    steps, made_point = steps_of([path])
+    assert tuple(walked(path, step) for step in steps) == expected
     assert made_point == point
 
 
 @pytest.mark.parametrize("name", WAYS)
 def test_each_step_begins_where_the_one_before_has_ended(name: str) -> None:
-    track = WAYS[name].track
-    steps, _ = steps_of([track])
-    standing = None if track.new else body_of(track.element)
+    path = WAYS[name].path
+    steps, _ = steps_of([path])
+    standing = None if path.new else body_of(path.element)
     for step in steps:
         for edit in step.edits:
             assert edit.before == standing
@@ -284,7 +303,7 @@ def test_each_step_begins_where_the_one_before_has_ended(name: str) -> None:
 
 @pytest.mark.parametrize("name", WAYS)
 def test_reversed_steps_say_the_opposite_and_ask_no_work(name: str) -> None:
-    for step in steps_of([WAYS[name].track]).steps:
+    for step in steps_of([WAYS[name].path]).steps:
         back = step.reversed
         assert (back.fills, back.verifies) == ((), ())
         assert back.reversed.edits == step.edits
@@ -294,5 +313,5 @@ def test_reversed_steps_say_the_opposite_and_ask_no_work(name: str) -> None:
 
 
 def test_a_tracks_name_tells_the_table_from_its_elements() -> None:
-    assert way.drop_table(TABLE).name == (Kind.TABLE, 0)
-    assert way.drop_index(INDEX).name == (Kind.INDEX, 6)
+    assert table_paths.drop_table(TABLE).name == (Kind.TABLE, 0)
+    assert element_paths.drop_index(INDEX).name == (Kind.INDEX, 6)

@@ -74,9 +74,9 @@ def test_a_new_table_may_refer_to_what_it_makes_unique_itself(catalog: Catalog) 
     (unique,) = (index for index in table.indexes if index.constraint)
     assert (key.parent, key.parent_columns) == (table.table_id, (3,))
     assert key.parent_index == unique.element_id
-    with pytest.raises(Refused, match="nor UNIQUE") as refused:
+    with pytest.raises(Refused, match="nor UNIQUE") as refusal:
         planned(catalog, "CREATE TABLE u (id int PRIMARY KEY, up int REFERENCES u (n), n int)")
-    assert refused.value.sqlstate == "42830"
+    assert refusal.value.sqlstate == "42830"
 
 
 def test_it_waits_for_its_index_and_is_verified_before_it_is_public(catalog: Catalog) -> None:
@@ -166,9 +166,9 @@ REFUSED = [
 
 @pytest.mark.parametrize(("sql", "code"), REFUSED)
 def test_it_is_refused(catalog: Catalog, sql: str, code: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Refused) as refusal:
         planned(catalog, sql)
-    assert refused.value.sqlstate == code, refused.value
+    assert refusal.value.sqlstate == code, refusal.value
 
 
 NEEDED = [
@@ -181,9 +181,9 @@ NEEDED = [
 @pytest.mark.parametrize("sql", NEEDED)
 def test_what_it_needs_can_not_be_dropped(catalog: Catalog, sql: str) -> None:
     run(catalog, "ALTER TABLE c ADD CONSTRAINT f FOREIGN KEY (b) REFERENCES p (u)")
-    with pytest.raises(DependentObjects) as refused:
+    with pytest.raises(DependentObjects) as refusal:
         planned(catalog, sql)
-    assert "constraint f on table c depends on" in str(refused.value.detail["detail"])
+    assert "constraint f on table c depends on" in str(refusal.value.detail["detail"])
     run(catalog, "ALTER TABLE c DROP CONSTRAINT f")
     assert not isinstance(planned(catalog, sql), NothingToDo)
 

@@ -8,7 +8,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.element_forms import INDEX_FORM
 from leasehold.catalog.elements import Element
 from leasehold.model.errors import DuplicateObject, UnknownObject, UnknownTable
-from leasehold.schema_change.plan.drops import taken_away
+from leasehold.schema_change.plan.drops import find_drops
 from leasehold.schema_change.plan.explain import changes_of
 from leasehold.schema_change.plan.results import JobPlan
 from tests.unit.schema_change.test_foreign_keys import planned, run
@@ -127,7 +127,7 @@ def test_it_goes_with_a_parent_that_takes_its_foreign_keys(catalog: Catalog) -> 
     run(catalog, "ALTER TABLE c ADD CONSTRAINT again FOREIGN KEY (a) REFERENCES p")
     made = planned(catalog, "DROP TABLE p CASCADE")
     assert isinstance(made, JobPlan)
-    assert taken_away(made.job) == {(1, 0), *((2, e.element_id) for e in gone(catalog))}
+    assert find_drops(made.job) == {(1, 0), *((2, e.element_id) for e in gone(catalog))}
     assert made.job.versions == {1: 2, 2: catalog.resolve("c").version + 1}
     assert len(made.notices) == 2
 

@@ -200,7 +200,7 @@ def test_counted_chunks_make_a_write_stale_so_that_no_count_is_lost() -> None:
     world = ready_world()
     world.ddl(INDEX)
     reach(world, 1, Phase.BACKFILLING)
-    write = world.coordinator._controlled(replace(world.job(), status=Status.PAUSED))
+    write = world.coordinator._write_controlled(replace(world.job(), status=Status.PAUSED))
     world.perform_fill()
     assert not write.holds(world.catalog)
 

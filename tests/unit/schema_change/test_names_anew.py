@@ -6,7 +6,6 @@ import random
 from dataclasses import replace
 
 import pytest
-from tests.support.schema_change.next_descriptor import next_descriptor
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import from_wire
@@ -22,6 +21,7 @@ from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.sql.syntax.statements import Explain
 from tests.support.schema_change.job_world import World
+from tests.support.schema_change.next_descriptor import next_descriptor
 
 OLD = (
     "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE t (id int PRIMARY KEY, p int REFERENCES p);"
@@ -93,7 +93,7 @@ def test_other_names_wait_for_nothing(catalog: Catalog) -> None:
     made = writes(catalog, "DROP TABLE t; CREATE TABLE n (a int)")
     (table,) = (from_wire(w.body) for w in made if isinstance(w, DescriptorWrite))
     assert (table.state, table.replaces) == (State.PUBLIC, 0)
-    (job,) = taken(catalog, "DROP TABLE t")._taking
+    (job,) = taken(catalog, "DROP TABLE t")._drops
     assert job.point == 0
 
 

@@ -23,7 +23,7 @@ from leasehold.model.errors import (
 from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion
 from leasehold.schema_change.job import transitions as go
 from leasehold.schema_change.job.next_versions import moves, moving, next_descriptors
-from leasehold.schema_change.job.transitions import turned_back
+from leasehold.schema_change.job.transitions import turn_back
 from leasehold.schema_change.plan.explain import explain
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.primary_key import hidden_column
@@ -112,12 +112,12 @@ def walked(catalog: Catalog, job: Job) -> Job:
         catalog.apply(DescriptorWrite(made.table_id, made.version, made.to_wire()), 0, 0)
     for table_id in moving(job, catalog):
         catalog.apply(MinVersion(table_id, job.versions[table_id]), 0, 0)
-    job = go.published(job, 0) if job.phase is Phase.PUBLISHING else job
-    job = go.fenced(job, 0)
+    job = go.record_published(job, 0) if job.phase is Phase.PUBLISHING else job
+    job = go.record_fenced(job, 0)
     while job.phase is Phase.BACKFILLING:
-        job = go.filled(job, 0)
-    job = go.validated(job, 0) if job.phase is Phase.VALIDATING else job
-    job = go.verified(job, 0) if job.phase is Phase.VERIFYING else job
+        job = go.record_filled(job, 0)
+    job = go.record_validated(job, 0) if job.phase is Phase.VALIDATING else job
+    job = go.record_verified(job, 0) if job.phase is Phase.VERIFYING else job
     catalog.apply(JobWrite(job.job_id, job.to_wire()), 0, 0)
     return job
 
@@ -171,7 +171,7 @@ def test_turned_back_all_is_as_before(steps: int) -> None:
     job = job_of(CHANGE + "(a)", catalog)
     for number in range(steps):
         at = step(catalog, job, number)
-    back = turned_back(job_from_wire({**at.to_wire(), "phase": "verifying"}), 1)
+    back = turn_back(job_from_wire({**at.to_wire(), "phase": "verifying"}), 1)
     for number in range(steps, len(back.steps)):
         step(catalog, back, number)
     assert content(catalog.newest(2)) == content(before)
@@ -277,7 +277,7 @@ def test_turned_back_nobody_has_joined(steps: int) -> None:
     job = job_of(CHANGE + "(a), ADD UNIQUE (id)", catalog)
     for _ in range(steps):
         job = walked(catalog, job)
-    job = turned_back(job, 1)
+    job = turn_back(job, 1)
     while not job.status.ended:
         job = walked(catalog, job)
     assert (catalog.newest(3), job.status) == (before, Status.CANCELLED)

@@ -57,7 +57,7 @@ def made(catalog: Catalog, *sql: str) -> Descriptor:
     return table
 
 
-def refused(catalog: Catalog, sql: str) -> Refused:
+def refusal(catalog: Catalog, sql: str) -> Refused:
     before = catalog.next_job_id(), catalog.next_table_id(), set(catalog.table_names())
     with pytest.raises(Refused) as caught:
         script(catalog, sql)
@@ -130,7 +130,7 @@ def test_jobs_on_different_tables_begin_together(catalog: Catalog) -> None:
     ],
 )
 def test_one_change_a_table_that_is_there(catalog: Catalog, sql: str) -> None:
-    error = refused(catalog, sql)
+    error = refusal(catalog, sql)
     assert isinstance(error, FeatureNotSupported)
     assert "earlier statement of this request" in error.message
 
@@ -139,7 +139,7 @@ def test_a_job_of_somebody_else_is_named_as_ever(catalog: Catalog) -> None:
     running, _ = script(catalog, "CREATE INDEX i ON p (v)")
     (write,) = running.writes
     catalog.apply(write, 1, 1)
-    assert isinstance(refused(catalog, f"{NEW}; ALTER TABLE p DROP v"), TableBusy)
+    assert isinstance(refusal(catalog, f"{NEW}; ALTER TABLE p DROP v"), TableBusy)
 
 
 def test_truncated_and_then_changed(catalog: Catalog) -> None:
@@ -160,7 +160,7 @@ def test_truncated_and_then_changed(catalog: Catalog) -> None:
     ],
 )
 def test_refused_whole(catalog: Catalog, sql: str, error: type[Refused]) -> None:
-    assert isinstance(refused(catalog, sql), error)
+    assert isinstance(refusal(catalog, sql), error)
 
 
 def test_notices_stand_with_their_statement(catalog: Catalog) -> None:
@@ -295,6 +295,6 @@ def test_what_one_request_makes_and_changes_together_with_what_was_there(
     before, _ = script(catalog, "create sequence s; create table p (v serial)")
     for write in before.writes:
         catalog.apply(write, 1, 0)
-    error = refused(catalog, sql.replace("p_s", "p_v_seq"))
+    error = refusal(catalog, sql.replace("p_s", "p_v_seq"))
     assert error.sqlstate == "0A000"
     assert words in error.message

@@ -26,7 +26,7 @@ from leasehold.model.errors import Refused, TableBusy
 from leasehold.model.records.jobs import JobEvent, JobProgress
 from leasehold.model.records.requests import JobControl
 from leasehold.schema_change.job.control import control
-from leasehold.schema_change.job.transitions import marked
+from leasehold.schema_change.job.transitions import mark
 from leasehold.schema_change.plan.busy_tables import free_table
 from tests.support.schema_change.job_story import EVERY_CHANGE, OPTIONAL, ready_world
 from tests.support.schema_change.job_world import World
@@ -108,9 +108,9 @@ def demand_row(job: Job | None) -> list[Job]:
     made = []
     for command, cell in zip(COMMANDS, TABLE[kind_of(job)], strict=True):
         if " " in cell:
-            with pytest.raises(Refused, match=cell) as refused:
+            with pytest.raises(Refused, match=cell) as refusal:
                 told(job, command)
-            assert refused.value.sqlstate == ("55000" if job is not None else "42704"), command
+            assert refusal.value.sqlstate == ("55000" if job is not None else "42704"), command
             continue
         after = told(job, command)
         assert kind_of(after) in cell.split("|"), (command, kind_of(job), kind_of(after))
@@ -257,7 +257,7 @@ def test_without_a_master_that_is_what_it_waits_for() -> None:
     heard = LogSeen(3, 1, 1, 2, NOW, 1, 0, 0, {}, 0)
     for status, words in ((Status.RUNNING, "nothing is heard of a master for 4.0 s"),
                           (Status.PAUSED, "a person paused it")):  # fmt: skip
-        job = marked(replace(world.job(), status=status), NOW)
+        job = mark(replace(world.job(), status=status), NOW)
         view = fold(ClusterView(), JobEvent(1, 9, NOW, job.to_wire()), NOW)
         view = fold(view, heard, NOW)
         (found,) = report(view, NOW + 4_000_000)["jobs"]

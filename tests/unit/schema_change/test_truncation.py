@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.schema_change.next_descriptor import next_descriptor
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.errors import FeatureNotSupported, Refused, TableBusy, UnknownTable
 from leasehold.model.records.log import DescriptorWrite, JobWrite
 from leasehold.schema_change.plan.explain import explain
 from leasehold.schema_change.plan.results import JobPlan, TruncatePlan
+from tests.support.schema_change.next_descriptor import next_descriptor
 from tests.unit.schema_change.test_foreign_keys import TABLES, planned, run
 
 REFERS = "ALTER TABLE c ADD CONSTRAINT k FOREIGN KEY (a) REFERENCES p"
@@ -36,7 +36,7 @@ def begun(catalog: Catalog, sql: str) -> JobPlan:
     return made
 
 
-def refused(catalog: Catalog, sql: str) -> Refused:
+def refusal(catalog: Catalog, sql: str) -> Refused:
     with pytest.raises(Refused) as caught:
         planned(catalog, sql)
     return caught.value
@@ -44,12 +44,12 @@ def refused(catalog: Catalog, sql: str) -> Refused:
 
 def test_each_table_once(catalog: Catalog) -> None:
     assert truncated(catalog, "TRUNCATE c, p, c") == ["c", "p"]
-    assert isinstance(refused(catalog, "TRUNCATE c, nothing"), UnknownTable)
+    assert isinstance(refusal(catalog, "TRUNCATE c, nothing"), UnknownTable)
 
 
 def test_a_table_that_is_referred_to_needs_the_other_one_too(catalog: Catalog) -> None:
     run(catalog, REFERS)
-    error = refused(catalog, "TRUNCATE p")
+    error = refusal(catalog, "TRUNCATE p")
     assert isinstance(error, FeatureNotSupported)
     assert "foreign key 'k' of table 'c'" in error.message
     assert truncated(catalog, "TRUNCATE p, c") == ["p", "c"]
@@ -68,7 +68,7 @@ def test_a_foreign_key_in_any_state_refers(catalog: Catalog, sql: str) -> None:
     gone = next_descriptor(dropping, catalog)
     catalog.apply(DescriptorWrite(gone.table_id, gone.version, gone.to_wire()), 1, 1)
     # Its newest version may be without it; the one before is in use until the fence.
-    assert isinstance(refused(catalog, "TRUNCATE p"), FeatureNotSupported)
+    assert isinstance(refusal(catalog, "TRUNCATE p"), FeatureNotSupported)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_foreign_key_in_any_state_refers(catalog: Catalog, sql: str) -> None:
 def test_not_while_a_job_runs_which_is_named(catalog: Catalog, sql: str) -> None:
     """A backfill would meet rows that are gone, a verification a table that changed under it."""
     number = begun(catalog, sql).job.job_id
-    error = refused(catalog, "TRUNCATE c, p")
+    error = refusal(catalog, "TRUNCATE c, p")
     assert isinstance(error, TableBusy)
     assert (error.sqlstate, error.detail["job"]) == ("55006", number)
     assert f"job {number}" in error.message
@@ -87,7 +87,7 @@ def test_not_while_a_job_runs_which_is_named(catalog: Catalog, sql: str) -> None
 def test_not_while_a_job_of_another_table_needs_it(catalog: Catalog) -> None:
     begun(catalog, REFERS)
     for sql in ("TRUNCATE p", "TRUNCATE c", "TRUNCATE p, c"):
-        assert isinstance(refused(catalog, sql), TableBusy), sql
+        assert isinstance(refusal(catalog, sql), TableBusy), sql
 
 
 def test_identities_there_are_none_of(catalog: Catalog) -> None:

@@ -16,7 +16,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job, Status
 from leasehold.catalog.states import State
-from leasehold.schema_change.job.transitions import can_turn_back, turned_back
+from leasehold.schema_change.job.transitions import can_turn_back, turn_back
 from leasehold.sql.syntax.statements import (
     AddLock,
     AlterType,
@@ -148,7 +148,7 @@ def turn(statement: Change, moves: int, error: str) -> tuple[Catalog, Job]:
     job = put_job(catalog, job_plan(statement, catalog).job)
     for _ in range(moves):
         job = advance(catalog, job)
-    job = put_job(catalog, turned_back(job, 9, error))
+    job = put_job(catalog, turn_back(job, 9, error))
     while not job.status.ended:
         job = advance(catalog, job)
     return catalog, job
@@ -235,7 +235,7 @@ def break_reversal(change: Callable[[Job], Job]) -> Descriptor:
     catalog = beginning()
     job = put_job(catalog, job_plan(create_index("j", "t", "a"), catalog).job)
     job = advance(catalog, job)
-    job = put_job(catalog, change(turned_back(job, 9, "why")))
+    job = put_job(catalog, change(turn_back(job, 9, "why")))
     while not job.status.ended:
         job = advance(catalog, job)
     return catalog.newest(1)

@@ -44,8 +44,8 @@ def confirm(findings: Findings, catalog: Catalog, store: Reader) -> FindingsDeci
     judges = {e: _judge(descriptor, e, catalog, store) for e in job.current.validates}
     confirmed: list[tuple[int, int, Key, str]] = []
     code = ""
-    looked_at = dict.fromkeys((e, tuple(key)) for e, key in findings.found if e in judges)
-    for element_id, key in looked_at:
+    record_slice = dict.fromkeys((e, tuple(key)) for e, key in findings.found if e in judges)
+    for element_id, key in record_slice:
         row = store.row(descriptor, key)
         words = _confirmed(judges[element_id], key, row)
         if words:
@@ -59,7 +59,7 @@ def confirm(findings: Findings, catalog: Catalog, store: Reader) -> FindingsDeci
         findings.job_id,
         findings.run,
         findings.rows,
-        len(looked_at) - len(confirmed),
+        len(record_slice) - len(confirmed),
         _verdict(job, confirmed, findings.total - len(findings.found)),
         tuple(confirmed[:FINDINGS_MAX]),
         code,

@@ -25,7 +25,7 @@ from leasehold.schema_change.coordinator import effects as wanted
 from leasehold.schema_change.coordinator.coordinator import Coordinator, CoordinatorSettings
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_end, accept_findings
 from leasehold.schema_change.job.estimate import pace_of
-from leasehold.schema_change.job.transitions import can_turn_back, turned_back
+from leasehold.schema_change.job.transitions import can_turn_back, turn_back
 from leasehold.schema_change.plan.answers import answer_of, answers_for
 from leasehold.schema_change.plan.explain import explain
 from leasehold.schema_change.plan.joined_alterations import join_alterations
@@ -170,7 +170,7 @@ class SchemaChanges:
         job = self._catalog.jobs[job_id]
         if not can_turn_back(job):
             return ()
-        return (JobWrite(job_id, turned_back(job, now.wall_us, error).to_wire()),)
+        return (JobWrite(job_id, turn_back(job, now.wall_us, error).to_wire()),)
 
     def write_soon(self, job_id: int, writes: tuple[CatalogWrite, ...]) -> None:
         """In a record to come."""

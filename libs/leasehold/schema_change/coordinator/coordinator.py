@@ -62,7 +62,7 @@ from leasehold.schema_change.coordinator.sliced_verification import Verification
 from leasehold.schema_change.coordinator.step_work import StepWork, WorkSettings
 from leasehold.schema_change.job.control import control
 from leasehold.schema_change.job.next_versions import moving, next_descriptors
-from leasehold.schema_change.job.transitions import fenced, published
+from leasehold.schema_change.job.transitions import record_fenced, record_published
 
 # ⚠ A ledger that forgot (D6) between a publish and the descriptor's commit was seeded from a log
 # without it: it refuses leases on the new version, and those on the old one never end.
@@ -146,13 +146,13 @@ class Coordinator:
         effects: list[Effect] = []
         match event:
             case Controlled(asked):
-                return [self._controlled(control(self._catalog, asked, now.wall_us))]
+                return [self._write_controlled(control(self._catalog, asked, now.wall_us))]
             case CatalogChanged(lsn):
                 self._unended = None
                 self._read_back(lsn, now)
-                effects += self._asked(self.ledger.catalog_changed(now), now)
+                effects += self._send_wanted(self.ledger.catalog_changed(now), now)
             case LedgerReplied(token, reply):
-                effects += self._replied(token, reply, now)
+                effects += self._take_reply(token, reply, now)
             case LeaseAcked(table_id):
                 for job in self._running():
                     if table_id in job.tables:
@@ -165,7 +165,7 @@ class Coordinator:
                 pass
         return effects + self._drive(now)
 
-    def _controlled(self, job: Job) -> Write:
+    def _write_controlled(self, job: Job) -> Write:
         return Write(
             job.job_id, (JobWrite(job.job_id, job.to_wire()),), self._catalog.jobs[job.job_id]
         )
@@ -186,7 +186,7 @@ class Coordinator:
         return memory
 
     def _drive(self, now: Now) -> list[Effect]:
-        effects = self._asked(self.ledger.tick(now), now)
+        effects = self._send_wanted(self.ledger.tick(now), now)
         wakes = [self.ledger.due_ns()]
         for job in self._running():
             effects += self._drive_job(job, now)
@@ -233,7 +233,7 @@ class Coordinator:
             self._memories[job_id].token = self._token
         return [Call(self._token, command)]
 
-    def _asked(self, wanted: Iterable[Wanted], now: Now) -> list[Effect]:
+    def _send_wanted(self, wanted: Iterable[Wanted], now: Now) -> list[Effect]:
         effects: list[Effect] = []
         for each in wanted:
             if isinstance(each, LedgerRun):
@@ -326,7 +326,7 @@ class Coordinator:
         assert all(each.version == job.versions[each.table_id] for each in made), "D2"
         # Who takes another's place is told of first: the name is a table's all the time.
         writes = [DescriptorWrite(d.table_id, d.version, d.to_wire()) for d in reversed(made)]
-        return self._write(job, published(job, now.wall_us), *writes)
+        return self._write(job, record_published(job, now.wall_us), *writes)
 
     # ------------------------------------------------------------ draining (D4, D5)
 
@@ -358,7 +358,7 @@ class Coordinator:
 
     def _fence(self, job: Job, now: Now) -> list[Effect]:
         """D5: everything from this commit on is at the step's version; it is the fence."""
-        after = fenced(job, now.wall_us, self._walk.first(job))
+        after = record_fenced(job, now.wall_us, self._walk.find_first(job))
         return self._write(job, after, *self._fences(job))
 
     def _fences(self, job: Job) -> Iterable[MinVersion]:
@@ -372,14 +372,14 @@ class Coordinator:
 
     # ------------------------------------------------------------ the ledger
 
-    def _replied(self, token: int, reply: Reply | LedgerUnavailable, now: Now) -> list[Effect]:
+    def _take_reply(self, token: int, reply: Reply | LedgerUnavailable, now: Now) -> list[Effect]:
         sent = self._calls.pop(token, None)
         if sent is None:
             return []
         job_id, command, at_ns = sent
         if not job_id:
-            return self._asked(self.ledger.replied(command, reply, at_ns, now), now)
-        effects = self._asked(self.ledger.told(reply, now), now)
+            return self._send_wanted(self.ledger.take_reply(command, reply, at_ns, now), now)
+        effects = self._send_wanted(self.ledger.note_reply(reply, now), now)
         if self._catalog.has_ended(job_id):
             return effects
         job = self._catalog.jobs[job_id]
@@ -469,9 +469,9 @@ class Coordinator:
                 continue
             if (job.marks, job.look) != (memory.wrote.marks, memory.wrote.look):
                 continue
-            self._walk.asked(job, memory.walked)
+            self._walk.note_asked(job, memory.walked)
             fresh = JobMemory(place_of(job))
-            fresh.verification = self._step_work.begun(lsn, now)
+            fresh.verification = self._step_work.begin_verification(lsn, now)
             self._memories[job.job_id] = fresh
         for job_id in [j for j in self._memories if self._catalog.has_ended(j)]:
             del self._memories[job_id]

@@ -109,7 +109,7 @@ class LedgerSide:
     # ------------------------------------------------------------ events
 
     def tick(self, now: Now) -> list[Wanted]:
-        wanted = self._from_watch(self._watch.step(TimePassed(), now.mono_ns))
+        wanted = self._perform_watch(self._watch.step(TimePassed(), now.mono_ns))
         if not self._looking and now.mono_ns >= self._look_ns:
             wanted += self._look()
         return wanted + self._introduce(now)
@@ -120,17 +120,17 @@ class LedgerSide:
             return []
         self._recorded = self._catalog.ledger_run
         event = RunRecorded(self._recorded)
-        return self._from_watch(self._watch.step(event, now.mono_ns))
+        return self._perform_watch(self._watch.step(event, now.mono_ns))
 
-    def told(self, reply: Reply | LedgerUnavailable, now: Now) -> list[Wanted]:
+    def note_reply(self, reply: Reply | LedgerUnavailable, now: Now) -> list[Wanted]:
         """Any answer of the ledger tells of its state, a job's too."""
         if isinstance(reply, LedgerUnavailable):
             self._away = True
-            return self._from_watch(self._watch.step(LedgerAway(), now.mono_ns))
+            return self._perform_watch(self._watch.step(LedgerAway(), now.mono_ns))
         self._away = False
-        return self._from_watch(self._watch.step(Answered(reply), now.mono_ns))
+        return self._perform_watch(self._watch.step(Answered(reply), now.mono_ns))
 
-    def replied(
+    def take_reply(
         self, command: Command, reply: Reply | LedgerUnavailable, sent_ns: int, now: Now
     ) -> list[Wanted]:
         """An answer to a command of this part's own."""
@@ -146,8 +146,8 @@ class LedgerSide:
                 wanted += self._seeds[:1]
             case Snapshot() | Publish() | DropTable():
                 self._asking = False
-                self._introduced(command, reply)
-        wanted += self.told(reply, now)
+                self._note_introduced(command, reply)
+        wanted += self.note_reply(reply, now)
         pause_ms = self._settings.look_ms if not self.trouble(now) else self._settings.look_again_ms
         if isinstance(command, Liveness):
             self._look_ns = now.mono_ns + pause_ms * NS_PER_MS
@@ -161,7 +161,7 @@ class LedgerSide:
         self._looking = True
         return [Liveness()]
 
-    def _from_watch(self, effects: Iterable[WatchEffect]) -> list[Wanted]:
+    def _perform_watch(self, effects: Iterable[WatchEffect]) -> list[Wanted]:
         wanted: list[Wanted] = []
         for effect in effects:
             match effect:
@@ -210,7 +210,7 @@ class LedgerSide:
         changes = tuple(Change(t.table_id, 0, t.version) for t in new[:TABLES_PER_CALL_MAX])
         return [Publish(self._epoch, changes)]
 
-    def _introduced(self, command: Command, reply: Reply | LedgerUnavailable) -> None:
+    def _note_introduced(self, command: Command, reply: Reply | LedgerUnavailable) -> None:
         match reply:
             case SnapshotReport(tables=tables):
                 self._known = {table.table for table in tables}

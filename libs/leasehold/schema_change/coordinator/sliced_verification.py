@@ -107,32 +107,32 @@ class VerificationWalk:
 
     # ------------------------------------------------------------ where it stands
 
-    def first(self, job: Job) -> CheckSlice | None:
+    def find_first(self, job: Job) -> CheckSlice | None:
         """Where a verification begins; None: the table is looked at in one pass."""
         whole_max, rows_max = self._settings.whole_max, self._settings.rows_max
         if self._users():
             whole_max = min(whole_max, self._settings.whole_beside_max)
             rows_max = min(rows_max, self._settings.first_beside_max)
-        whole_max = self._limited(job, whole_max)
+        whole_max = self._limit_rows(job, whole_max)
         # A row and its twin may lie in slices of different positions.
         if ALL_ROWS in job.current.verifies or 0 <= self._rows_about(job.table_id) <= whole_max:
             return None
-        return CheckSlice(self._parts(job)[0], (), self._limited(job, rows_max))
+        return CheckSlice(self._parts(job)[0], (), self._limit_rows(job, rows_max))
 
-    def resumed(self, job: Job) -> CheckSlice | None:
+    def find_resumed(self, job: Job) -> CheckSlice | None:
         """Where one goes on whose reports may have passed us by: at the same slice when it is known
         who was clean in those before, else at the beginning."""
         walked = self._walked.get((job.job_id, job.run))
         if walked is not None and walked.look is not None and walked.look == job.look:
             return job.look
-        return self.first(job)
+        return self.find_first(job)
 
-    def nodes(self, job: Job) -> frozenset[str] | None:
+    def find_clean_nodes(self, job: Job) -> frozenset[str] | None:
         """Who was clean in each slice before the one that the job is at, as `Walked` has it."""
         walked = self._walked.get((job.job_id, job.run))
         return walked.nodes if walked is not None and walked.look == job.look else None
 
-    def asked(self, job: Job, nodes: frozenset[str] | None) -> None:
+    def note_asked(self, job: Job, nodes: frozenset[str] | None) -> None:
         """The record that asks for `job.look` was read back; `nodes`: see `Walked`."""
         walked = Walked(job.look, nodes)
         before = self._walked.get((job.job_id, job.run))
@@ -142,15 +142,15 @@ class VerificationWalk:
             walked.rounds = before.rounds + (nodes is None)
         self._walked[job.job_id, job.run] = walked
 
-    def tries(self, job: Job) -> int:
+    def count_tries(self, job: Job) -> int:
         """How often the same was asked for already."""
         walked = self._walked.get((job.job_id, job.run))
         return max(walked.tries, walked.rounds) if walked is not None else 1
 
     def _rows_max(self, job: Job) -> int:
-        return self._limited(job, self._settings.rows_max)
+        return self._limit_rows(job, self._settings.rows_max)
 
-    def _limited(self, job: Job, rows: int) -> int:
+    def _limit_rows(self, job: Job, rows: int) -> int:
         """A rate that was set holds for the nodes' look, too: no more than a second's rows."""
         rate = job.settings.get("rows_per_second", 0)
         return min(rows, rate) if rate else rows

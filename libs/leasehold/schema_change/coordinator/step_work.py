@@ -17,12 +17,12 @@ from leasehold.schema_change.coordinator.job_state import JobMemory, Verificatio
 from leasehold.schema_change.coordinator.sliced_verification import VerificationWalk
 from leasehold.schema_change.coordinator.verification import Judgement, judge
 from leasehold.schema_change.job.transitions import (
-    filled,
-    looked_at,
-    turned_back,
-    validated,
-    verified,
-    verified_again,
+    ask_verification_again,
+    record_filled,
+    record_slice,
+    record_validated,
+    record_verified,
+    turn_back,
 )
 
 
@@ -60,7 +60,7 @@ class StepWork:
                 return self._verify(job, memory, now)
         raise AssertionError(f"job {job.job_id} has no work in {job.phase.value}")
 
-    def begun(self, lsn: int, now: Now) -> Verification | None:
+    def begin_verification(self, lsn: int, now: Now) -> Verification | None:
         """One that the record at `lsn` asks for."""
         if self.coherent is None:
             return None
@@ -74,16 +74,16 @@ class StepWork:
             memory.waiting = f"the backfill: {job.rows_read} rows so far"
             return None
         if job.verdict:
-            return turned_back(job, now.wall_us, job.verdict, job.findings, job.code)
-        return filled(job, now.wall_us, self._walk.first(job))
+            return turn_back(job, now.wall_us, job.verdict, job.findings, job.code)
+        return record_filled(job, now.wall_us, self._walk.find_first(job))
 
     def _validate(self, job: Job, memory: JobMemory, now: Now) -> Job | None:
         if not job.chunks_ended and not self._is_empty(job.table_id):
             memory.waiting = "the validation of the rows there are"
             return None
         if job.verdict:
-            return turned_back(job, now.wall_us, job.verdict, job.findings, job.code)
-        return validated(job, now.wall_us, self._walk.first(job))
+            return turn_back(job, now.wall_us, job.verdict, job.findings, job.code)
+        return record_validated(job, now.wall_us, self._walk.find_first(job))
 
     # ------------------------------------------------------------ compared on every node
 
@@ -94,16 +94,16 @@ class StepWork:
         asked = memory.verification
         if asked is None:
             # Asked for by an earlier master, or before a pause: reports may have passed us by.
-            return self._ask(job, memory, self._walk.resumed(job), now)
+            return self._ask(job, memory, self._walk.find_resumed(job), now)
         nodes = frozenset({self._node} | (asked.nodes & self.coherent))
         verdict = judge(job, asked.lsn, self._walk.reports(job), nodes)
         memory.waiting = verdict.words
         if verdict.judgement is Judgement.CLEAN:
             if job.look is None:
-                return verified(job, now.wall_us)
+                return record_verified(job, now.wall_us)
             return self._next_slice(job, memory, asked, nodes, now)
         if verdict.judgement is Judgement.FOUND:
-            return turned_back(job, now.wall_us, verdict.words, verdict.findings, verdict.code)
+            return turn_back(job, now.wall_us, verdict.words, verdict.findings, verdict.code)
         late = now.mono_ns >= asked.deadline_ns
         if verdict.judgement is Judgement.WAITING and not late:
             return None
@@ -124,21 +124,21 @@ class StepWork:
                 memory.waiting = "its next slice: a rate is set, or users write"
                 return None
             memory.walked = step.nodes
-            return looked_at(job, step.look, step.keys)
+            return record_slice(job, step.look, step.keys)
         if step.absent:
             words = f"{', '.join(sorted(step.absent))}, not coherent from the first slice on"
-            return self._ask_again(job, memory, self._walk.first(job), words, now)
-        return verified(job, now.wall_us)
+            return self._ask_again(job, memory, self._walk.find_first(job), words, now)
+        return record_verified(job, now.wall_us)
 
     def _ask(self, job: Job, memory: JobMemory, look: CheckSlice | None, now: Now) -> Job:
-        memory.walked = self._walk.nodes(job) if look == job.look else None
-        return verified_again(job, now.wall_us, look)
+        memory.walked = self._walk.find_clean_nodes(job) if look == job.look else None
+        return ask_verification_again(job, now.wall_us, look)
 
     def _ask_again(
         self, job: Job, memory: JobMemory, look: CheckSlice | None, words: str, now: Now
     ) -> Job:
-        tried = self._walk.tries(job)
+        tried = self._walk.count_tries(job)
         if tried < self._settings.verifications_max:
             return self._ask(job, memory, look, now)
         error = f"{job.subject} could not be verified in {tried} tries; the last waited for {words}"
-        return turned_back(job, now.wall_us, error)
+        return turn_back(job, now.wall_us, error)

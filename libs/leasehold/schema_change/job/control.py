@@ -17,7 +17,7 @@ from leasehold.model.errors import (
     WrongJobState,
 )
 from leasehold.model.records.requests import JobControl
-from leasehold.schema_change.job.transitions import can_turn_back, turned_back
+from leasehold.schema_change.job.transitions import can_turn_back, turn_back
 
 LIMITS: Final[Mapping[str, tuple[int, int]]] = {
     "rows_per_second": (0, 100_000_000),
@@ -108,7 +108,7 @@ def _cancel(job: Job, now_us: int) -> Job:
             f"job {job.job_id} ({job.subject}) is past its point of no return; it goes on",
             job=job.job_id,
         )
-    return turned_back(job, now_us)
+    return turn_back(job, now_us)
 
 
 def _dismiss(job: Job) -> Job:

@@ -4,7 +4,7 @@
          ▲                                                                                       │
          └─────────────── next step ◀─────────────────────────────── verified ─ [VERIFYING] ◀────┘
 
-A roll-back is more steps: `turned_back` cuts the steps not taken and puts the reverse ones behind
+A roll-back is more steps: `turn_back` cuts the steps not taken and puts the reverse ones behind
 those taken, so that every step, forth or back, is published, drained and fenced by the same code.
 """
 
@@ -22,72 +22,72 @@ FENCE_HERE: Final = -1
 FINDINGS_MAX: Final = 20
 
 
-def marked(job: Job, now_us: int) -> Job:
+def mark(job: Job, now_us: int) -> Job:
     """With a mark for its (step, phase); marks of one job rise strictly, whatever the clock."""
     last = job.marks[-1][2] if job.marks else 0
     mark = (job.step, job.phase.value, max(last + 1, now_us))
     return replace(job, marks=(*job.marks, mark))
 
 
-def published(job: Job, now_us: int) -> Job:
+def record_published(job: Job, now_us: int) -> Job:
     """The step's descriptor goes into the log with this."""
     assert job.phase is Phase.PUBLISHING, job.phase
-    return marked(replace(job, phase=Phase.DRAINING), now_us)
+    return mark(replace(job, phase=Phase.DRAINING), now_us)
 
 
-def fenced(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
+def record_fenced(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
     """The step's `min_version` goes into the log with this (D5): its work, or the next step.
     `look`: what a verification looks at first, None = all in one pass."""
     assert job.phase is Phase.DRAINING, job.phase
     job = replace(job, fence_lsn=FENCE_HERE)
     if job.status is Status.ROLLING_BACK:
-        return _next_step(job, now_us)
+        return _begin_next_step(job, now_us)
     if job.current.fills:
-        return _running(replace(job, phase=Phase.BACKFILLING, fill=0), now_us)
+        return _begin_run(replace(job, phase=Phase.BACKFILLING, fill=0), now_us)
     if job.current.validates or not job.current.verifies:
-        return _filled(job, now_us, look)
-    return _filled(replace(job, run=job.run + 1), now_us, look)
+        return _begin_after_fill(job, now_us, look)
+    return _begin_after_fill(replace(job, run=job.run + 1), now_us, look)
 
 
-def _running(job: Job, now_us: int) -> Job:
+def _begin_run(job: Job, now_us: int) -> Job:
     """Spark's next run begins, of the phase that the job is in."""
     begun = replace(job, run=job.run + 1, rows_read=0, rows_applied=0, chunks_ended=False)
-    return marked(begun, now_us)
+    return mark(begun, now_us)
 
 
-def filled(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
+def record_filled(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
     """The end marker of the run was decided: the next fill, or what comes after the last."""
     assert job.phase is Phase.BACKFILLING, job.phase
     if job.fill + 1 < len(job.current.fills):
-        return _running(replace(job, fill=job.fill + 1), now_us)
-    return _filled(job, now_us, look)
+        return _begin_run(replace(job, fill=job.fill + 1), now_us)
+    return _begin_after_fill(job, now_us, look)
 
 
-def _filled(job: Job, now_us: int, look: CheckSlice | None) -> Job:
+def _begin_after_fill(job: Job, now_us: int, look: CheckSlice | None) -> Job:
     if job.current.validates:
         begun = replace(job, phase=Phase.VALIDATING, dropped=0, verdict="", code="")
-        return _running(begun, now_us)
+        return _begin_run(begun, now_us)
     if job.current.verifies or job.current.fills:
-        return marked(replace(job, phase=Phase.VERIFYING, look=look, looked=0), now_us)
-    return _next_step(job, now_us)
+        return mark(replace(job, phase=Phase.VERIFYING, look=look, looked=0), now_us)
+    return _begin_next_step(job, now_us)
 
 
-def validated(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
+def record_validated(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
     """No row breaks the step's constraints, as far as Spark and the master have seen: the nodes'
     word is the last one."""
     assert job.phase is Phase.VALIDATING, job.phase
-    return marked(replace(job, phase=Phase.VERIFYING, look=look, looked=0), now_us)
+    return mark(replace(job, phase=Phase.VERIFYING, look=look, looked=0), now_us)
 
 
-def verified_again(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
+def ask_verification_again(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
     """A verification is asked for once more, at the LSN of this record: `look` is the slice that
     it is at, else it begins anew (with the first slice, or None: all in one pass)."""
     assert job.phase is Phase.VERIFYING, job.phase
     looked = job.looked if look is not None and look == job.look else 0
-    return marked(replace(job, look=look, looked=looked), now_us)
+    return mark(replace(job, look=look, looked=looked), now_us)
 
 
-def looked_at(job: Job, look: CheckSlice, keys: int) -> Job:
+def record_slice(job: Job, look: CheckSlice, keys: int) -> Job:
     """Every coherent node found its slice right, of so many keys; `look` is asked for with this."""
     assert job.phase is Phase.VERIFYING, job.phase
     assert job.look is not None, "what is looked at in one pass has no slices"
@@ -95,26 +95,26 @@ def looked_at(job: Job, look: CheckSlice, keys: int) -> Job:
     return replace(job, look=look, looked=job.looked + keys)
 
 
-def verified(job: Job, now_us: int) -> Job:
+def record_verified(job: Job, now_us: int) -> Job:
     """Every coherent node found the elements complete."""
     assert job.phase in (Phase.VERIFYING, Phase.BACKFILLING), job.phase
-    return _next_step(job, now_us)
+    return _begin_next_step(job, now_us)
 
 
-def _next_step(job: Job, now_us: int) -> Job:
+def _begin_next_step(job: Job, now_us: int) -> Job:
     job = replace(job, look=None)
     if job.step + 1 < len(job.steps):
-        return _publishing(job, job.step + 1, now_us)
+        return _begin_publishing(job, job.step + 1, now_us)
     status = Status.SUCCEEDED
     if job.status is Status.ROLLING_BACK:
         status = Status.FAILED if job.error else Status.CANCELLED
-    return marked(replace(job, phase=Phase.DONE, status=status), now_us)
+    return mark(replace(job, phase=Phase.DONE, status=status), now_us)
 
 
-def _publishing(job: Job, step: int, now_us: int) -> Job:
+def _begin_publishing(job: Job, step: int, now_us: int) -> Job:
     """The intent of a step (D2), which names the version before anybody is asked to publish it."""
     versions = {t: version + job.publishes(t) for t, version in job.versions.items()}
-    return marked(replace(job, step=step, phase=Phase.PUBLISHING, versions=versions), now_us)
+    return mark(replace(job, step=step, phase=Phase.PUBLISHING, versions=versions), now_us)
 
 
 # ------------------------------------------------------------------ turning back
@@ -127,7 +127,7 @@ def can_turn_back(job: Job) -> bool:
     return job.step < job.point or (job.step == job.point and job.phase is Phase.PUBLISHING)
 
 
-def turned_back(
+def turn_back(
     job: Job, now_us: int, error: str = "", findings: tuple[Any, ...] = (), code: str = ""
 ) -> Job:
     """On its way back to where it began; with an `error` it ends failed, else cancelled. `code`:
@@ -151,7 +151,7 @@ def turned_back(
     if not taken:
         status = Status.FAILED if error else Status.CANCELLED
         ended = replace(turned, steps=job.steps, phase=Phase.DONE, status=status)
-        return marked(ended, now_us)
+        return mark(ended, now_us)
     if job.phase in (Phase.PUBLISHING, Phase.DRAINING):
-        return marked(turned, now_us)
-    return _publishing(turned, job.step + 1, now_us)
+        return mark(turned, now_us)
+    return _begin_publishing(turned, job.step + 1, now_us)

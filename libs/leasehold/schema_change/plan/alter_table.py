@@ -15,17 +15,17 @@ from leasehold.catalog.elements import Moment
 from leasehold.catalog.names import relation_names
 from leasehold.catalog.sequence_ownership import left_by, refuse_used_elsewhere
 from leasehold.model.errors import DuplicateObject, FeatureNotSupported, UnknownTable
-from leasehold.schema_change.plan.busy_tables import Going, free_table
+from leasehold.schema_change.plan.busy_tables import EarlierDrops, free_table
 from leasehold.schema_change.plan.columns import ColumnActions
 from leasehold.schema_change.plan.constraints import ConstraintActions
 from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.plan.identity import IdentityActions
 from leasehold.schema_change.plan.locks import LockActions
-from leasehold.schema_change.plan.primary_key import asked_key, plan_key_change
+from leasehold.schema_change.plan.primary_key import plan_key_change, read_key_change
 from leasehold.schema_change.plan.results import Changes, NothingToDo, RestartPlan, find_table
-from leasehold.schema_change.plan.sequences import altered_beside, restart_identity, take_altered
-from leasehold.schema_change.steps import element_paths as way
-from leasehold.schema_change.steps.element_paths import drop_sequence
+from leasehold.schema_change.plan.sequences import add_altered, alter_identities, restart_identity
+from leasehold.schema_change.steps import element_paths
+from leasehold.schema_change.steps.table_paths import drop_sequence
 from leasehold.sql.syntax.statements import (
     Action,
     AddCheck,
@@ -99,7 +99,7 @@ def _rename_table(made: Alteration, action: RenameTable) -> None:
             table=action.to,
             position=action.position,
         )
-    made.draft.take(way.rename(table, action.to), f"table {table.name}")
+    made.draft.take(element_paths.rename(table, action.to), f"table {table.name}")
 
 
 def _refuse_restart(_: Alteration, action: RestartIdentity) -> None:
@@ -140,11 +140,11 @@ _READERS: Final[Mapping[type, tuple[str, Callable[[Alteration, Any], None]]]] = 
     DropLock: ("drop lock", lambda made, action: made.locks.drop(action)),
 }
 """The kind of a job with one action of that type, and what reads such an action into a draft. A
-primary key is changed by a statement of its own (`asked_key`)."""
+primary key is changed by a statement of its own (`read_key_change`)."""
 
 
 def plan_alter_table(
-    statement: AlterTable, catalog: Catalog, moment: Moment, going: Going
+    statement: AlterTable, catalog: Catalog, moment: Moment, earlier: EarlierDrops
 ) -> Changes | RestartPlan | NothingToDo:
     table = find_table(catalog, statement.table, statement)
     if isinstance(table, NothingToDo):
@@ -152,19 +152,19 @@ def plan_alter_table(
     match statement.actions:
         case (RestartIdentity() as restarted,):
             return restart_identity(table, restarted, catalog)
-    key = asked_key(table, statement.actions)
+    key = read_key_change(table, statement.actions)
     if key is not None:
         return plan_key_change(table, key, catalog)
     alteration = Alteration(table, relation_names(catalog), catalog, moment)
     made = alteration.draft
-    going = going.for_actions(statement)
-    alteration.announce_drops(statement.actions, going.elements)
+    earlier = earlier.for_actions(statement)
+    alteration.announce_drops(statement.actions, earlier.elements)
     for action in statement.actions:
         alteration.add(action)
-    others = altered_beside(made.altered, catalog, going)
-    if not made.tracks and not others:
+    others = alter_identities(made.altered, catalog, earlier)
+    if not made.paths and not others:
         return NothingToDo("; ".join(made.notices) or "nothing was done")
-    free_table(catalog, table, going)
+    free_table(catalog, table, earlier)
     names = {action.name for action in statement.actions if isinstance(action, DropColumn)}
     dropped = [column for column in table.by_name.values() if column.name in names]
     ids = {column.element_id for column in dropped} | made.unnumbered.keys()
@@ -179,15 +179,15 @@ def plan_alter_table(
                 f"sequence {sequence.name!r} goes with a column by the same statement",
                 table=sequence.name,
             )
-    steps = max((len(track.fall) for track in made.tracks), default=0)
+    steps = max((len(path.after_commit) for path in made.paths), default=0)
     gone = (drop_sequence(sequence, steps) for sequence in sequences)
-    changes = Changes(table, alteration.kind, alteration.subject, (*made.tracks, *gone))
+    changes = Changes(table, alteration.kind, alteration.subject, (*made.paths, *gone))
     changes.versions |= {s.table_id: s.version + 1 for s in sequences}
     # What is made goes on from the table's numbers, step by step.
     changes.versions |= {s.table_id: table.version + 1 for s in made.sequences}
     changes.made = tuple(made.sequences)
-    take_altered(changes, others)
-    changes.take_along(made.along, catalog, going)
+    add_altered(changes, others)
+    changes.take_along(made.along, catalog, earlier)
     # ⚠ Whoever is at the version before draws from what a column drew from, until that is drained.
     needs = made.needs | (made.drew - changes.versions.keys())
     for parent in needs:

@@ -13,19 +13,19 @@ from leasehold.schema_change.job.transitions import can_turn_back
 from leasehold.sql.syntax.statements import AlterTable, DropConstraint
 
 
-class Going(NamedTuple):
+class EarlierDrops(NamedTuple):
     """What earlier statements of the same request take away, all in one job: `elements` are (table
     id, element id). More may go with it."""
 
     job_id: int = 0
     elements: frozenset[tuple[int, int]] = frozenset()
 
-    def for_actions(self, statement: AlterTable) -> Going:
+    def for_actions(self, statement: AlterTable) -> EarlierDrops:
         drops = all(isinstance(action, DropConstraint) for action in statement.actions)
-        return self if drops else NOTHING_GOES
+        return self if drops else NO_EARLIER_DROPS
 
 
-NOTHING_GOES: Final = Going()
+NO_EARLIER_DROPS: Final = EarlierDrops()
 
 
 def busy_job(catalog: Catalog, table_id: int) -> Job | None:
@@ -48,9 +48,11 @@ def _busy_words(job: Job, table_id: int) -> str:
     return f"{busy} job {job.job_id} ({job.kind}, {stands}): {', or '.join(wishes)}"
 
 
-def free_table(catalog: Catalog, table: Descriptor, going: Going = NOTHING_GOES) -> None:
+def free_table(
+    catalog: Catalog, table: Descriptor, earlier: EarlierDrops = NO_EARLIER_DROPS
+) -> None:
     job = busy_job(catalog, table.table_id)
-    if job is not None and job.job_id != going.job_id:
+    if job is not None and job.job_id != earlier.job_id:
         raise TableBusy(
             f"table {table.name!r} {_busy_words(job, table.table_id)}",
             table=table.name,

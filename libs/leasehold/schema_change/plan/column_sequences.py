@@ -27,7 +27,7 @@ class Drawn(NamedTuple):
     made: Descriptor | None = None
 
 
-def drawn_by(
+def resolve_drawn(
     table: str, definition: ColumnDefinition, catalog: Catalog, taken: set[str], before: int
 ) -> Drawn:
     """`before`: sequences that the statement has made already. Raises UnknownTable, WrongObject,

@@ -18,10 +18,14 @@ from leasehold.model.errors import (
     SyntaxInvalid,
 )
 from leasehold.schema_change.plan.constraints import ConstraintActions
-from leasehold.schema_change.plan.definitions import column_of, drawing, generated_column
-from leasehold.schema_change.plan.dependents import Doomed, cascades_to
+from leasehold.schema_change.plan.definitions import (
+    make_column,
+    make_generated_column,
+    with_drawn_default,
+)
+from leasehold.schema_change.plan.dependents import Doomed, cascade_notice
 from leasehold.schema_change.plan.draft import TableDraft
-from leasehold.schema_change.steps import element_paths as way
+from leasehold.schema_change.steps import element_paths
 from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.ddl.columns import check_drawing, drawn_from
 from leasehold.sql.expressions.conversion import check_default_fits, conversions, converted, kept_in
@@ -73,23 +77,23 @@ class ColumnActions:
                 " a statement of its own",
                 **named,
             )
-        if len(table.columns) + len(self._draft.tracks) >= COLUMNS_MAX:
+        if len(table.columns) + len(self._draft.paths) >= COLUMNS_MAX:
             raise OutOfRange(
                 f"table {table.name!r} has {COLUMNS_MAX} columns, the most allowed", **named
             )
-        column = column_of(definition, self._draft.new_id())
+        column = make_column(definition, self._draft.new_id())
         if definition.generated is not None:
             self._add_generated(column, definition.generated)
         else:
             if definition.numbering is not None:
-                column = drawing(column, self._draft.drawn_by(definition))
+                column = with_drawn_default(column, self._draft.resolve_drawn(definition))
             elif column.default_expression:
                 column = replace(column, moment=self._draft.moment, moment_zone=definition.zone)
             if column.nullable or column.has_default:
-                self._draft.take(way.add_column(column), f"column {column.name}")
+                self._draft.take(element_paths.add_column(column), f"column {column.name}")
             else:
-                for track in way.add_required(column):
-                    self._draft.take(track, f"column {column.name}")
+                for path in element_paths.add_required(column):
+                    self._draft.take(path, f"column {column.name}")
             self._draft.columns[column.name] = column
         if definition.unique is not None:
             self._constraints.add_unique(definition.unique)
@@ -101,7 +105,7 @@ class ColumnActions:
     def _add_generated(self, column: Column, definition: GeneratedDefinition) -> None:
         """⚠ NOT NULL is a constraint over a new column: it waits until writers see the column."""
         table = replace(self._draft.table, columns=tuple(self._draft.columns.values()))
-        made = generated_column(column, definition, table)
+        made = make_generated_column(column, definition, table)
         assert made.derived is not None
         new = [c for c in table.columns if self._draft.table.element(c.element_id) is None]
         over = [c for c in new if c.element_id in made.derived.sources]
@@ -113,9 +117,9 @@ class ColumnActions:
                 position=definition.position,
             )
         made = replace(made, nullable=True)
-        self._draft.take(way.add_generated(made), f"column {made.name}")
+        self._draft.take(element_paths.add_generated(made), f"column {made.name}")
         if not column.nullable:
-            self._draft.take(way.set_not_null(made), f"column {made.name}")
+            self._draft.take(element_paths.set_not_null(made), f"column {made.name}")
         self._draft.columns[made.name] = replace(made, nullable=column.nullable)
 
     def drop(self, action: DropColumn) -> None:
@@ -131,7 +135,7 @@ class ColumnActions:
             )
         if self._draft.table.element(column.element_id) is None:
             raise InvalidDefinition(f"column {column.name!r} is added by the same statement")
-        made = self._draft.made_over(column)
+        made = self._draft.describe_made_over(column)
         if made:
             raise DependentObjects(
                 f"{', '.join(made)} of the same statement rests on column {column.name!r}",
@@ -143,7 +147,7 @@ class ColumnActions:
         table = self._draft.table.name
         words = f"column {column.name} of table {table}"
         doomed = Doomed(words, words, action.cascade, action.position)
-        following = self._draft.computed_from(column)
+        following = self._draft.find_computed_from(column)
         self._drop_following(following, doomed)
         ids = {index.element_id for index in indexes}
         referring = (
@@ -159,13 +163,15 @@ class ColumnActions:
         checks = [c for c in constraints if column.element_id in c.columns]
         for index in indexes:
             self._refuse_needed(index, {check.element_id for check in checks}, action)
-            track = way.drop_index(index, waits=late)
-            self._draft.drop_once(track, index, f"index {index.name}")
+            path = element_paths.drop_index(index, waits=late)
+            self._draft.drop_once(path, index, f"index {index.name}")
         for check in checks:
-            self._draft.drop_once(way.drop_check(check), check, f"constraint {check.name}")
+            self._draft.drop_once(
+                element_paths.drop_check(check), check, f"constraint {check.name}"
+            )
         del self._draft.columns[column.name]
-        track = self._way_out(column, following, late)
-        self._draft.take(track, f"column {column.name}")
+        path = self._plan_removal(column, following, late)
+        self._draft.take(path, f"column {column.name}")
 
     def _drop_following(self, following: Iterable[Column], doomed: Doomed) -> None:
         """Generated columns that are computed from a column, and do not go by themselves."""
@@ -178,9 +184,9 @@ class ColumnActions:
         ]
         words = [f"column {other.name} of table {self._draft.table.name}" for other in left]
         if left and not doomed.cascade:
-            raise doomed.refused(words, table=self._draft.table.name)
+            raise doomed.refusal(words, table=self._draft.table.name)
         for other, what in zip(left, words, strict=True):
-            self._draft.notices.append(cascades_to(what))
+            self._draft.notices.append(cascade_notice(what))
             self.drop(DropColumn(other.name, position=doomed.position, cascade=True))
 
     def _refuse_needed(self, index: Index, going: set[int], action: DropColumn) -> None:
@@ -196,18 +202,21 @@ class ColumnActions:
                     position=action.position,
                 )
 
-    def _way_out(
+    def _plan_removal(
         self, column: Column, following: Iterable[Column] = (), late: int = 0
     ) -> ElementPath:
         """`following`: generated columns that are computed from it, which go first, or at least
         their expressions; `late`: what is over it goes so many steps later."""
-        waits = int(self._rests_on(column)) + late
+        waits = int(self._is_rested_on(column)) + late
         for other in following:
             unbound = other.element_id in self._draft.unbound
-            waits = max(waits, 1 if unbound else way.hidden_at(self._way_out(other)) + 1)
-        return way.drop_column(column, waits=waits)
+            waits = max(
+                waits,
+                1 if unbound else element_paths.find_hiding_stage(self._plan_removal(other)) + 1,
+            )
+        return element_paths.drop_column(column, waits=waits)
 
-    def _rests_on(self, column: Column) -> bool:
+    def _is_rested_on(self, column: Column) -> bool:
         """Is it in an index or a constraint?"""
         table = self._draft.table
         constraints: tuple[Constraint, ...] = (*table.checks, *table.foreign_keys)
@@ -233,18 +242,18 @@ class ColumnActions:
                 column=action.to,
                 position=action.position,
             )
-        self._draft.take(way.rename(column, action.to), f"column {column.name}")
+        self._draft.take(element_paths.rename(column, action.to), f"column {column.name}")
         for check in self._draft.table.checks:
             if column.element_id in check.columns:
                 text = rename_column_in(check.expression, column.name, action.to)
-                self._draft.tracks.append(way.reword_check(check, text))
-        for other in self._draft.computed_from(column):
+                self._draft.paths.append(element_paths.reword_check(check, text))
+        for other in self._draft.find_computed_from(column):
             assert other.derived is not None
             text = rename_column_in(other.derived.expression, column.name, action.to)
-            self._draft.tracks.append(way.reword_generated(other, text))
+            self._draft.paths.append(element_paths.reword_generated(other, text))
         for index in self._draft.table.indexes:
             if column.element_id in index.mentioned:
-                self._draft.tracks.append(_reworded(index, column.name, action.to))
+                self._draft.paths.append(_reword_index(index, column.name, action.to))
 
     def set_default(self, action: SetDefault) -> None:
         column = self._draft.column(action.column, action.position)
@@ -266,7 +275,7 @@ class ColumnActions:
             self._draft.notices.append(f"column {column.name!r} has that default already")
             return
         self._draft.drew |= {column.draws_from} - {0}
-        self._draft.take(way.set_default(column, *made), f"column {column.name}")
+        self._draft.take(element_paths.set_default(column, *made), f"column {column.name}")
         self._draft.columns[column.name] = replace(
             column,
             default=made.value,
@@ -279,13 +288,15 @@ class ColumnActions:
         """Old rows stay as they are. A sequence that the column has for its own stays so."""
         check_drawing(column.type, position)
         said = NumberingDefinition(named=sequence, position=position)
-        drawn = self._draft.drawn_by(ColumnDefinition(column.name, column.type, numbering=said))
-        made = replace(drawing(column, drawn), default=None, moment=None, moment_zone="")
+        drawn = self._draft.resolve_drawn(
+            ColumnDefinition(column.name, column.type, numbering=said)
+        )
+        made = replace(with_drawn_default(column, drawn), default=None, moment=None, moment_zone="")
         if made == replace(column, moment=None, moment_zone=""):
             self._draft.notices.append(f"column {column.name!r} has that default already")
             return
         self._draft.drew |= {column.draws_from} - {0}
-        self._draft.take(way.set_drawn(column, made), f"column {column.name}")
+        self._draft.take(element_paths.set_drawn(column, made), f"column {column.name}")
         self._draft.columns[column.name] = made
 
     def _refuse_identity(self, column: Column, position: int) -> None:
@@ -315,7 +326,7 @@ class ColumnActions:
                 position=action.position,
             )
         self._draft.unbound[column.element_id] = column
-        self._draft.take(way.drop_expression(column), f"column {column.name}")
+        self._draft.take(element_paths.drop_expression(column), f"column {column.name}")
         self._draft.columns[column.name] = replace(column, derived=None)
 
     def alter_type(self, action: AlterType) -> None:
@@ -348,13 +359,13 @@ class ColumnActions:
         if old.default is not None:
             new = replace(new, default=converted(old, new, self._draft.table, action.zone))
         # Whether the expressions fit is seen before anything is written.
-        as_new = replace(self._draft.table, columns=(*self._others(old), new))
+        as_new = replace(self._draft.table, columns=(*self._find_others(old), new))
         kept = [
             kept_in(text, seen, target, action.zone)
             for text, seen, target in ((forth, self._draft.table, new), (back, as_new, old))
         ]
-        for track in way.change_type(old, new, *kept):
-            self._draft.tracks.append(track)
+        for path in element_paths.change_type(old, new, *kept):
+            self._draft.paths.append(path)
         self._draft.words.append(f"column {old.name}")
         self._draft.columns[old.name] = new
         self._draft.retyped.add(new.element_id)
@@ -365,7 +376,7 @@ class ColumnActions:
             self._draft.notices.append(f"column {column.name!r} is NOT NULL already")
             return
         self._draft.refuse_retyped([column])
-        self._draft.take(way.set_not_null(column), f"column {column.name}")
+        self._draft.take(element_paths.set_not_null(column), f"column {column.name}")
         self._draft.columns[column.name] = replace(column, nullable=False)
 
     def drop_not_null(self, action: DropNotNull) -> None:
@@ -380,10 +391,10 @@ class ColumnActions:
         if column.nullable:
             self._draft.notices.append(f"column {column.name!r} is not NOT NULL")
             return
-        self._draft.take(way.drop_not_null(column), f"column {column.name}")
+        self._draft.take(element_paths.drop_not_null(column), f"column {column.name}")
         self._draft.columns[column.name] = replace(column, nullable=True)
 
-    def _others(self, column: Column) -> tuple[Column, ...]:
+    def _find_others(self, column: Column) -> tuple[Column, ...]:
         return tuple(c for c in self._draft.table.columns if c.element_id != column.element_id)
 
     def _refuse_users(self, column: Column, position: int) -> None:
@@ -401,8 +412,8 @@ class ColumnActions:
             for table, k in self._draft.references()
             if column.element_id in k.parent_columns
         ]
-        users += [f"generated column {c.name}" for c in self._draft.computed_from(column)]
-        users += self._draft.made_over(column)
+        users += [f"generated column {c.name}" for c in self._draft.find_computed_from(column)]
+        users += self._draft.describe_made_over(column)
         if column.element_id in self._draft.table.primary_key:
             users.append("the primary key")
         if users:
@@ -414,7 +425,7 @@ class ColumnActions:
             )
 
 
-def _reworded(index: Index, name: str, to: str) -> ElementPath:
+def _reword_index(index: Index, name: str, to: str) -> ElementPath:
     expressions = tuple(rename_column_in(text, name, to) for text in index.expressions)
     predicate = rename_column_in(index.predicate, name, to) if index.predicate else ""
-    return way.reword_index(index, expressions, predicate)
+    return element_paths.reword_index(index, expressions, predicate)

@@ -11,18 +11,18 @@ from leasehold.catalog.names import implied_index_name
 from leasehold.catalog.object_names import free_object_name, joined_names
 from leasehold.catalog.states import State
 from leasehold.model.errors import DuplicateConstraint, DuplicateObject, OutOfRange, UnknownObject
-from leasehold.schema_change.plan.definitions import made_index
+from leasehold.schema_change.plan.definitions import make_index
 from leasehold.schema_change.plan.dependents import Doomed
 from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.plan.foreign_keys import (
     check_actions,
     check_types,
-    index_over,
-    referred,
-    referring_to,
-    set_on_delete,
+    find_index,
+    resolve_delete_sets,
+    resolve_referred,
+    select_referring,
 )
-from leasehold.schema_change.steps import element_paths as way
+from leasehold.schema_change.steps import element_paths, table_paths
 from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.expressions.expression import columns_of_expression, compile_condition, zone_kept
 from leasehold.sql.syntax.statements import (
@@ -47,11 +47,11 @@ class ConstraintActions:
         self._draft.refuse_retyped(columns)
         parts = joined_names(unique.columns)
         name = self._constraint_name(unique.name, parts, "key", self._draft.taken)
-        present = sum(isinstance(track.element, Index) for track in self._draft.tracks)
-        index = made_index(self._draft.table, name, columns, self._draft.new_id(), present=present)
+        present = sum(isinstance(path.element, Index) for path in self._draft.paths)
+        index = make_index(self._draft.table, name, columns, self._draft.new_id(), present=present)
         self._draft.taken.add(name)
         self._draft.names.add(name)
-        made = way.add_index(replace(index, constraint=True), unique=True)
+        made = element_paths.add_index(replace(index, constraint=True), unique=True)
         self._draft.take(made, f"constraint {name}")
 
     def add_check(self, check: CheckDefinition) -> None:
@@ -64,15 +64,15 @@ class ConstraintActions:
         columns = tuple(sorted(column.element_id for column in over))
         parts = named[0] if len(named) == 1 else ""
         name = self._constraint_name(check.name, parts, "check", set())
-        present = sum(
-            track.new and isinstance(track.element, Check) for track in self._draft.tracks
-        )
+        present = sum(path.new and isinstance(path.element, Check) for path in self._draft.paths)
         if len(table.checks) + present >= CHECKS_MAX:
             raise OutOfRange(f"table {table.name!r} has {CHECKS_MAX} checks, the most allowed")
         self._draft.names.add(name)
         zone = zone_kept(check.expression, table, check.zone)
         made = Check(self._draft.new_id(), name, check.expression, columns, zone=zone)
-        self._draft.take(way.add_check(made, not_valid=check.not_valid), f"constraint {name}")
+        self._draft.take(
+            element_paths.add_check(made, not_valid=check.not_valid), f"constraint {name}"
+        )
 
     def add_foreign_key(self, definition: ForeignKeyDefinition, *, new_table: bool = False) -> None:
         """FOREIGN KEY (…) REFERENCES …; with an index over its columns where there is none. That of
@@ -87,13 +87,13 @@ class ConstraintActions:
             parent = self._with_uniques() if new_table else table
         else:
             parent = self._draft.parent(definition.table)
-        to = referred(definition, parent)
+        to = resolve_referred(definition, parent)
         check_types(columns, to, definition.position)
         check_actions(columns, definition)
         parts = joined_names(definition.columns)
         name = self._constraint_name(definition.name, parts, "fkey", set())
         present = sum(
-            track.new and isinstance(track.element, ForeignKey) for track in self._draft.tracks
+            path.new and isinstance(path.element, ForeignKey) for path in self._draft.paths
         )
         if len(table.foreign_keys) + present >= FOREIGN_KEYS_MAX:
             raise OutOfRange(
@@ -114,16 +114,18 @@ class ConstraintActions:
             on_delete=definition.on_delete,
             on_update=definition.on_update,
             full=definition.full and len(ids) > 1,  # of one column both mean the same
-            delete_sets=set_on_delete(columns, definition),
+            delete_sets=resolve_delete_sets(columns, definition),
         )
-        track = way.add_check(key, not_valid=definition.not_valid)
-        self._draft.take(track if over is None else way.behind(track, over), f"constraint {name}")
+        path = element_paths.add_check(key, not_valid=definition.not_valid)
+        self._draft.take(
+            path if over is None else element_paths.delay_behind(path, over), f"constraint {name}"
+        )
         if not itself:
             self._draft.needs.add(parent.table_id)
 
     def _with_uniques(self) -> Descriptor:
         """The table with the UNIQUE constraints that are made."""
-        made = (track.element for track in self._draft.tracks if track.new)
+        made = (path.element for path in self._draft.paths if path.new)
         uniques = (
             replace(each, state=State.PUBLIC, unique=True)
             for each in made
@@ -138,7 +140,7 @@ class ConstraintActions:
         if isinstance(found, Index) or found.state is State.PUBLIC:
             self._draft.notices.append(f"constraint {action.name!r} is valid already")
             return
-        self._draft.take(way.validate_check(found), f"constraint {found.name}")
+        self._draft.take(element_paths.validate_check(found), f"constraint {found.name}")
 
     def drop(self, action: DropConstraint) -> None:
         found = self._constraint(action.name)
@@ -155,7 +157,9 @@ class ConstraintActions:
             case Index():
                 self._drop_unique(found, action)
             case Check():
-                self._draft.drop_once(way.drop_check(found), found, f"constraint {found.name}")
+                self._draft.drop_once(
+                    element_paths.drop_check(found), found, f"constraint {found.name}"
+                )
 
     def _drop_unique(self, index: Index, action: DropConstraint) -> None:
         table = self._draft.table
@@ -165,11 +169,15 @@ class ConstraintActions:
             action.cascade,
             action.position,
         )
-        waits = self._draft.drop_referring(referring_to(self._draft.references(), index), doomed)
+        waits = self._draft.drop_referring(
+            select_referring(self._draft.references(), index), doomed
+        )
         own = (k for k in table.foreign_keys if k.element_id not in self._draft.dropped)
         needed = any(key.index == index.element_id for key in own)
-        track = (way.hide_index if needed else way.drop_index)(index, waits=waits)
-        self._draft.drop_once(track, index, f"constraint {index.name}")
+        path = (element_paths.hide_index if needed else element_paths.drop_index)(
+            index, waits=waits
+        )
+        self._draft.drop_once(path, index, f"constraint {index.name}")
 
     def free_names(self, dropped: Set[str]) -> None:
         """Let what the statement adds have the names of what it drops, wherever that is said: as in
@@ -188,30 +196,30 @@ class ConstraintActions:
         table = self._draft.table
         if action.name == table.key_constraint and not table.hidden_key:
             self._refuse_name(action.to, self._draft.taken)
-            self._draft.take(way.rename_key(table, action.to), f"constraint {action.name}")
+            self._draft.take(table_paths.rename_key(table, action.to), f"constraint {action.name}")
             return
         found = self._constraint(action.name)
         if found is None:
             raise self._unknown_constraint(action.name, action.position)
         relations = self._draft.taken if isinstance(found, Index) else set()
         self._refuse_name(action.to, relations)
-        self._draft.take(way.rename(found, action.to), f"constraint {found.name}")
+        self._draft.take(element_paths.rename(found, action.to), f"constraint {found.name}")
 
     def _index_for(
         self, columns: tuple[Column, ...], foreign_key: str
     ) -> tuple[int, ElementPath | None]:
         """The id of an index over exactly these columns, and its track if it is made here."""
-        there = index_over(self._draft.table, columns)
+        there = find_index(self._draft.table, columns)
         if there is not None and there not in self._draft.dropped:
             return there, None
         ids = tuple(column.element_id for column in columns)
-        for track in self._draft.tracks:
-            if track.new and isinstance(track.element, Index) and track.element.columns == ids:
-                return track.element.element_id, track
+        for path in self._draft.paths:
+            if path.new and isinstance(path.element, Index) and path.element.columns == ids:
+                return path.element.element_id, path
         name = implied_index_name(foreign_key)
-        present = sum(isinstance(track.element, Index) for track in self._draft.tracks)
-        index = made_index(self._draft.table, name, columns, self._draft.new_id(), present=present)
-        made = way.add_index(replace(index, implied=True), unique=False)
+        present = sum(isinstance(path.element, Index) for path in self._draft.paths)
+        index = make_index(self._draft.table, name, columns, self._draft.new_id(), present=present)
+        made = element_paths.add_index(replace(index, implied=True), unique=False)
         self._draft.take(made, f"index {name}")
         return index.element_id, made
 

@@ -13,8 +13,12 @@ from leasehold.catalog.states import State
 from leasehold.model.errors import DuplicateColumn, DuplicateObject
 from leasehold.schema_change.plan.alter_table import Alteration
 from leasehold.schema_change.plan.busy_tables import free_table, is_table
-from leasehold.schema_change.plan.column_sequences import drawn_by
-from leasehold.schema_change.plan.definitions import column_of, drawing, generated_column
+from leasehold.schema_change.plan.column_sequences import resolve_drawn
+from leasehold.schema_change.plan.definitions import (
+    make_column,
+    make_generated_column,
+    with_drawn_default,
+)
 from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.plan.primary_key import hidden_column
 from leasehold.schema_change.plan.results import CreateTablePlan, NothingToDo
@@ -45,15 +49,15 @@ def plan_create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePl
                 position=definition.position,
             )
         ids[definition.name] = element_id
-        column = column_of(definition, element_id)
+        column = make_column(definition, element_id)
         if definition.numbering is not None:
             names = {name, *(s.name for s in sequences), *taken}
-            drawn = drawn_by(name, definition, catalog, names, len(sequences))
+            drawn = resolve_drawn(name, definition, catalog, names, len(sequences))
             if drawn.made is None:
                 free_table(catalog, catalog.newest(drawn.numbering.sequence))
             else:
                 sequences.append(drawn.made)
-            column = drawing(column, drawn)
+            column = with_drawn_default(column, drawn)
         columns.append(column)
     primary_key = tuple(ids[column] for column in statement.primary_key)
     if not primary_key:
@@ -90,12 +94,12 @@ def _with_generated(table: Descriptor, statement: CreateTable) -> Descriptor:
     unknown = Derived((), "", generated=True)
     marked = tuple(replace(c, derived=unknown) if c.name in said else c for c in table.columns)
     seen = replace(table, columns=marked)
-    made = (generated_column(c, said[c.name], seen) if c.name in said else c for c in marked)
+    made = (make_generated_column(c, said[c.name], seen) if c.name in said else c for c in marked)
     return replace(table, columns=tuple(made))
 
 
 def _public_at_once(table: Descriptor, made: TableDraft) -> Descriptor:
-    elements = [track.element for track in made.tracks]
+    elements = [path.element for path in made.paths]
     indexes = (
         replace(e, state=State.PUBLIC, unique=e.constraint)
         for e in elements

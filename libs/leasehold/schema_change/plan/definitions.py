@@ -40,7 +40,7 @@ MENTIONED_MAX: Final = 100
 """Columns that expressions of one index name; SQLite's functions take no more everywhere."""
 
 
-def column_of(definition: ColumnDefinition, element_id: int) -> Column:
+def make_column(definition: ColumnDefinition, element_id: int) -> Column:
     return Column(
         element_id,
         definition.name,
@@ -51,7 +51,7 @@ def column_of(definition: ColumnDefinition, element_id: int) -> Column:
     )
 
 
-def drawing(column: Column, drawn: Drawn) -> Column:
+def with_drawn_default(column: Column, drawn: Drawn) -> Column:
     """With numbers for its default. What an old row has is nobody's to foretell: no moment. Other
     sequences that it has for its own stay so."""
     sequence, owned, identity = drawn.numbering
@@ -59,7 +59,9 @@ def drawing(column: Column, drawn: Drawn) -> Column:
     return replace(column.with_numbers(sequence, own, identity), default_expression=drawn.text)
 
 
-def generated_column(column: Column, definition: GeneratedDefinition, table: Descriptor) -> Column:
+def make_generated_column(
+    column: Column, definition: GeneratedDefinition, table: Descriptor
+) -> Column:
     """`column`, which `table` may have as yet without its expression, computed from others.
 
     Raises UnknownColumn, InvalidObject (over itself or another generated one), and what the
@@ -92,7 +94,7 @@ def generated_column(column: Column, definition: GeneratedDefinition, table: Des
     return made if read_in_it else replace(made, derived=derived._replace(zone=""))
 
 
-def made_index(
+def make_index(
     table: Descriptor, name: str, columns: Iterable[Column], element_id: int, *, present: int = 0
 ) -> Index:
     """An index over `columns`; `present`: indexes made by the same statement.
@@ -112,7 +114,7 @@ def _refuse_unordered(kind: Type, words: str, **detail: object) -> None:
         raise FeatureNotSupported(f"{words} is {kind}, which can't be indexed yet", **detail)
 
 
-def defined_index(statement: CreateIndex, table: Descriptor, name: str) -> Index:
+def define_index(statement: CreateIndex, table: Descriptor, name: str) -> Index:
     """What CREATE INDEX asks for, its expressions compiled against the table as it is.
 
     Raises UnknownColumn, WrongType, FeatureNotSupported, OutOfRange (limits), what expressions
@@ -140,7 +142,7 @@ def defined_index(statement: CreateIndex, table: Descriptor, name: str) -> Index
             f"the expressions of index {name!r} name {len(named)} columns; at most {MENTIONED_MAX}"
             " are allowed"
         )
-    base = made_index(table, name, (), table.next_element_id)
+    base = make_index(table, name, (), table.next_element_id)
     return replace(
         base,
         columns=tuple(parts),

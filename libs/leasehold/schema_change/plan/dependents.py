@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from leasehold.model.errors import DependentObjects
-from leasehold.schema_change.plan.foreign_keys import Referring, implied_index
+from leasehold.schema_change.plan.foreign_keys import Referring, find_implied_index
 from leasehold.schema_change.steps.element_paths import ElementPath, drop_check, drop_index
 
 HINT: Final = "Use DROP ... CASCADE to drop the dependent objects too."
@@ -22,7 +22,7 @@ class Doomed(NamedTuple):
     cascade: bool = False
     position: int = 1
 
-    def refused(self, dependents: Iterable[str], **detail: object) -> DependentObjects:
+    def refusal(self, dependents: Iterable[str], **detail: object) -> DependentObjects:
         """`dependents`: what others are called."""
         return DependentObjects(
             f"cannot drop {self.what} because other objects depend on it",
@@ -33,23 +33,23 @@ class Doomed(NamedTuple):
         )
 
 
-def constraint_words(reference: Referring) -> str:
+def describe_constraint(reference: Referring) -> str:
     child, key = reference
     return f"constraint {key.name} on table {child.name}"
 
 
-def cascades_to(words: str) -> str:
+def cascade_notice(words: str) -> str:
     """The notice."""
     return f"drop cascades to {words}"
 
 
-def dropped_along(found: Sequence[Referring]) -> list[ElementPath]:
+def drop_along(found: Sequence[Referring]) -> list[ElementPath]:
     """The ways of foreign keys of other tables, and of indexes that nothing needs without them."""
-    tracks: dict[tuple[int, int], ElementPath] = {}
+    paths: dict[tuple[int, int], ElementPath] = {}
     for child, key in found:
         going = {k.element_id for c, k in found if c.table_id == child.table_id}
-        index = implied_index(child, key, going)
-        for track in (drop_check(key), *(() if index is None else (drop_index(index),))):
-            place = child.table_id, track.name[1]
-            tracks.setdefault(place, replace(track, table_id=child.table_id))
-    return list(tracks.values())
+        index = find_implied_index(child, key, going)
+        for path in (drop_check(key), *(() if index is None else (drop_index(index),))):
+            place = child.table_id, path.name[1]
+            paths.setdefault(place, replace(path, table_id=child.table_id))
+    return list(paths.values())

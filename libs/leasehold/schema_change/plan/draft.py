@@ -12,16 +12,16 @@ from leasehold.catalog.sequence import Options
 from leasehold.catalog.sequence_ownership import refuse_sequence
 from leasehold.catalog.states import State
 from leasehold.model.errors import FeatureNotSupported, UnknownColumn
-from leasehold.schema_change.plan.column_sequences import Drawn, drawn_by
-from leasehold.schema_change.plan.dependents import Doomed, cascades_to, constraint_words
-from leasehold.schema_change.plan.foreign_keys import Referring, implied_index
-from leasehold.schema_change.steps import element_paths as way
+from leasehold.schema_change.plan.column_sequences import Drawn, resolve_drawn
+from leasehold.schema_change.plan.dependents import Doomed, cascade_notice, describe_constraint
+from leasehold.schema_change.plan.foreign_keys import Referring, find_implied_index
+from leasehold.schema_change.steps import element_paths, table_paths
 from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.syntax.statements import ColumnDefinition
 
 
 class TableDraft:
-    """`tracks` of elements, `notices` for what needed nothing done, `needs`: tables that must stay
+    """`paths` of elements, `notices` for what needed nothing done, `needs`: tables that must stay
     as they are until it is done.
 
     `taken` are names of relations, `names` those of the table's constraints; `columns` by name, as
@@ -54,7 +54,7 @@ class TableDraft:
         self.retyped: set[int] = set()
         self.going: set[str] = set()
         self.unbound: dict[int, Column] = {}
-        self.tracks: list[ElementPath] = []
+        self.paths: list[ElementPath] = []
         self.notices: list[str] = []
         self.needs: set[int] = set()
         self.drew: set[int] = set()
@@ -64,24 +64,24 @@ class TableDraft:
         self.unnumbered: dict[int, int] = {}
         self.altered: list[tuple[Column, Options]] = []
 
-    def take(self, track: ElementPath, words: str) -> None:
-        self.tracks.append(track)
+    def take(self, path: ElementPath, words: str) -> None:
+        self.paths.append(path)
         self.words.append(words)
 
     def new_id(self) -> int:
         self.next_id += 1
         return self.next_id - 1
 
-    def drawn_by(self, definition: ColumnDefinition) -> Drawn:
-        """Where a new column has its numbers from. Raises what `sequences.drawn_by` raises."""
+    def resolve_drawn(self, definition: ColumnDefinition) -> Drawn:
+        """Where a new column has its numbers from. Raises what `sequences.resolve_drawn` raises."""
         before = len(self.sequences)
-        drawn = drawn_by(self.table.name, definition, self._catalog, self.taken, before)
+        drawn = resolve_drawn(self.table.name, definition, self._catalog, self.taken, before)
         if drawn.made is None:
             self.needs.add(drawn.numbering.sequence)
         else:
             self.sequences.append(drawn.made)
             self.taken.add(drawn.made.name)
-            self.tracks.append(way.add_sequence(drawn.made))
+            self.paths.append(table_paths.add_sequence(drawn.made))
         return drawn
 
     def parent(self, name: str) -> Descriptor:
@@ -103,11 +103,11 @@ class TableDraft:
             )
         return found
 
-    def drop_once(self, track: ElementPath, element: Index | Constraint, words: str) -> None:
+    def drop_once(self, path: ElementPath, element: Index | Constraint, words: str) -> None:
         """Two dropped columns may share an index."""
         if element.element_id not in self.dropped:
             self.dropped.add(element.element_id)
-            self.take(track, words)
+            self.take(path, words)
 
     def drop_referring(self, found: Iterable[Referring], doomed: Doomed) -> int:
         """Foreign keys that refer to what is doomed; → the steps by which it has to wait for them.
@@ -115,9 +115,9 @@ class TableDraft:
         found = list(found)
         left = [each for each in found if not self._goes(each)]
         if left and not doomed.cascade:
-            raise doomed.refused(map(constraint_words, left), table=self.table.name)
+            raise doomed.refusal(map(describe_constraint, left), table=self.table.name)
         for child, key in left:
-            self.notices.append(cascades_to(constraint_words((child, key))))
+            self.notices.append(cascade_notice(describe_constraint((child, key))))
             if child.table_id == self.table.table_id:
                 self.drop_foreign_key(key)
             else:
@@ -134,16 +134,16 @@ class TableDraft:
     def drop_foreign_key(self, key: ForeignKey) -> None:
         """With the index that it alone needs, side by side: who misses an entry in it is at a
         version that relies on the key no more."""
-        self.drop_once(way.drop_check(key), key, f"constraint {key.name}")
-        index = implied_index(self.table, key, self.dropped)
-        made = (track.element for track in self.tracks if track.new)
+        self.drop_once(element_paths.drop_check(key), key, f"constraint {key.name}")
+        index = find_implied_index(self.table, key, self.dropped)
+        made = (path.element for path in self.paths if path.new)
         needed = {each.index for each in made if isinstance(each, ForeignKey)}
         if index is not None and index.element_id not in needed:
-            self.drop_once(way.drop_index(index), index, f"index {index.name}")
+            self.drop_once(element_paths.drop_index(index), index, f"index {index.name}")
 
-    def made_over(self, column: Column) -> list[str]:
+    def describe_made_over(self, column: Column) -> list[str]:
         """What this very statement makes that rests on a column."""
-        made = [track.element for track in self.tracks if track.new]
+        made = [path.element for path in self.paths if path.new]
         over = [
             f"constraint {element.name}"
             for element in made
@@ -157,7 +157,7 @@ class TableDraft:
             if c.derived and c.generated and column.element_id in c.derived.sources
         ]
 
-    def computed_from(self, column: Column) -> list[Column]:
+    def find_computed_from(self, column: Column) -> list[Column]:
         """Generated columns of the table that follow a column, as it stands."""
         return [
             c

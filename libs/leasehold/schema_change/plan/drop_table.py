@@ -5,18 +5,20 @@ from __future__ import annotations
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.names import references_of
 from leasehold.catalog.sequence_ownership import owned_by, refuse_used_elsewhere
-from leasehold.schema_change.plan.busy_tables import Going, free_table
-from leasehold.schema_change.plan.dependents import Doomed, cascades_to, constraint_words
+from leasehold.schema_change.plan.busy_tables import EarlierDrops, free_table
+from leasehold.schema_change.plan.dependents import Doomed, cascade_notice, describe_constraint
 from leasehold.schema_change.plan.results import Changes, NothingToDo, find_table
-from leasehold.schema_change.steps.element_paths import drop_table
+from leasehold.schema_change.steps.table_paths import drop_table
 from leasehold.sql.syntax.statements import DropTable
 
 
-def plan_drop_table(statement: DropTable, catalog: Catalog, going: Going) -> Changes | NothingToDo:
+def plan_drop_table(
+    statement: DropTable, catalog: Catalog, earlier: EarlierDrops
+) -> Changes | NothingToDo:
     table = find_table(catalog, statement.name, statement)
     if isinstance(table, NothingToDo):
         return table
-    free_table(catalog, table, going)
+    free_table(catalog, table, earlier)
     ids = {column.element_id for column in table.columns}
     refuse_used_elsewhere(catalog, table, ids, {*owned_by(table)}, statement.beside)
     made = Changes(table, "drop table", f"table {table.name}", [drop_table(table)])
@@ -25,12 +27,12 @@ def plan_drop_table(statement: DropTable, catalog: Catalog, going: Going) -> Cha
         for child, key in references_of(catalog, table.table_id)
         if child.table_id != table.table_id
         and child.name not in statement.beside
-        and (child.table_id, key.element_id) not in going.elements
+        and (child.table_id, key.element_id) not in earlier.elements
     ]
     if found and not statement.cascade:
         what = f"table {table.name}"
-        words = map(constraint_words, found)
-        raise Doomed(what, what, position=statement.position).refused(words, table=table.name)
-    made.take_along(found, catalog, going)
-    made.notices = tuple(cascades_to(constraint_words(each)) for each in found)
+        words = map(describe_constraint, found)
+        raise Doomed(what, what, position=statement.position).refusal(words, table=table.name)
+    made.take_along(found, catalog, earlier)
+    made.notices = tuple(cascade_notice(describe_constraint(each)) for each in found)
     return made

@@ -22,13 +22,13 @@ from leasehold.catalog.names import named_indexes
 from leasehold.catalog.states import State
 
 _TAKEN: Final = frozenset({Kind.TABLE, Kind.INDEX, Kind.CHECK, Kind.FOREIGN_KEY})
-_Place = tuple[int, int]
+_ElementPlace = tuple[int, int]
 
 
-def taken_away(job: Job) -> frozenset[_Place]:
+def find_drops(job: Job) -> frozenset[_ElementPlace]:
     """(table id, element id) of all that a job takes away, the table itself as element 0; empty
     for one that does anything else."""
-    last: dict[_Place, Edit] = {}
+    last: dict[_ElementPlace, Edit] = {}
     for step in job.steps:
         if step.fills or step.validates or step.verifies:
             return frozenset()
@@ -42,9 +42,9 @@ def _is_gone(edit: Edit) -> bool:
     return edit.kind in _TAKEN and (hidden or edit.state == State.ABSENT.label)
 
 
-def side_by_side(jobs: Sequence[Job], job_id: int) -> Job:
+def join_drops(jobs: Sequence[Job], job_id: int) -> Job:
     """One job for all of them. What is said of a table is left out where the table itself goes."""
-    tables = {table_id for job in jobs for table_id, element in taken_away(job) if not element}
+    tables = {table_id for job in jobs for table_id, element in find_drops(job) if not element}
     first = next((job for job in jobs if job.table_id in tables), jobs[0])
     steps: list[tuple[Edit, ...]] = []
     versions: dict[int, int] = {}
@@ -73,13 +73,13 @@ def side_by_side(jobs: Sequence[Job], job_id: int) -> Job:
     )
 
 
-def of_what_stays(job: Job) -> Job:
+def without_dropped_tables(job: Job) -> Job:
     """Without the tables that go: what is still busy for later statements of the request."""
     kept = (tuple(e for e in step.edits if e.kind is not Kind.TABLE) for step in job.steps)
     return replace(job, steps=tuple(Step(edits) for edits in kept))
 
 
-def without(table: Descriptor, gone: frozenset[_Place]) -> Descriptor:
+def without_elements(table: Descriptor, gone: frozenset[_ElementPlace]) -> Descriptor:
     ids = {element for table_id, element in gone if table_id == table.table_id}
     if not ids:
         return table
@@ -101,15 +101,15 @@ def names_of(tables: Iterable[Descriptor]) -> set[str]:
     return found - {""}
 
 
-def waiting(table: Descriptor) -> Descriptor:
+def as_write_only(table: Descriptor) -> Descriptor:
     return replace(table, state=State.WRITE_ONLY)
 
 
-def with_new(job: Job, made: Mapping[int, Descriptor]) -> Job:
+def with_new_tables(job: Job, made: Mapping[int, Descriptor]) -> Job:
     """With tables that are public in its first step. Their rows are committed with the request, so
     there is no way back any more."""
     shown = tuple(
-        Edit(Kind.TABLE, 0, body_of(waiting(table)), body_of(table), table_id)
+        Edit(Kind.TABLE, 0, body_of(as_write_only(table)), body_of(table), table_id)
         for table_id, table in made.items()
     )
     first, *rest = job.steps

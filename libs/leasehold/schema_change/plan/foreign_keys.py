@@ -28,7 +28,7 @@ class Referred(NamedTuple):
     index_id: int
 
 
-def referred(definition: ForeignKeyDefinition, parent: Descriptor) -> Referred:
+def resolve_referred(definition: ForeignKeyDefinition, parent: Descriptor) -> Referred:
     """Raises UnknownColumn, InvalidForeignKey (42830) when the columns are not unique."""
     if definition.parent_columns:
         columns = tuple(parent.column(name) for name in definition.parent_columns)
@@ -46,7 +46,7 @@ def referred(definition: ForeignKeyDefinition, parent: Descriptor) -> Referred:
             f"a foreign key of {len(definition.columns)} columns can't refer to {len(columns)}",
             position=definition.position,
         )
-    index_id = unique_over(parent, columns)
+    index_id = find_unique_index(parent, columns)
     if index_id is not None:
         return Referred(parent, columns, index_id)
     names = ", ".join(column.name for column in columns)
@@ -57,12 +57,12 @@ def referred(definition: ForeignKeyDefinition, parent: Descriptor) -> Referred:
     )
 
 
-def unique_over(table: Descriptor, columns: tuple[Column, ...]) -> int | None:
+def find_unique_index(table: Descriptor, columns: tuple[Column, ...]) -> int | None:
     """The index that finds the one row by these columns: 0 = the primary key, None = none."""
     ids = tuple(column.element_id for column in columns)
     if set(ids) == set(table.primary_key) and len(ids) == len(table.primary_key):
         return 0
-    found = (i.element_id for i in table.indexes if i.unique and _finds(i, ids))
+    found = (i.element_id for i in table.indexes if i.unique and _covers(i, ids))
     return next(found, None)
 
 
@@ -94,11 +94,11 @@ def check_actions(columns: tuple[Column, ...], definition: ForeignKeyDefinition)
     generated = next((column for column in columns if column.generated), None)
     if generated is None:
         return
-    for said, refused, words in (
+    for said, refusal, words in (
         (definition.on_update, (*_WRITES_ON_DELETE, OnChange.CASCADE), "ON UPDATE"),
         (definition.on_delete, _WRITES_ON_DELETE, "ON DELETE"),
     ):
-        if said in refused:
+        if said in refusal:
             raise SyntaxInvalid(
                 f"column {generated.name!r} is generated, and {words} {said.upper()} would write"
                 " it",
@@ -107,7 +107,9 @@ def check_actions(columns: tuple[Column, ...], definition: ForeignKeyDefinition)
             )
 
 
-def set_on_delete(columns: tuple[Column, ...], definition: ForeignKeyDefinition) -> tuple[int, ...]:
+def resolve_delete_sets(
+    columns: tuple[Column, ...], definition: ForeignKeyDefinition
+) -> tuple[int, ...]:
     """Ids of the columns that ON DELETE SET … names. Raises InvalidColumnReference (42P10)."""
     ids = dict(zip(definition.columns, (c.element_id for c in columns), strict=True))
     for name in definition.delete_sets:
@@ -131,20 +133,20 @@ def _class_of(column: Column) -> str:
     return "text" if name in ("text", "varchar", "char") else name
 
 
-def index_over(table: Descriptor, columns: tuple[Column, ...]) -> int | None:
+def find_index(table: Descriptor, columns: tuple[Column, ...]) -> int | None:
     """The index that finds rows by exactly these columns: 0 = the primary key, None = none."""
     ids = tuple(column.element_id for column in columns)
     if set(ids) == set(table.primary_key) and len(ids) == len(table.primary_key):
         return 0
-    return next((i.element_id for i in table.indexes if _finds(i, ids)), None)
+    return next((i.element_id for i in table.indexes if _covers(i, ids)), None)
 
 
-def _finds(index: Index, columns: tuple[int, ...]) -> bool:
+def _covers(index: Index, columns: tuple[int, ...]) -> bool:
     """Does it have every row, by exactly these columns?"""
     return index.state is State.PUBLIC and index.columns == columns and not index.computed
 
 
-def implied_index(table: Descriptor, key: ForeignKey, going: Container[int]) -> Index | None:
+def find_implied_index(table: Descriptor, key: ForeignKey, going: Container[int]) -> Index | None:
     """The index that goes with a foreign key: made for it, and needed by no other one of the table
     but those that go, too."""
     needed = {k.index for k in table.foreign_keys if k is not key and k.element_id not in going}
@@ -156,6 +158,6 @@ Referring = tuple[Descriptor, ForeignKey]
 """A foreign key and the table that has it."""
 
 
-def referring_to(references: Iterable[Referring], index: Index) -> tuple[Referring, ...]:
+def select_referring(references: Iterable[Referring], index: Index) -> tuple[Referring, ...]:
     """Return the foreign keys that need an index to find the row that they refer to."""
     return tuple((t, k) for t, k in references if k.parent_index == index.element_id)

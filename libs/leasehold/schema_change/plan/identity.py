@@ -7,9 +7,9 @@ from typing import Any
 
 from leasehold.catalog.elements import Column
 from leasehold.model.errors import FeatureNotSupported, WrongIdentity
-from leasehold.schema_change.plan.definitions import drawing
+from leasehold.schema_change.plan.definitions import with_drawn_default
 from leasehold.schema_change.plan.draft import TableDraft
-from leasehold.schema_change.steps import element_paths as way
+from leasehold.schema_change.steps import element_paths
 from leasehold.sql.ddl.columns import check_identity
 from leasehold.sql.syntax.statements import (
     AddIdentity,
@@ -54,8 +54,8 @@ class IdentityActions:
             raise WrongIdentity(f"{what} already has a default value", **said)
         self._refuse_new(column, action.position)
         definition = ColumnDefinition(column.name, column.type, numbering=action.numbering)
-        made = drawing(column, self._draft.drawn_by(definition))
-        self._draft.take(way.set_drawn(column, made), f"column {column.name}")
+        made = with_drawn_default(column, self._draft.resolve_drawn(definition))
+        self._draft.take(element_paths.set_drawn(column, made), f"column {column.name}")
         self._draft.columns[column.name] = made
 
     def _refuse_new(self, column: Column, position: int) -> None:
@@ -75,7 +75,7 @@ class IdentityActions:
             return
         numbering = column.numbering._replace(identity=action.identity)
         made = replace(column, numbering=numbering)
-        self._draft.take(way.set_numbering(column, made), f"column {column.name}")
+        self._draft.take(element_paths.set_numbering(column, made), f"column {column.name}")
         self._draft.columns[column.name] = made
 
     def alter(self, action: AlterIdentity) -> None:
@@ -96,6 +96,6 @@ class IdentityActions:
             self._draft.notices.append(f"{error.message}, nothing was done")
             return
         self._refuse_new(column, action.position)
-        self._draft.take(way.drop_numbering(column), f"column {column.name}")
+        self._draft.take(element_paths.drop_numbering(column), f"column {column.name}")
         self._draft.unnumbered[column.element_id] = column.draws_from
-        self._draft.columns[column.name] = way.undrawn(column)
+        self._draft.columns[column.name] = element_paths.without_sequence(column)

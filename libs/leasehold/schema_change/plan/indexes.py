@@ -12,24 +12,24 @@ from leasehold.catalog.object_names import free_object_name, joined_names
 from leasehold.catalog.sequence_ownership import refuse_sequence
 from leasehold.catalog.states import State
 from leasehold.model.errors import DependentObjects, DuplicateObject, UnknownObject, UnknownTable
-from leasehold.schema_change.plan.busy_tables import Going, free_table, is_table
-from leasehold.schema_change.plan.definitions import defined_index
+from leasehold.schema_change.plan.busy_tables import EarlierDrops, free_table, is_table
+from leasehold.schema_change.plan.definitions import define_index
 from leasehold.schema_change.plan.dependents import (
     Doomed,
-    cascades_to,
-    constraint_words,
-    dropped_along,
+    cascade_notice,
+    describe_constraint,
+    drop_along,
 )
-from leasehold.schema_change.plan.foreign_keys import referring_to
+from leasehold.schema_change.plan.foreign_keys import select_referring
 from leasehold.schema_change.plan.results import Changes, NothingToDo
 from leasehold.schema_change.steps.element_paths import (
     add_index,
     drop_index,
     hide_index,
     rename,
-    rename_key,
     show_index,
 )
+from leasehold.schema_change.steps.table_paths import rename_key
 from leasehold.sql.syntax.statements import CreateIndex, DropIndex, RenameIndex
 
 
@@ -46,7 +46,7 @@ def plan_create_index(statement: CreateIndex, catalog: Catalog) -> Changes | Not
         if statement.if_not_exists and _is_public(catalog, name):
             return NothingToDo(f"index {name!r} exists already, nothing was done")
         raise DuplicateObject(f"{name!r} exists already, or is being made", index=name)
-    index = defined_index(statement, table, name)
+    index = define_index(statement, table, name)
     free_table(catalog, table)
     if shown is not None:
         return Changes(table, "create index", f"index {name}", [show_index(shown, name)])
@@ -90,7 +90,9 @@ def _unknown_index(name: str, position: int) -> UnknownObject:
     return UnknownObject(f"index {name!r} does not exist", index=name, position=position)
 
 
-def plan_drop_index(statement: DropIndex, catalog: Catalog, going: Going) -> Changes | NothingToDo:
+def plan_drop_index(
+    statement: DropIndex, catalog: Catalog, earlier: EarlierDrops
+) -> Changes | NothingToDo:
     found = _index_named(catalog, statement.name)
     if found is None:
         keyed = _table_of_key(catalog, statement.name)
@@ -102,8 +104,8 @@ def plan_drop_index(statement: DropIndex, catalog: Catalog, going: Going) -> Cha
     table, index = found
     if index.constraint:
         raise _index_of_constraint(table, index.name, statement.position)
-    free_table(catalog, table, going)
-    return _index_dropped(statement, table, index, catalog, going)
+    free_table(catalog, table, earlier)
+    return _index_dropped(statement, table, index, catalog, earlier)
 
 
 def _index_of_constraint(table: Descriptor, name: str, position: int) -> DependentObjects:
@@ -117,27 +119,27 @@ def _index_of_constraint(table: Descriptor, name: str, position: int) -> Depende
 
 
 def _index_dropped(
-    statement: DropIndex, table: Descriptor, index: Index, catalog: Catalog, going: Going
+    statement: DropIndex, table: Descriptor, index: Index, catalog: Catalog, earlier: EarlierDrops
 ) -> Changes:
     """⚠ Of its own foreign keys one may refer to it, which goes, and another find its rows by it,
     for which it stays without its name."""
-    found = referring_to(references_of(catalog, table.table_id), index)
-    left = [(t, k) for t, k in found if (t.table_id, k.element_id) not in going.elements]
+    found = select_referring(references_of(catalog, table.table_id), index)
+    left = [(t, k) for t, k in found if (t.table_id, k.element_id) not in earlier.elements]
     if left and not statement.cascade:
         what = f"index {index.name}"
         doomed = Doomed(what, what, position=statement.position)
-        raise doomed.refused(map(constraint_words, left), index=index.name)
+        raise doomed.refusal(map(describe_constraint, left), index=index.name)
     others = [(t, k) for t, k in left if t.table_id != table.table_id]
     own = [(t, k) for t, k in left if t.table_id == table.table_id]
-    gone = {k.element_id for _, k in own} | {e for t, e in going.elements if t == table.table_id}
+    gone = {k.element_id for _, k in own} | {e for t, e in earlier.elements if t == table.table_id}
     staying = (key for key in table.foreign_keys if key.element_id not in gone)
     needed = any(key.index == index.element_id for key in staying)
-    track = (hide_index if needed else drop_index)(index, waits=int(bool(found)))
-    along = (replace(t, table_id=0) for t in dropped_along(own))
-    kept = (each for each in along if each.name != track.name)
-    made = Changes(table, "drop index", f"index {index.name}", (track, *kept))
-    made.take_along(others, catalog, going)
-    made.notices = tuple(cascades_to(constraint_words(each)) for each in left)
+    path = (hide_index if needed else drop_index)(index, waits=int(bool(found)))
+    along = (replace(t, table_id=0) for t in drop_along(own))
+    kept = (each for each in along if each.name != path.name)
+    made = Changes(table, "drop index", f"index {index.name}", (path, *kept))
+    made.take_along(others, catalog, earlier)
+    made.notices = tuple(cascade_notice(describe_constraint(each)) for each in left)
     return made
 
 

@@ -67,7 +67,7 @@ def is_all_or_nothing(script: StatementBatch) -> bool:
     jobs = tuple(script.jobs.values())
     if not any(map(may_fail, jobs)):
         return True
-    beside = script.made or script.truncated or script.begun or script.takes_away
+    beside = script.made or script.truncated or script.begun or script.drops_something
     return len(jobs) == 1 and not beside
 
 

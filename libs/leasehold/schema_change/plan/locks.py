@@ -14,7 +14,7 @@ from leasehold.model.errors import (
     UnknownObject,
 )
 from leasehold.schema_change.plan.draft import TableDraft
-from leasehold.schema_change.steps import element_paths as way
+from leasehold.schema_change.steps import element_paths, table_paths
 from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.syntax.statements import AddLock, DropLock
 
@@ -27,7 +27,7 @@ class LockActions:
         self._locks: list[Lock] = []
         self._moved: set[int] = set()
         self._moves: list[tuple[int, int]] = []
-        self._moves_track: ElementPath | None = None
+        self._moves_path: ElementPath | None = None
 
     def add(self, action: AddLock) -> None:
         table = self._draft.table
@@ -48,7 +48,7 @@ class LockActions:
                     column=column.name,
                     position=action.position,
                 )
-        self._draft.take(way.add_lock(lock), f"lock {lock.name}")
+        self._draft.take(element_paths.add_lock(lock), f"lock {lock.name}")
         self._move(columns, lock.element_id)
 
     def drop(self, action: DropLock) -> None:
@@ -62,7 +62,7 @@ class LockActions:
                 )
             self._draft.notices.append(f"lock {action.name!r} does not exist, nothing was done")
             return
-        self._draft.take(way.retire_lock(lock), f"lock {lock.name}")
+        self._draft.take(element_paths.retire_lock(lock), f"lock {lock.name}")
         # Those that a job is dropping are covered too: every column has a lock until it is gone.
         covered = [c for c in self._draft.table.columns if lock.element_id in c.locks]
         self._move(covered, DEFAULT_LOCK)
@@ -78,8 +78,8 @@ class LockActions:
                     column=column.name,
                 )
             self._moved.add(column.element_id)
-            self._draft.tracks.append(way.move_column(column, target))
+            self._draft.paths.append(element_paths.move_column(column, target))
         self._moves += [move for move in dict.fromkeys(moves) if move not in self._moves]
-        self._draft.tracks = [t for t in self._draft.tracks if t is not self._moves_track]
-        self._moves_track = way.record_moves(self._draft.table, self._moves)
-        self._draft.tracks.append(self._moves_track)
+        self._draft.paths = [t for t in self._draft.paths if t is not self._moves_path]
+        self._moves_path = table_paths.record_moves(self._draft.table, self._moves)
+        self._draft.paths.append(self._moves_path)

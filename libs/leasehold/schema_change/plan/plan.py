@@ -14,7 +14,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import Moment
 from leasehold.catalog.job import Job, Phase
 from leasehold.schema_change.plan.alter_table import plan_alter_table
-from leasehold.schema_change.plan.busy_tables import NOTHING_GOES, Going
+from leasehold.schema_change.plan.busy_tables import NO_EARLIER_DROPS, EarlierDrops
 from leasehold.schema_change.plan.create_table import plan_create_table
 from leasehold.schema_change.plan.drop_table import plan_drop_table
 from leasehold.schema_change.plan.indexes import (
@@ -61,7 +61,7 @@ def plan(
     sql: str = "",
     request_id: bytes = b"",
     moment: Moment = NO_MOMENT,
-    going: Going = NOTHING_GOES,
+    earlier: EarlierDrops = NO_EARLIER_DROPS,
 ) -> Plan:
     """What `statement` asks for, on the newest versions of `catalog`, as of `moment`.
 
@@ -79,18 +79,18 @@ def plan(
         case CreateIndex():
             made = plan_create_index(statement, catalog)
         case DropTable():
-            made = plan_drop_table(statement, catalog, going)
+            made = plan_drop_table(statement, catalog, earlier)
         case DropIndex():
-            made = plan_drop_index(statement, catalog, going)
+            made = plan_drop_index(statement, catalog, earlier)
         case RenameIndex():
             made = plan_rename_index(statement, catalog)
         case AlterTable():
-            made = plan_alter_table(statement, catalog, moment, going)
+            made = plan_alter_table(statement, catalog, moment, earlier)
         case _:
-            made = plan_sequence(statement, catalog, going)
+            made = plan_sequence(statement, catalog, earlier)
     if isinstance(made, NothingToDo | RestartPlan | CreateTablePlan):
         return made
-    steps, point = steps_of(made.tracks)
+    steps, point = steps_of(made.paths)
     job = Job(
         job_id=catalog.next_job_id(),
         sql=sql,

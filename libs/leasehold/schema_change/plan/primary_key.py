@@ -30,22 +30,22 @@ from leasehold.model.errors import (
     UnknownColumn,
 )
 from leasehold.schema_change.plan.busy_tables import free_table
-from leasehold.schema_change.plan.definitions import made_index
+from leasehold.schema_change.plan.definitions import make_index
 from leasehold.schema_change.plan.dependents import (
     HINT,
-    cascades_to,
-    constraint_words,
-    dropped_along,
+    cascade_notice,
+    describe_constraint,
+    drop_along,
 )
 from leasehold.schema_change.plan.foreign_keys import (
     Referring,
-    implied_index,
-    index_over,
-    unique_over,
+    find_implied_index,
+    find_index,
+    find_unique_index,
 )
 from leasehold.schema_change.plan.results import Changes, NothingToDo
-from leasehold.schema_change.steps.element_paths import (
-    ElementPath,
+from leasehold.schema_change.steps.element_paths import ElementPath
+from leasehold.schema_change.steps.table_paths import (
     another_key,
     hidden_key,
     lost_reference,
@@ -85,7 +85,7 @@ class KeyChange(NamedTuple):
 NOTHING_BESIDE: Final = KeyChange(None, None, 1)
 
 
-def asked_key(table: Descriptor, actions: Sequence[Action]) -> KeyChange | None:
+def read_key_change(table: Descriptor, actions: Sequence[Action]) -> KeyChange | None:
     """What the actions ask for if they are about the primary key.
 
     Raises InvalidDefinition (42P16) for a second key beside the one there is, FeatureNotSupported
@@ -138,14 +138,14 @@ def plan_key_change(table: Descriptor, asked: KeyChange, catalog: Catalog) -> Ch
     for child in others.values():
         free_table(catalog, child)
     other_id = catalog.next_table_id()
-    tracks = key_tracks(table, columns, other_id, relation_names(catalog), asked)
-    of_referring, lost = referring_tracks(referring, table, tracks, asked)
-    tracks += of_referring
-    changes = Changes(table, kind, f"primary key ({said})", tracks)
+    paths = plan_key_paths(table, columns, other_id, relation_names(catalog), asked)
+    of_referring, lost = plan_referring_paths(referring, table, paths, asked)
+    paths += of_referring
+    changes = Changes(table, kind, f"primary key ({said})", paths)
     # It goes on from this one's numbers, step by step.
     changes.versions[other_id] = table.version + 1
     changes.join(others.values())
-    changes.notices = tuple(cascades_to(constraint_words(each)) for each in lost)
+    changes.notices = tuple(cascade_notice(describe_constraint(each)) for each in lost)
     return changes
 
 
@@ -176,7 +176,7 @@ def key_columns(table: Descriptor, key: AddPrimaryKey) -> tuple[Column, ...]:
     return tuple(found)
 
 
-def key_tracks(
+def plan_key_paths(
     table: Descriptor,
     columns: tuple[Column, ...],
     other_id: int,
@@ -191,7 +191,7 @@ def key_tracks(
         return hidden_key(table, _completed(other, taken, asked), hidden)
     used = taken | constraint_names(table)
     name = free_object_name(table.name, "", PRIMARY_KEY_LABEL, used)
-    index = made_index(table, name, columns, table.next_element_id)
+    index = make_index(table, name, columns, table.next_element_id)
     nullable = [column for column in columns if column.nullable]
     # The name of the key that goes is free for the one that comes, as in PostgreSQL.
     own = set() if table.hidden_key else {table.key_constraint}
@@ -201,24 +201,24 @@ def key_tracks(
     return another_key(table, _completed(other, taken | {name}, asked), index, nullable)
 
 
-def referring_tracks(
+def plan_referring_paths(
     referring: Iterable[tuple[Descriptor, ForeignKey]],
     table: Descriptor,
-    tracks: Iterable[ElementPath],
+    paths: Iterable[ElementPath],
     asked: KeyChange,
 ) -> tuple[list[ElementPath], list[Referring]]:
     """The ways of the foreign keys that refer to `table`, its own too: they refer to the one that
     takes its place from the step on in which it does. Where nothing would keep what they refer to
     unique they go along; those are told, too. Raises DependentObjects unless that is asked for."""
-    tracks = list(tracks)
-    steps = max(len(track.rise) for track in tracks)
-    made = (t.element for t in tracks if t.new)
+    paths = list(paths)
+    steps = max(len(path.before_commit) for path in paths)
+    made = (t.element for t in paths if t.new)
     other = next(element for element in made if isinstance(element, Descriptor))
     found: list[ElementPath] = []
     lost: list[Referring] = []
     for child, key in referring:
         columns = tuple(other.by_id[element_id] for element_id in key.parent_columns)
-        index = unique_over(other, columns)
+        index = find_unique_index(other, columns)
         own = child.table_id == table.table_id
         if index is None and asked.cascade:
             lost.append((child, key))
@@ -240,7 +240,7 @@ def referring_tracks(
         place = other.table_id if own else child.table_id
         found.append(refer_to(standing, other.table_id, index, place))
     others = [(child, key) for child, key in lost if child.table_id != table.table_id]
-    indexes = (t for t in dropped_along(others) if isinstance(t.element, Index))
+    indexes = (t for t in drop_along(others) if isinstance(t.element, Index))
     return [*found, *indexes], lost
 
 
@@ -286,10 +286,10 @@ def _without_lost(other: Descriptor) -> Descriptor:
         key
         for key in other.foreign_keys
         if key.parent == other.former
-        and unique_over(other, tuple(other.by_id[e] for e in key.parent_columns)) is None
+        and find_unique_index(other, tuple(other.by_id[e] for e in key.parent_columns)) is None
     ]
     going = {key.element_id for key in lost}
-    unneeded = [implied_index(other, key, going) for key in lost]
+    unneeded = [find_implied_index(other, key, going) for key in lost]
     return replace(
         other,
         foreign_keys=tuple(k for k in other.foreign_keys if k not in lost),
@@ -309,7 +309,7 @@ def _with_unique(table: Descriptor, unique: UniqueDefinition, taken: set[str]) -
         )
     taken.add(name)
     columns = [table.column(column) for column in unique.columns]
-    index = made_index(table, name, columns, table.next_element_id)
+    index = make_index(table, name, columns, table.next_element_id)
     made = replace(index, state=State.PUBLIC, unique=True, constraint=True)
     next_id = table.next_element_id + 1
     return replace(table, indexes=(*table.indexes, made), next_element_id=next_id)
@@ -327,10 +327,10 @@ def _with_index(table: Descriptor, foreign: ForeignKey) -> Descriptor:
         return table
     columns = tuple(table.by_id[element_id] for element_id in foreign.columns)
     indexes: Iterable[Index] = table.indexes
-    found = index_over(table, columns)
+    found = find_index(table, columns)
     if found is None:
         name = implied_index_name(foreign.name)
-        made = replace(made_index(table, name, columns, table.next_element_id), implied=True)
+        made = replace(make_index(table, name, columns, table.next_element_id), implied=True)
         found, indexes = made.element_id, (*table.indexes, made)
     keys = (
         replace(k, index=found) if k.element_id == foreign.element_id else k

@@ -16,8 +16,8 @@ from leasehold.catalog.elements import Column
 from leasehold.catalog.job import Job
 from leasehold.catalog.sequence_ownership import refuse_sequence
 from leasehold.model.errors import NotNullViolation, UnknownTable
-from leasehold.schema_change.plan.busy_tables import Going, free_table
-from leasehold.schema_change.plan.dependents import dropped_along
+from leasehold.schema_change.plan.busy_tables import EarlierDrops, free_table
+from leasehold.schema_change.plan.dependents import drop_along
 from leasehold.schema_change.plan.foreign_keys import Referring
 from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.syntax.statements import AlterTable, DropTable
@@ -77,12 +77,12 @@ class Changes:
     """What a statement on one table comes to: tracks of elements, and words for people."""
 
     def __init__(
-        self, table: Descriptor, kind: str, subject: str, tracks: Iterable[ElementPath]
+        self, table: Descriptor, kind: str, subject: str, paths: Iterable[ElementPath]
     ) -> None:
         self.table = table
         self.kind = kind
         self.subject = subject
-        self.tracks = tuple(tracks)
+        self.paths = tuple(paths)
         self.notices: tuple[str, ...] = ()
         self.needs: tuple[int, ...] = ()
         self.joins: tuple[int, ...] = ()
@@ -90,12 +90,14 @@ class Changes:
         self.within: tuple[Descriptor, ...] = ()
         self.versions = {table.table_id: table.version + 1}  # with those that move together
 
-    def take_along(self, found: Sequence[Referring], catalog: Catalog, going: Going) -> None:
+    def take_along(
+        self, found: Sequence[Referring], catalog: Catalog, earlier: EarlierDrops
+    ) -> None:
         """Drop foreign keys of other tables, too. Raises TableBusy."""
         children = [child for child, _ in found]
         for child in children:
-            free_table(catalog, child, going)
-        self.tracks += tuple(dropped_along(found))
+            free_table(catalog, child, earlier)
+        self.paths += tuple(drop_along(found))
         self.join(children)
 
     def join(self, tables: Iterable[Descriptor]) -> None:

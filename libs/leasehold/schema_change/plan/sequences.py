@@ -24,18 +24,16 @@ from leasehold.catalog.sequence_ownership import (
     users_of,
 )
 from leasehold.model.errors import DuplicateObject, UnknownTable, WrongIdentity
-from leasehold.schema_change.plan.busy_tables import Going, free_table, is_table
-from leasehold.schema_change.plan.dependents import Doomed, cascades_to
+from leasehold.schema_change.plan.busy_tables import EarlierDrops, free_table, is_table
+from leasehold.schema_change.plan.dependents import Doomed, cascade_notice
 from leasehold.schema_change.plan.results import Changes, CreateTablePlan, NothingToDo, RestartPlan
 from leasehold.schema_change.steps.element_paths import (
-    alter_sequence,
     drop_numbering,
-    drop_sequence,
-    drop_table,
     rename,
     reword_drawn,
     set_numbering,
 )
+from leasehold.schema_change.steps.table_paths import alter_sequence, drop_sequence, drop_table
 from leasehold.sql.syntax.statements import (
     AlterSequence,
     CreateSequence,
@@ -49,7 +47,7 @@ from leasehold.sql.syntax.statements import (
 
 
 def plan_sequence(
-    statement: SequenceStatement, catalog: Catalog, going: Going
+    statement: SequenceStatement, catalog: Catalog, earlier: EarlierDrops
 ) -> Changes | CreateTablePlan | RestartPlan | NothingToDo:
     """Plan a statement on one sequence. Raises what `plan` raises."""
     if isinstance(statement, CreateSequence):
@@ -64,13 +62,13 @@ def plan_sequence(
         case RestartSequence():
             return _restart_sequence(statement, found)
         case DropSequence():
-            return _drop_sequence(statement, found, catalog, going)
+            return _drop_sequence(statement, found, catalog, earlier)
         case OwnSequence():
-            return _own_sequence(statement, found, catalog, going)
+            return _own_sequence(statement, found, catalog, earlier)
         case RenameSequence():
             return _rename_sequence(statement, found, catalog)
         case AlterSequence():
-            return _alter_sequence(statement, found, catalog, going)
+            return _alter_sequence(statement, found, catalog, earlier)
 
 
 def _create_sequence(statement: CreateSequence, catalog: Catalog) -> CreateTablePlan | NothingToDo:
@@ -108,16 +106,16 @@ def restart_identity(table: Descriptor, action: RestartIdentity, catalog: Catalo
 
 
 def _drop_sequence(
-    statement: DropSequence, found: Descriptor, catalog: Catalog, going: Going
+    statement: DropSequence, found: Descriptor, catalog: Catalog, earlier: EarlierDrops
 ) -> Changes:
-    free_table(catalog, found, going)
+    free_table(catalog, found, earlier)
     name = f"sequence {found.name}"
     users = [] if statement.owned else drawing_from(catalog, found, statement.position)
     if not users:
         return Changes(found, "drop sequence", name, [drop_table(found)])
     if not statement.cascade:
         doomed = Doomed(name, name, position=statement.position)
-        raise doomed.refused((user.words for user in users), sequence=found.name)
+        raise doomed.refusal((user.words for user in users), sequence=found.name)
     # Nobody draws any more in the version in which it goes.
     first, *others = {user.table.table_id: user.table for user in users}.values()
     for table in (first, *others):
@@ -128,7 +126,7 @@ def _drop_sequence(
     )
     made = Changes(first, "drop sequence", name, (*gone, drop_sequence(found, 1)))
     made.join((*others, found))
-    made.notices = tuple(cascades_to(user.words) for user in users)
+    made.notices = tuple(cascade_notice(user.words) for user in users)
     return made
 
 
@@ -152,33 +150,33 @@ class Altered(NamedTuple):
 
 
 def _alter_sequence(
-    statement: AlterSequence, found: Descriptor, catalog: Catalog, going: Going
+    statement: AlterSequence, found: Descriptor, catalog: Catalog, earlier: EarlierDrops
 ) -> Changes | RestartPlan | NothingToDo:
     assert found.sequence is not None, "it is one"
     said = altered(found.sequence, statement.options)
     owner = statement.options.owner
     if owner is not None and owned_anew(catalog, found, owner):
         own = OwnSequence(statement.name, owner, position=statement.position)
-        made = _own_sequence(own, found, catalog, going)
+        made = _own_sequence(own, found, catalog, earlier)
         assert isinstance(made, Changes), "another column owns it"
         # RESTART, too: at once it would come before the rest.
         if said != found.sequence._replace(begins=None):
-            take_altered(made, (Altered(found, said),))
+            add_altered(made, (Altered(found, said),))
             made.needs = ()
         return made
     if said._replace(begins=None) == found.sequence._replace(begins=None):
         if said.begins is not None:
             return RestartPlan(found, said.begins)
         return NothingToDo(f"sequence {found.name!r} is like that already")
-    free_table(catalog, found, going)
-    track = replace(alter_sequence(found, said), table_id=0)
-    made = Changes(found, "alter sequence", f"sequence {found.name}", [track])
+    free_table(catalog, found, earlier)
+    path = replace(alter_sequence(found, said), table_id=0)
+    made = Changes(found, "alter sequence", f"sequence {found.name}", [path])
     made.within = Altered(found, said).within
     return made
 
 
-def altered_beside(
-    asked: Iterable[tuple[Column, Options]], catalog: Catalog, going: Going
+def alter_identities(
+    asked: Iterable[tuple[Column, Options]], catalog: Catalog, earlier: EarlierDrops
 ) -> list[Altered]:
     """Sequences of identity columns, by a statement on their table. Raises TableBusy,
     InvalidArgument."""
@@ -193,14 +191,14 @@ def altered_beside(
         made[found.table_id] = Altered(found, said)
     changed = [a for a in made.values() if a.said != a.before_plainly]
     for each in changed:
-        free_table(catalog, each.before, going)
+        free_table(catalog, each.before, earlier)
     return changed
 
 
-def take_altered(changes: Changes, others: Iterable[Altered]) -> None:
+def add_altered(changes: Changes, others: Iterable[Altered]) -> None:
     """They join in the step that alters them."""
     for each in others:
-        changes.tracks += (alter_sequence(*each),)
+        changes.paths += (alter_sequence(*each),)
         changes.join((each.before,))
         changes.within += each.within
 
@@ -218,26 +216,26 @@ def _rename_sequence(statement: RenameSequence, found: Descriptor, catalog: Cata
         free_table(catalog, table)
     text = nextval_text(statement.to)
     shown = (replace(reword_drawn(u.column, text), table_id=u.table.table_id) for u in users)
-    tracks = (rename(found, statement.to), *shown)
-    made = Changes(found, "rename sequence", f"sequence {found.name}", tracks)
+    paths = (rename(found, statement.to), *shown)
+    made = Changes(found, "rename sequence", f"sequence {found.name}", paths)
     made.join(tables.values())
     return made
 
 
 def _own_sequence(
-    statement: OwnSequence, found: Descriptor, catalog: Catalog, going: Going
+    statement: OwnSequence, found: Descriptor, catalog: Catalog, earlier: EarlierDrops
 ) -> Changes | NothingToDo:
     changed = owned_anew(catalog, found, statement.owner)
     if not changed:
         return NothingToDo(f"sequence {found.name!r} is owned like that already")
     first, *others = {each.table.table_id: each.table for each in changed}.values()
     for table in (found, first, *others):
-        free_table(catalog, table, going)
-    tracks = (
+        free_table(catalog, table, earlier)
+    paths = (
         replace(set_numbering(column, owning), table_id=0 if table is first else table.table_id)
         for table, column, owning in changed
     )
-    made = Changes(first, "own sequence", f"sequence {found.name}", tracks)
+    made = Changes(first, "own sequence", f"sequence {found.name}", paths)
     made.join(others)
     made.needs = (found.table_id,)
     return made

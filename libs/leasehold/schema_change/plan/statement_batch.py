@@ -33,15 +33,15 @@ from leasehold.model.records.log import (
     TableTruncated,
 )
 from leasehold.model.records.requests import Operation
-from leasehold.schema_change.plan.busy_tables import NOTHING_GOES, Going
+from leasehold.schema_change.plan.busy_tables import NO_EARLIER_DROPS, EarlierDrops
 from leasehold.schema_change.plan.drops import (
+    as_write_only,
+    find_drops,
+    join_drops,
     names_of,
-    of_what_stays,
-    side_by_side,
-    taken_away,
-    waiting,
-    with_new,
-    without,
+    with_new_tables,
+    without_dropped_tables,
+    without_elements,
 )
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import (
@@ -78,8 +78,8 @@ class StatementBatch:
     dropped: dict[int, Descriptor] = field(default_factory=dict)
     begun: dict[int, tuple[int, int]] = field(default_factory=dict)
     within: list[Descriptor] = field(default_factory=list)
-    _taking: list[Job] = field(default_factory=list)
-    _going: Going = NOTHING_GOES
+    _drops: list[Job] = field(default_factory=list)
+    _earlier: EarlierDrops = NO_EARLIER_DROPS
 
     @classmethod
     def on(cls, catalog: Catalog, *, provisional: bool = False) -> StatementBatch:
@@ -90,21 +90,21 @@ class StatementBatch:
         kept = dict(self.made), dict(self.truncated), dict(self.jobs), dict(self.dropped)
         begun, within = dict(self.begun), list(self.within)
         return StatementBatch(
-            self.catalog.copy(), *kept, begun, within, list(self._taking), self._going
+            self.catalog.copy(), *kept, begun, within, list(self._drops), self._earlier
         )
 
     @property
     def writes(self) -> tuple[CatalogWrite, ...]:
         waits = not names_of(self.made.values()).isdisjoint(names_of(self.dropped.values()))
-        shown = map(waiting, self.made.values()) if waits else self.made.values()
+        shown = map(as_write_only, self.made.values()) if waits else self.made.values()
         made = (DescriptorWrite(t.table_id, t.version, t.to_wire()) for t in shown)
         # D5: nobody has used a lower one.
         numbered = (table for table in self.made.values() if table.version > 1)
         fences = (MinVersion(table.table_id, table.version) for table in numbered)
         jobs = list(self.jobs.values())
-        if self._taking:
-            taking = side_by_side(self._taking, self._going.job_id)
-            jobs.append(with_new(taking, self.made) if waits else taking)
+        if self._drops:
+            taking = join_drops(self._drops, self._earlier.job_id)
+            jobs.append(with_new_tables(taking, self.made) if waits else taking)
         begun = (JobWrite(job.job_id, job.to_wire()) for job in jobs)
         return (*made, *fences, *map(TableTruncated, self.truncated), *begun)
 
@@ -131,12 +131,12 @@ class StatementBatch:
         self.begun[sequence_id] = (start, next(_BEGINNINGS))
 
     @property
-    def takes_away(self) -> bool:
-        return bool(self._taking)
+    def drops_something(self) -> bool:
+        return bool(self._drops)
 
-    def as_it_will_be(self, table: Descriptor) -> Descriptor:
+    def without_drops(self, table: Descriptor) -> Descriptor:
         """One that was there, without what this takes away from it."""
-        return without(table, self._going.elements)
+        return without_elements(table, self._earlier.elements)
 
     @property
     def empty(self) -> frozenset[int]:
@@ -153,7 +153,7 @@ class StatementBatch:
     ) -> Answer:
         """Add what a statement asks for; → what is answered of it. Raises what `plan` raises."""
         if isinstance(change, CreateSequence) and change.options.owner is not None:
-            plain, owning = _owned_apart(change)
+            plain, owning = _split_owner(change)
             answered = self.take(plain, sql, request_id, moment, rows_about)
             if owning is None or "table" not in answered:
                 return answered  # nobody is to own it, or it was there
@@ -165,10 +165,10 @@ class StatementBatch:
                 sql=sql,
                 request_id=request_id,
                 moment=moment,
-                going=self._going,
+                earlier=self._earlier,
             )
         except TableBusy as error:
-            raise self._own_job(error) from error
+            raise self._explain_busy(error) from error
         match planned:
             case NothingToDo(notice):
                 return {"notice": notice}
@@ -191,7 +191,7 @@ class StatementBatch:
                     t.table_id for t in tables if t.table_id not in self.made
                 )
                 answer = {"truncated": tuple(table.name for table in tables)}
-            case JobPlan(job) if isinstance(change, DropTable | DropSequence) and taken_away(job):
+            case JobPlan(job) if isinstance(change, DropTable | DropSequence) and find_drops(job):
                 own = tuple(owned_by(self.catalog.newest(job.table_id)))
                 answer = self._drop(job, rows_about)
                 for sequence_id in own:
@@ -202,15 +202,15 @@ class StatementBatch:
                     assert made.sequence is not None, made
                     self._make(made)
                     self._begin(made.table_id, made.sequence.start)
-                for table_id in (job.table_id, *sorted(_others(planned))):
-                    self._make_altered(_at_once(self.made[table_id], job))
+                for table_id in (job.table_id, *sorted(_find_joining(planned))):
+                    self._make_altered(_take_all_steps(self.made[table_id], job))
                 answer = {"table": job.table_id}
-            case JobPlan(job) if taken_away(job):
-                answer = {"job": self._take_away(self._counted(job, rows_about))}
+            case JobPlan(job) if find_drops(job):
+                answer = {"job": self._add_drop(self._count_rows(job, rows_about))}
             case JobPlan(job):
                 self._refuse_name_that_goes(job)
                 self.within += planned.within
-                self.jobs[job.table_id] = job = self._counted(job, rows_about)
+                self.jobs[job.table_id] = job = self._count_rows(job, rows_about)
                 self.catalog.jobs[job.job_id] = job
                 answer = {"job": job.job_id}
         if planned.notices:
@@ -223,7 +223,7 @@ class StatementBatch:
         """A job that is done at once may have no part in tables that are not this request's
         alone."""
         job = planned.job
-        others = _others(planned) - self.made.keys()
+        others = _find_joining(planned) - self.made.keys()
         if not others:
             return
         there = [self.catalog.newest(t).name for t in sorted(others) if self.catalog.has(t)]
@@ -240,7 +240,7 @@ class StatementBatch:
             table=job.table,
         )
 
-    def _counted(self, job: Job, rows_about: Callable[[int], int]) -> Job:
+    def _count_rows(self, job: Job, rows_about: Callable[[int], int]) -> Job:
         rows = 0 if job.table_id in self.truncated else rows_about(job.table_id)
         return replace(job, rows=rows)
 
@@ -272,9 +272,9 @@ class StatementBatch:
         """With the foreign keys of others that the statement says go, too."""
         table_id = job.table_id
         self.begun.pop(table_id, None)
-        gone = taken_away(job)
+        gone = find_drops(job)
         for child_id in {child_id for child_id, _ in gone if child_id in self.made} - {table_id}:
-            self._make(without(self.made[child_id], gone))
+            self._make(without_elements(self.made[child_id], gone))
         if table_id in self.made:
             del self.made[table_id]
             self.catalog.unmake(table_id)
@@ -284,7 +284,7 @@ class StatementBatch:
         edits = (tuple(e for e in s.edits if e.table_id not in self.made) for s in job.steps)
         versions = {t: v for t, v in job.versions.items() if t not in self.made}
         of_others = replace(job, steps=tuple(map(Step, edits)), versions=versions)
-        return {"job": self._take_away(self._counted(of_others, rows_about))}
+        return {"job": self._add_drop(self._count_rows(of_others, rows_about))}
 
     def _drop_owned(
         self,
@@ -303,29 +303,34 @@ class StatementBatch:
             return
         change = DropSequence(sequence.name, owned=True)
         planned = plan(
-            change, self.catalog, sql=sql, request_id=request_id, moment=moment, going=self._going
+            change,
+            self.catalog,
+            sql=sql,
+            request_id=request_id,
+            moment=moment,
+            earlier=self._earlier,
         )
         assert isinstance(planned, JobPlan), "it is there"
         self._drop(planned.job, rows_about)
 
-    def _take_away(self, job: Job) -> int:
+    def _add_drop(self, job: Job) -> int:
         """→ the number of the one job that takes all away."""
-        gone = taken_away(job)
-        if gone & self._going.elements:
-            raise self._twice(job)
-        self._taking.append(job)
-        job_id = self._going.job_id or job.job_id
-        self._going = Going(job_id, self._going.elements | gone)
+        gone = find_drops(job)
+        if gone & self._earlier.elements:
+            raise self._already_changed(job)
+        self._drops.append(job)
+        job_id = self._earlier.job_id or job.job_id
+        self._earlier = EarlierDrops(job_id, self._earlier.elements | gone)
         # Of tables that go nothing can be asked any more, and their names are free here.
-        self.catalog.jobs[job_id] = of_what_stays(side_by_side(self._taking, job_id))
+        self.catalog.jobs[job_id] = without_dropped_tables(join_drops(self._drops, job_id))
         return job_id
 
-    def _own_job(self, busy: TableBusy) -> TableBusy | FeatureNotSupported:
+    def _explain_busy(self, busy: TableBusy) -> TableBusy | FeatureNotSupported:
         own = {job.job_id: job for job in self.jobs.values()}
-        if self._taking:
-            own[self._going.job_id] = self.catalog.jobs[self._going.job_id]
+        if self._drops:
+            own[self._earlier.job_id] = self.catalog.jobs[self._earlier.job_id]
         job = next((own[j] for j in own if j == busy.detail.get("job")), None)
-        return busy if job is None else self._twice(job)
+        return busy if job is None else self._already_changed(job)
 
     def _refuse_name_that_goes(self, job: Job) -> None:
         """⚠ D9: a table that goes has its names until it is drained, or for good where its drop is
@@ -338,7 +343,7 @@ class StatementBatch:
                 table=job.table,
             )
 
-    def _twice(self, job: Job) -> FeatureNotSupported:
+    def _already_changed(self, job: Job) -> FeatureNotSupported:
         return FeatureNotSupported(
             f"an earlier statement of this request changes table {job.table!r} already, or needs it"
             " as it is: a request has one change per table that is there (several actions may"
@@ -355,7 +360,7 @@ class StatementBatch:
                 raise UnknownTable(f"table {name!r} is dropped by this very request", table=name)
 
 
-def _owned_apart(change: CreateSequence) -> tuple[CreateSequence, OwnSequence | None]:
+def _split_owner(change: CreateSequence) -> tuple[CreateSequence, OwnSequence | None]:
     """What makes a sequence, and what says who owns it."""
     owner = change.options.owner
     made = replace(change, options=change.options._replace(owner=None))
@@ -364,12 +369,12 @@ def _owned_apart(change: CreateSequence) -> tuple[CreateSequence, OwnSequence | 
     return made, OwnSequence(change.name, owner, position=change.position)
 
 
-def _others(planned: JobPlan) -> set[int]:
+def _find_joining(planned: JobPlan) -> set[int]:
     """Tables that a job changes beside its own, but for what it makes."""
     return {*planned.job.tables[1:]} - {made.table_id for made in planned.made}
 
 
-def _at_once(table: Descriptor, job: Job) -> Descriptor:
+def _take_all_steps(table: Descriptor, job: Job) -> Descriptor:
     """All steps of a job on a table that nobody can have used and that has no rows."""
     for step in job.steps:
         own = (e for e in step.edits if (e.table_id or job.table_id) == table.table_id)

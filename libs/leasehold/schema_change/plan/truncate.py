@@ -25,7 +25,7 @@ def plan_truncate(statement: Truncate, catalog: Catalog) -> TruncatePlan:
     # ⚠ First of all: while a primary key changes there is a table more that foreign keys refer to.
     for named in statement.tables:
         free_table(catalog, catalog.resolve(named.name))
-    tables, notices = truncated_tables(statement, catalog)
+    tables, notices = find_truncated(statement, catalog)
     for table in tables:
         free_table(catalog, table)
     restarted: tuple[Descriptor, ...] = ()
@@ -36,7 +36,7 @@ def plan_truncate(statement: Truncate, catalog: Catalog) -> TruncatePlan:
     return TruncatePlan(tables, notices, restarted)
 
 
-def truncated_tables(
+def find_truncated(
     statement: Truncate, catalog: Catalog
 ) -> tuple[tuple[Descriptor, ...], tuple[str, ...]]:
     """Each table once, with CASCADE those that refer to one; and the notices. Raises UnknownTable,
@@ -55,11 +55,11 @@ def truncated_tables(
                 raise _referred(table, child, key)
             found[child.table_id] = catalog.newest(child.table_id)
             todo.append(child)
-            notices.append(cascades_to(child))
+            notices.append(truncate_notice(child))
     return tuple(found.values()), tuple(notices)
 
 
-def cascades_to(child: Descriptor) -> str:
+def truncate_notice(child: Descriptor) -> str:
     return f'truncate cascades to table "{child.name}"'
 
 

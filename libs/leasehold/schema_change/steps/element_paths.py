@@ -12,12 +12,12 @@ Every element walks only pairs of adjacent states that are safe (states of `stat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from leasehold.catalog.descriptor import Descriptor, LockMove
-from leasehold.catalog.edits import FENCE_BEFORE, Kind, kind_of
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.edits import Kind, kind_of
 from leasehold.catalog.elements import (
     MISSING_BYTES_MAX,
     THIS_VERSION,
@@ -31,7 +31,6 @@ from leasehold.catalog.elements import (
     Lock,
     Missing,
 )
-from leasehold.catalog.sequence import Sequence
 from leasehold.catalog.states import State
 from leasehold.rows.defaults import default_of_old_rows
 from leasehold.sql.expressions.conversion import Kept
@@ -52,25 +51,25 @@ class Stage(NamedTuple):
     validate: bool = False
 
 
-def _enforced(change: Mapping[str, Any]) -> Stage:
+def enforcing_stage(change: Mapping[str, Any]) -> Stage:
     return Stage(change, verify=True, enforces=True, validate=True)
 
 
-def _at(state: State, **fields: Any) -> Stage:
+def in_state(state: State, **fields: Any) -> Stage:
     return Stage({"state": state, **fields})
 
 
 @dataclass(slots=True)
 class ElementPath:
-    """`element`: as it stands, or as it will be made (`new`). `final`: the stage of the fall that
+    """`element`: as it stands, or as it will be made (`new`). `irreversible_from`: the stage of the fall that
     can't be undone once it is published (0: the commit step); NEVER: all of it can be.
     `table_id`: of a table that the job changes beside its own, 0 = its own."""
 
     element: Element | Descriptor
     new: bool = False
-    rise: tuple[Stage, ...] = ()
-    fall: tuple[Stage, ...] = ()
-    final: int = 0
+    before_commit: tuple[Stage, ...] = ()
+    after_commit: tuple[Stage, ...] = ()
+    irreversible_from: int = 0
     table_id: int = 0
 
     @property
@@ -82,7 +81,7 @@ class ElementPath:
     @property
     def enforced_at(self) -> int:
         """The stage of the rise that enforces a constraint, -1 without one."""
-        return next((n for n, stage in enumerate(self.rise) if stage.enforces), -1)
+        return next((n for n, stage in enumerate(self.before_commit) if stage.enforces), -1)
 
     @property
     def over(self) -> frozenset[int]:
@@ -97,9 +96,9 @@ class ElementPath:
 
 # ------------------------------------------------------------------ the ways of elements
 
-_PUBLIC = _at(State.PUBLIC)
-_WRITE_ONLY = _at(State.WRITE_ONLY)
-_DELETE_ONLY = _at(State.DELETE_ONLY)
+PUBLIC = in_state(State.PUBLIC)
+WRITE_ONLY = in_state(State.WRITE_ONLY)
+DELETE_ONLY = in_state(State.DELETE_ONLY)
 GONE = Stage(None)
 _NO_MOMENT = {"moment": None, "moment_zone": ""}
 UNCHANGED = Stage({})
@@ -111,16 +110,16 @@ def add_column(column: Column) -> ElementPath:
     else a writer at the version before would put the default where a newer one has put NULL. Rows
     are filled by key where the default is small enough to stand in every descriptor."""
     if not column.required:
-        return ElementPath(column, True, (_DELETE_ONLY,), (_PUBLIC,))
+        return ElementPath(column, True, (DELETE_ONLY,), (PUBLIC,))
     shown = default_of_old_rows(column)
     missing = None if shown is None or not _small(shown) else Missing(THIS_VERSION, shown)
     change = {"state": State.WRITE_ONLY, "missing": missing}
     filling = Stage(change, fill=True, verify=True)
     if not column.nullable:
-        return ElementPath(column, True, (_DELETE_ONLY, filling), (_PUBLIC,))
+        return ElementPath(column, True, (DELETE_ONLY, filling), (PUBLIC,))
     filled = Stage({"filled": True})
     return ElementPath(
-        column, True, (_DELETE_ONLY, filling, filled), (_at(State.PUBLIC, filled=False),)
+        column, True, (DELETE_ONLY, filling, filled), (in_state(State.PUBLIC, filled=False),)
     )
 
 
@@ -145,7 +144,7 @@ def add_generated(column: Column) -> ElementPath:
     filling = Stage({"state": State.WRITE_ONLY}, fill=True)
     strict = Stage({"derived": column.derived}, verify=True)
     return ElementPath(
-        column, True, (_at(State.DELETE_ONLY, derived=lenient), filling, strict), (_PUBLIC,)
+        column, True, (in_state(State.DELETE_ONLY, derived=lenient), filling, strict), (PUBLIC,)
     )
 
 
@@ -154,13 +153,13 @@ def drop_expression(column: Column) -> ElementPath:
     expression any more, then it is gone."""
     assert column.derived is not None, column
     loose = Stage({"derived": column.derived._replace(loose=True)})
-    return ElementPath(column, fall=(loose, Stage({"derived": None})), final=1)
+    return ElementPath(column, after_commit=(loose, Stage({"derived": None})), irreversible_from=1)
 
 
 def reword_generated(column: Column, expression: str) -> ElementPath:
     assert column.derived is not None, column
     said = column.derived._replace(expression=expression)
-    return ElementPath(column, fall=(Stage({"derived": said}),), final=NEVER)
+    return ElementPath(column, after_commit=(Stage({"derived": said}),), irreversible_from=NEVER)
 
 
 def change_type(
@@ -175,18 +174,18 @@ def change_type(
         {"derived": lenient._replace(strict=True), "not_null_enforced": old.refuses_null},
         verify=True,
     )
-    public = _at(State.PUBLIC, derived=None, nullable=old.nullable, not_null_enforced=False)
+    public = in_state(State.PUBLIC, derived=None, nullable=old.nullable, not_null_enforced=False)
     follows = Derived(back.sources, back.expression, strict=True, reverse=True, zone=back.zone)
-    fall = (
-        _at(State.WRITE_ONLY, derived=follows),
-        _at(State.DELETE_ONLY, derived=None),
+    after_commit = (
+        in_state(State.WRITE_ONLY, derived=follows),
+        in_state(State.DELETE_ONLY, derived=None),
         GONE,
     )
     return (
         ElementPath(
-            new, True, (_at(State.DELETE_ONLY, derived=lenient), filling, strict), (public,)
+            new, True, (in_state(State.DELETE_ONLY, derived=lenient), filling, strict), (public,)
         ),
-        ElementPath(old, fall=fall),
+        ElementPath(old, after_commit=after_commit),
     )
 
 
@@ -196,26 +195,30 @@ def drop_column(column: Column, *, waits: int = 0) -> ElementPath:
     who can't see it any more can't mend it. While it is hidden nothing over it is enforced, and an
     index or a generated column is delete-only no later than the column itself: it is hidden in no
     step before number `waits`, from 0."""
-    gone = _at(State.DELETE_ONLY, not_null_enforced=False, filled=False, derived=None)
+    gone = in_state(State.DELETE_ONLY, not_null_enforced=False, filled=False, derived=None)
     loosened = Stage({"nullable": True, "not_null_enforced": True})
-    kept = _at(State.WRITE_ONLY, filled=True, not_null_enforced=False)
+    kept = in_state(State.WRITE_ONLY, filled=True, not_null_enforced=False)
     way: tuple[Stage, ...] = (gone, GONE)
     if column.generated:
         way = (kept, gone, GONE)
     elif column.has_default:
-        way = (_at(State.WRITE_ONLY, filled=True), gone, GONE)
+        way = (in_state(State.WRITE_ONLY, filled=True), gone, GONE)
     loses = not column.nullable and not column.has_default
-    fall = (*(UNCHANGED,) * (waits - loses), *((loosened,) if loses else ()), *way)
+    after_commit = (*(UNCHANGED,) * (waits - loses), *((loosened,) if loses else ()), *way)
     # ⚠ Once a NOT NULL is not enforced there may be a NULL, even where all else could be undone.
     return ElementPath(
-        column, fall=fall, final=len(fall) - (3 if loses and column.generated else 2)
+        column,
+        after_commit=after_commit,
+        irreversible_from=len(after_commit) - (3 if loses and column.generated else 2),
     )
 
 
-def hidden_at(track: ElementPath) -> int:
+def find_hiding_stage(path: ElementPath) -> int:
     """The step of its fall, from 0, that takes a column out of sight."""
     hidden = (State.WRITE_ONLY, State.DELETE_ONLY)
-    return next(n for n, s in enumerate(track.fall) if s.change and s.change.get("state") in hidden)
+    return next(
+        n for n, s in enumerate(path.after_commit) if s.change and s.change.get("state") in hidden
+    )
 
 
 def add_index(index: Index, *, unique: bool) -> ElementPath:
@@ -223,24 +226,28 @@ def add_index(index: Index, *, unique: bool) -> ElementPath:
     entries are complete, then looked through for duplicates, then public."""
     filling = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
     if not unique:
-        return ElementPath(index, True, (_DELETE_ONLY, filling), (_PUBLIC,))
-    enforced = _enforced({"unique_enforced": True})
-    public = _at(State.PUBLIC, unique=True, unique_enforced=False)
-    return ElementPath(index, True, (_DELETE_ONLY, filling, enforced), (public,))
+        return ElementPath(index, True, (DELETE_ONLY, filling), (PUBLIC,))
+    enforced = enforcing_stage({"unique_enforced": True})
+    public = in_state(State.PUBLIC, unique=True, unique_enforced=False)
+    return ElementPath(index, True, (DELETE_ONLY, filling, enforced), (public,))
 
 
 def drop_index(index: Index, *, waits: int = 0) -> ElementPath:
     """`waits`: 1 where foreign keys that refer to it go along. ⚠ They go first: who still enforces
     one finds the row that it refers to by its entry, which a new row has in write-only, not in
     delete-only."""
-    loosened = _at(State.WRITE_ONLY, unique=False, unique_enforced=index.refuses_duplicates)
-    gone = _at(State.DELETE_ONLY, unique_enforced=False)
-    return ElementPath(index, fall=(*(UNCHANGED,) * waits, loosened, gone, GONE), final=waits + 1)
+    loosened = in_state(State.WRITE_ONLY, unique=False, unique_enforced=index.refuses_duplicates)
+    gone = in_state(State.DELETE_ONLY, unique_enforced=False)
+    return ElementPath(
+        index,
+        after_commit=(*(UNCHANGED,) * waits, loosened, gone, GONE),
+        irreversible_from=waits + 1,
+    )
 
 
 def show_index(index: Index, name: str) -> ElementPath:
     """A foreign key has it already: it is filled, and gets the name by which it is asked for."""
-    return ElementPath(index, fall=(Stage({"implied": False, "name": name}),))
+    return ElementPath(index, after_commit=(Stage({"implied": False, "name": name}),))
 
 
 def hide_index(index: Index, *, waits: int = 0) -> ElementPath:
@@ -248,61 +255,71 @@ def hide_index(index: Index, *, waits: int = 0) -> ElementPath:
     `drop_index` has it."""
     hidden: dict[str, Any] = {"implied": True, "constraint": False}
     if not index.refuses_duplicates:
-        return ElementPath(index, fall=(Stage(hidden),))
+        return ElementPath(index, after_commit=(Stage(hidden),))
     loosened = Stage({**hidden, "unique": False, "unique_enforced": True})
     plain = Stage({"unique_enforced": False})
-    return ElementPath(index, fall=(*(UNCHANGED,) * waits, loosened, plain), final=waits + 1)
+    return ElementPath(
+        index, after_commit=(*(UNCHANGED,) * waits, loosened, plain), irreversible_from=waits + 1
+    )
 
 
 def add_check(check: Constraint, *, not_valid: bool) -> ElementPath:
     """absent → write-only → validated → public; NOT VALID stays write-only."""
     if not_valid:
-        return ElementPath(check, True, fall=(_WRITE_ONLY,))
-    enforced = _enforced({"state": State.WRITE_ONLY})
-    return ElementPath(check, True, (enforced,), (_PUBLIC,))
+        return ElementPath(check, True, after_commit=(WRITE_ONLY,))
+    enforced = enforcing_stage({"state": State.WRITE_ONLY})
+    return ElementPath(check, True, (enforced,), (PUBLIC,))
 
 
-def behind(track: ElementPath, index: ElementPath) -> ElementPath:
+def delay_behind(path: ElementPath, index: ElementPath) -> ElementPath:
     """A constraint that needs an index is enforced when the index has been filled."""
-    return replace(track, rise=(*(UNCHANGED,) * len(index.rise), *track.rise))
+    return replace(
+        path, before_commit=(*(UNCHANGED,) * len(index.before_commit), *path.before_commit)
+    )
 
 
 def validate_check(check: Constraint) -> ElementPath:
-    return ElementPath(check, rise=(Stage({}, verify=True, validate=True),), fall=(_PUBLIC,))
+    return ElementPath(
+        check, before_commit=(Stage({}, verify=True, validate=True),), after_commit=(PUBLIC,)
+    )
 
 
 def drop_check(check: Constraint) -> ElementPath:
-    fall = (_WRITE_ONLY, GONE) if check.state is State.PUBLIC else (GONE,)
-    return ElementPath(check, fall=fall, final=len(fall) - 1)
+    after_commit = (WRITE_ONLY, GONE) if check.state is State.PUBLIC else (GONE,)
+    return ElementPath(check, after_commit=after_commit, irreversible_from=len(after_commit) - 1)
 
 
 def set_not_null(column: Column) -> ElementPath:
-    enforced = _enforced({"not_null_enforced": True})
+    enforced = enforcing_stage({"not_null_enforced": True})
     return ElementPath(
-        column, rise=(enforced,), fall=(Stage({"nullable": False, "not_null_enforced": False}),)
+        column,
+        before_commit=(enforced,),
+        after_commit=(Stage({"nullable": False, "not_null_enforced": False}),),
     )
 
 
 def drop_not_null(column: Column) -> ElementPath:
     loosened = Stage({"nullable": True, "not_null_enforced": True})
-    return ElementPath(column, fall=(loosened, Stage({"not_null_enforced": False})), final=1)
+    return ElementPath(
+        column, after_commit=(loosened, Stage({"not_null_enforced": False})), irreversible_from=1
+    )
 
 
 def set_default(column: Column, default: Any, expression: str = "") -> ElementPath:
     said = {"default": default, "default_expression": expression, **_NO_MOMENT}
-    return ElementPath(column, fall=(Stage(said),))
+    return ElementPath(column, after_commit=(Stage(said),))
 
 
-def undrawn(column: Column) -> Column:
+def without_sequence(column: Column) -> Column:
     """Without the sequence that it draws from, as with DROP DEFAULT; others stay its own."""
     left = (sequence for sequence in column.own_sequences if sequence != column.draws_from)
     return replace(column.with_numbers(0, left), default_expression="")
 
 
 def drop_numbering(column: Column) -> ElementPath:
-    made = undrawn(column)
+    made = without_sequence(column)
     said = {"default_expression": "", "numbering": made.numbering, "owns": made.owns}
-    return ElementPath(column, fall=(Stage(said),))
+    return ElementPath(column, after_commit=(Stage(said),))
 
 
 def set_drawn(column: Column, made: Column) -> ElementPath:
@@ -314,156 +331,56 @@ def set_drawn(column: Column, made: Column) -> ElementPath:
         "numbering": made.numbering,
         "owns": made.owns,
     }
-    return ElementPath(column, fall=(Stage(said),))
+    return ElementPath(column, after_commit=(Stage(said),))
 
 
 def reword_drawn(column: Column, text: str) -> ElementPath:
     """What it draws from is called otherwise; which one that is its id says."""
-    return ElementPath(column, fall=(Stage({"default_expression": text}),), final=NEVER)
+    return ElementPath(
+        column, after_commit=(Stage({"default_expression": text}),), irreversible_from=NEVER
+    )
 
 
 def set_numbering(column: Column, made: Column) -> ElementPath:
     """Which sequences go with it, or how it is an identity; what it draws from stays."""
-    return ElementPath(column, fall=(Stage({"numbering": made.numbering, "owns": made.owns}),))
+    return ElementPath(
+        column, after_commit=(Stage({"numbering": made.numbering, "owns": made.owns}),)
+    )
 
 
 def rename(element: Column | Index | Constraint | Descriptor, name: str) -> ElementPath:
     """Both names resolve while two versions live. A check or a foreign key is named in DDL alone,
     which goes by the newest version: it needs no alias."""
     if isinstance(element, Check | ForeignKey):
-        return ElementPath(element, fall=(Stage({"name": name}),))
+        return ElementPath(element, after_commit=(Stage({"name": name}),))
     both = Stage({"name": name, "alias": element.name})
     if isinstance(element, Descriptor) and element.sequence is None and not element.hidden_key:
         # As in PostgreSQL, the key of a table that is renamed is called as before.
         both = Stage({"name": name, "alias": element.name, "key_name": element.key_constraint})
-    return ElementPath(element, fall=(both, Stage({"alias": ""})))
-
-
-def rename_key(table: Descriptor, name: str) -> ElementPath:
-    """The primary key and its index. Only DDL, ON CONFLICT ON CONSTRAINT and errors name them, each
-    under one version."""
-    return ElementPath(table, fall=(Stage({"key_name": name}),))
+    return ElementPath(element, after_commit=(both, Stage({"alias": ""})))
 
 
 def reword_check(check: Check, expression: str) -> ElementPath:
-    return ElementPath(check, fall=(Stage({"expression": expression}),), final=NEVER)
+    return ElementPath(
+        check, after_commit=(Stage({"expression": expression}),), irreversible_from=NEVER
+    )
 
 
 def reword_index(index: Index, expressions: tuple[str, ...], predicate: str) -> ElementPath:
     stage = Stage({"expressions": expressions, "predicate": predicate})
-    return ElementPath(index, fall=(stage,), final=NEVER)
-
-
-def drop_table(table: Descriptor) -> ElementPath:
-    """A delete-only table takes nothing that names it; then it is absent."""
-    return ElementPath(table, fall=(_DELETE_ONLY, _at(State.ABSENT)))
-
-
-def drop_sequence(sequence: Descriptor, waits: int) -> ElementPath:
-    """⚠ It is drawn from as long as a version writes a column that has its numbers from it: so it
-    goes when the column has gone, or the default."""
-    fall = (*(UNCHANGED,) * waits, _DELETE_ONLY, _at(State.ABSENT))
-    return ElementPath(sequence, fall=fall, final=waits, table_id=sequence.table_id)
-
-
-def add_sequence(sequence: Descriptor) -> ElementPath:
-    """Of a column that is added: drawn from by the master alone until both are public. Nobody can
-    have used one that was not there, and its row is the one of its first version's commit."""
-    return ElementPath(sequence, True, (_WRITE_ONLY,), (_PUBLIC,), 0, sequence.table_id)
-
-
-def alter_sequence(sequence: Descriptor, said: Sequence) -> ElementPath:
-    """Its options, from one version to the next. Only the master goes by them, and whoever hands
-    numbers out from a block that he has taken; which ends with this version (`going_on`)."""
-    return ElementPath(sequence, fall=(Stage({"sequence": said}),), table_id=sequence.table_id)
-
-
-def another_key(
-    table: Descriptor, other: Descriptor, key: Index, not_null: Iterable[Column]
-) -> list[ElementPath]:
-    """`table` hands its rows and its name over to `other`, which has them under another key.
-
-    First the new key is made sure of: a unique index in `table`, filled and verified, and NOT NULL.
-    From then on no two rows can meet in one of `other`, which is delete-only, then written with
-    every write and filled, then takes the name, while `table` follows it for those who read the
-    version before. What is new in `table` goes with it."""
-    rise = add_index(key, unique=True).rise
-    waits = (UNCHANGED,) * (len(rise) - 1)
-    enforced = _enforced({"not_null_enforced": True})
-    twin = Stage({"twin": other.table_id})
-    filling = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
-    hidden = [column for column in other.columns if column.hidden]
-    # ⚠ A hidden key goes when no row of `table` is found by it any more but those that are there.
-    longer = (UNCHANGED,) if hidden else ()
-    own = (_WRITE_ONLY, _DELETE_ONLY, *longer, _at(State.ABSENT, twin=0))
-    others = ElementPath(
-        other,
-        True,
-        (*waits, _DELETE_ONLY, filling),
-        (_PUBLIC, UNCHANGED, *longer, Stage({"twin": 0})),
-        0,
-        other.table_id,
-    )
-    # ⚠ Written for one step more: for the version before every row has it.
-    goes = (UNCHANGED, _WRITE_ONLY, _DELETE_ONLY, GONE)
-    return [
-        *(ElementPath(column, fall=goes, table_id=other.table_id) for column in hidden),
-        ElementPath(key, True, rise),
-        *(ElementPath(column, rise=(*waits, enforced)) for column in not_null),
-        ElementPath(table, rise=(*waits, twin), fall=own),
-        others,
-    ]
-
-
-def hidden_key(table: Descriptor, other: Descriptor, hidden: Column) -> list[ElementPath]:
-    """As `another_key`, to the key of a table that has none. Nobody gives it, so nothing is to be
-    made sure of first: while `other` comes, so does the column of `table` that has it. ⚠ It is
-    filled first: a row of `other` is found by it."""
-    filling = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
-    twin = Stage({"twin": other.table_id})
-    own = (_WRITE_ONLY, _DELETE_ONLY, _at(State.ABSENT, twin=0))
-    others = (_PUBLIC, UNCHANGED, Stage({"twin": 0}))
-    return [
-        ElementPath(hidden, True, (_DELETE_ONLY, filling)),
-        ElementPath(table, rise=(twin,), fall=own),
-        ElementPath(other, True, (_DELETE_ONLY, filling), others, 0, other.table_id),
-    ]
-
-
-def lost_reference(key: ForeignKey, steps: int, table_id: int) -> ElementPath:
-    """A foreign key that does not follow the rows that it refers to into another table. ⚠ It is
-    gone in the very version in which that takes the name, and not relied on in the one before: a
-    version later the old table has not all rows, and who enforced it would not find them."""
-    if key.state is not State.PUBLIC:
-        return ElementPath(key, fall=(GONE,), table_id=table_id)
-    rise = (*(UNCHANGED,) * (steps - 1), _WRITE_ONLY)
-    return ElementPath(key, rise=rise, fall=(GONE,), table_id=table_id)
-
-
-def refer_to(key: ForeignKey, parent: int, parent_index: int, table_id: int) -> ElementPath:
-    """A foreign key follows the rows that it refers to into another table. ⚠ In the very version in
-    which that takes the name: before, it has not all rows; a version later, the old one has not."""
-    there = Stage({"parent": parent, "parent_index": parent_index})
-    return ElementPath(key, fall=(there,), table_id=table_id)
+    return ElementPath(index, after_commit=(stage,), irreversible_from=NEVER)
 
 
 def add_lock(lock: Lock) -> ElementPath:
-    return ElementPath(lock, True, (_PUBLIC,))
+    return ElementPath(lock, True, (PUBLIC,))
 
 
 def retire_lock(lock: Lock) -> ElementPath:
     """It covers nothing from the commit step on; its genids still tell of writes from before."""
-    return ElementPath(lock, fall=(_DELETE_ONLY,))
+    return ElementPath(lock, after_commit=(DELETE_ONLY,))
 
 
 def move_column(column: Column, target: int) -> ElementPath:
     """Claim 8: from one lock to another through a state in which both are verified and written."""
     both = Stage({"locks": (*column.locks, target)})
-    return ElementPath(column, rise=(both,), fall=(Stage({"locks": (target,)}),))
-
-
-def record_moves(table: Descriptor, moves: Iterable[tuple[int, int]]) -> ElementPath:
-    """⚠ With the commit step a column's new lock takes over what the old one knows of writes up
-    to the fence of the dual state, which is only known then. `moves`: (target, source)."""
-    made = tuple(LockMove(target, source, FENCE_BEFORE) for target, source in moves)
-    return ElementPath(table, fall=(Stage({"lock_moves": (*table.lock_moves, *made)}),))
+    return ElementPath(column, before_commit=(both,), after_commit=(Stage({"locks": (target,)}),))

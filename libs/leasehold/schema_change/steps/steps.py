@@ -35,88 +35,100 @@ class _Standing:
     changes: list[Stage] = field(default_factory=list)
 
 
-_Place = tuple[int, Kind, int]
+_ElementPlace = tuple[int, Kind, int]
 """Table (0: the job's own), kind and id of an element."""
 
 
-def _place(track: ElementPath) -> _Place:
-    return (track.table_id, *track.name)
+def _element_place(path: ElementPath) -> _ElementPlace:
+    return (path.table_id, *path.name)
 
 
-def steps_of(tracks: Iterable[ElementPath]) -> Steps:
+def steps_of(paths: Iterable[ElementPath]) -> Steps:
     """The steps of a job from the tracks of its elements. Several tracks may be one element's (a
     default and a NOT NULL): they change different fields of it."""
-    tracks = _shown_first(tuple(tracks))
-    assert tracks
-    standing: dict[_Place, _Standing] = {}
-    for track in tracks:
+    paths = _show_columns_first(tuple(paths))
+    assert paths
+    standing: dict[_ElementPlace, _Standing] = {}
+    for path in paths:
         standing.setdefault(
-            _place(track), _Standing(track.element, None if track.new else track.element)
+            _element_place(path), _Standing(path.element, None if path.new else path.element)
         )
-    commit = max(len(track.rise) for track in tracks)
-    count = commit + max(len(track.fall) for track in tracks)
-    made = tuple(_step(number, commit, tracks, standing) for number in range(count))
-    return Steps(made, commit + min(min(track.final for track in tracks), count - commit - 1))
+    commit = max(len(path.before_commit) for path in paths)
+    count = commit + max(len(path.after_commit) for path in paths)
+    made = tuple(_step(number, commit, paths, standing) for number in range(count))
+    return Steps(
+        made, commit + min(min(path.irreversible_from for path in paths), count - commit - 1)
+    )
 
 
-def _shown_first(tracks: tuple[ElementPath, ...]) -> tuple[ElementPath, ...]:
+def _show_columns_first(paths: tuple[ElementPath, ...]) -> tuple[ElementPath, ...]:
     """⚠ With constraints over new columns: in one step, before the commit step, the columns become
     public and the constraints are enforced. It can be undone, as all of a rise. (No other column
     has such a one's name then: `alteration` sees to it.)"""
-    new = {t.name[1]: t for t in tracks if t.new and isinstance(t.element, Column)}
-    early = frozenset().union(*(track.over for track in tracks)) & new.keys()
+    new = {t.name[1]: t for t in paths if t.new and isinstance(t.element, Column)}
+    early = frozenset().union(*(path.over for path in paths)) & new.keys()
     if not early:
-        return tracks
-    over = [track for track in tracks if track.over & early]
-    shown = max(*(len(new[e].rise) for e in early), *(track.enforced_at for track in over))
-    shows = {id(new[e]) for e in early} | {id(t) for t in _drawn_from(new, early, tracks)}
+        return paths
+    over = [path for path in paths if path.over & early]
+    shown = max(*(len(new[e].before_commit) for e in early), *(path.enforced_at for path in over))
+    shows = {id(new[e]) for e in early} | {id(t) for t in _select_sequences(new, early, paths)}
     made = []
-    for track in tracks:
-        if track in over:
-            track = _delayed(track, track.enforced_at, shown)
-        elif id(track) in shows:
-            risen = replace(track, rise=(*track.rise, *track.fall[:1]), fall=track.fall[1:])
-            track = _delayed(risen, len(track.rise), shown)
-        made.append(track)
+    for path in paths:
+        if path in over:
+            path = _delay(path, path.enforced_at, shown)
+        elif id(path) in shows:
+            risen = replace(
+                path,
+                before_commit=(*path.before_commit, *path.after_commit[:1]),
+                after_commit=path.after_commit[1:],
+            )
+            path = _delay(risen, len(path.before_commit), shown)
+        made.append(path)
     return tuple(made)
 
 
-def _drawn_from(
-    new: Mapping[int, ElementPath], early: Iterable[int], tracks: Iterable[ElementPath]
+def _select_sequences(
+    new: Mapping[int, ElementPath], early: Iterable[int], paths: Iterable[ElementPath]
 ) -> Iterable[ElementPath]:
     """Sequences that go public with the columns that draw from them."""
     columns = (new[element_id].element for element_id in early)
     drawn = {c.draws_from for c in columns if isinstance(c, Column)} - {0}
-    return (track for track in tracks if track.new and track.table_id in drawn)
+    return (path for path in paths if path.new and path.table_id in drawn)
 
 
-def _delayed(track: ElementPath, stage: int, step: int) -> ElementPath:
+def _delay(path: ElementPath, stage: int, step: int) -> ElementPath:
     """With that stage of its rise at a step that is not before it."""
     waits = (UNCHANGED,) * (step - stage)
-    return replace(track, rise=(*track.rise[:stage], *waits, *track.rise[stage:]))
+    return replace(
+        path, before_commit=(*path.before_commit[:stage], *waits, *path.before_commit[stage:])
+    )
 
 
 def _step(
     number: int,
     commit: int,
-    tracks: tuple[ElementPath, ...],
-    standing: Mapping[_Place, _Standing],
+    paths: tuple[ElementPath, ...],
+    standing: Mapping[_ElementPlace, _Standing],
 ) -> Step:
     fills: list[tuple[Kind, int]] = []
     verifies: list[int] = []
     validates: list[int] = []
-    for track in tracks:
-        stages, place = (track.rise, number) if number < commit else (track.fall, number - commit)
+    for path in paths:
+        stages, place = (
+            (path.before_commit, number)
+            if number < commit
+            else (path.after_commit, number - commit)
+        )
         if place >= len(stages):
             continue
         stage = stages[place]
-        standing[_place(track)].changes.append(stage)
+        standing[_element_place(path)].changes.append(stage)
         if stage.fill:
-            fills.append((track.name[0], _worked_on(track)))
+            fills.append((path.name[0], _find_worked_on(path)))
         if stage.verify:
-            verifies.append(_worked_on(track))
+            verifies.append(_find_worked_on(path))
         if stage.validate:
-            validates.append(track.name[1])
+            validates.append(path.name[1])
     places = sorted(standing, key=lambda place: (place[0], place[2]))
     edits = [_edit(place, standing[place]) for place in places]
     # Columns first: an index over a new column is filled from its pairs.
@@ -129,12 +141,12 @@ def _step(
     )
 
 
-def _worked_on(track: ElementPath) -> int:
+def _find_worked_on(path: ElementPath) -> int:
     """The element that is filled or verified; a whole table by what stands for all its rows."""
-    return ALL_ROWS if isinstance(track.element, Descriptor) else track.name[1]
+    return ALL_ROWS if isinstance(path.element, Descriptor) else path.name[1]
 
 
-def _edit(place: _Place, element: _Standing) -> Edit | None:
+def _edit(place: _ElementPlace, element: _Standing) -> Edit | None:
     before = element.now
     for stage in element.changes:
         if stage.change is None:
