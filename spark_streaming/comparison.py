@@ -1,10 +1,10 @@
 """Facts → suspects by Spark SQL over files: the second pass of a validation.
 
-It says what `facts.find_suspects` says in memory. Exactly, it takes the newest fact of each row, and
-then the values that two rows have: sorts of all rows by bytes, 25 µs a fact. But most rows have
-one image, and most values one row. Which have, is told by counting 64-bit hashes, for 3 µs; only
-facts that share a hash are sorted. Equal bytes have equal hashes, so nothing is missed, and what
-merely shares one is found different when it is looked at exactly.
+It says what `find_suspects` says in memory. Exactly, it takes the newest fact of each row, and then
+the values that two rows have: sorts of all rows by bytes, 25 µs a fact. But most rows have one
+image, and most values one row. Which have, is told by counting 64-bit hashes, for 3 µs; only facts
+that share a hash are sorted. Equal bytes have equal hashes, so nothing is missed, and what merely
+shares one is found different when it is looked at exactly.
 """
 
 from __future__ import annotations

@@ -151,8 +151,9 @@ class FactExtractor:
         table_id: int,
         parents: Iterable[Descriptor] = (),
     ) -> None:
-        """`parents`: other tables of `sources`, whose images may lack what was filled by key; of one
-        that is not there a row is at worst named to the master in vain."""
+        """Compile what the rows of table `table_id` are asked. `parents`: other tables of
+        `sources`, whose images may lack what was filled by key; of one that is not there a row is
+        at worst named to the master in vain."""
         sources = tuple(sources)
         known = {table.table_id: table for table in (*parents, descriptor)}
         self._read_as = known.get(table_id)

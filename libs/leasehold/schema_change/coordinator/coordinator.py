@@ -94,7 +94,8 @@ class Sent(NamedTuple):
 
 
 class Coordinator:
-    """`blockers` and `waiting_for` are for people: what each job waits for now."""
+    """The driver of all jobs. `blockers` and `waiting_for` say, for people, what each job waits for
+    now."""
 
     def __init__(
         self,
@@ -106,9 +107,9 @@ class Coordinator:
         rows_about: Callable[[int], int] = lambda table_id: -1,
         users: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`catalog` is the node's own and changes under it; `node` is the master itself.
-        `is_empty`: whether a table has no row in the master's store now; `rows_about`: how many
-        rows it has, -1 = not known; `users`: whether some write now."""
+        """Take up the jobs of `catalog`, which is the node's own and changes under it. `node` is
+        the master itself. `is_empty`: whether a table has no row in the master's store now;
+        `rows_about`: how many rows it has, -1 = not known; `users`: whether some write now."""
         self._catalog = catalog
         self._epoch = epoch
         self._settings = settings or CoordinatorSettings()
@@ -129,7 +130,7 @@ class Coordinator:
         return memory.blockers if memory else ()
 
     def waiting_for(self, job_id: int) -> str:
-        """In words, "" when it waits for nothing but its own next step."""
+        """Return what a job waits for, in words; "" when that is nothing but its own next step."""
         job = self._catalog.jobs.get(job_id)
         if job is None or job.status.ended:
             return ""
@@ -249,7 +250,8 @@ class Coordinator:
     def _held_up(
         self, job: Job, now: Now, holders: tuple[Holding, ...], total: int
     ) -> list[Effect]:
-        """D2: while somebody holds the version before no other one is out."""
+        """Wait for the leases in the way: while somebody holds the version before, no other one is
+        out (D2)."""
         return self._poll(job, now, holders, total)
 
     def _poll(self, job: Job, now: Now, holders: tuple[Holding, ...], total: int) -> list[Effect]:
@@ -299,7 +301,7 @@ class Coordinator:
         assert self._catalog.min_version(table_id) == newest, "D5: published unfenced"
 
     def _tables(self, job: Job) -> tuple[int, ...]:
-        """Those of the job's tables that move with its step."""
+        """Return those of the job's tables that move with its step."""
         return moving(job, self._catalog)
 
     def _ask_publish(self, job: Job, now: Now) -> list[Effect]:
@@ -357,7 +359,7 @@ class Coordinator:
         return waited_ns >= after_ms * NS_PER_MS
 
     def _fence(self, job: Job, now: Now) -> list[Effect]:
-        """D5: everything from this commit on is at the step's version; it is the fence."""
+        """Write the fence (D5): everything from this commit on is at the step's version."""
         after = record_fenced(job, now.wall_us, self._walk.find_first(job))
         return self._write(job, after, *self._fences(job))
 

@@ -29,7 +29,7 @@ class CatalogChanged(NamedTuple):
 
 
 class LedgerReplied(NamedTuple):
-    """Every Call is answered once, if only with LedgerUnavailable."""
+    """The answer to a Call: each has one, if only LedgerUnavailable."""
 
     token: int
     reply: Reply | LedgerUnavailable
@@ -47,7 +47,7 @@ class Reported(NamedTuple):
 
 
 class CoherentNodes(NamedTuple):
-    """Who answers reads now, hence who must verify."""
+    """The nodes that answer reads now, hence must verify."""
 
     nodes: frozenset[str]
 

@@ -13,7 +13,7 @@ Place: TypeAlias = tuple[int, str, str, int, int, CheckSlice | None]
 
 
 def place_of(job: Job) -> Place:
-    """Where a job stands; what is remembered of another place counts no more."""
+    """Return the place of a job; what is remembered of another place counts no more."""
     return (job.step, job.phase, job.status, job.run, len(job.steps), job.look)
 
 
@@ -30,10 +30,10 @@ class Verification:
 
 @dataclass(slots=True)
 class JobMemory:
-    """`expects`: the job as it was when a Write was given, None = no Write is on its way.
-    `wrote`: the job as that Write leaves it. `token`: the ledger call under way, 0 = none.
-    `publish_again`: the ledger may not know the version that is being drained.
-    `ahead`: tables whose version the ledger had before this job asked for it.
+    """What is remembered of one job at its place. `expects`: the job as it was when a Write was
+    given, None = no Write is on its way. `wrote`: the job as that Write leaves it. `token`: the
+    ledger call under way, 0 = none. `publish_again`: the ledger may not know the version that is
+    being drained. `ahead`: tables whose version the ledger had before this job asked for it.
     `drained`: of so many of its tables nobody was seen below the version, and then of so many it
     was confirmed. `blocked_ns`: since when leases are in the way here, 0 = none was. `walked`: who
     was clean in each slice before the one that `wrote` asks for, None = it is the first."""

@@ -52,7 +52,8 @@ from leasehold.model.time_units import NS_PER_MS
 
 @dataclass(frozen=True, slots=True)
 class LedgerSideSettings:
-    """`look_ms` between looks at the sessions; `look_again_ms` while the ledger is not ready."""
+    """The times between looks at the sessions: `look_ms`, and `look_again_ms` while the ledger is
+    not ready."""
 
     session_ttl_ms: int = 15_000
     look_ms: int = 1_000
@@ -93,7 +94,7 @@ class LedgerSide:
             self._known.discard(table_id)
 
     def trouble(self, now: Now) -> str:
-        """Why nothing can be published now; "" when it can."""
+        """Return why nothing can be published now; "" when it can."""
         if self.epoch_lost:
             return f"nothing: epoch {self.epoch_lost} has begun, another node is master"
         if self._away:
@@ -123,7 +124,7 @@ class LedgerSide:
         return self._perform_watch(self._watch.step(event, now.mono_ns))
 
     def note_reply(self, reply: Reply | LedgerUnavailable, now: Now) -> list[Wanted]:
-        """Any answer of the ledger tells of its state, a job's too."""
+        """Note what any answer of the ledger tells of its state, a job's too."""
         if isinstance(reply, LedgerUnavailable):
             self._away = True
             return self._perform_watch(self._watch.step(LedgerAway(), now.mono_ns))
@@ -133,7 +134,7 @@ class LedgerSide:
     def take_reply(
         self, command: Command, reply: Reply | LedgerUnavailable, sent_ns: int, now: Now
     ) -> list[Wanted]:
-        """An answer to a command of this part's own."""
+        """Take an answer to a command of this part's own."""
         wanted: list[Wanted] = []
         match command:
             case Liveness():

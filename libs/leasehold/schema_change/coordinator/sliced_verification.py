@@ -45,8 +45,9 @@ class WalkSettings:
 
 @dataclass(slots=True)
 class Walked:
-    """`nodes` were clean and equal in each slice before `look`; None: there is none before.
-    `tries`: how often `look` was asked for, `rounds`: how often the first slice was."""
+    """A verification's way so far. `nodes` were clean and equal in each slice before `look`; None:
+    there is none before. `tries`: how often `look` was asked for, `rounds`: how often the first
+    slice was."""
 
     look: CheckSlice | None
     nodes: frozenset[str] | None = None
@@ -55,8 +56,8 @@ class Walked:
 
 
 class Step(NamedTuple):
-    """After a slice that is clean: `look` is next, None = that was the last one, of which the
-    nodes `absent` have not looked at every slice. `keys`: rows and entries of this slice, which
+    """The step after a slice that is clean: `look` is next, None = that was the last one, of which
+    the nodes `absent` have not looked at every slice. `keys`: rows and entries of this slice, which
     took the slowest node `took_ms`."""
 
     look: CheckSlice | None
@@ -74,8 +75,8 @@ class VerificationWalk:
         rows_about: Callable[[int], int],
         users: Callable[[], bool],
     ) -> None:
-        """`rows_about`: how many rows a table has now, -1 = not known. `users`: whether some write
-        meanwhile."""
+        """Begin without reports. `rows_about`: how many rows a table has now, -1 = not known.
+        `users`: whether some write meanwhile."""
         self._catalog = catalog
         self._settings = settings
         self._rows_about = rows_about
@@ -108,7 +109,8 @@ class VerificationWalk:
     # ------------------------------------------------------------ where it stands
 
     def find_first(self, job: Job) -> CheckSlice | None:
-        """Where a verification begins; None: the table is looked at in one pass."""
+        """Return the slice that a verification begins with; None: the table is looked at in one
+        pass."""
         whole_max, rows_max = self._settings.whole_max, self._settings.rows_max
         if self._users():
             whole_max = min(whole_max, self._settings.whole_beside_max)
@@ -120,20 +122,21 @@ class VerificationWalk:
         return CheckSlice(self._parts(job)[0], (), self._limit_rows(job, rows_max))
 
     def find_resumed(self, job: Job) -> CheckSlice | None:
-        """Where one goes on whose reports may have passed us by: at the same slice when it is known
-        who was clean in those before, else at the beginning."""
+        """Return the slice that a verification goes on with whose reports may have passed us by:
+        the same one when it is known who was clean in those before, else the first."""
         walked = self._walked.get((job.job_id, job.run))
         if walked is not None and walked.look is not None and walked.look == job.look:
             return job.look
         return self.find_first(job)
 
     def find_clean_nodes(self, job: Job) -> frozenset[str] | None:
-        """Who was clean in each slice before the one that the job is at, as `Walked` has it."""
+        """Return the nodes that were clean in each slice before the one that the job is at, as
+        `Walked` has it."""
         walked = self._walked.get((job.job_id, job.run))
         return walked.nodes if walked is not None and walked.look == job.look else None
 
     def note_asked(self, job: Job, nodes: frozenset[str] | None) -> None:
-        """The record that asks for `job.look` was read back; `nodes`: see `Walked`."""
+        """Note that the record that asks for `job.look` was read back; `nodes`: see `Walked`."""
         walked = Walked(job.look, nodes)
         before = self._walked.get((job.job_id, job.run))
         if before is not None:
@@ -143,7 +146,7 @@ class VerificationWalk:
         self._walked[job.job_id, job.run] = walked
 
     def count_tries(self, job: Job) -> int:
-        """How often the same was asked for already."""
+        """Return how often the same was asked for already."""
         walked = self._walked.get((job.job_id, job.run))
         return max(walked.tries, walked.rounds) if walked is not None else 1
 
@@ -151,12 +154,13 @@ class VerificationWalk:
         return self._limit_rows(job, self._settings.rows_max)
 
     def _limit_rows(self, job: Job, rows: int) -> int:
-        """A rate that was set holds for the nodes' look, too: no more than a second's rows."""
+        """Return `rows`, but no more than a second's: a rate that was set holds for the nodes'
+        look, too."""
         rate = job.settings.get("rows_per_second", 0)
         return min(rows, rate) if rate else rows
 
     def pause_ns(self, job: Job, step: Step) -> int:
-        """How long after a slice was asked for the next one, which is `step`, may be."""
+        """Return how long after a slice was asked for the next one, which is `step`, may be."""
         rate = job.settings.get("rows_per_second", 0)
         rest_ms = step.took_ms + self._settings.rest_ms if self._users() else 0
         return max(rest_ms * NS_PER_MS, step.keys * NS_PER_S // rate if rate else 0)
@@ -167,7 +171,8 @@ class VerificationWalk:
     # ------------------------------------------------------------ the next slice
 
     def step(self, job: Job, nodes: frozenset[str]) -> Step:
-        """What follows now that the slice `job.look` is clean on `nodes`, and the same on all."""
+        """Return what follows now that the slice `job.look` is clean on `nodes`, and the same on
+        all."""
         assert job.look is not None, "one pass has no next slice"
         kept = self._walked[job.job_id, job.run]
         assert kept.look == job.look, "a walk stands where its job does"

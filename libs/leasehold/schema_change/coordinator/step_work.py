@@ -27,15 +27,16 @@ from leasehold.schema_change.job.transitions import (
 
 
 class WorkSettings(NamedTuple):
-    """See `CoordinatorSettings`."""
+    """The limits of a verification, as in `CoordinatorSettings`."""
 
     verification_ms: int
     verifications_max: int
 
 
 class StepWork:
-    """`coherent`: the nodes that are so, None = not known yet (C4). `next` gives the job as it is
-    to be written; None: it waits, and `memory.waiting` says for what."""
+    """The work behind a step's fence. `coherent`: the nodes that are so, None = not known yet
+    (C4). `next` gives the job as it is to be written; None: it waits, and `memory.waiting` says
+    for what."""
 
     def __init__(
         self,
@@ -61,7 +62,8 @@ class StepWork:
         raise AssertionError(f"job {job.job_id} has no work in {job.phase.value}")
 
     def begin_verification(self, lsn: int, now: Now) -> Verification | None:
-        """One that the record at `lsn` asks for."""
+        """Return the verification that the record at `lsn` asks for; None while the coherent nodes
+        are not known."""
         if self.coherent is None:
             return None
         deadline_ns = now.mono_ns + self._settings.verification_ms * NS_PER_MS

@@ -37,7 +37,7 @@ in their job, and a key may have megabytes."""
 
 
 def finding(condition: int, element_id: int, key: Key, words: str) -> tuple[int, int, Key, str]:
-    """As it is reported, with what is long cut."""
+    """Return a finding as it is reported, with what is long cut."""
     most = FINDING_CHARACTERS_MAX
     cut = tuple([part[:most] if isinstance(part, str | bytes) else part for part in key])
     return condition, element_id, cut, words[:most]
@@ -59,12 +59,12 @@ class Verdict:
 
 
 def subject_of(job: Job) -> bytes:
-    """What reports on a job's element are known by; a new run is a new subject."""
+    """Return the subject of reports on a job's element; a new run is a new subject."""
     return f"job:{job.job_id}:{job.run}".encode()
 
 
 def job_of(subject: bytes) -> tuple[int, int] | None:
-    """(job, run) of a report's subject; None when it is about something else."""
+    """Return the (job, run) of a report's subject; None when it is about something else."""
     parts = subject.split(b":")
     if len(parts) != 3 or parts[0] != b"job" or not (parts[1] + parts[2]).isdigit():
         return None
@@ -72,7 +72,8 @@ def job_of(subject: bytes) -> tuple[int, int] | None:
 
 
 def as_if_public(descriptor: Descriptor, elements: Collection[int]) -> Descriptor:
-    """The descriptor as it will be once `elements` are public, with all that is relied on then."""
+    """Return the descriptor as it will be once `elements` are public, with all that is relied on
+    then."""
 
     def public(element: Any) -> Any:
         if element.element_id not in elements:
@@ -98,7 +99,8 @@ def as_if_public(descriptor: Descriptor, elements: Collection[int]) -> Descripto
 
 
 def code_of(element: Element | None, condition: int) -> str:
-    """The SQLSTATE of a row that breaks a constraint; "" for what no row can be blamed for."""
+    """Return the SQLSTATE of a row that breaks a constraint; "" for what no row can be blamed
+    for."""
     match element:
         case Column() if condition == REQUIRED:
             return NotNullViolation.sqlstate
@@ -115,8 +117,8 @@ def code_of(element: Element | None, condition: int) -> str:
 
 
 def parts_of(job: Job, descriptor: Descriptor) -> tuple[int, ...]:
-    """What a verification in slices goes through: the rows, then the entries of each index. ⚠ In
-    this order: only when each row has its entry do the entries tell every duplicate."""
+    """Return what a verification in slices goes through: 0 for the rows, then the entries of each
+    index. ⚠ In this order: only when each row has its entry do the entries tell every duplicate."""
     verified = (descriptor.element(e) for e in job.current.verifies)
     return (0, *(e.element_id for e in verified if isinstance(e, Index)))
 
@@ -124,7 +126,7 @@ def parts_of(job: Job, descriptor: Descriptor) -> tuple[int, ...]:
 def next_slice(
     parts: Sequence[int], at: CheckSlice, until: Key | None, rows_max: int
 ) -> CheckSlice | None:
-    """What comes after the slice `at`, whose last key was `until`; None: all has been looked at."""
+    """Return the slice after `at`, whose last key was `until`; None: all has been looked at."""
     if until is not None:
         return CheckSlice(at.part, until, rows_max)
     rest = parts[parts.index(at.part) + 1 :]
@@ -132,8 +134,8 @@ def next_slice(
 
 
 def slice_rows(at: CheckSlice, took_ms: int, target_ms: int, rows_max: int) -> int:
-    """How many keys the slice after `at` has, which took `took_ms` on the slowest node, so that
-    one takes about `target_ms`: rows are narrow or wide, expressions cheap or dear."""
+    """Return how many keys the slice after `at` has, which took `took_ms` on the slowest node, so
+    that one takes about `target_ms`: rows are narrow or wide, expressions cheap or dear."""
     fitting = at.rows_max * target_ms // max(1, took_ms)
     return max(1, min(rows_max, 2 * at.rows_max, max(SLICE_ROWS_MIN, fitting)))
 
@@ -142,12 +144,14 @@ def slice_rows(at: CheckSlice, took_ms: int, target_ms: int, rows_max: int) -> i
 
 
 def _is_of(report: CheckReport, lsn: int) -> bool:
-    """Not of an earlier record, which asked for another slice."""
+    """Say whether a report is on the record at `lsn`, and not of an earlier one, which asked for
+    another slice."""
     return report.lsn >= lsn
 
 
 def _are_at_one_position(reports: Sequence[CheckReport]) -> bool:
-    """Else equal copies would seem to differ, and others to be equal."""
+    """Say whether all reports are on one position: else equal copies would seem to differ, and
+    others to be equal."""
     return len({report.offset for report in reports}) <= 1
 
 
@@ -157,7 +161,7 @@ def judge(
     reports: Mapping[str, CheckReport],
     nodes: Iterable[str],
 ) -> Verdict:
-    """What the reports of `nodes` on the VERIFYING record at `lsn` come to."""
+    """Return what the reports of `nodes` on the VERIFYING record at `lsn` come to."""
     wanted = sorted(nodes)
     assert wanted, "a verification waits for somebody"
     counted = [reports[n] for n in wanted if n in reports and _is_of(reports[n], lsn)]
@@ -189,7 +193,7 @@ def judge(
 
 
 def _first(report: CheckReport) -> str:
-    """The first finding in words, so that the job's error says which row was to blame."""
+    """Return the first finding in words, so that the job's error says which row was to blame."""
     if not report.findings:
         return ""
     _, _, key, words = report.findings[0]

@@ -1,1 +1,1 @@
-"""One schema-change job: transitions, control, estimate, acceptance of its chunks. Pure."""
+"""A schema-change job: transitions, control, estimate, acceptance of its chunks. Pure."""

@@ -1,4 +1,4 @@
-"""Which messages of the backfill lane the master takes (⚠ the rule on late chunks)."""
+"""The messages of the backfill lane that the master takes (⚠ the rule on late chunks)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings
 
 
 def _running(catalog: Catalog, phase: Phase, job_id: int, run: int) -> Job | None:
-    """The job, if that run of it is under way in that phase and has not ended.
+    """Return the job, if that run of it is under way in that phase and has not ended.
 
-    A paused job's chunks are taken: they are right ones, and one that was refused would never
-    come again. Pausing stops the sender, not what is on its way.
+    A paused job's chunks are taken: they are right ones, and one that was refused would never come
+    again. Pausing stops the sender, not what is on its way.
     """
     job = catalog.jobs.get(job_id)
     if job is None or job.phase is not phase or job.chunks_ended:
@@ -24,13 +24,14 @@ def _running(catalog: Catalog, phase: Phase, job_id: int, run: int) -> Job | Non
 
 
 def _is_at_run(job: Job, run: int) -> bool:
-    """⚠ A late chunk of an earlier run is none of this one."""
+    """Say whether the job is at that run. ⚠ A late chunk of an earlier run is none of this one."""
     return job.run == run
 
 
 def accept_chunk(catalog: Catalog, chunk: Chunk) -> bool:
-    """Whether a chunk is taken: its job's run is in that step and the element write-only, in the
-    version it names, which is the newest. One that comes late, or twice after the end, is not."""
+    """Say whether a chunk is taken: its job's run is in that step and the element write-only, in
+    the version it names, which is the newest. One that comes late, or twice after the end, is
+    not."""
     job = _running(catalog, Phase.BACKFILLING, chunk.job_id, chunk.run)
     if job is None or job.table_id != chunk.table_id or job.element_id != chunk.element_id:
         return False
@@ -44,12 +45,12 @@ def accept_chunk(catalog: Catalog, chunk: Chunk) -> bool:
 
 
 def accept_end(catalog: Catalog, end: ChunksEnd) -> bool:
-    """Whether an end marker ends the run it names."""
+    """Say whether an end marker ends the run it names."""
     return _running(catalog, Phase.BACKFILLING, end.job_id, end.run) is not None
 
 
 def accept_findings(catalog: Catalog, findings: Findings) -> bool:
-    """Whether findings are looked at, which ends their run: those of a job or run that is over
+    """Say whether findings are looked at, which ends their run: those of a job or run that is over
     say nothing about the rows that matter now."""
     job = _running(catalog, Phase.VALIDATING, findings.job_id, findings.run)
     if job is None or job.table_id != findings.table_id:

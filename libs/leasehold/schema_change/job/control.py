@@ -32,10 +32,11 @@ NUMBER_MAX: Final = (1 << 31) - 1
 
 
 def refuse_unaskable(asked: JobControl) -> None:
-    """What no job could be asked, refused before it is sent: as a request it has no form. ⚠ Its
+    """Refuse what no job could be asked, before it is sent: as a request it has no form. ⚠ Its
     settings are fields beside those of the request itself, so one called `id` would be its id.
 
-    Raises UnknownJob, InvalidArgument (22023), OutOfRange or MalformedRequest."""
+    Raises UnknownJob, InvalidArgument (22023), OutOfRange or MalformedRequest.
+    """
     if not 1 <= asked.job <= NUMBER_MAX:
         raise _unknown(asked.job)
     if asked.action == "set":
@@ -43,7 +44,7 @@ def refuse_unaskable(asked: JobControl) -> None:
 
 
 def control(catalog: Catalog, asked: JobControl, now_us: int) -> Job:
-    """The job as the request leaves it.
+    """Return the job as the request leaves it.
 
     Raises UnknownJob, WrongJobState (55000), MalformedRequest, InvalidArgument or OutOfRange, each
     with a sentence.
@@ -112,7 +113,7 @@ def _cancel(job: Job, now_us: int) -> Job:
 
 
 def _dismiss(job: Job) -> Job:
-    """Somebody has seen that it failed."""
+    """Note that somebody has seen that it failed."""
     if job.status is not Status.FAILED:
         raise WrongJobState(
             f"job {job.job_id} is {job.status.value}; only a failed job can be dismissed",

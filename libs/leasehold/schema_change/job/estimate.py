@@ -18,15 +18,17 @@ _US: Final = 1_000_000
 
 
 class WorkPace(NamedTuple):
-    """`shortest_s`: the quickest run seen, which its beginning and end alone took;
-    `rows_per_second`: the best rate seen; `rows`: of the largest run seen. All 0 where none was."""
+    """The pace of one kind of work. `shortest_s`: the quickest run seen, which its beginning and
+    end alone took; `rows_per_second`: the best rate seen; `rows`: of the largest run seen. All are
+    0 where none was seen."""
 
     shortest_s: float = 0.0
     rows_per_second: float = 0.0
     rows: int = 0
 
     def seconds(self, rows: int, limit: int = 0) -> float:
-        """For so many rows, at no more than `limit` a second (0 = no limit); else NOT_KNOWN."""
+        """Return the seconds for so many rows, at no more than `limit` a second (0 = no limit);
+        NOT_KNOWN where nothing tells."""
         own = self.rows_per_second if rows <= self.rows * ROWS_BEYOND else 0.0
         rates = [rate for rate in (own, float(limit)) if rate > 0]
         if rows < 0 or not rates:
@@ -35,7 +37,8 @@ class WorkPace(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """`lease_s`: what publishing a version and waiting for leases took in the middle."""
+    """The pace of all that a step does. `lease_s`: what publishing a version and waiting for leases
+    took in the middle."""
 
     lease_s: float = NOT_KNOWN
     fill: WorkPace = WorkPace()
@@ -43,7 +46,8 @@ class Pace(NamedTuple):
     validate: WorkPace = WorkPace()
 
     def step_seconds(self, step: Step, rows: int, limit: int = 0) -> float:
-        """A whole step over a table of `rows` rows (-1 = not known); NOT_KNOWN where a part is."""
+        """Return the seconds of a whole step over a table of `rows` rows (-1 = not known);
+        NOT_KNOWN where a part is."""
         parts = [self.lease_s]
         parts += [self.fill.seconds(rows, limit)] * len(step.fills)
         parts += [self.validate.seconds(rows, limit)] * bool(step.validates)
@@ -52,13 +56,13 @@ class Pace(NamedTuple):
 
 
 def total(parts: Iterable[float]) -> float:
-    """The sum; NOT_KNOWN as soon as one part is."""
+    """Return the sum; NOT_KNOWN as soon as one part is."""
     found = list(parts)
     return NOT_KNOWN if NOT_KNOWN in found else round(sum(found), 3)
 
 
 def pace_of(jobs: Iterable[Job]) -> Pace:
-    """What the newest jobs that have succeeded tell; the others' times are not whole."""
+    """Return what the newest jobs that have succeeded tell; the others' times are not whole."""
     done = [job for job in jobs if job.status is Status.SUCCEEDED]
     recent = sorted(done, key=lambda job: job.job_id)[-RECENT_JOBS_MAX:]
     leases = [seconds for job in recent for seconds in _lease_waits(job)]
@@ -73,7 +77,7 @@ def pace_of(jobs: Iterable[Job]) -> Pace:
 
 
 def _spans(job: Job) -> Iterator[tuple[int, str, float]]:
-    """(step, phase, seconds) of each stretch between two marks."""
+    """Yield (step, phase, seconds) of each stretch between two marks."""
     for (step, phase, from_us), (_, _, until_us) in pairwise(job.marks):
         yield step, phase, (until_us - from_us) / _US
 
@@ -101,7 +105,8 @@ def _work_pace(jobs: Iterable[Job], phase: Phase) -> WorkPace:
 
 
 def seconds_left(job: Job, pace: Pace, rows: int, in_step: float) -> float:
-    """Until a job that goes on ends: `in_step` for the step it is in, then the others."""
+    """Return the seconds until a job that goes on ends: `in_step` for the step it is in, then the
+    others."""
     limit = job.settings.get("rows_per_second", 0)
     rest = (pace.step_seconds(step, rows, limit) for step in job.steps[job.step + 1 :])
     return total((in_step, *rest))

@@ -28,8 +28,8 @@ FORGOTTEN_PER_COMMIT_MAX: Final = 100
 def forgettable(
     catalog: Catalog, before_us: int, number_max: int = FORGOTTEN_PER_COMMIT_MAX
 ) -> tuple[JobForgotten | TableForgotten, ...]:
-    """Jobs that ended, and tables that nobody may name any more since they were dropped, before
-    that time: jobs first, since a table is kept for as long as one that names it."""
+    """Return jobs that ended, and tables that nobody may name any more since they were dropped,
+    before that time: jobs first, since a table is kept for as long as one that names it."""
     jobs = tuple(islice(_jobs(catalog, before_us), number_max))
     gone = {job.job_id for job in jobs}
     kept = [job for job in catalog.jobs.values() if job.job_id not in gone]
@@ -41,7 +41,7 @@ def forgettable(
 
 
 def ended_us(job: Job) -> int:
-    """When a job that has ended did so."""
+    """Return when a job that has ended did so, in unix µs."""
     return job.marks[-1][2] if job.marks else job.created_us
 
 
@@ -83,7 +83,7 @@ def _referred_to(table: Descriptor) -> Iterator[int]:
 
 
 def _highest(catalog: Catalog) -> dict[bool, int]:
-    """Of tables and of sequences (True)."""
+    """Return the highest ids of tables and of sequences (True)."""
     highest = {False: 0, True: 0}
     for table_id in catalog.table_ids():
         kind = is_sequence_id(table_id)

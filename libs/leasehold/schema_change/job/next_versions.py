@@ -10,8 +10,8 @@ from leasehold.catalog.states import State
 
 
 def next_descriptors(job: Job, catalog: Catalog) -> tuple[Descriptor, ...]:
-    """Those of all its tables, which it publishes in one commit (D9). A table that it makes is
-    there from the step on that has it."""
+    """Return the versions that the job's current step publishes in one commit (D9), of all its
+    tables. A table that the job makes is there from the step on that has it."""
     made = []
     for table_id in filter(job.publishes, job.tables):
         edits = job.edits_of(table_id)
@@ -23,13 +23,13 @@ def next_descriptors(job: Job, catalog: Catalog) -> tuple[Descriptor, ...]:
 
 
 def moving(job: Job, catalog: Catalog) -> tuple[int, ...]:
-    """Those of a job's tables whose leases its current step waits for."""
+    """Return those of a job's tables whose leases its current step waits for."""
     return tuple(t for t in filter(job.publishes, job.tables) if moves(catalog, t))
 
 
 def moves(catalog: Catalog, table_id: int) -> bool:
-    """Is a job's table in the log, and not absent for all? One that the job makes comes later, and
-    goes earlier where the job is turned back."""
+    """Say whether a job's table is in the log, and not absent for all. One that the job makes comes
+    later, and goes earlier where the job is turned back."""
     if not catalog.has(table_id):
         return False
     newest = catalog.newest(table_id)

@@ -1,4 +1,4 @@
-"""Where a job goes next: pure functions Job → Job, one per thing that can have happened.
+"""The transitions of a job: pure functions Job → Job, one per thing that can have happened.
 
     PUBLISHING ─published─▶ DRAINING ─fenced─▶ [BACKFILLING …] ─filled─▶ [VALIDATING] ─validated─┐
          ▲                                                                                       │
@@ -23,21 +23,22 @@ FINDINGS_MAX: Final = 20
 
 
 def mark(job: Job, now_us: int) -> Job:
-    """With a mark for its (step, phase); marks of one job rise strictly, whatever the clock."""
+    """Add a mark for the job's (step, phase); marks of one job rise strictly, whatever the
+    clock."""
     last = job.marks[-1][2] if job.marks else 0
     mark = (job.step, job.phase.value, max(last + 1, now_us))
     return replace(job, marks=(*job.marks, mark))
 
 
 def record_published(job: Job, now_us: int) -> Job:
-    """The step's descriptor goes into the log with this."""
+    """Return the job with its step's descriptor published; that goes into the log with it."""
     assert job.phase is Phase.PUBLISHING, job.phase
     return mark(replace(job, phase=Phase.DRAINING), now_us)
 
 
 def record_fenced(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
-    """The step's `min_version` goes into the log with this (D5): its work, or the next step.
-    `look`: what a verification looks at first, None = all in one pass."""
+    """Return the job at its step's work, or at the next step; the step's `min_version` goes into
+    the log with it (D5). `look`: what a verification looks at first, None = all in one pass."""
     assert job.phase is Phase.DRAINING, job.phase
     job = replace(job, fence_lsn=FENCE_HERE)
     if job.status is Status.ROLLING_BACK:
@@ -50,13 +51,14 @@ def record_fenced(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
 
 
 def _begin_run(job: Job, now_us: int) -> Job:
-    """Spark's next run begins, of the phase that the job is in."""
+    """Begin Spark's next run, of the phase that the job is in."""
     begun = replace(job, run=job.run + 1, rows_read=0, rows_applied=0, chunks_ended=False)
     return mark(begun, now_us)
 
 
 def record_filled(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
-    """The end marker of the run was decided: the next fill, or what comes after the last."""
+    """Return the job at its next fill, or at what comes after the last: the end marker of the run
+    was decided."""
     assert job.phase is Phase.BACKFILLING, job.phase
     if job.fill + 1 < len(job.current.fills):
         return _begin_run(replace(job, fill=job.fill + 1), now_us)
@@ -73,22 +75,23 @@ def _begin_after_fill(job: Job, now_us: int, look: CheckSlice | None) -> Job:
 
 
 def record_validated(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
-    """No row breaks the step's constraints, as far as Spark and the master have seen: the nodes'
-    word is the last one."""
+    """Return the job verifying: no row breaks the step's constraints, as far as Spark and the
+    master have seen. The nodes' word is the last one."""
     assert job.phase is Phase.VALIDATING, job.phase
     return mark(replace(job, phase=Phase.VERIFYING, look=look, looked=0), now_us)
 
 
 def ask_verification_again(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
-    """A verification is asked for once more, at the LSN of this record: `look` is the slice that
-    it is at, else it begins anew (with the first slice, or None: all in one pass)."""
+    """Ask for a verification once more, at the LSN of this record: `look` is the slice that it is
+    at, else it begins anew (with the first slice, or None: all in one pass)."""
     assert job.phase is Phase.VERIFYING, job.phase
     looked = job.looked if look is not None and look == job.look else 0
     return mark(replace(job, look=look, looked=looked), now_us)
 
 
 def record_slice(job: Job, look: CheckSlice, keys: int) -> Job:
-    """Every coherent node found its slice right, of so many keys; `look` is asked for with this."""
+    """Return the job at its next slice `look`: every coherent node found the one before right, of
+    so many keys."""
     assert job.phase is Phase.VERIFYING, job.phase
     assert job.look is not None, "what is looked at in one pass has no slices"
     assert look != job.look, "a slice is followed by another one"
@@ -96,7 +99,7 @@ def record_slice(job: Job, look: CheckSlice, keys: int) -> Job:
 
 
 def record_verified(job: Job, now_us: int) -> Job:
-    """Every coherent node found the elements complete."""
+    """Return the job at its next step: every coherent node found the elements complete."""
     assert job.phase in (Phase.VERIFYING, Phase.BACKFILLING), job.phase
     return _begin_next_step(job, now_us)
 
@@ -112,7 +115,8 @@ def _begin_next_step(job: Job, now_us: int) -> Job:
 
 
 def _begin_publishing(job: Job, step: int, now_us: int) -> Job:
-    """The intent of a step (D2), which names the version before anybody is asked to publish it."""
+    """Write the intent of a step (D2), which names the version before anybody is asked to publish
+    it."""
     versions = {t: version + job.publishes(t) for t, version in job.versions.items()}
     return mark(replace(job, step=step, phase=Phase.PUBLISHING, versions=versions), now_us)
 
@@ -121,7 +125,8 @@ def _begin_publishing(job: Job, step: int, now_us: int) -> Job:
 
 
 def can_turn_back(job: Job) -> bool:
-    """Before the point of no return: the descriptor of step `point` is not in the log."""
+    """Say whether the job is before its point of no return: the descriptor of step `point` is not
+    in the log."""
     if job.status not in (Status.RUNNING, Status.PAUSED):
         return False
     return job.step < job.point or (job.step == job.point and job.phase is Phase.PUBLISHING)
@@ -130,12 +135,12 @@ def can_turn_back(job: Job) -> bool:
 def turn_back(
     job: Job, now_us: int, error: str = "", findings: tuple[Any, ...] = (), code: str = ""
 ) -> Job:
-    """On its way back to where it began; with an `error` it ends failed, else cancelled. `code`:
-    the error's SQLSTATE.
+    """Return the job on its way back to where it began; with an `error` it ends failed, else
+    cancelled. `code`: the error's SQLSTATE.
 
-    The version that is out is drained and fenced before the first reverse one is published, as
-    on the way forth. While PUBLISHING, the version asked of the ledger stays the same and gets
-    the reverse content: the ledger knows numbers only, so it may be ahead by it already.
+    The version that is out is drained and fenced before the first reverse one is published, as on
+    the way forth. While PUBLISHING, the version asked of the ledger stays the same and gets the
+    reverse content: the ledger knows numbers only, so it may be ahead by it already.
     """
     assert can_turn_back(job), (job.step, job.phase, job.status)
     taken = job.steps[: job.step if job.phase is Phase.PUBLISHING else job.step + 1]

@@ -1,1 +1,2 @@
-"""One DDL statement → the descriptors it leads to. One module a kind of statement. Pure."""
+"""The plans of DDL statements: the descriptors and jobs that they lead to. A module a kind of
+statement. Pure."""

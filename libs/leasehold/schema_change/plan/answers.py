@@ -7,19 +7,19 @@ from typing import Any
 
 
 def answer_of(answers: tuple[Mapping[str, Any], ...]) -> Mapping[str, Any]:
-    """Of one statement its own answer, of several each one's."""
+    """Return a request's answer: of one statement its own answer, of several each one's."""
     return answers[0] if len(answers) == 1 else {"statements": answers}
 
 
 def answers_in(answer: Any) -> tuple[Mapping[str, Any], ...]:
-    """The statements' answers in a request's; none in one that had no DDL."""
+    """Return the statements' answers in a request's; none for one that had no DDL."""
     if not isinstance(answer, Mapping):
         return ()
     return tuple(answer["statements"]) if "statements" in answer else (answer,)
 
 
 def notices_in(answer: Any) -> tuple[str, ...]:
-    """What was said of a request's DDL beside its answers."""
+    """Return what was said of a request's DDL beside its answers."""
     found: list[str] = []
     for each in answers_in(answer):
         one = [each["notice"]] if "notice" in each else []
@@ -28,13 +28,13 @@ def notices_in(answer: Any) -> tuple[str, ...]:
 
 
 def jobs_in(answer: Any) -> tuple[int, ...]:
-    """The jobs that a request's DDL has begun."""
+    """Return the jobs that a request's DDL has begun."""
     found = (each["job"] for each in answers_in(answer) if "job" in each)
     return tuple(dict.fromkeys(found))
 
 
 def answers_for(answer: Mapping[str, Any], count: int) -> Iterator[Mapping[str, Any]]:
-    """Yields an answer for each of the statements that were joined: notices come once."""
+    """Yield an answer for each of the statements that were joined: notices come once."""
     yield answer
     for _ in range(count - 1):
         yield {name: value for name, value in answer.items() if name == "job"}

@@ -14,13 +14,15 @@ from leasehold.sql.syntax.statements import AlterTable, DropConstraint
 
 
 class EarlierDrops(NamedTuple):
-    """What earlier statements of the same request take away, all in one job: `elements` are (table
-    id, element id). More may go with it."""
+    """What earlier statements of the same request drop, all in one job: `elements` are (table id,
+    element id). More may go with it."""
 
     job_id: int = 0
     elements: frozenset[tuple[int, int]] = frozenset()
 
     def for_actions(self, statement: AlterTable) -> EarlierDrops:
+        """Return them for an ALTER TABLE: one that drops constraints alone joins their job, and any
+        other has one of its own."""
         drops = all(isinstance(action, DropConstraint) for action in statement.actions)
         return self if drops else NO_EARLIER_DROPS
 
@@ -29,13 +31,13 @@ NO_EARLIER_DROPS: Final = EarlierDrops()
 
 
 def busy_job(catalog: Catalog, table_id: int) -> Job | None:
-    """The job that is changing a table now, or needs it as it is (D9: at most one)."""
+    """Return the job that is changing a table now, or needs it as it is (D9: at most one)."""
     found = (j for j in running_jobs(catalog) if table_id in j.tables or table_id in j.needs)
     return next(found, None)
 
 
 def _busy_words(job: Job, table_id: int) -> str:
-    """What keeps a table, and what one can do about it, as the job stands now."""
+    """Say what keeps a table, and what one can do about it, as the job stands now."""
     busy = "is being changed by" if table_id in job.tables else "has to stay as it is for"
     stands = "postponed" if job.postponed else job.status.value
     wishes = ["wait for it to end"]
@@ -51,6 +53,7 @@ def _busy_words(job: Job, table_id: int) -> str:
 def free_table(
     catalog: Catalog, table: Descriptor, earlier: EarlierDrops = NO_EARLIER_DROPS
 ) -> None:
+    """Refuse a table that a job has, but for the job of `earlier` drops. Raises TableBusy."""
     job = busy_job(catalog, table.table_id)
     if job is not None and job.job_id != earlier.job_id:
         raise TableBusy(
@@ -61,7 +64,8 @@ def free_table(
 
 
 def is_table(catalog: Catalog, name: str) -> bool:
-    """One that is being dropped is not there any more, though its name is still taken."""
+    """Say whether there is a table of that name. One that is being dropped is not there any more,
+    though its name is still taken."""
     try:
         catalog.resolve(name)
     except UnknownTable:

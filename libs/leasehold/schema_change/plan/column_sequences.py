@@ -19,8 +19,8 @@ from leasehold.sql.syntax.statements import ColumnDefinition
 
 
 class Drawn(NamedTuple):
-    """What a column's definition says of its numbers: `text` is its default's; `made`: a sequence
-    of its own."""
+    """The sequence of a column's definition: `text` is its default's; `made`: a sequence of its
+    own."""
 
     numbering: Numbering
     text: str
@@ -30,8 +30,9 @@ class Drawn(NamedTuple):
 def resolve_drawn(
     table: str, definition: ColumnDefinition, catalog: Catalog, taken: set[str], before: int
 ) -> Drawn:
-    """`before`: sequences that the statement has made already. Raises UnknownTable, WrongObject,
-    DuplicateObject, InvalidArgument."""
+    """Find the sequence that a column's definition names, or make it. `before`: sequences that
+    the statement has made already. Raises UnknownTable, WrongObject, DuplicateObject,
+    InvalidArgument."""
     said = definition.numbering
     assert said is not None, "it draws"
     if said.named:

@@ -47,7 +47,7 @@ from leasehold.sql.syntax.statements import (
 
 
 class ColumnActions:
-    """Of one draft; a column that is added may bring constraints."""
+    """The actions on columns of one draft; a column that is added may bring constraints."""
 
     def __init__(self, draft: TableDraft, constraints: ConstraintActions) -> None:
         self._draft = draft
@@ -103,7 +103,8 @@ class ColumnActions:
             self._constraints.add_foreign_key(definition.references)
 
     def _add_generated(self, column: Column, definition: GeneratedDefinition) -> None:
-        """⚠ NOT NULL is a constraint over a new column: it waits until writers see the column."""
+        """Add a column computed from others. ⚠ NOT NULL is a constraint over a new column: it waits
+        until writers see the column."""
         table = replace(self._draft.table, columns=tuple(self._draft.columns.values()))
         made = make_generated_column(column, definition, table)
         assert made.derived is not None
@@ -174,7 +175,8 @@ class ColumnActions:
         self._draft.take(path, f"column {column.name}")
 
     def _drop_following(self, following: Iterable[Column], doomed: Doomed) -> None:
-        """Generated columns that are computed from a column, and do not go by themselves."""
+        """Drop generated columns that are computed from a column, and do not go by themselves.
+        Raises DependentObjects unless CASCADE was said."""
         left = [
             other
             for other in following
@@ -205,8 +207,9 @@ class ColumnActions:
     def _plan_removal(
         self, column: Column, following: Iterable[Column] = (), late: int = 0
     ) -> ElementPath:
-        """`following`: generated columns that are computed from it, which go first, or at least
-        their expressions; `late`: what is over it goes so many steps later."""
+        """Return the path of a column that goes. `following`: generated columns that are computed
+        from it, which go first, or at least their expressions; `late`: what is over it goes so many
+        steps later."""
         waits = int(self._is_rested_on(column)) + late
         for other in following:
             unbound = other.element_id in self._draft.unbound
@@ -217,7 +220,7 @@ class ColumnActions:
         return element_paths.drop_column(column, waits=waits)
 
     def _is_rested_on(self, column: Column) -> bool:
-        """Is it in an index or a constraint?"""
+        """Say whether it is in an index or a constraint."""
         table = self._draft.table
         constraints: tuple[Constraint, ...] = (*table.checks, *table.foreign_keys)
         over = [index.over for index in table.indexes]
@@ -285,7 +288,8 @@ class ColumnActions:
         )
 
     def _set_drawn(self, column: Column, sequence: str, position: int) -> None:
-        """Old rows stay as they are. A sequence that the column has for its own stays so."""
+        """Let a column draw from a sequence. Old rows stay as they are. A sequence that the column
+        has for its own stays so."""
         check_drawing(column.type, position)
         said = NumberingDefinition(named=sequence, position=position)
         drawn = self._draft.resolve_drawn(
@@ -398,7 +402,7 @@ class ColumnActions:
         return tuple(c for c in self._draft.table.columns if c.element_id != column.element_id)
 
     def _refuse_users(self, column: Column, position: int) -> None:
-        """A column's type can't change under what rests on it."""
+        """Refuse a change of type under what rests on the column."""
         users = [
             f"index {i.name}" for i in self._draft.table.indexes if column.element_id in i.over
         ]

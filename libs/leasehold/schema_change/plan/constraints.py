@@ -36,13 +36,13 @@ from leasehold.sql.syntax.statements import (
 
 
 class ConstraintActions:
-    """Of one draft."""
+    """The actions on constraints of one draft."""
 
     def __init__(self, draft: TableDraft) -> None:
         self._draft = draft
 
     def add_unique(self, unique: UniqueDefinition) -> None:
-        """UNIQUE (…): an index of the constraint's name, which is the table's then."""
+        """Add UNIQUE (…): an index of the constraint's name, which is the table's then."""
         columns = [self._draft.column(name, unique.position) for name in unique.columns]
         self._draft.refuse_retyped(columns)
         parts = joined_names(unique.columns)
@@ -55,7 +55,7 @@ class ConstraintActions:
         self._draft.take(made, f"constraint {name}")
 
     def add_check(self, check: CheckDefinition) -> None:
-        """CHECK (…), over columns there are or that this statement adds."""
+        """Add CHECK (…), over columns there are or that this statement adds."""
         table = replace(self._draft.table, columns=tuple(self._draft.columns.values()))
         compile_condition(check.expression, table, check.zone)
         named = sorted(columns_of_expression(check.expression))
@@ -75,8 +75,8 @@ class ConstraintActions:
         )
 
     def add_foreign_key(self, definition: ForeignKeyDefinition, *, new_table: bool = False) -> None:
-        """FOREIGN KEY (…) REFERENCES …; with an index over its columns where there is none. That of
-        a `new_table` may refer to what is UNIQUE by the same statement."""
+        """Add FOREIGN KEY (…) REFERENCES …, with an index over its columns where there is none.
+        That of a `new_table` may refer to what is UNIQUE by the same statement."""
         table = self._draft.table
         columns = tuple(
             self._draft.column(name, definition.position) for name in definition.columns
@@ -124,7 +124,7 @@ class ConstraintActions:
             self._draft.needs.add(parent.table_id)
 
     def _with_uniques(self) -> Descriptor:
-        """The table with the UNIQUE constraints that are made."""
+        """Return the table with the UNIQUE constraints that are made."""
         made = (path.element for path in self._draft.paths if path.new)
         uniques = (
             replace(each, state=State.PUBLIC, unique=True)
@@ -192,7 +192,8 @@ class ConstraintActions:
         self._draft.taken -= dropped & uniques
 
     def rename(self, action: RenameConstraint) -> None:
-        """A UNIQUE constraint and its index are one element, hence one name."""
+        """Rename a constraint. A UNIQUE constraint and its index are one element, hence one
+        name."""
         table = self._draft.table
         if action.name == table.key_constraint and not table.hidden_key:
             self._refuse_name(action.to, self._draft.taken)
@@ -208,7 +209,7 @@ class ConstraintActions:
     def _index_for(
         self, columns: tuple[Column, ...], foreign_key: str
     ) -> tuple[int, ElementPath | None]:
-        """The id of an index over exactly these columns, and its track if it is made here."""
+        """Return the id of an index over exactly these columns, and its path if it is made here."""
         there = find_index(self._draft.table, columns)
         if there is not None and there not in self._draft.dropped:
             return there, None
@@ -231,8 +232,8 @@ class ConstraintActions:
         return given
 
     def _refuse_name(self, name: str, taken: set[str]) -> None:
-        """Raises DuplicateObject (42P07) for the name of a table or an index, DuplicateConstraint
-        (42710) for one of this table's constraints."""
+        """Refuse a name that is taken. Raises DuplicateObject (42P07) for the name of a table or an
+        index, DuplicateConstraint (42710) for one of this table's constraints."""
         if name in taken:
             raise DuplicateObject(f"relation {name!r} already exists", constraint=name)
         if name in self._draft.names:
@@ -244,7 +245,7 @@ class ConstraintActions:
             )
 
     def _constraint(self, name: str) -> Constraint | Index | None:
-        """One that this statement has not dropped."""
+        """Return the constraint of that name, unless this statement has dropped it."""
         check = self._draft.table.check(name) or self._draft.table.foreign_key(name)
         index = self._draft.table.index(name)
         found = check or (index if index is not None and index.constraint else None)

@@ -26,6 +26,7 @@ from leasehold.sql.syntax.statements import CreateTable
 
 
 def plan_create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePlan | NothingToDo:
+    """Plan a table that nobody has used yet. Raises what `plan` raises."""
     name = statement.name
     if is_table(catalog, name):
         if statement.if_not_exists:
@@ -89,7 +90,8 @@ def plan_create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePl
 
 
 def _with_generated(table: Descriptor, statement: CreateTable) -> Descriptor:
-    """A generated column may stand before those that it is computed from."""
+    """Return the table with its generated columns, each of which may stand before those that it is
+    computed from."""
     said = {c.name: c.generated for c in statement.columns if c.generated is not None}
     unknown = Derived((), "", generated=True)
     marked = tuple(replace(c, derived=unknown) if c.name in said else c for c in table.columns)
@@ -99,6 +101,7 @@ def _with_generated(table: Descriptor, statement: CreateTable) -> Descriptor:
 
 
 def _public_at_once(table: Descriptor, made: TableDraft) -> Descriptor:
+    """Return the table with what its draft makes, all of it public."""
     elements = [path.element for path in made.paths]
     indexes = (
         replace(e, state=State.PUBLIC, unique=e.constraint)

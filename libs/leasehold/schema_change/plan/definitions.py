@@ -52,8 +52,8 @@ def make_column(definition: ColumnDefinition, element_id: int) -> Column:
 
 
 def with_drawn_default(column: Column, drawn: Drawn) -> Column:
-    """With numbers for its default. What an old row has is nobody's to foretell: no moment. Other
-    sequences that it has for its own stay so."""
+    """Return the column with a sequence's numbers for its default, at no moment: what an old row
+    has is nobody's to foretell. Other sequences that it has for its own stay so."""
     sequence, owned, identity = drawn.numbering
     own = (*column.own_sequences, *((sequence,) if owned else ()))
     return replace(column.with_numbers(sequence, own, identity), default_expression=drawn.text)
@@ -62,7 +62,7 @@ def with_drawn_default(column: Column, drawn: Drawn) -> Column:
 def make_generated_column(
     column: Column, definition: GeneratedDefinition, table: Descriptor
 ) -> Column:
-    """`column`, which `table` may have as yet without its expression, computed from others.
+    """Return `column`, which `table` may have as yet without its expression, computed from others.
 
     Raises UnknownColumn, InvalidObject (over itself or another generated one), and what the
     expression raises when compiled: each with its position in the statement.
@@ -97,7 +97,7 @@ def make_generated_column(
 def make_index(
     table: Descriptor, name: str, columns: Iterable[Column], element_id: int, *, present: int = 0
 ) -> Index:
-    """An index over `columns`; `present`: indexes made by the same statement.
+    """Return an index over `columns`; `present`: indexes made by the same statement.
 
     Raises FeatureNotSupported, OutOfRange.
     """
@@ -115,7 +115,8 @@ def _refuse_unordered(kind: Type, words: str, **detail: object) -> None:
 
 
 def define_index(statement: CreateIndex, table: Descriptor, name: str) -> Index:
-    """What CREATE INDEX asks for, its expressions compiled against the table as it is.
+    """Return the index that CREATE INDEX asks for, its expressions compiled against the table as it
+    is.
 
     Raises UnknownColumn, WrongType, FeatureNotSupported, OutOfRange (limits), what expressions
     raise; with the position in the statement.
@@ -167,7 +168,8 @@ def _key_part(
 
 
 def _refuse_session_zone(part: IndexExpression, table: Descriptor, zone: str) -> None:
-    """⚠ Entries are found by texts that say the same, hence in no zone of their own."""
+    """Refuse texts in a session's time zone. ⚠ Entries are found by texts that say the same, hence
+    in no zone of their own."""
     try:
         asked = refuse_session_zone(part.text, table, zone=zone)
     except InvalidObject as error:

@@ -1,5 +1,5 @@
-"""What rests on something that is to be dropped: it is named and the drop refused, or CASCADE takes
-it along. In PostgreSQL's words."""
+"""The objects that rest on something that is to be dropped: they are named and the drop refused, or
+CASCADE takes them along. In PostgreSQL's words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HINT: Final = "Use DROP ... CASCADE to drop the dependent objects too."
 
 
 class Doomed(NamedTuple):
-    """What is to be dropped. `what` it is called, `needed`: as what others need it."""
+    """An object that is to be dropped. `what` it is called, `needed`: as what others need it."""
 
     what: str
     needed: str
@@ -23,7 +23,7 @@ class Doomed(NamedTuple):
     position: int = 1
 
     def refusal(self, dependents: Iterable[str], **detail: object) -> DependentObjects:
-        """`dependents`: what others are called."""
+        """Return the refusal that names `dependents`, in words."""
         return DependentObjects(
             f"cannot drop {self.what} because other objects depend on it",
             detail="\n".join(f"{each} depends on {self.needed}" for each in dependents),
@@ -34,17 +34,19 @@ class Doomed(NamedTuple):
 
 
 def describe_constraint(reference: Referring) -> str:
+    """Return what a foreign key is called in messages."""
     child, key = reference
     return f"constraint {key.name} on table {child.name}"
 
 
 def cascade_notice(words: str) -> str:
-    """The notice."""
+    """Return the notice that something goes along."""
     return f"drop cascades to {words}"
 
 
 def drop_along(found: Sequence[Referring]) -> list[ElementPath]:
-    """The ways of foreign keys of other tables, and of indexes that nothing needs without them."""
+    """Return the paths of foreign keys of other tables, and of indexes that nothing needs without
+    them."""
     paths: dict[tuple[int, int], ElementPath] = {}
     for child, key in found:
         going = {k.element_id for c, k in found if c.table_id == child.table_id}

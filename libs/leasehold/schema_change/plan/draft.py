@@ -1,4 +1,4 @@
-"""What one statement on a table comes to while its actions are read, one after the other."""
+"""The draft of one statement on a table, while its actions are read one after the other."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from leasehold.sql.syntax.statements import ColumnDefinition
 
 
 class TableDraft:
-    """`paths` of elements, `notices` for what needed nothing done, `needs`: tables that must stay
-    as they are until it is done.
+    """What one statement on a table comes to. `paths` of elements, `notices` for what needed
+    nothing done, `needs`: tables that must stay as they are until it is done.
 
     `taken` are names of relations, `names` those of the table's constraints; `columns` by name, as
     the actions so far leave them; `going` names the columns that some action drops, `unbound` are
     generated columns that lose their expression, as they were. `moment`: see `plan`. `gone`: what
     else the same request takes away, (table id, element id); `along`: foreign keys of other tables
-    that CASCADE takes; `sequences`: those that columns bring;
-    `unnumbered`: columns that are no identity any more, and what they drew from; `drew`: what
-    columns drew from that have another default now, or none.
+    that CASCADE takes; `sequences`: those that columns bring; `unnumbered`: columns that are no
+    identity any more, and what they drew from; `drew`: what columns drew from that have another
+    default now, or none.
     """
 
     def __init__(
@@ -73,7 +73,8 @@ class TableDraft:
         return self.next_id - 1
 
     def resolve_drawn(self, definition: ColumnDefinition) -> Drawn:
-        """Where a new column has its numbers from. Raises what `sequences.resolve_drawn` raises."""
+        """Return the sequence that a new column draws from. Raises what
+        `column_sequences.resolve_drawn` raises."""
         before = len(self.sequences)
         drawn = resolve_drawn(self.table.name, definition, self._catalog, self.taken, before)
         if drawn.made is None:
@@ -104,14 +105,14 @@ class TableDraft:
         return found
 
     def drop_once(self, path: ElementPath, element: Index | Constraint, words: str) -> None:
-        """Two dropped columns may share an index."""
+        """Drop an element, unless that was done: two dropped columns may share an index."""
         if element.element_id not in self.dropped:
             self.dropped.add(element.element_id)
             self.take(path, words)
 
     def drop_referring(self, found: Iterable[Referring], doomed: Doomed) -> int:
-        """Foreign keys that refer to what is doomed; → the steps by which it has to wait for them.
-        Raises DependentObjects unless it takes them along."""
+        """Drop foreign keys that refer to what is doomed; return the number of steps by which it
+        has to wait for them. Raises DependentObjects unless it takes them along."""
         found = list(found)
         left = [each for each in found if not self._goes(each)]
         if left and not doomed.cascade:
@@ -132,8 +133,8 @@ class TableDraft:
         return place in self.gone or place in {(c.table_id, k.element_id) for c, k in self.along}
 
     def drop_foreign_key(self, key: ForeignKey) -> None:
-        """With the index that it alone needs, side by side: who misses an entry in it is at a
-        version that relies on the key no more."""
+        """Drop a foreign key with the index that it alone needs, side by side: who misses an entry
+        in it is at a version that relies on the key no more."""
         self.drop_once(element_paths.drop_check(key), key, f"constraint {key.name}")
         index = find_implied_index(self.table, key, self.dropped)
         made = (path.element for path in self.paths if path.new)
@@ -142,7 +143,7 @@ class TableDraft:
             self.drop_once(element_paths.drop_index(index), index, f"index {index.name}")
 
     def describe_made_over(self, column: Column) -> list[str]:
-        """What this very statement makes that rests on a column."""
+        """Return what this very statement makes that rests on a column, in words."""
         made = [path.element for path in self.paths if path.new]
         over = [
             f"constraint {element.name}"
@@ -158,7 +159,7 @@ class TableDraft:
         ]
 
     def find_computed_from(self, column: Column) -> list[Column]:
-        """Generated columns of the table that follow a column, as it stands."""
+        """Return the generated columns of the table that follow a column, as it stands."""
         return [
             c
             for c in self.table.columns
@@ -166,7 +167,8 @@ class TableDraft:
         ]
 
     def refuse_retyped(self, columns: Iterable[Column]) -> None:
-        """⚠ A constraint over a new column shows it early (`steps`): beside the old one here."""
+        """Refuse a constraint over a column that gets another type. ⚠ It would show the new column
+        early (`steps`), beside the old one here."""
         for column in columns:
             if column.element_id in self.retyped:
                 raise FeatureNotSupported(

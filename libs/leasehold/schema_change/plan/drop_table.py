@@ -15,6 +15,8 @@ from leasehold.sql.syntax.statements import DropTable
 def plan_drop_table(
     statement: DropTable, catalog: Catalog, earlier: EarlierDrops
 ) -> Changes | NothingToDo:
+    """Plan the drop of a table, with CASCADE of the foreign keys that refer to it. Raises what
+    `plan` raises."""
     table = find_table(catalog, statement.name, statement)
     if isinstance(table, NothingToDo):
         return table

@@ -26,8 +26,8 @@ _ElementPlace = tuple[int, int]
 
 
 def find_drops(job: Job) -> frozenset[_ElementPlace]:
-    """(table id, element id) of all that a job takes away, the table itself as element 0; empty
-    for one that does anything else."""
+    """Return (table id, element id) of all that a job drops, the table itself as element 0; nothing
+    for a job that does anything else."""
     last: dict[_ElementPlace, Edit] = {}
     for step in job.steps:
         if step.fills or step.validates or step.verifies:
@@ -43,7 +43,8 @@ def _is_gone(edit: Edit) -> bool:
 
 
 def join_drops(jobs: Sequence[Job], job_id: int) -> Job:
-    """One job for all of them. What is said of a table is left out where the table itself goes."""
+    """Return one job for all of them. What is said of a table is left out where the table itself
+    goes."""
     tables = {table_id for job in jobs for table_id, element in find_drops(job) if not element}
     first = next((job for job in jobs if job.table_id in tables), jobs[0])
     steps: list[tuple[Edit, ...]] = []
@@ -74,12 +75,14 @@ def join_drops(jobs: Sequence[Job], job_id: int) -> Job:
 
 
 def without_dropped_tables(job: Job) -> Job:
-    """Without the tables that go: what is still busy for later statements of the request."""
+    """Return the job without the tables that go: what is still busy for later statements of the
+    request."""
     kept = (tuple(e for e in step.edits if e.kind is not Kind.TABLE) for step in job.steps)
     return replace(job, steps=tuple(Step(edits) for edits in kept))
 
 
 def without_elements(table: Descriptor, gone: frozenset[_ElementPlace]) -> Descriptor:
+    """Return the table without those of its elements that are `gone`."""
     ids = {element for table_id, element in gone if table_id == table.table_id}
     if not ids:
         return table
@@ -92,7 +95,7 @@ def without_elements(table: Descriptor, gone: frozenset[_ElementPlace]) -> Descr
 
 
 def names_of(tables: Iterable[Descriptor]) -> set[str]:
-    """What they and their indexes are called: relations share their names."""
+    """Return what the tables and their indexes are called: relations share their names."""
     found: set[str] = set()
     for table in tables:
         found |= {table.name, table.alias}
@@ -106,8 +109,8 @@ def as_write_only(table: Descriptor) -> Descriptor:
 
 
 def with_new_tables(job: Job, made: Mapping[int, Descriptor]) -> Job:
-    """With tables that are public in its first step. Their rows are committed with the request, so
-    there is no way back any more."""
+    """Return the job with tables that are public in its first step. Their rows are committed with
+    the request, so there is no way back any more."""
     shown = tuple(
         Edit(Kind.TABLE, 0, body_of(as_write_only(table)), body_of(table), table_id)
         for table_id, table in made.items()

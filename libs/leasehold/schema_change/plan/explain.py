@@ -23,9 +23,9 @@ _AS_A_WRITE: Final = "nothing: at one LSN, like a write"
 
 
 class ExplainRow(NamedTuple):
-    """One step. `step` counts from 1, 0: nothing is done; `waits_for` in plain words; `rows`: how
-    many its work goes over (of each fill, or of a verification alone); `seconds`: about how long it
-    takes by what recent jobs took; each -1 where nobody knows."""
+    """A row of EXPLAIN, which is one step. `step` counts from 1, 0: nothing is done; `waits_for` in
+    plain words; `rows`: how many its work goes over (of each fill, or of a verification alone);
+    `seconds`: about how long it takes by what recent jobs took; each -1 where nobody knows."""
 
     step: int
     version: int
@@ -40,7 +40,7 @@ class ExplainRow(NamedTuple):
 
 
 def explain(planned: Plan, rows: int = -1, pace: Pace | None = None) -> tuple[ExplainRow, ...]:
-    """The steps of a plan; `rows` are the table's now, `pace` what recent jobs took."""
+    """Return the steps of a plan; `rows` are the table's now, `pace` what recent jobs took."""
     match planned:
         case NothingToDo(notice):
             return (ExplainRow(0, 0, notice, "nothing", 0, False),)
@@ -93,8 +93,8 @@ def _step(job: Job, number: int, rows: int, pace: Pace) -> ExplainRow:
 
 
 def changes_of(step: Step, table_id: int = 0, *, twins: bool = False) -> str:
-    """In words: `column a → write-only; index i → absent`. `twins`: the other table is the same one
-    under its new key."""
+    """Return a step's changes in words: `column a → write-only; index i → absent`. `twins`: the
+    other table is the same one under its new key."""
     found = []
     for edit in step.edits:
         fields = "" if edit.before is None or edit.after is None else _fields(edit)
@@ -107,7 +107,7 @@ def changes_of(step: Step, table_id: int = 0, *, twins: bool = False) -> str:
 
 
 def _fields(edit: Any) -> str:
-    """What changes beside the state, where the state stays."""
+    """Return what changes beside the state, where the state stays."""
     before, after = edit.before, edit.after
     if before["state"] != after["state"]:
         return ""
@@ -156,13 +156,14 @@ def _fields(edit: Any) -> str:
 
 
 def _default(body: Any) -> tuple[bool, Any, str]:
-    """Whether there is one, and which; a record from before there were expressions has none."""
+    """Return whether there is a default, and which; a record from before there were expressions has
+    none."""
     value, expression = body.get("default"), body.get("default_expression", "")
     return value is not None or bool(expression), value, expression
 
 
 def _own(body: Any) -> set[int]:
-    """Sequences."""
+    """Return the ids of the sequences that go with a column."""
     found = body.get("numbering")
     return {*body.get("owns", ()), *((found[0],) if found is not None and found[1] else ())}
 

@@ -1,4 +1,5 @@
-"""FOREIGN KEY in a statement → an element, and the index over its columns where there is none."""
+"""The columns, types and indexes that a FOREIGN KEY of a statement needs, and the foreign keys that
+need an index."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ from leasehold.sql.syntax.statements import ForeignKeyDefinition
 
 
 class Referred(NamedTuple):
-    """What a foreign key refers to: columns of `parent` in the order of the key, and the id of
-    the index that finds them, 0 = the primary key."""
+    """The target of a foreign key: columns of `parent` in the order of the key, and the id of the
+    index that finds them, 0 = the primary key."""
 
     parent: Descriptor
     columns: tuple[Column, ...]
@@ -29,7 +30,8 @@ class Referred(NamedTuple):
 
 
 def resolve_referred(definition: ForeignKeyDefinition, parent: Descriptor) -> Referred:
-    """Raises UnknownColumn, InvalidForeignKey (42830) when the columns are not unique."""
+    """Return what a definition refers to. Raises UnknownColumn, UnknownObject, and
+    InvalidForeignKey (42830) when the columns are not unique."""
     if definition.parent_columns:
         columns = tuple(parent.column(name) for name in definition.parent_columns)
     elif parent.hidden_key:
@@ -58,7 +60,8 @@ def resolve_referred(definition: ForeignKeyDefinition, parent: Descriptor) -> Re
 
 
 def find_unique_index(table: Descriptor, columns: tuple[Column, ...]) -> int | None:
-    """The index that finds the one row by these columns: 0 = the primary key, None = none."""
+    """Return the index that finds the one row by these columns: 0 = the primary key, None =
+    none."""
     ids = tuple(column.element_id for column in columns)
     if set(ids) == set(table.primary_key) and len(ids) == len(table.primary_key):
         return 0
@@ -67,8 +70,8 @@ def find_unique_index(table: Descriptor, columns: tuple[Column, ...]) -> int | N
 
 
 def check_types(columns: tuple[Column, ...], to: Referred, position: int) -> None:
-    """Raises WrongType: values are compared as they are stored. FeatureNotSupported for types of
-    which one value has several forms, or no order."""
+    """Refuse columns of other types: values are compared as they are stored. Raises WrongType, and
+    FeatureNotSupported for types of which one value has several forms, or no order."""
     for own, other in zip(columns, to.columns, strict=True):
         if own.type.name in ("numeric", "jsonb"):
             raise FeatureNotSupported(
@@ -89,8 +92,8 @@ _WRITES_ON_DELETE: Final = (OnChange.SET_NULL, OnChange.SET_DEFAULT)
 
 
 def check_actions(columns: tuple[Column, ...], definition: ForeignKeyDefinition) -> None:
-    """Raises SyntaxInvalid (42601, as PostgreSQL) for an action that would write a generated
-    column."""
+    """Refuse an action that would write a generated column. Raises SyntaxInvalid (42601, as
+    PostgreSQL)."""
     generated = next((column for column in columns if column.generated), None)
     if generated is None:
         return
@@ -110,7 +113,8 @@ def check_actions(columns: tuple[Column, ...], definition: ForeignKeyDefinition)
 def resolve_delete_sets(
     columns: tuple[Column, ...], definition: ForeignKeyDefinition
 ) -> tuple[int, ...]:
-    """Ids of the columns that ON DELETE SET … names. Raises InvalidColumnReference (42P10)."""
+    """Return the ids of the columns that ON DELETE SET … names. Raises InvalidColumnReference
+    (42P10)."""
     ids = dict(zip(definition.columns, (c.element_id for c in columns), strict=True))
     for name in definition.delete_sets:
         if name not in ids:
@@ -134,7 +138,8 @@ def _class_of(column: Column) -> str:
 
 
 def find_index(table: Descriptor, columns: tuple[Column, ...]) -> int | None:
-    """The index that finds rows by exactly these columns: 0 = the primary key, None = none."""
+    """Return the index that finds rows by exactly these columns: 0 = the primary key, None =
+    none."""
     ids = tuple(column.element_id for column in columns)
     if set(ids) == set(table.primary_key) and len(ids) == len(table.primary_key):
         return 0
@@ -142,13 +147,13 @@ def find_index(table: Descriptor, columns: tuple[Column, ...]) -> int | None:
 
 
 def _covers(index: Index, columns: tuple[int, ...]) -> bool:
-    """Does it have every row, by exactly these columns?"""
+    """Say whether an index has every row, by exactly these columns."""
     return index.state is State.PUBLIC and index.columns == columns and not index.computed
 
 
 def find_implied_index(table: Descriptor, key: ForeignKey, going: Container[int]) -> Index | None:
-    """The index that goes with a foreign key: made for it, and needed by no other one of the table
-    but those that go, too."""
+    """Return the index that goes with a foreign key: made for it, and needed by no other one of the
+    table but those that go, too."""
     needed = {k.index for k in table.foreign_keys if k is not key and k.element_id not in going}
     found = (i for i in table.indexes if i.element_id == key.index and i.implied)
     return next((index for index in found if index.element_id not in needed), None)

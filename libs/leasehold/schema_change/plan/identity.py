@@ -1,4 +1,4 @@
-"""Identity columns: one becomes one, is generated otherwise, is one no more."""
+"""The actions on identity columns: one becomes one, is generated otherwise, is one no more."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from leasehold.sql.syntax.statements import (
 
 
 class IdentityActions:
-    """Of one draft."""
+    """The actions on identity columns of one draft."""
 
     def __init__(self, draft: TableDraft) -> None:
         self._draft = draft
 
     def _identity(self, name: str, position: int) -> Column:
-        """Raises WrongIdentity."""
+        """Return an identity column. Raises WrongIdentity for any other."""
         column = self._draft.column(name, position)
         if not column.identity:
             raise WrongIdentity(
@@ -39,7 +39,8 @@ class IdentityActions:
         return column
 
     def add(self, action: AddIdentity) -> None:
-        """Its rows have values, and keep them: NOT NULL says so."""
+        """Make a column an identity column. Its rows have values, and keep them: NOT NULL says
+        so."""
         column = self._draft.column(action.column, action.position)
         what = f"column {column.name!r} of relation {self._draft.table.name!r}"
         said: dict[str, Any] = {"column": column.name, "position": action.position}
@@ -79,7 +80,7 @@ class IdentityActions:
         self._draft.columns[column.name] = made
 
     def alter(self, action: AlterIdentity) -> None:
-        """Of its sequence; with SET GENERATED, if that is said as well."""
+        """Alter the options of its sequence; with SET GENERATED, if that is said as well."""
         if action.identity:
             self.set(SetIdentity(action.column, action.identity, action.position))
         column = self._identity(action.column, action.position)

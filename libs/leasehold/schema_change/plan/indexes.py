@@ -55,7 +55,7 @@ def plan_create_index(statement: CreateIndex, catalog: Catalog) -> Changes | Not
 
 
 def _implied(statement: CreateIndex, table: Descriptor) -> Index | None:
-    """The index of a foreign key that is just what the statement asks for."""
+    """Return the index of a foreign key that is just what the statement asks for."""
     if statement.unique or statement.included or statement.predicate is not None:
         return None
     for index in table.indexes:
@@ -81,7 +81,7 @@ def _index_named(catalog: Catalog, name: str) -> tuple[Descriptor, Index] | None
 
 
 def _table_of_key(catalog: Catalog, name: str) -> Descriptor | None:
-    """The table whose primary key, and its index, are called so."""
+    """Return the table whose primary key, and its index, are called so."""
     named = (t for t in catalog.tables() if t.key_constraint == name and not t.hidden_key)
     return next((t for t in named if t.sequence is None and t.state is State.PUBLIC), None)
 
@@ -121,8 +121,8 @@ def _index_of_constraint(table: Descriptor, name: str, position: int) -> Depende
 def _index_dropped(
     statement: DropIndex, table: Descriptor, index: Index, catalog: Catalog, earlier: EarlierDrops
 ) -> Changes:
-    """⚠ Of its own foreign keys one may refer to it, which goes, and another find its rows by it,
-    for which it stays without its name."""
+    """Plan the drop of an index. ⚠ Of its own table's foreign keys one may refer to it, which goes,
+    and another find its rows by it, for which it stays without its name."""
     found = select_referring(references_of(catalog, table.table_id), index)
     left = [(t, k) for t, k in found if (t.table_id, k.element_id) not in earlier.elements]
     if left and not statement.cascade:

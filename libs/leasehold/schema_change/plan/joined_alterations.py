@@ -1,6 +1,5 @@
-"""Statements of one text that alter the same table, as one ALTER TABLE: one job, all of it or
-nothing, as statements of one query string are one transaction in PostgreSQL.
-"""
+"""The joining of statements of one text that alter the same table to one ALTER TABLE: one job, all
+of it or nothing, as statements of one query string are one transaction in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -30,8 +29,8 @@ _RENAMES: Final = (RenameColumn, RenameConstraint, RenameTable)
 
 
 def join_alterations(said: Iterable[Said]) -> list[tuple[Said, int]]:
-    """Returns the statements with those joined that follow each other and alter one table, each
-    with how many it was made of.
+    """Return the statements with those joined that follow each other and alter one table, each with
+    how many it was made of.
 
     In one ALTER TABLE what is dropped goes before what is added, whatever the order. So what comes
     after an addition, and drops, stays a statement of its own, and so does a RENAME.
@@ -62,8 +61,8 @@ def _continues(before: object, after: object) -> bool:
 
 
 def is_all_or_nothing(script: StatementBatch) -> bool:
-    """Whether all of it is done or nothing, whatever the rows are: what a request does at once is
-    its commit, and a job that may fail is alone."""
+    """Say whether all of it is done or nothing, whatever the rows are: what a request does at once
+    is its commit, and a job that may fail is alone."""
     jobs = tuple(script.jobs.values())
     if not any(map(may_fail, jobs)):
         return True
@@ -72,6 +71,6 @@ def is_all_or_nothing(script: StatementBatch) -> bool:
 
 
 def may_fail(job: Job) -> bool:
-    """Whether rows that are there can keep a job from its end: what is filled in or looked
+    """Say whether rows that are there can keep a job from its end: what is filled in or looked
     through."""
     return any(step.fills or step.validates for step in job.steps)

@@ -20,7 +20,7 @@ from leasehold.sql.syntax.statements import AddLock, DropLock
 
 
 class LockActions:
-    """Of one draft; one column moves once in a statement."""
+    """The actions on locks of one draft; one column moves once in a statement."""
 
     def __init__(self, draft: TableDraft) -> None:
         self._draft = draft
@@ -68,7 +68,7 @@ class LockActions:
         self._move(covered, DEFAULT_LOCK)
 
     def _move(self, columns: Iterable[Column], target: int) -> None:
-        """Columns to another lock; one column moves once in a statement."""
+        """Move columns to another lock; one column moves once in a statement."""
         columns = tuple(columns)
         moves = [(target, column.locks[0]) for column in columns]
         for column in columns:

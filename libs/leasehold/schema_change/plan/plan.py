@@ -1,8 +1,8 @@
 """DDL statement → plan: what is created at once, or a job and its steps.
 
-The ways of elements are in element_paths.py, names in names.py, the actions of ALTER TABLE in
-alter_table.py; `explain.py` shows a plan. Element ids come from the descriptor's `next_element_id`,
-which only rises, so that no id is ever used for a second element.
+Each kind of statement has a module of its own; the paths of elements are in `steps/`, and
+`explain.py` shows a plan. Element ids come from the descriptor's `next_element_id`, which only
+rises, so that no id is ever used for a second element.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def plan(
     moment: Moment = NO_MOMENT,
     earlier: EarlierDrops = NO_EARLIER_DROPS,
 ) -> Plan:
-    """What `statement` asks for, on the newest versions of `catalog`, as of `moment`.
+    """Return what `statement` asks for, on the newest versions of `catalog`, as of `moment`.
 
     Raises UnknownTable, UnknownColumn, UnknownObject (42704), DuplicateObject (42P07),
-    DuplicateColumn (42701), InvalidDefinition (42P16), InvalidObject (42P17),
-    NotGenerated (55000), DependentObjects (2BP01), NotNullViolation (23502), TableBusy
-    (55006), FeatureNotSupported, OutOfRange (limits), what expressions raise.
+    DuplicateColumn (42701), InvalidDefinition (42P16), InvalidObject (42P17), NotGenerated (55000),
+    DependentObjects (2BP01), NotNullViolation (23502), TableBusy (55006), FeatureNotSupported,
+    OutOfRange (limits), what expressions raise.
     """
     made: Changes | CreateTablePlan | RestartPlan | NothingToDo
     match statement:

@@ -67,14 +67,14 @@ HIDDEN_TYPE: Final = Type("uuid")
 
 
 def hidden_column(element_id: int) -> Column:
-    """The key of a table that has no PRIMARY KEY (T7)."""
+    """Return the key of a table that has no PRIMARY KEY (T7)."""
     return Column(element_id, HIDDEN_NAME, HIDDEN_TYPE, nullable=False, hidden=True)
 
 
 class KeyChange(NamedTuple):
-    """What a statement asks of the primary key. `key`: the other one, None = none any more, so that
-    rows get one that nobody sees; `unique`: what the old key's columns are from then on; `cascade`:
-    foreign keys go along to whose columns nothing is UNIQUE then."""
+    """The change of the primary key that a statement asks for. `key`: the other one, None = none
+    any more, so that rows get one that nobody sees; `unique`: what the old key's columns are from
+    then on; `cascade`: foreign keys go along to whose columns nothing is UNIQUE then."""
 
     key: AddPrimaryKey | None
     unique: UniqueDefinition | None
@@ -86,7 +86,7 @@ NOTHING_BESIDE: Final = KeyChange(None, None, 1)
 
 
 def read_key_change(table: Descriptor, actions: Sequence[Action]) -> KeyChange | None:
-    """What the actions ask for if they are about the primary key.
+    """Return what the actions ask for if they are about the primary key, else None.
 
     Raises InvalidDefinition (42P16) for a second key beside the one there is, FeatureNotSupported
     for other actions beside.
@@ -126,6 +126,7 @@ def read_key_change(table: Descriptor, actions: Sequence[Action]) -> KeyChange |
 
 
 def plan_key_change(table: Descriptor, asked: KeyChange, catalog: Catalog) -> Changes | NothingToDo:
+    """Plan another primary key for a table, or none. Raises what `plan` raises."""
     key = asked.key
     columns = () if key is None else key_columns(table, key)
     kind = KEY_CHANGE if columns else KEY_DROP
@@ -150,7 +151,8 @@ def plan_key_change(table: Descriptor, asked: KeyChange, catalog: Catalog) -> Ch
 
 
 def key_columns(table: Descriptor, key: AddPrimaryKey) -> tuple[Column, ...]:
-    """Raises UnknownColumn, InvalidDefinition (42P16), FeatureNotSupported."""
+    """Return the columns of the other key. Raises UnknownColumn, InvalidDefinition (42P16),
+    FeatureNotSupported."""
     found = []
     for name in key.columns:
         try:
@@ -183,8 +185,8 @@ def plan_key_paths(
     taken: set[str],
     asked: KeyChange = NOTHING_BESIDE,
 ) -> list[ElementPath]:
-    """The ways of both tables, () `columns`: to a hidden key. Raises DuplicateObject for a name
-    that is taken, OutOfRange (limits). `taken`: names of relations."""
+    """Return the paths of both tables, () `columns`: to a hidden key. Raises DuplicateObject for a
+    name that is taken, OutOfRange (limits). `taken`: names of relations."""
     if not columns:
         hidden = _still_hidden(hidden_column(table.next_element_id))
         other = _under_key(table, (hidden,), other_id)
@@ -207,9 +209,10 @@ def plan_referring_paths(
     paths: Iterable[ElementPath],
     asked: KeyChange,
 ) -> tuple[list[ElementPath], list[Referring]]:
-    """The ways of the foreign keys that refer to `table`, its own too: they refer to the one that
-    takes its place from the step on in which it does. Where nothing would keep what they refer to
-    unique they go along; those are told, too. Raises DependentObjects unless that is asked for."""
+    """Return the paths of the foreign keys that refer to `table`, its own too: they refer to the
+    one that takes its place from the step on in which it does. Where nothing would keep what they
+    refer to unique they go along; those are told, too. Raises DependentObjects unless that is asked
+    for."""
     paths = list(paths)
     steps = max(len(path.before_commit) for path in paths)
     made = (t.element for t in paths if t.new)
@@ -245,8 +248,8 @@ def plan_referring_paths(
 
 
 def _under_key(table: Descriptor, columns: tuple[Column, ...], other_id: int) -> Descriptor:
-    """The same table with another key. Elements keep their ids, so that a row has one image in
-    both; new ones get ids that neither has had."""
+    """Return the same table with another key. Elements keep their ids, so that a row has one image
+    in both; new ones get ids that neither has had."""
     key = tuple(column.element_id for column in columns)
     present = (_still_hidden(c) if c.hidden else c for c in table.columns)
     made = (replace(c, default_expression="") for c in columns if c.hidden)
@@ -269,8 +272,8 @@ def _under_key(table: Descriptor, columns: tuple[Column, ...], other_id: int) ->
 
 
 def _completed(other: Descriptor, taken: set[str], asked: KeyChange) -> Descriptor:
-    """With the indexes that it needs where the old key has served until now. They have every row
-    from the first on, and no two are equal as long as the old key is one."""
+    """Add the indexes that the table needs where the old key has served until now. They have every
+    row from the first on, and no two are equal as long as the old key is one."""
     if asked.unique is not None:
         other = _with_unique(other, asked.unique, taken)
     if asked.cascade:
@@ -281,7 +284,8 @@ def _completed(other: Descriptor, taken: set[str], asked: KeyChange) -> Descript
 
 
 def _without_lost(other: Descriptor) -> Descriptor:
-    """Without its own foreign keys to which it keeps nothing unique, and what they alone needed."""
+    """Return the table without its own foreign keys to which it keeps nothing unique, and what they
+    alone needed."""
     lost = [
         key
         for key in other.foreign_keys
@@ -316,13 +320,13 @@ def _with_unique(table: Descriptor, unique: UniqueDefinition, taken: set[str]) -
 
 
 def _still_hidden(column: Column) -> Column:
-    """Rows that are inserted under the other key have one in this table, too, while it is
-    written."""
+    """Return the hidden column with a default: rows that are inserted under the other key have one
+    in this table, too, while it is written."""
     return replace(column, default_expression="gen_random_uuid()")
 
 
 def _with_index(table: Descriptor, foreign: ForeignKey) -> Descriptor:
-    """A foreign key whose rows were found by the old primary key has an index from now on."""
+    """Add an index for a foreign key whose rows were found by the old primary key."""
     if foreign.index:
         return table
     columns = tuple(table.by_id[element_id] for element_id in foreign.columns)

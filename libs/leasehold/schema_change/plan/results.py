@@ -1,6 +1,4 @@
-"""What a statement comes to: a table at once, a job, or nothing to do; and who else changes a table
-now. The plans themselves are made in plan.py and `sequences.py`.
-"""
+"""The results of planning a statement: a table at once, a job, or nothing to do."""
 
 from __future__ import annotations
 
@@ -44,9 +42,9 @@ class RestartPlan:
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """`job` is the first record of the job and the intent of its first step in one (D2). `made`:
-    sequences that it makes for new columns; `within`: as they will be, sequences that may not stand
-    beyond their new bounds when it begins."""
+    """The plan of a job. `job` is the first record of the job and the intent of its first step in
+    one (D2). `made`: sequences that it makes for new columns; `within`: as they will be, sequences
+    that may not stand beyond their new bounds when it begins."""
 
     job: Job
     notices: tuple[str, ...] = ()
@@ -56,14 +54,15 @@ class JobPlan:
 
 @dataclass(frozen=True, slots=True)
 class NothingToDo:
-    """IF NOT EXISTS of something that is there, and the like; `notice` says so."""
+    """The result of IF NOT EXISTS of something that is there, and the like; `notice` says so."""
 
     notice: str
 
 
 @dataclass(frozen=True, slots=True)
 class TruncatePlan:
-    """Their rows go at one LSN; the versions stay. `restarted`: sequences that begin anew."""
+    """The plan of a TRUNCATE: rows of `tables` go at one LSN, and the versions stay. `restarted`:
+    sequences that begin anew."""
 
     tables: tuple[Descriptor, ...]
     notices: tuple[str, ...] = ()
@@ -74,7 +73,8 @@ Plan: TypeAlias = CreateTablePlan | RestartPlan | TruncatePlan | JobPlan | Nothi
 
 
 class Changes:
-    """What a statement on one table comes to: tracks of elements, and words for people."""
+    """The changes that a statement on one table comes to: paths of elements, and words for
+    people."""
 
     def __init__(
         self, table: Descriptor, kind: str, subject: str, paths: Iterable[ElementPath]
@@ -122,7 +122,7 @@ def find_table(
 
 
 def refuse_lacking(job: Job) -> None:
-    """Raises NotNullViolation (23502) for a job that no row of before can outlast: one that adds a
+    """Refuse a job that no row of before can outlast (NotNullViolation, 23502): one that adds a
     column which must have a value, and gives it none. It would find that out itself, when writers
     have been refused for a column that goes again."""
     added: dict[int, Column] = {}

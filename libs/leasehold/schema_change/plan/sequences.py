@@ -1,7 +1,7 @@
-"""Statements on sequences → plans: what is made at once, set anew, or a job and its steps.
+"""The plans of statements on sequences: what is made at once, set anew, or a job and its steps.
 
-What they lose or get beside their row is edits of the columns that have them; so most are jobs of
-a table, and other tables join in (DESIGN.md).
+What they lose or get beside their row is edits of the columns that have them; so most are jobs of a
+table, and other tables join in (DESIGN.md).
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Altered(NamedTuple):
 
     @property
     def within(self) -> tuple[Descriptor, ...]:
-        """Where it may stand beyond its new bounds, which only its row can tell."""
+        """Return it where it may stand beyond its new bounds, which only its row can tell."""
         before, said = self.before_plainly, self.said
         narrower = said.least > before.least or said.most < before.most
         return (replace(self.before, sequence=said),) if narrower and said.begins is None else ()
@@ -178,8 +178,8 @@ def _alter_sequence(
 def alter_identities(
     asked: Iterable[tuple[Column, Options]], catalog: Catalog, earlier: EarlierDrops
 ) -> list[Altered]:
-    """Sequences of identity columns, by a statement on their table. Raises TableBusy,
-    InvalidArgument."""
+    """Return the sequences of identity columns that a statement on their table alters. Raises
+    TableBusy, InvalidArgument."""
     made: dict[int, Altered] = {}
     for column, options in asked:
         found = catalog.newest(column.draws_from)
@@ -196,7 +196,7 @@ def alter_identities(
 
 
 def add_altered(changes: Changes, others: Iterable[Altered]) -> None:
-    """They join in the step that alters them."""
+    """Alter sequences, too; they join in the step that alters them."""
     for each in others:
         changes.paths += (alter_sequence(*each),)
         changes.join((each.before,))

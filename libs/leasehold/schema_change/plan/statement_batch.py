@@ -66,10 +66,11 @@ _BEGINNINGS: Final = count(1)
 
 @dataclass
 class StatementBatch:
-    """`catalog`: as it will be with what was taken so far. `made`: tables of this request, at their
-    version 1; `truncated`, `jobs`, `dropped`: what becomes of tables that were there; `begun`:
-    sequences that it makes or restarts, with where they begin, and which beginning that is;
-    `within`: as they will be, those that have to be inside of their new bounds."""
+    """What the statements of one request come to. `catalog`: as it will be with what was taken so
+    far. `made`: tables of this request, at their version 1; `truncated`, `jobs`, `dropped`: what
+    becomes of tables that were there; `begun`: sequences that it makes or restarts, with where they
+    begin, and which beginning that is; `within`: as they will be, those that have to be inside of
+    their new bounds."""
 
     catalog: CatalogAhead
     made: dict[int, Descriptor] = field(default_factory=dict)
@@ -86,7 +87,7 @@ class StatementBatch:
         return cls(CatalogAhead.of(catalog, provisional=provisional))
 
     def copy(self) -> StatementBatch:
-        """To go on from here without this one."""
+        """Return a copy to go on from here without this one."""
         kept = dict(self.made), dict(self.truncated), dict(self.jobs), dict(self.dropped)
         begun, within = dict(self.begun), list(self.within)
         return StatementBatch(
@@ -110,24 +111,26 @@ class StatementBatch:
 
     @property
     def opening(self) -> tuple[Operation, ...]:
-        """Where sequences begin, or have to be, before the first of its own operations."""
+        """The operations before the first of the request's own: where sequences begin, or have to
+        be."""
         begun = (setting(t, self.start_of(t)[0], called=False) for t in self.own_sequences)
         return (*begun, *map(standing_within, self.within))
 
     def start_of(self, sequence: Descriptor) -> tuple[int, int]:
-        """Where it begins, and which of all beginnings in this process that is."""
+        """Return where a sequence begins, and which of all beginnings in this process that is."""
         return self.begun[sequence.table_id]
 
     @property
     def own_sequences(self) -> tuple[Descriptor, ...]:
-        """Those that it makes, and those that it restarts."""
+        """The sequences that it makes, and those that it restarts."""
         made = (t for t in self.made.values() if t.sequence is not None)
         gone = self.made.keys() | self.dropped.keys()
         restarted = (self.catalog.newest(s) for s in self.begun if s not in gone)
         return (*made, *restarted)
 
     def _begin(self, sequence_id: int, start: int) -> None:
-        """⚠ What is taken back to a savepoint and said once more is another beginning."""
+        """Note a beginning. ⚠ What is taken back to a savepoint and said once more is another
+        one."""
         self.begun[sequence_id] = (start, next(_BEGINNINGS))
 
     @property
@@ -135,12 +138,12 @@ class StatementBatch:
         return bool(self._drops)
 
     def without_drops(self, table: Descriptor) -> Descriptor:
-        """One that was there, without what this takes away from it."""
+        """Return a table that was there without what this takes away from it."""
         return without_elements(table, self._earlier.elements)
 
     @property
     def empty(self) -> frozenset[int]:
-        """Tables that have no row before the first of the request's own."""
+        """The tables that have no row before the first of the request's own."""
         return frozenset((*self.made, *self.truncated))
 
     def take(
@@ -151,7 +154,8 @@ class StatementBatch:
         moment: Moment,
         rows_about: Callable[[int], int],
     ) -> Answer:
-        """Add what a statement asks for; → what is answered of it. Raises what `plan` raises."""
+        """Add what a statement asks for; return what is answered of it. Raises what `plan`
+        raises."""
         if isinstance(change, CreateSequence) and change.options.owner is not None:
             plain, owning = _split_owner(change)
             answered = self.take(plain, sql, request_id, moment, rows_about)
@@ -253,8 +257,8 @@ class StatementBatch:
         self.catalog.make(table)
 
     def _make_altered(self, table: Descriptor) -> None:
-        """A sequence of this request stays where it was, unless RESTART is said as well, or goes
-        again."""
+        """Replace a sequence of this request. It stays where it was, unless RESTART is said as
+        well, or goes again."""
         if table.state is State.ABSENT:
             del self.made[table.table_id]
             self.begun.pop(table.table_id, None)
@@ -269,7 +273,7 @@ class StatementBatch:
         self._make(table)
 
     def _drop(self, job: Job, rows_about: Callable[[int], int]) -> Answer:
-        """With the foreign keys of others that the statement says go, too."""
+        """Drop a table with the foreign keys of others that the statement says go, too."""
         table_id = job.table_id
         self.begun.pop(table_id, None)
         gone = find_drops(job)
@@ -294,8 +298,8 @@ class StatementBatch:
         moment: Moment,
         rows_about: Callable[[int], int],
     ) -> None:
-        """A sequence whose table has gone. It may have gone itself, where its column was dropped
-        alone."""
+        """Drop a sequence whose table has gone. It may have gone itself, where its column was
+        dropped alone."""
         if not self.catalog.has(sequence_id):
             return
         sequence = self.catalog.newest(sequence_id)
@@ -314,7 +318,7 @@ class StatementBatch:
         self._drop(planned.job, rows_about)
 
     def _add_drop(self, job: Job) -> int:
-        """→ the number of the one job that takes all away."""
+        """Join a job to those that drop; return the number of the one job for all."""
         gone = find_drops(job)
         if gone & self._earlier.elements:
             raise self._already_changed(job)
@@ -333,9 +337,9 @@ class StatementBatch:
         return busy if job is None else self._already_changed(job)
 
     def _refuse_name_that_goes(self, job: Job) -> None:
-        """⚠ D9: a table that goes has its names until it is drained, or for good where its drop is
-        cancelled before its first step. A table that is made here waits for that, in the same job;
-        a job of another table would not."""
+        """Refuse a name that a dropped table has. ⚠ D9: a table that goes has its names until it is
+        drained, or for good where its drop is cancelled before its first step. A table that is made
+        here waits for that, in the same job; a job of another table would not."""
         for name in relations_in(job) & names_of(self.dropped.values()):
             raise FeatureNotSupported(
                 f"the name {name!r} goes with a table that this very request drops, and a table"
@@ -352,7 +356,7 @@ class StatementBatch:
         )
 
     def refuse_dropped(self, operations: tuple[Operation, ...]) -> None:
-        """Raises UnknownTable for a row of a table that the same request drops."""
+        """Refuse rows of a table that the same request drops. Raises UnknownTable."""
         dropped = {name for table in self.dropped.values() for name in table.names}
         made = {table.name for table in self.made.values()}
         for name, version in {(o.table, o.schema_version) for o in operations if dropped}:
@@ -361,7 +365,7 @@ class StatementBatch:
 
 
 def _split_owner(change: CreateSequence) -> tuple[CreateSequence, OwnSequence | None]:
-    """What makes a sequence, and what says who owns it."""
+    """Return what makes a sequence, and what says who owns it."""
     owner = change.options.owner
     made = replace(change, options=change.options._replace(owner=None))
     if owner is None or not owner.table:
@@ -370,12 +374,12 @@ def _split_owner(change: CreateSequence) -> tuple[CreateSequence, OwnSequence | 
 
 
 def _find_joining(planned: JobPlan) -> set[int]:
-    """Tables that a job changes beside its own, but for what it makes."""
+    """Return the tables that a job changes beside its own, but for what it makes."""
     return {*planned.job.tables[1:]} - {made.table_id for made in planned.made}
 
 
 def _take_all_steps(table: Descriptor, job: Job) -> Descriptor:
-    """All steps of a job on a table that nobody can have used and that has no rows."""
+    """Take all steps of a job on a table that nobody can have used and that has no rows."""
     for step in job.steps:
         own = (e for e in step.edits if (e.table_id or job.table_id) == table.table_id)
         table = edited(table, tuple(own))

@@ -23,6 +23,7 @@ NOTHING_TO_RESTART = "RESTART IDENTITY: no column has an identity, so there is n
 
 def plan_truncate(statement: Truncate, catalog: Catalog) -> TruncatePlan:
     # ⚠ First of all: while a primary key changes there is a table more that foreign keys refer to.
+    """Plan a TRUNCATE. Raises what `plan` raises."""
     for named in statement.tables:
         free_table(catalog, catalog.resolve(named.name))
     tables, notices = find_truncated(statement, catalog)
@@ -39,9 +40,9 @@ def plan_truncate(statement: Truncate, catalog: Catalog) -> TruncatePlan:
 def find_truncated(
     statement: Truncate, catalog: Catalog
 ) -> tuple[tuple[Descriptor, ...], tuple[str, ...]]:
-    """Each table once, with CASCADE those that refer to one; and the notices. Raises UnknownTable,
-    and FeatureNotSupported for a table to which a foreign key of another table refers that is not
-    truncated too."""
+    """Return each table once, with CASCADE those that refer to one, and the notices. Raises
+    UnknownTable, and FeatureNotSupported for a table to which a foreign key of another table refers
+    that is not truncated too."""
     named = (refuse_sequence(catalog.resolve(n.name), n.position) for n in statement.tables)
     found = {t.table_id: t for t in named}
     notices = []
@@ -64,8 +65,8 @@ def truncate_notice(child: Descriptor) -> str:
 
 
 def refuse_referred(emptied: Sequence[Descriptor], tables: Iterable[Descriptor]) -> None:
-    """What can be seen of it before the master decides: `tables` are all that there are. Raises
-    FeatureNotSupported."""
+    """Refuse what can be seen to be refused before the master decides: `tables` are all that there
+    are. Raises FeatureNotSupported."""
     found = {table.table_id: table for table in emptied}
     for child, key in _outside(found, tables):
         raise _referred(found[key.parent], child, key)
@@ -74,7 +75,8 @@ def refuse_referred(emptied: Sequence[Descriptor], tables: Iterable[Descriptor])
 def with_referring(
     emptied: Sequence[Descriptor], tables: Sequence[Descriptor]
 ) -> tuple[Descriptor, ...]:
-    """Those, and what CASCADE takes along, as far as can be seen before the master decides."""
+    """Return the tables, and what CASCADE takes along, as far as can be seen before the master
+    decides."""
     found = {table.table_id: table for table in emptied}
     while more := {child.table_id: child for child, _ in _outside(found, tables)}:
         found |= more
@@ -84,7 +86,7 @@ def with_referring(
 def _outside(
     found: Mapping[int, Descriptor], tables: Iterable[Descriptor]
 ) -> Iterator[tuple[Descriptor, ForeignKey]]:
-    """Foreign keys of other tables that refer to one that is `found`."""
+    """Yield foreign keys of other tables that refer to one that is `found`."""
     for child in tables:
         # ⚠ A table that is about to take another's place is that one, as far as this goes.
         named = child.table_id in found or child.twin in found
@@ -105,6 +107,6 @@ def _referred(table: Descriptor, child: Descriptor, key: ForeignKey) -> FeatureN
 
 
 def _references(catalog: Catalog, table_id: int) -> Iterator[tuple[Descriptor, ForeignKey]]:
-    """In any state, and those that a version enforces that is in use still."""
+    """Yield foreign keys in any state, and those that a version enforces that is in use still."""
     yield from references_of(catalog, table_id)
     yield from catalog.references(table_id)

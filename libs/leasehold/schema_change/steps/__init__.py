@@ -1,1 +1,1 @@
-"""The safe states that an element of a table walks through, and in which order. Pure."""
+"""The safe states that an element of a table goes through, and their order. Pure."""

@@ -1,10 +1,9 @@
-"""Tracks: the way of one element through a job. How the tracks of one job share steps: steps.py.
+"""The transition paths of elements: each is the way of one element through a job, before and after
+the job's commit step. How the paths of one job share steps: steps.py.
 
-A track *rises* before the job's commit step and *falls* from it on:
-
-    rise      the new elements are written, filled, verified; all of it can be undone
-    commit    what was made becomes public; what is to go stops being so
-    fall      what is to go is no longer written, then no longer there; aliases end
+Before the commit step new elements are written, filled and verified, and all of it can be undone.
+With it, what was made becomes public, and what is to go stops being so. After it, what is to go is
+no longer written, then no longer there, and aliases end.
 
 Every element walks only pairs of adjacent states that are safe (states of `states.py`, Claims 4 to
 7).
@@ -39,10 +38,11 @@ NEVER = 1 << 30
 
 
 class Stage(NamedTuple):
-    """What one step does to an element: fields that change, None to take it out. After the fence
-    its pairs are filled (`fill`), and every node checks it as if it were public (`verify`).
-    `enforces`: from here on writes are refused that break the constraint. `validate`: the rows of
-    before are looked through for what breaks it, ahead of the nodes' check."""
+    """A stage of a path, which is what one step does to an element: fields that change, None to
+    take it out. After the fence its pairs are filled (`fill`), and every node checks it as if it
+    were public (`verify`). `enforces`: from here on writes are refused that break the
+    constraint. `validate`: the rows of before are looked through for what breaks it, ahead of
+    the nodes' check."""
 
     change: Mapping[str, Any] | None
     fill: bool = False
@@ -52,18 +52,22 @@ class Stage(NamedTuple):
 
 
 def enforcing_stage(change: Mapping[str, Any]) -> Stage:
+    """Return a stage from which on a constraint is enforced, and rows of before are looked
+    through."""
     return Stage(change, verify=True, enforces=True, validate=True)
 
 
 def in_state(state: State, **fields: Any) -> Stage:
+    """Return a stage that brings an element to a state."""
     return Stage({"state": state, **fields})
 
 
 @dataclass(slots=True)
 class ElementPath:
-    """`element`: as it stands, or as it will be made (`new`). `irreversible_from`: the stage of the fall that
-    can't be undone once it is published (0: the commit step); NEVER: all of it can be.
-    `table_id`: of a table that the job changes beside its own, 0 = its own."""
+    """The path of `element`, which is as it stands, or as it will be made (`new`).
+    `irreversible_from`: the stage after the commit that can't be undone once it is published (0:
+    the commit step); NEVER: all of it can be. `table_id`: of a table that the job changes beside
+    its own, 0 = its own."""
 
     element: Element | Descriptor
     new: bool = False
@@ -80,12 +84,12 @@ class ElementPath:
 
     @property
     def enforced_at(self) -> int:
-        """The stage of the rise that enforces a constraint, -1 without one."""
+        """The stage before the commit that enforces a constraint, -1 without one."""
         return next((n for n, stage in enumerate(self.before_commit) if stage.enforces), -1)
 
     @property
     def over(self) -> frozenset[int]:
-        """The columns of the constraint that the rise enforces."""
+        """The columns of the constraint that is enforced before the commit."""
         match self.element:
             case Index(over=columns) | Check(columns=columns) | ForeignKey(columns=columns):
                 return frozenset(columns) if self.enforced_at >= 0 else frozenset()
@@ -105,10 +109,10 @@ UNCHANGED = Stage({})
 
 
 def add_column(column: Column) -> ElementPath:
-    """Optional: absent → delete-only → public (Claims 4, 5). Required: by write-only, filled
-    (Claims 6, 7). ⚠ A nullable column with a default is `filled` for one step before it is public:
-    else a writer at the version before would put the default where a newer one has put NULL. Rows
-    are filled by key where the default is small enough to stand in every descriptor."""
+    """Add a column. Optional: absent → delete-only → public (Claims 4, 5). Required: by write-only,
+    filled (Claims 6, 7). ⚠ A nullable column with a default is `filled` for one step before it is
+    public: else a writer at the version before would put the default where a newer one has put
+    NULL. Rows are filled by key where the default is small enough to stand in every descriptor."""
     if not column.required:
         return ElementPath(column, True, (DELETE_ONLY,), (PUBLIC,))
     shown = default_of_old_rows(column)
@@ -124,9 +128,10 @@ def add_column(column: Column) -> ElementPath:
 
 
 def add_required(column: Column) -> tuple[ElementPath, ElementPath]:
-    """NOT NULL without a default: every row that is there lacks it, so it is for a table without
-    rows. It comes as an optional one, and NOT NULL of it is a constraint: what a writer who does
-    not see the column inserts meanwhile is found when the rows are looked through."""
+    """Add a column that is NOT NULL without a default: every row that is there lacks it, so it is
+    for a table without rows. It comes as an optional one, and NOT NULL of it is a constraint: what
+    a writer who does not see the column inserts meanwhile is found when the rows are looked
+    through."""
     optional = replace(column, nullable=True)
     return add_column(optional), set_not_null(optional)
 
@@ -137,8 +142,9 @@ def _small(value: Any) -> bool:
 
 
 def add_generated(column: Column) -> ElementPath:
-    """As a required one; what it holds follows the columns it is computed from: first as far as
-    that can be computed, then strictly, so that the verification tells of rows where it can't."""
+    """Add a generated column, as a required one; what it holds follows the columns it is computed
+    from: first as far as that can be computed, then strictly, so that the verification tells of
+    rows where it can't."""
     assert column.derived is not None, column
     lenient = column.derived._replace(strict=False)
     filling = Stage({"state": State.WRITE_ONLY}, fill=True)
@@ -149,8 +155,8 @@ def add_generated(column: Column) -> ElementPath:
 
 
 def drop_expression(column: Column) -> ElementPath:
-    """Both its expression and what a writer gives can't be right at once: so nobody relies on the
-    expression any more, then it is gone."""
+    """Drop a column's expression. Both that and what a writer gives can't be right at once: so
+    nobody relies on the expression any more, then it is gone."""
     assert column.derived is not None, column
     loose = Stage({"derived": column.derived._replace(loose=True)})
     return ElementPath(column, after_commit=(loose, Stage({"derived": None})), irreversible_from=1)
@@ -165,9 +171,10 @@ def reword_generated(column: Column, expression: str) -> ElementPath:
 def change_type(
     old: Column, new: Column, forth: Kept, back: Kept
 ) -> tuple[ElementPath, ElementPath]:
-    """A new column follows the old one: first as far as it goes, then strictly, then it takes its
-    place, and the old one follows it until its last readers have finished. `forth` and `back` are
-    expressions over the row in which the column has the name that both share."""
+    """Change a column's type: a new column follows the old one, first as far as it goes, then
+    strictly, then it takes its place, and the old one follows it until its last readers have
+    finished. `forth` and `back` are expressions over the row in which the column has the name that
+    both share."""
     lenient = Derived(forth.sources, forth.expression, zone=forth.zone)
     filling = Stage({"state": State.WRITE_ONLY, "derived": lenient}, fill=True)
     strict = Stage(
@@ -190,11 +197,11 @@ def change_type(
 
 
 def drop_column(column: Column, *, waits: int = 0) -> ElementPath:
-    """The reverse. ⚠ A column with a default, or a generated one, is still written for those who
-    read it; `filled`, so that their NULLs stay. A NOT NULL that writers can break loses it first:
-    who can't see it any more can't mend it. While it is hidden nothing over it is enforced, and an
-    index or a generated column is delete-only no later than the column itself: it is hidden in no
-    step before number `waits`, from 0."""
+    """Drop a column, the reverse of adding one. ⚠ A column with a default, or a generated one, is
+    still written for those who read it; `filled`, so that their NULLs stay. A NOT NULL that writers
+    can break loses it first: who can't see it any more can't mend it. While it is hidden nothing
+    over it is enforced, and an index or a generated column is delete-only no later than the column
+    itself: it is hidden in no step before number `waits`, from 0."""
     gone = in_state(State.DELETE_ONLY, not_null_enforced=False, filled=False, derived=None)
     loosened = Stage({"nullable": True, "not_null_enforced": True})
     kept = in_state(State.WRITE_ONLY, filled=True, not_null_enforced=False)
@@ -214,7 +221,7 @@ def drop_column(column: Column, *, waits: int = 0) -> ElementPath:
 
 
 def find_hiding_stage(path: ElementPath) -> int:
-    """The step of its fall, from 0, that takes a column out of sight."""
+    """Return the stage after the commit, from 0, that takes a column out of sight."""
     hidden = (State.WRITE_ONLY, State.DELETE_ONLY)
     return next(
         n for n, s in enumerate(path.after_commit) if s.change and s.change.get("state") in hidden
@@ -222,8 +229,8 @@ def find_hiding_stage(path: ElementPath) -> int:
 
 
 def add_index(index: Index, *, unique: bool) -> ElementPath:
-    """An index is filled in write-only; a unique one is also a constraint: enforced only when its
-    entries are complete, then looked through for duplicates, then public."""
+    """Add an index, which is filled in write-only; a unique one is also a constraint: enforced only
+    when its entries are complete, then looked through for duplicates, then public."""
     filling = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
     if not unique:
         return ElementPath(index, True, (DELETE_ONLY, filling), (PUBLIC,))
@@ -233,9 +240,9 @@ def add_index(index: Index, *, unique: bool) -> ElementPath:
 
 
 def drop_index(index: Index, *, waits: int = 0) -> ElementPath:
-    """`waits`: 1 where foreign keys that refer to it go along. ⚠ They go first: who still enforces
-    one finds the row that it refers to by its entry, which a new row has in write-only, not in
-    delete-only."""
+    """Drop an index. `waits`: 1 where foreign keys that refer to it go along. ⚠ They go first: who
+    still enforces one finds the row that it refers to by its entry, which a new row has in
+    write-only, not in delete-only."""
     loosened = in_state(State.WRITE_ONLY, unique=False, unique_enforced=index.refuses_duplicates)
     gone = in_state(State.DELETE_ONLY, unique_enforced=False)
     return ElementPath(
@@ -246,13 +253,14 @@ def drop_index(index: Index, *, waits: int = 0) -> ElementPath:
 
 
 def show_index(index: Index, name: str) -> ElementPath:
-    """A foreign key has it already: it is filled, and gets the name by which it is asked for."""
+    """Show the index of a foreign key: it is filled already, and gets the name by which it is asked
+    for."""
     return ElementPath(index, after_commit=(Stage({"implied": False, "name": name}),))
 
 
 def hide_index(index: Index, *, waits: int = 0) -> ElementPath:
-    """A foreign key of its table goes on needing it. What is UNIQUE is that no more, as
-    `drop_index` has it."""
+    """Hide an index that a foreign key of its table goes on needing. What is UNIQUE is that no
+    more, as `drop_index` has it."""
     hidden: dict[str, Any] = {"implied": True, "constraint": False}
     if not index.refuses_duplicates:
         return ElementPath(index, after_commit=(Stage(hidden),))
@@ -264,7 +272,7 @@ def hide_index(index: Index, *, waits: int = 0) -> ElementPath:
 
 
 def add_check(check: Constraint, *, not_valid: bool) -> ElementPath:
-    """absent → write-only → validated → public; NOT VALID stays write-only."""
+    """Add a constraint: absent → write-only → validated → public; NOT VALID stays write-only."""
     if not_valid:
         return ElementPath(check, True, after_commit=(WRITE_ONLY,))
     enforced = enforcing_stage({"state": State.WRITE_ONLY})
@@ -272,7 +280,8 @@ def add_check(check: Constraint, *, not_valid: bool) -> ElementPath:
 
 
 def delay_behind(path: ElementPath, index: ElementPath) -> ElementPath:
-    """A constraint that needs an index is enforced when the index has been filled."""
+    """Return the path of a constraint that needs an index: it is enforced when the index has been
+    filled."""
     return replace(
         path, before_commit=(*(UNCHANGED,) * len(index.before_commit), *path.before_commit)
     )
@@ -311,7 +320,8 @@ def set_default(column: Column, default: Any, expression: str = "") -> ElementPa
 
 
 def without_sequence(column: Column) -> Column:
-    """Without the sequence that it draws from, as with DROP DEFAULT; others stay its own."""
+    """Return the column without the sequence that it draws from, as with DROP DEFAULT; others stay
+    its own."""
     left = (sequence for sequence in column.own_sequences if sequence != column.draws_from)
     return replace(column.with_numbers(0, left), default_expression="")
 
@@ -323,7 +333,7 @@ def drop_numbering(column: Column) -> ElementPath:
 
 
 def set_drawn(column: Column, made: Column) -> ElementPath:
-    """Its default is the next number of a sequence from here on."""
+    """Let a column draw its default from a sequence from here on."""
     said = {
         "default": None,
         "default_expression": made.default_expression,
@@ -335,22 +345,24 @@ def set_drawn(column: Column, made: Column) -> ElementPath:
 
 
 def reword_drawn(column: Column, text: str) -> ElementPath:
-    """What it draws from is called otherwise; which one that is its id says."""
+    """Reword the default of a column whose sequence is called otherwise; which one that is its id
+    says."""
     return ElementPath(
         column, after_commit=(Stage({"default_expression": text}),), irreversible_from=NEVER
     )
 
 
 def set_numbering(column: Column, made: Column) -> ElementPath:
-    """Which sequences go with it, or how it is an identity; what it draws from stays."""
+    """Change which sequences go with a column, or how it is an identity; what it draws from
+    stays."""
     return ElementPath(
         column, after_commit=(Stage({"numbering": made.numbering, "owns": made.owns}),)
     )
 
 
 def rename(element: Column | Index | Constraint | Descriptor, name: str) -> ElementPath:
-    """Both names resolve while two versions live. A check or a foreign key is named in DDL alone,
-    which goes by the newest version: it needs no alias."""
+    """Rename an element or a table. Both names resolve while two versions live. A check or a
+    foreign key is named in DDL alone, which goes by the newest version: it needs no alias."""
     if isinstance(element, Check | ForeignKey):
         return ElementPath(element, after_commit=(Stage({"name": name}),))
     both = Stage({"name": name, "alias": element.name})
@@ -376,11 +388,13 @@ def add_lock(lock: Lock) -> ElementPath:
 
 
 def retire_lock(lock: Lock) -> ElementPath:
-    """It covers nothing from the commit step on; its genids still tell of writes from before."""
+    """Retire a lock: it covers nothing from the commit step on; its genids still tell of writes
+    from before."""
     return ElementPath(lock, after_commit=(DELETE_ONLY,))
 
 
 def move_column(column: Column, target: int) -> ElementPath:
-    """Claim 8: from one lock to another through a state in which both are verified and written."""
+    """Move a column from one lock to another, through a state in which both are verified and
+    written (Claim 8)."""
     both = Stage({"locks": (*column.locks, target)})
     return ElementPath(column, before_commit=(both,), after_commit=(Stage({"locks": (target,)}),))

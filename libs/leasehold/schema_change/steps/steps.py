@@ -1,6 +1,6 @@
-"""The tracks of one job as its steps, which they share.
+"""The steps of a job, which the paths of its elements share.
 
-Rises begin together at the first step; the commit step is behind the longest. All that move in one
+Paths begin together at the first step; the commit step is behind the longest. All that move in one
 step have moved when it is drained, so a step of several edits is as safe as each of them. ⚠ But a
 constraint is enforced only in versions that show its columns: else writers would be refused for a
 value that they can't give. So a constraint over a new column waits for it.
@@ -20,7 +20,7 @@ from leasehold.schema_change.steps.element_paths import UNCHANGED, ElementPath, 
 
 
 class Steps(NamedTuple):
-    """`point`: the step whose publication is the point of no return."""
+    """The steps of a job. `point`: the step whose publication is the point of no return."""
 
     steps: tuple[Step, ...]
     point: int
@@ -44,8 +44,8 @@ def _element_place(path: ElementPath) -> _ElementPlace:
 
 
 def steps_of(paths: Iterable[ElementPath]) -> Steps:
-    """The steps of a job from the tracks of its elements. Several tracks may be one element's (a
-    default and a NOT NULL): they change different fields of it."""
+    """Return the steps of a job from the paths of its elements. Several paths may be one element's
+    (a default and a NOT NULL): they change different fields of it."""
     paths = _show_columns_first(tuple(paths))
     assert paths
     standing: dict[_ElementPlace, _Standing] = {}
@@ -62,9 +62,9 @@ def steps_of(paths: Iterable[ElementPath]) -> Steps:
 
 
 def _show_columns_first(paths: tuple[ElementPath, ...]) -> tuple[ElementPath, ...]:
-    """⚠ With constraints over new columns: in one step, before the commit step, the columns become
-    public and the constraints are enforced. It can be undone, as all of a rise. (No other column
-    has such a one's name then: `alteration` sees to it.)"""
+    """Show new columns with the constraints over them: ⚠ in one step, before the commit step, the
+    columns become public and the constraints are enforced. It can be undone, as all of a rise. (No
+    other column has such a one's name then: `alteration` sees to it.)"""
     new = {t.name[1]: t for t in paths if t.new and isinstance(t.element, Column)}
     early = frozenset().union(*(path.over for path in paths)) & new.keys()
     if not early:
@@ -90,14 +90,14 @@ def _show_columns_first(paths: tuple[ElementPath, ...]) -> tuple[ElementPath, ..
 def _select_sequences(
     new: Mapping[int, ElementPath], early: Iterable[int], paths: Iterable[ElementPath]
 ) -> Iterable[ElementPath]:
-    """Sequences that go public with the columns that draw from them."""
+    """Return the paths of sequences that go public with the columns that draw from them."""
     columns = (new[element_id].element for element_id in early)
     drawn = {c.draws_from for c in columns if isinstance(c, Column)} - {0}
     return (path for path in paths if path.new and path.table_id in drawn)
 
 
 def _delay(path: ElementPath, stage: int, step: int) -> ElementPath:
-    """With that stage of its rise at a step that is not before it."""
+    """Return the path with one of its stages before the commit at a step that is not before it."""
     waits = (UNCHANGED,) * (step - stage)
     return replace(
         path, before_commit=(*path.before_commit[:stage], *waits, *path.before_commit[stage:])
@@ -142,7 +142,8 @@ def _step(
 
 
 def _find_worked_on(path: ElementPath) -> int:
-    """The element that is filled or verified; a whole table by what stands for all its rows."""
+    """Return the id of the element that is filled or verified; a whole table by what stands for all
+    its rows."""
     return ALL_ROWS if isinstance(path.element, Descriptor) else path.name[1]
 
 

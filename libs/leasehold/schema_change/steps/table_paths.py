@@ -1,5 +1,5 @@
-"""The transition paths of whole tables and sequences, and of what refers to a table that changes its
-primary key."""
+"""The transition paths of whole tables and sequences, and of the foreign keys that refer to a table
+which changes its primary key."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from leasehold.schema_change.steps.element_paths import (
 
 
 def rename_key(table: Descriptor, name: str) -> ElementPath:
-    """The primary key and its index. Only DDL, ON CONFLICT ON CONSTRAINT and errors name them, each
-    under one version."""
+    """Rename the primary key and its index. Only DDL, ON CONFLICT ON CONSTRAINT and errors name
+    them, each under one version."""
     return ElementPath(table, after_commit=(Stage({"key_name": name}),))
 
 
 def drop_table(table: Descriptor) -> ElementPath:
-    """A delete-only table takes nothing that names it; then it is absent."""
+    """Drop a table: a delete-only one takes nothing that names it; then it is absent."""
     return ElementPath(table, after_commit=(DELETE_ONLY, in_state(State.ABSENT)))
 
 
 def drop_sequence(sequence: Descriptor, waits: int) -> ElementPath:
-    """⚠ It is drawn from as long as a version writes a column that has its numbers from it: so it
-    goes when the column has gone, or the default."""
+    """Drop a sequence. ⚠ It is drawn from as long as a version writes a column that has its numbers
+    from it: so it goes when the column has gone, or the default."""
     after_commit = (*(UNCHANGED,) * waits, DELETE_ONLY, in_state(State.ABSENT))
     return ElementPath(
         sequence, after_commit=after_commit, irreversible_from=waits, table_id=sequence.table_id
@@ -45,14 +45,16 @@ def drop_sequence(sequence: Descriptor, waits: int) -> ElementPath:
 
 
 def add_sequence(sequence: Descriptor) -> ElementPath:
-    """Of a column that is added: drawn from by the master alone until both are public. Nobody can
-    have used one that was not there, and its row is the one of its first version's commit."""
+    """Add the sequence of a column that is added: it is drawn from by the master alone until both
+    are public. Nobody can have used one that was not there, and its row is the one of its first
+    version's commit."""
     return ElementPath(sequence, True, (WRITE_ONLY,), (PUBLIC,), 0, sequence.table_id)
 
 
 def alter_sequence(sequence: Descriptor, said: Sequence) -> ElementPath:
-    """Its options, from one version to the next. Only the master goes by them, and whoever hands
-    numbers out from a block that he has taken; which ends with this version (`going_on`)."""
+    """Alter a sequence's options, from one version to the next. Only the master goes by them, and
+    whoever hands numbers out from a block that he has taken; which ends with this version
+    (`going_on`)."""
     return ElementPath(
         sequence, after_commit=(Stage({"sequence": said}),), table_id=sequence.table_id
     )
@@ -61,12 +63,13 @@ def alter_sequence(sequence: Descriptor, said: Sequence) -> ElementPath:
 def another_key(
     table: Descriptor, other: Descriptor, key: Index, not_null: Iterable[Column]
 ) -> list[ElementPath]:
-    """`table` hands its rows and its name over to `other`, which has them under another key.
+    """Hand the rows and the name of `table` over to `other`, which has them under another key.
 
     First the new key is made sure of: a unique index in `table`, filled and verified, and NOT NULL.
     From then on no two rows can meet in one of `other`, which is delete-only, then written with
     every write and filled, then takes the name, while `table` follows it for those who read the
-    version before. What is new in `table` goes with it."""
+    version before. What is new in `table` goes with it.
+    """
     before_commit = add_index(key, unique=True).before_commit
     waits = (UNCHANGED,) * (len(before_commit) - 1)
     enforced = enforcing_stage({"not_null_enforced": True})
@@ -96,9 +99,9 @@ def another_key(
 
 
 def hidden_key(table: Descriptor, other: Descriptor, hidden: Column) -> list[ElementPath]:
-    """As `another_key`, to the key of a table that has none. Nobody gives it, so nothing is to be
-    made sure of first: while `other` comes, so does the column of `table` that has it. ⚠ It is
-    filled first: a row of `other` is found by it."""
+    """Hand a table over as `another_key` does, to the key of a table that has none. Nobody gives
+    it, so nothing is to be made sure of first: while `other` comes, so does the column of `table`
+    that has it. ⚠ It is filled first: a row of `other` is found by it."""
     filling = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
     twin = Stage({"twin": other.table_id})
     own = (WRITE_ONLY, DELETE_ONLY, in_state(State.ABSENT, twin=0))
@@ -111,8 +114,8 @@ def hidden_key(table: Descriptor, other: Descriptor, hidden: Column) -> list[Ele
 
 
 def lost_reference(key: ForeignKey, steps: int, table_id: int) -> ElementPath:
-    """A foreign key that does not follow the rows that it refers to into another table. ⚠ It is
-    gone in the very version in which that takes the name, and not relied on in the one before: a
+    """Drop a foreign key that does not follow the rows that it refers to into another table. ⚠ It
+    is gone in the very version in which that takes the name, and not relied on in the one before: a
     version later the old table has not all rows, and who enforced it would not find them."""
     if key.state is not State.PUBLIC:
         return ElementPath(key, after_commit=(GONE,), table_id=table_id)
@@ -121,14 +124,16 @@ def lost_reference(key: ForeignKey, steps: int, table_id: int) -> ElementPath:
 
 
 def refer_to(key: ForeignKey, parent: int, parent_index: int, table_id: int) -> ElementPath:
-    """A foreign key follows the rows that it refers to into another table. ⚠ In the very version in
-    which that takes the name: before, it has not all rows; a version later, the old one has not."""
+    """Let a foreign key follow the rows that it refers to into another table. ⚠ In the very
+    version in which that takes the name: before, it has not all rows; a version later, the old
+    one has not."""
     there = Stage({"parent": parent, "parent_index": parent_index})
     return ElementPath(key, after_commit=(there,), table_id=table_id)
 
 
 def record_moves(table: Descriptor, moves: Iterable[tuple[int, int]]) -> ElementPath:
-    """⚠ With the commit step a column's new lock takes over what the old one knows of writes up
-    to the fence of the dual state, which is only known then. `moves`: (target, source)."""
+    """Record that columns move between locks. ⚠ With the commit step a column's new lock takes over
+    what the old one knows of writes up to the fence of the dual state, which is only known then.
+    `moves`: (target, source)."""
     made = tuple(LockMove(target, source, FENCE_BEFORE) for target, source in moves)
     return ElementPath(table, after_commit=(Stage({"lock_moves": (*table.lock_moves, *made)}),))
