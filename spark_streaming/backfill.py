@@ -1,4 +1,4 @@
-"""One backfill run: row images of a table → chunks on the backfill lane → the end marker."""
+"""A backfill run: row images of a table → chunks on the backfill lane → the end marker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log: Final = logging.getLogger(__name__)
 
 
 class Backfill(RunThread):
-    """Brings one run of a fill to its end marker."""
+    """The thread that brings one run of a fill to its end marker."""
 
     work = "backfill"
 
@@ -45,7 +45,7 @@ class Backfill(RunThread):
         self._columns = sorted_columns(job)
 
     def _attempt(self) -> None:
-        """From the checkpoint to the acknowledged end marker. Raises RunStopped when closed."""
+        """Go from the checkpoint to the acknowledged end marker. Raises RunStopped when closed."""
         started_ns = time.monotonic_ns()
         lane = Lane(self._kafka, self._topics.backfill.name)
         ended = self._folder.ended()
@@ -73,8 +73,8 @@ class Backfill(RunThread):
         )
 
     def _send_few(self, lane: Lane) -> Totals | None:
-        """All chunks, where the images are few; None where a query has to read them. What goes
-        wrong in between goes wrong before the marker, and all of them come once more."""
+        """Send all chunks, where the images are few; return None where a query has to read them.
+        What goes wrong in between goes wrong before the marker, and all of them come once more."""
         totals = Totals()
         with FewImages(self._kafka, (self._source,), self.gate.is_closed) as images:
             ranges = images.ranges(self._few_max())
@@ -91,7 +91,8 @@ class Backfill(RunThread):
         return totals
 
     def _send_batch(self, lane: Lane, batch_id: int) -> None:
-        """One micro-batch. Spark notes it as done only when the broker has all its chunks."""
+        """Send the chunks of one micro-batch. Spark notes it as done only when the broker has them
+        all."""
         before = totals = self._folder.totals_before(batch_id)
         for chunks in self._rounds(self._windows(batch_id), self._converter):
             for rows, body in chunks:
@@ -111,7 +112,7 @@ class Backfill(RunThread):
 def converter(
     kafka: KafkaSettings, template: Chunk, columns: Sequence[int], rows_max: int
 ) -> Convert[Range, tuple[int, bytes]]:
-    """Ranges of the topic → (rows, chunk)."""
+    """Return what turns ranges of the topic into (rows, chunk)."""
 
     def convert(ranges: Iterable[Range]) -> Iterator[tuple[int, bytes]]:
         codec = MessagePackCodec()

@@ -31,14 +31,15 @@ VALUES_MAX: Final = 100_000
 
 
 class _Told(NamedTuple):
-    """Of some facts, by hash: `alone`, those that nothing else can be equal to, and `shared`."""
+    """The facts by hash: `alone`, those that nothing else can be equal to, and `shared`."""
 
     alone: DataFrame | None
     shared: DataFrame | None
 
 
 class Comparison(Closing):
-    """`facts`: with the columns of fact files. A context: it keeps things on disk until it ends."""
+    """The comparison of `facts`, which have the columns of fact files. A context: it keeps things
+    on disk until it ends."""
 
     def __init__(
         self, facts: DataFrame, hashes_max: int = HASHES_MAX, values_max: int = VALUES_MAX
@@ -55,7 +56,7 @@ class Comparison(Closing):
     def find_suspects(
         self, wanted: ConstraintGroups, most: int
     ) -> tuple[int, list[tuple[int, bytes]]]:
-        """How many rows seem to break a constraint, and the first of them. Raises
+        """Return how many rows seem to break a constraint, and the first of them. Raises
         PySparkException."""
         newest = self._newest(self._standing())
         rows = newest.where("NOT parent").select(*VALUE, "row")
@@ -78,7 +79,7 @@ class Comparison(Closing):
         return total, [(row["element"], bytes(row["row"])) for row in first]
 
     def _standing(self) -> DataFrame:
-        """Without what was there before a truncation of its partition."""
+        """Return the facts without what was there before a truncation of its partition."""
         from pyspark.sql import functions as f
 
         truncates = f.col("row") == f.lit(TRUNCATION)
@@ -91,7 +92,7 @@ class Comparison(Closing):
         return joined.where("cut IS NULL OR place > cut").select(*COLUMNS)
 
     def _newest(self, facts: DataFrame) -> DataFrame:
-        """One fact of each row, if it says something."""
+        """Return one fact of each row, if it says something."""
         from pyspark.sql import functions as f
 
         told = self._told(facts, ROW)
@@ -118,7 +119,7 @@ class Comparison(Closing):
         )
 
     def _few(self, frame: DataFrame) -> DataFrame:
-        """With a hint for the planner, which knows of no frame how large it is."""
+        """Return the frame with a hint for the planner, which knows of no frame how large it is."""
         from pyspark.sql import functions as f
 
         return f.broadcast(frame) if frame.count() <= self._values_max else frame

@@ -84,7 +84,7 @@ class Driver:
         return self._reader.jobs
 
     def start_retries(self) -> None:
-        """Raises PySparkException if the retry stream can't be started."""
+        """Start the retry stream. Raises PySparkException if it can't be started."""
         self._retries.start()
         self._board.alive()
 
@@ -94,7 +94,7 @@ class Driver:
             self._reader.poll(POLL_S)
 
     def turn(self) -> None:
-        """One turn of the loop: what has come from the jobs topic, then what follows from it."""
+        """Do one turn of the loop: what has come from the jobs topic, then what follows from it."""
         self._reader.poll(POLL_S)
         self._retries.turn()
         self._board.alive(self._retries.trouble)
@@ -221,6 +221,7 @@ def run_pipeline(settings: ProcessSettings, stop: Flag) -> None:
 
 
 def main() -> int:
-    """As `run_service`; a process of its own, whose JVM and workers inherit how it is scheduled."""
+    """Run as `run_service`; a process of its own, whose JVM and workers inherit how it is
+    scheduled."""
     take_short_turns()
     return run_service(log.name, ProcessSettings.read, run_pipeline)

@@ -22,7 +22,7 @@ ROWS_AT_ONCE: Final = 50_000
 
 
 class FactFile:
-    """One file that a task writes, a context: there when it ends, and whole, else not at all. The
+    """A file that a task writes, a context: there when it ends, and whole, else not at all. The
     same one again takes the place of the first. `counts`: (element, parent) → how many facts."""
 
     def __init__(self, folder: str, number: int, rows_at_once: int = ROWS_AT_ONCE) -> None:
@@ -73,13 +73,13 @@ class FactFile:
 
 
 def fact_count(places: Sequence[str]) -> int:
-    """How many facts the folders hold. By Arrow, here: a job of Spark's takes a quarter of a
+    """Return how many facts the folders hold. By Arrow, here: a job of Spark's takes a quarter of a
     second for as little."""
     return sum(_dataset(place).count_rows() for place in places)
 
 
 def facts_of(places: Sequence[str]) -> Iterator[Fact]:
-    """All that the folders hold, in no order."""
+    """Yield all that the folders hold, in no order."""
     for place in places:
         columns = (column.to_pylist() for column in _dataset(place).to_table().columns)
         yield from map(Fact._make, zip(*columns, strict=True))
@@ -92,7 +92,7 @@ def _dataset(place: str) -> Any:
 
 
 def _schema() -> Any:
-    """FACTS, of Arrow."""
+    """Return FACTS as a schema of Arrow."""
     import pyarrow as pa
 
     kinds = (pa.int32(), pa.bool_(), pa.int32(), pa.binary(), pa.int64(), pa.binary())

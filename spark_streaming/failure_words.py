@@ -1,4 +1,4 @@
-"""Why something of Spark's failed, in a line for people."""
+"""The words of a failure of Spark's, in a line for people."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ WORDS_MAX: Final = 300
 
 
 def words_of(error: BaseException | None) -> str:
-    """What Java has thrown is asked of Java, which may be gone: Py4J's own words name a variable
-    of its, and asking for them asks Java, too."""
+    """Return what an error says. What Java has thrown is asked of Java, which may be gone: Py4J's
+    own words name a variable of its, and asking for them asks Java, too."""
     try:
         said = str(error.java_exception.toString() if isinstance(error, Py4JJavaError) else error)
     except Py4JError as gone:

@@ -14,7 +14,8 @@ from spark_streaming.range_reader import Range, Records, images_reader, read_ran
 
 
 class FewImages(Closing):
-    """What the topics hold from their beginning to the end that they have now. For one thread."""
+    """The images that the topics hold from their beginning to the end that they have now. For one
+    thread."""
 
     def __init__(
         self, kafka: KafkaSettings, topics: Sequence[str], give_up: Callable[[], bool]
@@ -26,8 +27,8 @@ class FewImages(Closing):
         self._reader.close()
 
     def ranges(self, offsets_max: int) -> list[Range] | None:
-        """All of it; None where it is more than that. Offsets, of which a compacted topic has no
-        more than records. Raises BusUnavailable."""
+        """Return all of it; None where it is more than that. Offsets, of which a compacted topic
+        has no more than records. Raises BusUnavailable."""
         found: list[Range] = []
         left = offsets_max
         for topic in self._topics:
@@ -41,5 +42,5 @@ class FewImages(Closing):
         return found
 
     def records(self, wanted: Range) -> Iterator[Records]:
-        """Raises BusUnavailable."""
+        """Yield the records of a range. Raises BusUnavailable."""
         return read_range(self._reader, wanted)

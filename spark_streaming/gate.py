@@ -37,7 +37,7 @@ class RateLimiter:
         self._set(settings)
 
     def _set(self, settings: Mapping[str, int]) -> None:
-        """A job's settings: rows_per_second (0 = no limit), chunk_rows."""
+        """Take a job's settings: rows_per_second (0 = no limit), chunk_rows."""
         with self._changed:
             self._settings = dict(settings)
             if self._rows_per_second > 0:  # what was gained so far was gained at the old rate
@@ -49,7 +49,7 @@ class RateLimiter:
             self._changed.notify_all()
 
     def follow(self, settings: Mapping[str, int], decided: int, *, beside_users: bool) -> None:
-        """What the job's newest event tells. `decided`: rows of this run that the log has."""
+        """Take what the job's newest event tells. `decided`: rows of this run that the log has."""
         with self._changed:
             if settings != self._settings:
                 self._set(settings)
@@ -77,7 +77,7 @@ class RateLimiter:
             return self._beside_users
 
     def wait_decided(self, rows: int) -> None:
-        """Beside users, return when the log has that many rows of this run: until then it has
+        """Return, beside users, when the log has that many rows of this run: until then it has
         enough to do. Raises RunStopped once the gate is closed."""
         with self._changed:
             while not self._closed:

@@ -23,8 +23,9 @@ RECORDS_MAX: Final = 500
 
 
 class JobsReader:
-    """`jobs`: job id → Job; `users`: what their events tell of others. `caught_up` once the topic's
-    end was met: before that a job may look as it did long ago."""
+    """The reader of the jobs topic. `jobs`: job id → Job; `users`: what their events tell of
+    others. `caught_up` once the topic's end was met: before that a job may look as it did long
+    ago."""
 
     def __init__(self, kafka: KafkaSettings, topics: Topics) -> None:
         self.jobs: dict[int, Job] = {}

@@ -17,15 +17,15 @@ RECENT_US: Final = USERS_RECENT_MS * 1_000
 
 
 class LogUsers(NamedTuple):
-    """`lsn`, `commit_us`: of the newest event; 0: none was met. `users_us`: the commit time of the
-    newest one that had others' commits before it."""
+    """The newest event (`lsn`, `commit_us`; 0: none was met), and `users_us`, the commit time of
+    the newest one that had others' commits before it."""
 
     lsn: int = 0
     commit_us: int = 0
     users_us: int = 0
 
     def after(self, lsn: int, commit_us: int) -> LogUsers:
-        """With another event; several may be of one commit."""
+        """Return it with another event; several may be of one commit."""
         if lsn <= self.lsn:
             return self
         others = self.lsn > 0 and lsn > self.lsn + 1

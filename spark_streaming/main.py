@@ -1,4 +1,5 @@
-"""`python -m spark_streaming.main`: Spark's driver; settings from LEASEHOLD_*."""
+"""The entry point of Spark's driver, `python -m spark_streaming.main`; settings from
+LEASEHOLD_*."""
 
 import sys
 
@@ -7,7 +8,7 @@ from leasehold.settings.extras import need_extra
 
 
 def main() -> int:
-    """Its exit code, or 2 where Spark is not installed."""
+    """Run the driver; return its exit code, or 2 where Spark is not installed."""
     try:
         need_extra("spark", "Spark's driver", "pyspark", "pandas", "pyarrow")
     except ConfigurationError as error:

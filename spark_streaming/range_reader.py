@@ -35,7 +35,7 @@ class Range(NamedTuple):
 
 
 class Records(NamedTuple):
-    """Of one partition, in its order. An image is None where the row was deleted."""
+    """The records of one partition, in its order. An image is None where the row was deleted."""
 
     offsets: Sequence[int]
     keys: Sequence[bytes]
@@ -47,7 +47,7 @@ class CheckpointUnreadable(OSError):
 
 
 def ranges_of(checkpoint: str, batch_id: int) -> list[Range]:
-    """What Spark has planned as this micro-batch. Raises CheckpointUnreadable."""
+    """Return what Spark has planned as this micro-batch. Raises CheckpointUnreadable."""
     ends = _ends(checkpoint, batch_id)
     begins = _ends(checkpoint, batch_id - 1) if batch_id else {}
     return [
@@ -58,8 +58,8 @@ def ranges_of(checkpoint: str, batch_id: int) -> list[Range]:
 
 
 def windows_of(ranges: Sequence[Range], offsets_max: int) -> list[Range]:
-    """The same offsets in the same order, in parts of at most so many; those of a range are of
-    nearly one size."""
+    """Return the same offsets in the same order, in parts of at most so many; those of a range are
+    of nearly one size."""
     assert offsets_max >= 1, offsets_max
     found = []
     for topic, partition, first, until in ranges:
@@ -70,7 +70,8 @@ def windows_of(ranges: Sequence[Range], offsets_max: int) -> list[Range]:
 
 
 def _ends(checkpoint: str, batch_id: int) -> dict[tuple[str, int], int]:
-    """A version, the batch's own settings, then a line for each source: here it is one."""
+    """Return the ends of a micro-batch: its file has a version, the batch's own settings, then a
+    line for each source, which here is one."""
     path = Path(checkpoint) / "offsets" / str(batch_id)
     try:
         version, _, line = path.read_text(encoding="utf-8").splitlines()
@@ -86,7 +87,7 @@ def _ends(checkpoint: str, batch_id: int) -> dict[tuple[str, int], int]:
 
 
 def records_of(kafka: KafkaSettings, wanted: Range) -> Iterator[Records]:
-    """The committed records of a range. Raises BusUnavailable."""
+    """Yield the committed records of a range. Raises BusUnavailable."""
     reader = images_reader(kafka)
     try:
         yield from read_range(reader, wanted)
@@ -95,7 +96,7 @@ def records_of(kafka: KafkaSettings, wanted: Range) -> Iterator[Records]:
 
 
 def images_reader(kafka: KafkaSettings, give_up: Callable[[], bool] = lambda: False) -> TopicReader:
-    """Of rows topics. `give_up`: as of TopicReader."""
+    """Return a reader of rows topics. `give_up`: as of TopicReader."""
     return TopicReader(
         kafka,
         "leasehold-spark",
@@ -108,7 +109,7 @@ def images_reader(kafka: KafkaSettings, give_up: Callable[[], bool] = lambda: Fa
 
 
 def read_range(reader: TopicReader, wanted: Range) -> Iterator[Records]:
-    """The committed records of a range, by a reader made for it. Raises BusUnavailable."""
+    """Yield the committed records of a range, by a reader made for it. Raises BusUnavailable."""
     topic, partition, first, until = wanted
     reader.start(topic, partition, max(first, reader.first_offset(topic, partition)))
     silent = 0

@@ -20,7 +20,7 @@ makes the run read and send once more."""
 
 
 class RowsQuery:
-    """One query name and checkpoint; Spark plans each micro-batch and notes it as done when
+    """The query of one name and checkpoint; Spark plans each micro-batch and notes it as done when
     `handle` returns. What is in it says `range_reader.ranges_of`; the frame itself is not read."""
 
     def __init__(
@@ -48,7 +48,7 @@ class RowsQuery:
         self._resize = False
 
     def read(self) -> None:
-        """Raises RunStopped when the gate is closed, PySparkException."""
+        """Read to the end. Raises RunStopped when the gate is closed, PySparkException."""
         while True:
             self._batch_size = self._batch_offsets()
             self._batches = 0
@@ -92,9 +92,10 @@ class RowsQuery:
         self._handle(batch_id)
 
     def _check_size(self) -> None:
-        """Spark fixes the size of micro-batches when a query starts; a rate that has changed much
-        needs another query. Raised before the batch sends anything, so nothing is done twice. The
-        batch in hand keeps its size, being planned in the checkpoint already."""
+        """End the query if its micro-batches are of the wrong size by now. Spark fixes that when a
+        query starts; a rate that has changed much needs another query. Raised before the batch
+        sends anything, so nothing is done twice. The batch in hand keeps its size, being planned in
+        the checkpoint already."""
         self._batches += 1
         wanted, size = self._batch_offsets(), self._batch_size
         if self._batches > 1 and not size // RESIZE_FACTOR < wanted < size * RESIZE_FACTOR:

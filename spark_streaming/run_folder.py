@@ -19,8 +19,8 @@ class Totals(NamedTuple):
 
 
 class RunFolder:
-    """`<root>/<job>-<run>/`: `checkpoint/` is Spark's, `totals.json` and `ended.json` are ours;
-    `facts/<micro-batch>/` is what a validation has read so far.
+    """The folder of a run, `<root>/<job>-<run>/`: `checkpoint/` is Spark's, `totals.json` and
+    `ended.json` are ours; `facts/<micro-batch>/` is what a validation has read so far.
 
     Nothing here decides what the store holds: a lost folder makes a run start from the beginning,
     and chunks that come twice are harmless.
@@ -36,7 +36,7 @@ class RunFolder:
         return str((self.path / "checkpoint").absolute())
 
     def empty_facts(self, batch_id: int) -> str:
-        """A folder for a micro-batch's facts, without those of an earlier attempt."""
+        """Return a folder for a micro-batch's facts, without those of an earlier attempt."""
         place = (self.path / "facts" / str(batch_id)).absolute()
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ class RunFolder:
         return [str(place.absolute()) for place in sorted(self.path.glob("facts/*"))]
 
     def totals_before(self, batch_id: int) -> Totals:
-        """Totals of all batches before this one; a batch that Spark replays counts once."""
+        """Return totals of all batches before this one; a batch that Spark replays counts once."""
         kept = _read(self._totals)
         if kept is None:
             return Totals()
@@ -61,7 +61,7 @@ class RunFolder:
         _write(self._totals, {"batch": batch_id, "before": list(before), "after": list(after)})
 
     def ended(self) -> Totals | None:
-        """Totals in the end marker, if that was acknowledged by Kafka."""
+        """Return totals in the end marker, if that was acknowledged by Kafka."""
         kept = _read(self._ended)
         return None if kept is None else Totals(kept["rows"], kept["chunks"])
 

@@ -60,9 +60,9 @@ class RunResources(NamedTuple):
 
 
 class RunThread(ABC):
-    """Through failures of Spark and Kafka, or until its gate is closed (pause, cancel, end of the
-    job, end of the process). `finished`: its end is on the lane. `work` names what the run does,
-    for people."""
+    """The thread of a run, which goes on through failures of Spark and Kafka, or until its gate is
+    closed (pause, cancel, end of the job, end of the process). `finished`: its end is on the lane.
+    `work` names what the run does, for people."""
 
     work: ClassVar[str]
 
@@ -98,12 +98,12 @@ class RunThread(ABC):
 
     @abstractmethod
     def _attempt(self) -> None:
-        """From the checkpoint to the acknowledged end. Raises RunStopped when closed."""
+        """Go from the checkpoint to the acknowledged end. Raises RunStopped when closed."""
 
     def _few_max(self) -> int:
-        """How many offsets are few now: what is read without a query is read anew after a pause or
-        a crash, which nobody wants of a run that is to be slow, nor of one that a query has begun.
-        """
+        """Return how many offsets are few now: what is read without a query is read anew after a
+        pause or a crash, which nobody wants of a run that is to be slow, nor of one that a query
+        has begun."""
         slow = self.gate.rows_per_second > 0
         return 0 if slow or Path(self._folder.checkpoint).exists() else self._settings.few_offsets
 
@@ -129,21 +129,21 @@ class RunThread(ABC):
         self._folder.end(totals)
 
     def _tasks(self, most: int) -> int:
-        """How many of so many tasks may run side by side now. Beside users one: each computes for
-        seconds, and two of them are all that there is of a small machine."""
+        """Return how many of so many tasks may run side by side now. Beside users one: each
+        computes for seconds, and two of them are all that there is of a small machine."""
         there = 1 if self.gate.beside_users else self._session.sparkContext.defaultParallelism
         return max(1, min(most, there))
 
     def _windows(self, batch_id: int) -> list[Range]:
-        """What Spark has planned as this micro-batch, in parts that a task has room for. Raises
-        CheckpointUnreadable."""
+        """Return what Spark has planned as this micro-batch, in parts that a task has room for.
+        Raises CheckpointUnreadable."""
         return windows_of(ranges_of(self._folder.checkpoint, batch_id), WINDOW_ROWS_MAX)
 
     def _rounds(
         self, parts: Iterable[Part], converter: Callable[[], Convert[Part, Told]]
     ) -> Iterator[list[Told]]:
-        """What workers tell of the parts, in their order: in each round of as many as may be read
-        side by side by then, and by a function that is made for it, as settings are by then.
+        """Yield what workers tell of the parts, in their order: in each round of as many as may be
+        read side by side by then, and by a function that is made for it, as settings are by then.
         Raises PySparkException."""
         left = deque(parts)
         while left:
@@ -179,7 +179,7 @@ class RunThread(ABC):
 
 
 def topics_there(kafka: KafkaSettings) -> frozenset[str]:
-    """Raises BusUnavailable."""
+    """Return the topics that there are. Raises BusUnavailable."""
     try:
         known = _admin(kafka).list_topics(timeout=METADATA_MS / 1000)
     except KafkaException as error:
@@ -190,5 +190,5 @@ def topics_there(kafka: KafkaSettings) -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _admin(kafka: KafkaSettings) -> AdminClient:
-    """One for all runs: the answer takes 2 ms, and a connection 50."""
+    """Return the one client for all runs: the answer takes 2 ms, and a connection 50."""
     return AdminClient(kafka.librdkafka())

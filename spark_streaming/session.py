@@ -85,7 +85,8 @@ class SparkSettings:
 
 
 def connector_jars(settings: SparkSettings) -> list[str]:
-    """Paths of the Kafka connector's jars. Raises ConfigurationError where they are not there."""
+    """Return the paths of the Kafka connector's jars. Raises ConfigurationError where they are not
+    there."""
     jars = sorted(str(path.absolute()) for path in settings.jars.glob("*.jar"))
     if not any("spark-sql-kafka" in jar for jar in jars):
         raise ConfigurationError(
@@ -175,12 +176,14 @@ def _configuration(settings: SparkSettings, jars: list[str], scratch: Path) -> d
 
 
 def _unpacked(scratch: Path) -> Path:
-    """Where the JVM unpacks native libraries. It deletes them when it ends, unless it is killed."""
+    """Return where the JVM unpacks native libraries. It deletes them when it ends, unless it is
+    killed."""
     return scratch / "tmp"
 
 
 def _let_workers_import() -> None:
-    """Python workers are started by the JVM, which hands on this process's environment."""
+    """Let Python workers import us: they are started by the JVM, which hands on this process's
+    environment."""
     homes = [str(Path(__file__).parent.parent), str(Path(leasehold.__file__).parent.parent)]
     known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*homes, *filter(None, known)]))

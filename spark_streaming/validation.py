@@ -1,4 +1,4 @@
-"""One validation run: row images → facts about constraints → findings on the backfill lane.
+"""A validation run: row images → facts about constraints → findings on the backfill lane.
 
 Two passes. The first is a query like a backfill's, checkpointed and behind the job's gate: what
 each image says to the constraints goes to files, one folder per micro-batch. The second compares
@@ -53,12 +53,13 @@ IN_MEMORY_MAX: Final = 20_000
 
 
 class Validation(RunThread):
-    """Brings one run of a validation to its findings, which end it; be there none."""
+    """The thread that brings one run of a validation to its findings, which end it; be there
+    none."""
 
     work = "validation"
 
     def _attempt(self) -> None:
-        """From the checkpoint to the acknowledged findings. Raises RunStopped when closed."""
+        """Go from the checkpoint to the acknowledged findings. Raises RunStopped when closed."""
         if self._folder.ended() is not None:
             return  # they are on the lane, and the job has yet to hear of it
         started_ns = time.monotonic_ns()
@@ -118,7 +119,7 @@ class Validation(RunThread):
         return None if data is None else self._codec.decode_as(VersionEvent, data)
 
     def _descriptor(self, events: Mapping[bytes, bytes]) -> Descriptor:
-        """The table as the job's step has published it: that event was before the job's.
+        """Return the table as the job's step has published it: that event was before the job's.
         Raises RunStopped when the table has moved on, BusUnavailable."""
         wanted = self._job.versions[self._job.table_id]
         event = self._event(events, self._job.table_id)
@@ -134,7 +135,7 @@ class Validation(RunThread):
     # ------------------------------------------------------------ images → facts
 
     def _facts_of_few(self, extractors: Mapping[str, FactExtractor]) -> list[Fact] | None:
-        """All facts, where the images are few; None where a query has to read them."""
+        """Return all facts, where the images are few; None where a query has to read them."""
         with FewImages(self._kafka, tuple(extractors), self.gate.is_closed) as images:
             ranges = images.ranges(self._few_max())
             if ranges is None:
@@ -147,7 +148,7 @@ class Validation(RunThread):
             ]
 
     def _keep(self, extractors: MakeExtractors, counted: Counted, batch_id: int) -> None:
-        """One micro-batch, written over what a killed one has left of it."""
+        """Keep the facts of one micro-batch, written over what a killed one has left of it."""
         before = totals = self._folder.totals_before(batch_id)
         place = self._folder.empty_facts(batch_id)
         made = partial(converter, self._kafka, extractors, place)
@@ -159,7 +160,8 @@ class Validation(RunThread):
     def _passed(
         self, totals: Totals, counts: Mapping[tuple[int, bool], int], counted: Counted
     ) -> Totals:
-        """Reading is what costs here, so that images pass the gate when they are counted."""
+        """Return the totals with `counts`. Reading is what costs here, so that images pass the gate
+        when they are counted."""
         left = sum(count for side, count in counts.items() if side in counted)
         while left:
             rows = min(left, self.gate.rows_per_chunk)
@@ -174,7 +176,8 @@ class Validation(RunThread):
     def _suspects(
         self, wanted: ConstraintGroups, facts: Iterable[Fact] | None
     ) -> tuple[int, list[tuple[int, bytes]]]:
-        """`facts`: None where they are in the run's folder."""
+        """Return how many rows are suspect, and the first. `facts`: None where they are in the
+        run's folder."""
         places = self._folder.all_facts()
         if facts is None and fact_count(places) <= IN_MEMORY_MAX:
             facts = facts_of(places)
@@ -193,7 +196,8 @@ def make_extractors(
     sources: Mapping[str, int],
     parents: Sequence[Descriptor] = (),
 ) -> dict[str, FactExtractor]:
-    """By topic. `sources`: topic → table id. Compiled, so of this process alone."""
+    """Return the extractors by topic. `sources`: topic → table id. Compiled, so of this process
+    alone."""
     return {
         topic: FactExtractor(descriptor, sides, table_id, parents)
         for topic, table_id in sources.items()
@@ -208,8 +212,8 @@ def _extract(extractor: FactExtractor, partition: int, records: Records) -> Iter
 def converter(
     kafka: KafkaSettings, make: MakeExtractors, place: str
 ) -> Convert[tuple[int, Range], Counter[tuple[int, bool]]]:
-    """Numbered ranges of topics → a file of facts for each in the folder `place`, and how many
-    those are."""
+    """Return what turns numbered ranges of topics into a file of facts for each in the folder
+    `place`, and how many those are."""
 
     def convert(numbered: Iterable[tuple[int, Range]]) -> Iterator[Counter[tuple[int, bool]]]:
         extractors = make()

@@ -57,7 +57,7 @@ _NS: Final = 1_000_000
 
 
 def retry(attempts_max: int, early_ms: int) -> Callable[[Any, Iterable[Any], Any], Iterator[Any]]:
-    """The function that Python workers run per bucket: (key, frames, state) → frames."""
+    """Return the function that Python workers run per bucket: (key, frames, state) → frames."""
 
     def run(_key: Any, frames: Iterable[Any], state: Any) -> Iterator[Any]:
         import pandas as pd
@@ -107,9 +107,11 @@ def _encoded(
 
 
 class RetryStream:
-    """Keeps the query running while there is something to retry. Used by the driver's thread.
+    """The stream that keeps its query running while there is something to retry. Used by the
+    driver's thread.
 
-    `trouble`: why it does not, in a line; empty when it does."""
+    `trouble`: why it does not, in a line; empty when it does.
+    """
 
     def __init__(
         self,
@@ -143,7 +145,7 @@ class RetryStream:
         )
 
     def start(self) -> None:
-        """Raises PySparkException if the query can't be started."""
+        """Start the query. Raises PySparkException if it can't be started."""
         self._busy_ns = time.monotonic_ns()
         self._query = self._started()
         self.trouble = ""

@@ -23,7 +23,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job, Phase
 from leasehold.catalog.sequence import EPOCH
-from leasehold.catalog.sequence_ownership import setting
+from leasehold.catalog.sequence_ownership import set_operation
 from leasehold.catalog.states import WRITTEN, State
 from leasehold.model.errors import (
     DuplicateObject,
@@ -409,7 +409,7 @@ class Numbered:
             return
         for sequence in sequences_in(position.catalog):
             if sequence.names:
-                said = (setting(sequence, 1, called=False),)
+                said = (set_operation(sequence, 1, called=False),)
                 counted = world._replace(sets=world.sets + 1)
                 yield self._set(f"{sequence.name} is set", counted, position.catalog, said)
 

@@ -63,7 +63,8 @@ class Catalog:
         jobs: Iterable[Any],
         ledger_run: str,
     ) -> Catalog:
-        """A catalog from what a store kept. Raises LogStopped for what a newer release wrote."""
+        """Make a catalog from what a store kept. Raises LogStopped for what a newer release
+        wrote."""
         catalog = cls()
         catalog._min_versions = dict(min_versions)
         for body in descriptors:
@@ -133,9 +134,9 @@ class Catalog:
         self._name(descriptor.table_id)
 
     def _name(self, table_id: int) -> None:
-        """A table is known by the names of every version that may be in use (D9). Only one that
-        takes the place of another, or its name, has it while that one's last readers finish, and
-        then under later numbers: name and version mean one table."""
+        """Know a table by the names of every version that may be in use (D9). Only one that takes
+        the place of another, or its name, has it while that one's last readers finish, and then
+        under later numbers: name and version mean one table."""
         self._references = None
         self._current = {}
         known = {
@@ -160,20 +161,21 @@ class Catalog:
         )
 
     def tables(self) -> tuple[Descriptor, ...]:
-        """The newest version of every table that is not absent, by table id."""
+        """Return the newest version of every table that is not absent, by table id."""
         newest = (self.newest(table_id) for table_id in sorted(self._versions))
         return tuple(table for table in newest if table.state is not State.ABSENT)
 
     @property
     def has_actions(self) -> bool:
-        """Is there a foreign key in use that does something with the rows that refer?"""
+        """Whether a foreign key in use does something with the rows that refer."""
         if self._references is None:
             self.references(0)
         return self._has_actions
 
     def references(self, table_id: int) -> tuple[Reference, ...]:
-        """Foreign keys that refer to a table's rows and are enforced in some version of theirs that
-        may be in use, the newest of those: a parent's writers know nothing of their children."""
+        """Return foreign keys that refer to a table's rows and are enforced in some version of
+        theirs that may be in use, the newest of those: a parent's writers know nothing of their
+        children."""
         if self._references is None:
             found: dict[int, dict[tuple[int, int], Reference]] = {}
             for child_id, versions in self._versions.items():
@@ -189,7 +191,7 @@ class Catalog:
         return self._references.get(table_id, ())
 
     def leased_tables(self) -> tuple[Descriptor, ...]:
-        """Those, and absent ones that an older version of may still be in use (D5)."""
+        """Return those, and absent ones that an older version of may still be in use (D5)."""
         newest = (self.newest(table_id) for table_id in sorted(self._versions))
         return tuple(
             table
@@ -198,11 +200,12 @@ class Catalog:
         )
 
     def table_names(self) -> Set[str]:
-        """Every name that some version in use resolves."""
+        """Return every name that some version in use resolves."""
         return self._names.keys()
 
     def next_table_id(self) -> int:
-        """Above those of all tables, also of those that a job has yet to make."""
+        """Return the id of the next table, above those of all tables, also of those that a job has
+        yet to make."""
         known = (table for table in self._known_ids() if not is_sequence_id(table))
         return max(max(known, default=0) + 1, self._ids_from)
 
@@ -216,11 +219,11 @@ class Catalog:
             yield from job.tables
 
     def has(self, table_id: int) -> bool:
-        """Is a version of the table kept?"""
+        """Say whether a version of the table is kept."""
         return table_id in self._versions
 
     def has_ended(self, job_id: int) -> bool:
-        """Has the job come to its end, and perhaps been forgotten since?"""
+        """Say whether the job has come to its end, and perhaps been forgotten since."""
         job = self.jobs.get(job_id)
         return job is None or job.status.ended
 
@@ -231,16 +234,18 @@ class Catalog:
         return self._versions[table_id][self._newest[table_id]]
 
     def has_newer(self, descriptor: Descriptor) -> bool:
-        """Than that version; not of a table that is not known here (any more)."""
+        """Say whether there is a newer version; no for a table that is not known here (any
+        more)."""
         newest = self._newest.get(descriptor.table_id, descriptor.version)
         return newest > descriptor.version
 
     def version(self, table_id: int, version: int) -> Descriptor:
-        """A kept version; KeyError is a programmer's error (the log names what it wrote)."""
+        """Return a kept version; KeyError is a programmer's error (the log names what it wrote)."""
         return self._versions[table_id][version]
 
     def ended_before(self, before_us: int) -> list[Ended]:
-        """Versions that may be forgotten: unused (D5), and replaced in commits before that time."""
+        """Return versions that may be forgotten: unused (D5), and replaced in commits before that
+        time."""
         return [
             ended
             for table_id in sorted(self._versions)
@@ -250,7 +255,7 @@ class Catalog:
         ]
 
     def forget(self, table_id: int, version: int) -> None:
-        """Of a table's versions the oldest, one of `ended_before`."""
+        """Forget the oldest of a table's versions, one of `ended_before`."""
         kept = self._versions[table_id]
         assert version == min(kept) < self.min_version(table_id), "D5: it may be in use"
         del kept[version]
@@ -264,7 +269,7 @@ class Catalog:
         self._current = {}
 
     def table_ids(self) -> list[int]:
-        """Of all that a version is kept of, absent ones and sequences included."""
+        """Return the ids of all that a version is kept of, absent ones and sequences included."""
         return sorted(self._versions)
 
     def versions(self, table_id: int) -> tuple[Descriptor, ...]:
@@ -275,10 +280,10 @@ class Catalog:
         return self._min_versions.get(table_id, 1)
 
     def resolve(self, name: str, version: int | None = None, *, fenced: bool = True) -> Descriptor:
-        """The descriptor under which a request runs (D5); `fenced` is off in models only.
+        """Return the descriptor under which a request runs (D5); `fenced` is off in models only.
 
-        Without a version the newest. Raises UnknownTable; UnknownVersion above the newest or
-        below 1; StaleVersion below `min_version`.
+        Without a version the newest. Raises UnknownTable; UnknownVersion above the newest or below
+        1; StaleVersion below `min_version`.
         """
         if version is None and name in self._current:
             return self._current[name]
@@ -293,8 +298,8 @@ class Catalog:
         return found
 
     def _meant(self, name: str, tables: tuple[int, ...], version: int | None) -> int:
-        """Of several that have the name the one that has it at this version; the last one where
-        none has, which says what is wrong with the number."""
+        """Return, of several tables that have the name, the one that has it at this version; the
+        last one where none has, which says what is wrong with the number."""
         for table_id in tables[:-1]:
             asked = self._newest[table_id] if version is None else version
             kept = self._versions[table_id].get(asked)

@@ -57,7 +57,7 @@ _HEADER: Final = 4
 
 
 def columns_of(table: Descriptor) -> list[Column]:
-    """Those that a query may name, in the order of their numbers (attnum)."""
+    """Return the columns that a query may name, in the order of their numbers (attnum)."""
     return list(table.by_name.values())
 
 
@@ -68,7 +68,8 @@ def quoted(name: str) -> str:
 
 
 def format_type(oid: int | None, modifier: int | None) -> str | None:
-    """`character varying(5)`, `numeric(10,2)`, `integer[]`; ??? for what nobody knows."""
+    """Return a type as PostgreSQL writes it, `character varying(5)`, `numeric(10,2)` or
+    `integer[]`; ??? for what nobody knows."""
     if oid is None:
         return None
     kind = type_of_oid(oid)
@@ -85,7 +86,7 @@ def is_type(oid: int) -> bool:
 
 
 def storage_of(kind: WireType) -> str:
-    """p plain, m main, x extended: what PostgreSQL would do with long values."""
+    """Return what PostgreSQL would do with long values: p plain, m main, x extended."""
     if size_of(kind) != VARIABLE:
         return "p"
     return "m" if kind.name == "numeric" else "x"
@@ -96,12 +97,12 @@ def alignment_of(kind: WireType) -> str:
 
 
 def type_text(kind: WireType) -> str:
-    """The same without a modifier."""
+    """Return a type without a modifier."""
     return str(format_type(oid_of(kind), None))
 
 
 def default_text(column: Column) -> str | None:
-    """What stands behind DEFAULT, or a generated column's expression; None: neither."""
+    """Return what stands behind DEFAULT, or a generated column's expression; None: neither."""
     if column.generated and column.derived is not None:
         return column.derived.expression
     if column.default_expression:
@@ -112,7 +113,7 @@ def default_text(column: Column) -> str | None:
 
 
 def shown_default(column: Column) -> str | None:
-    """As the catalog has it, where an identity column has none."""
+    """Return the default as the catalog has it, where an identity column has none."""
     return None if column.identity else default_text(column)
 
 
@@ -124,7 +125,8 @@ def literal(kind: Type, value: Any) -> str:
 
 
 def index_text(table: Descriptor, index: Index | None, name: str, *, pretty: bool = False) -> str:
-    """CREATE INDEX …; `index` None: of the primary key. `pretty`: without what can be left out."""
+    """Return CREATE INDEX …; `index` None: of the primary key. `pretty`: without what can be left
+    out."""
     unique = "UNIQUE " if index is None or index.unique else ""
     keys = ", ".join(index_keys(table, index))
     schema = "" if pretty else "public."
@@ -143,7 +145,7 @@ def index_text(table: Descriptor, index: Index | None, name: str, *, pretty: boo
 
 
 def index_keys(table: Descriptor, index: Index | None) -> list[str]:
-    """Columns and expressions in the order of the key."""
+    """Return columns and expressions in the order of the key."""
     if index is None:
         return _names(table, table.primary_key)
     expressions = iter(index.expressions)
@@ -154,12 +156,13 @@ def index_keys(table: Descriptor, index: Index | None) -> list[str]:
 
 
 def index_parts(table: Descriptor, index: Index | None) -> list[str]:
-    """The key's, and what is stored beside it."""
+    """Return the key's parts, and what is stored beside it."""
     return index_keys(table, index) + _names(table, () if index is None else index.included)
 
 
 def index_names(table: Descriptor, index: Index | None) -> list[str]:
-    """What its columns are called: an expression as its function, else expr; none comes twice."""
+    """Return what an index's columns are called: an expression as its function, else expr; none
+    comes twice."""
     if index is None:
         return [table.by_id[one].name for one in table.primary_key]
     texts = iter(index.expressions)
@@ -175,7 +178,7 @@ def index_names(table: Descriptor, index: Index | None) -> list[str]:
 
 
 def parenthesized(expression: str) -> str:
-    """As PostgreSQL shows an expression by itself: operators in parentheses."""
+    """Return an expression as PostgreSQL shows it by itself: operators in parentheses."""
     return expression if _ALONE.fullmatch(expression) else f"({expression})"
 
 

@@ -46,7 +46,7 @@ _BY_ID: Final = "\0"
 
 
 class LockMove(NamedTuple):
-    """Columns went from the lock `source` to `target`; every write since the LSN `fence` that
+    """A move of columns from the lock `source` to `target`; every write since the LSN `fence` that
     concerned them has set both, or `target` alone (Claim 8)."""
 
     target: int
@@ -94,39 +94,39 @@ class Descriptor:
 
     @cached_property
     def key_constraint(self) -> str:
-        """What the primary key, and its index, are called."""
+        """The name of the primary key, and of its index."""
         return self.key_name or primary_key_name(self.name)
 
     @cached_property
     def locks(self) -> tuple[int, ...]:
-        """Ids of all locks that a row has a genid of, the default one first."""
+        """The ids of all locks that a row has a genid of, the default one first."""
         return (DEFAULT_LOCK, *(lock.element_id for lock in self.row_locks))
 
     @cached_property
     def one_lock(self) -> bool:
-        """Is the default lock the only one, for all columns?"""
+        """Whether the default lock is the only one, for all columns."""
         return not self.row_locks and not self.moves_locks
 
     @cached_property
     def moves_locks(self) -> bool:
-        """Has a lock taken columns over, or is one about to?"""
+        """Whether a lock has taken columns over, or one is about to."""
         return bool(self.lock_moves) or any(len(c.locks) > 1 for c in self.columns)
 
     @cached_property
     def in_place(self) -> tuple[Column, ...]:
-        """All columns, in the order in which people see them: one that took over from another,
+        """The columns, in the order in which people see them: one that took over from another,
         whose type was changed, stands where that one stood."""
         return tuple(sorted(self.columns, key=lambda column: (column.place, column.element_id)))
 
     @cached_property
     def by_name(self) -> dict[str, Column]:
-        """Public columns by name, in their order: what a query or a writer at this version may
+        """The public columns by name, in their order: what a query or a writer at this version may
         name."""
         return {c.name: c for c in self.in_place if c.state in READABLE and not c.hidden}
 
     @cached_property
     def by_alias(self) -> dict[str, Column]:
-        """Public columns by the name they had before a rename that is not over yet."""
+        """The public columns by the name they had before a rename that is not over yet."""
         return {c.alias: c for c in self.columns if c.alias and c.state in READABLE}
 
     @cached_property
@@ -143,12 +143,12 @@ class Descriptor:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What the table may be called at this version; nothing when it is not public."""
+        """The names of the table at this version; none when it is not public."""
         return _names(self.state, self.name, self.alias)
 
     @property
     def has_own_rows(self) -> bool:
-        """Is it public, or does it only wait for its name? (One that is to take another's place
+        """Whether it is public, or only waits for its name. (One that is to take another's place
         under another primary key follows that one's rows.)"""
         return self.state is State.PUBLIC or (self.state is State.WRITE_ONLY and not self.twin)
 
@@ -162,44 +162,46 @@ class Descriptor:
 
     @property
     def provisional(self) -> bool:
-        """Is it made by a transaction that has not committed, so that no store has it?"""
+        """Whether it is made by a transaction that has not committed, so that no store has it."""
         return self.table_id >= PROVISIONAL_FROM
 
     @cached_property
     def hidden_key(self) -> bool:
-        """Has the table no primary key, so that rows have one that nobody sees (T7)?"""
+        """Whether the table has no primary key, so that rows have one that nobody sees (T7)."""
         return any(c.hidden for c in self.key_columns)
 
     @cached_property
     def row_columns(self) -> tuple[Column, ...]:
-        """What a write has to know of a row: public columns, and the key, hidden or not."""
+        """The columns that a write has to know of a row: public ones, and the key, hidden or
+        not."""
         return (*self.by_name.values(), *(c for c in self.key_columns if c.hidden))
 
     @cached_property
     def written(self) -> tuple[Column, ...]:
-        """Columns whose pair an insert at this version writes."""
+        """The columns whose pair an insert at this version writes."""
         return tuple(c for c in self.columns if c.state in WRITTEN)
 
     @cached_property
     def defaulted(self) -> tuple[Column, ...]:
-        """Of those, what has a default and follows from no other."""
+        """The written columns that have a default and follow from no other."""
         return tuple(c for c in self.written if c.derived is None and c.has_default)
 
     @cached_property
     def numbered(self) -> tuple[Column, ...]:
-        """Of those, what draws its default from a sequence."""
+        """The written columns that draw their default from a sequence."""
         return tuple(c for c in self.defaulted if c.draws_from)
 
     @cached_property
     def numbers_old_rows(self) -> bool:
-        """May an update find a row that has to draw a number? One from before a column that is
-        being added. ⚠ Or, where a required one goes, one that was made under the next version."""
+        """Whether an update may find a row that has to draw a number: one from before a column
+        that is being added. ⚠ Or, where a required one goes, one that was made under the next
+        version."""
         hidden = (c for c in self.numbered if c.state is State.WRITE_ONLY)
         return any(not c.filled or not c.nullable for c in hidden)
 
     @cached_property
     def defaults_change(self) -> bool:
-        """Is there a default that changes from call to call?"""
+        """Whether there is a default that changes from call to call."""
         return any(c.default_expression for c in self.defaulted)
 
     @cached_property
@@ -208,16 +210,16 @@ class Descriptor:
 
     @cached_property
     def missing(self) -> dict[int, Missing]:
-        """Of every column that images of older versions may lack, by element id."""
+        """The columns that images of older versions may lack, by element id."""
         return {c.element_id: c.missing for c in self.columns if c.missing is not None}
 
     @cached_property
     def generated(self) -> tuple[Column, ...]:
-        """Generated columns whose pair is written, whether or not a writer can see them."""
+        """The generated columns whose pair is written, whether or not a writer can see them."""
         return tuple(c for c in self.written if c.generated)
 
     def changed_with(self, element_ids: Iterable[int]) -> set[int]:
-        """These columns, and the generated ones that change when they do."""
+        """Return these columns, and the generated ones that change when they do."""
         found = set(element_ids)
         for column in self.generated:
             assert column.derived is not None
@@ -230,7 +232,8 @@ class Descriptor:
         return tuple(self.by_id[e] for e in self.primary_key)
 
     def column(self, name: str) -> Column:
-        """A public column. Raises UnknownColumn (an element that is not public does not exist)."""
+        """Return a public column. Raises UnknownColumn (an element that is not public does not
+        exist)."""
         found = self.by_name.get(name) or self.by_alias.get(name)
         if found is None:
             raise UnknownColumn(
@@ -241,21 +244,21 @@ class Descriptor:
         return found
 
     def index(self, name: str) -> Index | None:
-        """By its name or the one before a rename that is not over yet: the public one, where one
-        statement drops it and adds another of its name. One that only goes with a foreign key has
-        no name that anybody could mean."""
+        """Return an index by its name or the one before a rename that is not over yet: the public
+        one, where one statement drops it and adds another of its name. One that only goes with a
+        foreign key has no name that anybody could mean."""
         found = [i for i in self.indexes if name in (i.name, i.alias) and not i.implied]
         return next((i for i in found if i.state in READABLE), found[0] if found else None)
 
     def read_name(self, index: Index) -> str:
-        """How a transaction that has read by `index` names it (`ReadRange.by`): by its name, but
-        by its id where another one has that name."""
+        """Return how a transaction that has read by `index` names it (`ReadRange.by`): by its name,
+        but by its id where another one has that name."""
         others = (other for other in self.indexes if other is not index)
         shared = any(index.name in (other.name, other.alias) for other in others)
         return f"{_BY_ID}{index.element_id}" if shared else index.name
 
     def read_index(self, name: str) -> Index | None:
-        """The index that `read_name` names so, whether or not users know of it."""
+        """Return the index that `read_name` names so, whether or not users know of it."""
         if name.startswith(_BY_ID):
             return next((i for i in self.indexes if f"{_BY_ID}{i.element_id}" == name), None)
         implied = (i for i in self.indexes if i.implied)
@@ -284,8 +287,8 @@ class Descriptor:
         return next((e for e in self.elements if e.element_id == element_id), None)
 
     def showing(self, element_ids: Collection[int]) -> Descriptor:
-        """This version as if these columns were public: for expressions that name them, while they
-        are not public yet or no longer."""
+        """Return this version as if these columns were public: for expressions that name them,
+        while they are not public yet or no longer."""
         return replace(
             self,
             columns=tuple(
@@ -328,7 +331,7 @@ def _names(state: State, name: str, alias: str) -> tuple[str, ...]:
 
 
 def names_in_wire(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """`names` of the Descriptor that `from_wire` would make."""
+    """Return `names` of the Descriptor that `from_wire` would make."""
     return _names(state_of(body["state"]), body["name"], body.get("alias", ""))
 
 

@@ -41,7 +41,8 @@ class Kind(StrEnum):
 
 
 class Edit(NamedTuple):
-    """Wire forms of one element; None: it is not there. The table itself has element id 0.
+    """The wire forms of one element before and after; None: it is not there. The table itself has
+    element id 0.
 
     `table_id`: whose element, 0 = of the job's own table. A table that the job makes has its whole
     descriptor for `after`.
@@ -122,11 +123,11 @@ def body_of(element: Element | Descriptor) -> Body:
 
 
 def edited(descriptor: Descriptor, edits: tuple[Edit, ...], fence: int = 0) -> Descriptor:
-    """The next version: `descriptor` with `edits` made; no edits, an unchanged next version.
+    """Return the next version: `descriptor` with `edits` made; no edits, an unchanged next version.
     `fence` is the LSN of the fence before it, for lock moves that say FENCE_BEFORE.
 
-    Element ids are raised for good, whatever becomes of the element. One changer per table (D9)
-    is why each edit's `before` must be what stands there.
+    Element ids are raised for good, whatever becomes of the element. One changer per table (D9) is
+    why each edit's `before` must be what stands there.
     """
     made = replace(descriptor, version=descriptor.version + 1, modified_us=0, since_lsn=0)
     for edit in edits:
@@ -154,7 +155,7 @@ def _table(descriptor: Descriptor, edit: Edit, fence: int) -> Descriptor:
 
 
 def created(edits: tuple[Edit, ...], version: int) -> Descriptor:
-    """The first version of a table that a job makes: one edit that holds all of it."""
+    """Return the first version of a table that a job makes: one edit that holds all of it."""
     (edit,) = edits
     assert (edit.kind, edit.before) == (Kind.TABLE, None), edit
     assert edit.after is not None, edit
@@ -162,7 +163,7 @@ def created(edits: tuple[Edit, ...], version: int) -> Descriptor:
 
 
 def _fenced(body: Body | None, descriptor: Descriptor, fence: int) -> Body:
-    """With the fences of lock moves that were not known when the job was planned."""
+    """Fill in the fences of lock moves that were not known when the job was planned."""
     assert body is not None
     # One of an older writer has none of them.
     body = {"twin": 0, "key_name": descriptor.key_name, **body}
@@ -195,7 +196,7 @@ def _one(descriptor: Descriptor, edit: Edit) -> Descriptor:
 
 
 def _numbered(element: Element, descriptor: Descriptor) -> Element:
-    """With the version that was not known when the job was planned: that in which the column
+    """Fill in the version that was not known when the job was planned: that in which the column
     became one to be filled, which is this one if it is not there already."""
     if not isinstance(element, Column) or element.missing is None:
         return element

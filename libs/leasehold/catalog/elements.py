@@ -24,8 +24,8 @@ EXPRESSION: Final = 0
 
 
 class Moment(NamedTuple):
-    """What expressions that change from call to call are computed from, decided by the master:
-    `now_us` in unix µs; `seed` for random values, which differ by row
+    """The moment that expressions which change from call to call are computed from, decided by the
+    master: `now_us` in unix µs; `seed` for random values, which differ by row
     (`sql/expressions/default.py`)."""
 
     now_us: int
@@ -33,14 +33,15 @@ class Moment(NamedTuple):
 
 
 class Derived(NamedTuple):
-    """The value of a column is `expression` over the row, and changes with the columns `sources`.
+    """The value of a column that is `expression` over the row, and changes with the columns
+    `sources`.
 
     While a column changes its type, the new one follows the old, then the old one the new; neither
-    is public meanwhile. `generated`: it is GENERATED ALWAYS AS (…) STORED, and stays so.
-    `strict`: a write whose value can't be computed is refused; else the pair is left out and the
-    verification finds it. `reverse`: it is the old column, kept for readers who finish. `loose`:
-    its expression is being dropped; followed as before, and not relied on. `zone`: the time zone in
-    which it is computed, that of the session whose statement said it; "" = UTC.
+    is public meanwhile. `generated`: it is GENERATED ALWAYS AS (…) STORED, and stays so. `strict`:
+    a write whose value can't be computed is refused; else the pair is left out and the verification
+    finds it. `reverse`: it is the old column, kept for readers who finish. `loose`: its expression
+    is being dropped; followed as before, and not relied on. `zone`: the time zone in which it is
+    computed, that of the session whose statement said it; "" = UTC.
     """
 
     sources: tuple[int, ...]
@@ -53,8 +54,9 @@ class Derived(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """What a row's image means that was made under a version below `below` and lacks the pair: the
-    backfill has put `value`, a storage value, into every such row, by key and without an image."""
+    """The meaning of a row's image that was made under a version below `below` and lacks the
+    pair: the backfill has put `value`, a storage value, into every such row, by key and without
+    an image."""
 
     below: int
     value: Any
@@ -69,24 +71,23 @@ where it can't be left out. Rows that get a longer one are filled by images."""
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`element_id` names the physical column, so a re-added name never meets old data.
+    """A column. `element_id` names the physical column, so a re-added name never meets old data.
 
     `default` is a storage value, None = no constant default; `default_expression` is the text of
     one that changes from call to call, "" = none. `moment`: at which one such was added, so what
     old rows have of it, in the time zone `moment_zone` ("" = UTC). A column is *required* when
     every row must have its pair: NOT NULL, or a default that old rows must show. NOT NULL is a
     constraint with states of its own: `not_null_enforced` is write-only (checked on writes, not
-    relied on yet or any more), `nullable` False is public.
-    `filled`: every row has had its pair of a write-only column, so what lacks one was set to NULL.
-    `alias` is the name before a rename, as long as a version that knows it may be in use.
-    `locks` are the ids of those that cover it: one, or two while it moves between them (Claim 8).
-    `missing`: rows are (or were) filled by key, with its value; None: by images, or not at all.
-    `hidden`: it is the key of rows that have none of their own (T7); each row has its pair, and
-    nobody can name it or is shown it.
-    `numbering`: from which sequence its default draws. `owns`: the sequences that go with it, in
-    the order in which it got them; (): what `numbering` says of its own.
-    `ordinal`: the element id in whose place it stands among the columns that a query sees, since
-    it was made instead of that one; 0 = in its own.
+    relied on yet or any more), `nullable` False is public. `filled`: every row has had its pair of
+    a write-only column, so what lacks one was set to NULL. `alias` is the name before a rename, as
+    long as a version that knows it may be in use. `locks` are the ids of those that cover it: one,
+    or two while it moves between them (Claim 8). `missing`: rows are (or were) filled by key, with
+    its value; None: by images, or not at all. `hidden`: it is the key of rows that have none of
+    their own (T7); each row has its pair, and nobody can name it or is shown it. `numbering`: from
+    which sequence its default draws. `owns`: the sequences that go with it, in the order in which
+    it got them; (): what `numbering` says of its own. `ordinal`: the element id in whose place it
+    stands among the columns that a query sees, since it was made instead of that one; 0 = in its
+    own.
     """
 
     element_id: int
@@ -111,7 +112,7 @@ class Column:
 
     @property
     def place(self) -> int:
-        """By which the columns of a table are ordered for whoever sees them."""
+        """The number by which the columns of a table are ordered for whoever sees them."""
         return self.ordinal or self.element_id
 
     @property
@@ -128,13 +129,13 @@ class Column:
 
     @property
     def own_sequences(self) -> tuple[int, ...]:
-        """Ids of those that go when it goes."""
+        """The ids of the sequences that go when it goes."""
         if self.owns or self.numbering is None or not self.numbering.owned:
             return self.owns
         return (self.numbering.sequence,)
 
     def with_numbers(self, draws: int, own: Iterable[int], identity: str = "") -> Column:
-        """It draws from `draws`, 0: from none; `own` go with it."""
+        """Return the column drawing from `draws`, 0: from none; `own` go with it."""
         kept = tuple(dict.fromkeys(own))
         first = draws or next(iter(kept), 0)
         if not first:
@@ -152,19 +153,19 @@ class Column:
 
     @property
     def generated(self) -> bool:
-        """Is it GENERATED ALWAYS AS (…) STORED?"""
+        """Whether it is GENERATED ALWAYS AS (…) STORED."""
         return self.derived is not None and self.derived.generated
 
     @property
     def refuses_null(self) -> bool:
-        """Is a write refused that leaves a row without the pair?"""
+        """Whether a write is refused that leaves a row without the pair."""
         return not self.nullable or self.not_null_enforced
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """`columns` are element ids in key order; entries are (key columns, primary key), and beside
-    them the columns `included`, which say nothing about order or uniqueness.
+    """An index. `columns` are element ids in key order; entries are (key columns, primary key), and
+    beside them the columns `included`, which say nothing about order or uniqueness.
 
     EXPRESSION among `columns` stands for the next of `expressions`; only rows that make `predicate`
     true have an entry ("": all). `mentioned` are the columns that these texts name. A row whose
@@ -191,17 +192,17 @@ class Index:
 
     @property
     def over(self) -> frozenset[int]:
-        """Every column that an entry depends on."""
+        """The columns that an entry depends on."""
         return frozenset((*self.columns, *self.included, *self.mentioned)) - {EXPRESSION}
 
     @property
     def computed(self) -> bool:
-        """Is an entry more than the values of columns?"""
+        """Whether an entry is more than the values of columns."""
         return bool(self.expressions or self.predicate)
 
     @property
     def refuses_duplicates(self) -> bool:
-        """Is a write refused that makes two rows with equal keys?"""
+        """Whether a write is refused that makes two rows with equal keys."""
         return self.unique or self.unique_enforced
 
 
@@ -222,7 +223,7 @@ class Check:
 
 
 class OnChange(StrEnum):
-    """What becomes of rows that refer to one which goes, or to values which it loses."""
+    """The actions on rows that refer to one which goes, or to values which it loses."""
 
     NO_ACTION = "no action"
     RESTRICT = "restrict"
@@ -232,16 +233,16 @@ class OnChange(StrEnum):
 
     @property
     def acts(self) -> bool:
-        """Are those rows changed? Else the request is refused that leaves them behind."""
+        """Whether those rows are changed; else the request is refused that leaves them behind."""
         return self not in (OnChange.NO_ACTION, OnChange.RESTRICT)
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """`columns` of a row, unless one of them is NULL, are those `parent_columns` of a row of table
-    `parent` (MATCH SIMPLE). `full`: all of them are NULL or none (MATCH FULL). `on_delete`,
-    `on_update`: what becomes of the row when that one goes, or loses these values; `delete_sets`:
-    the columns that a delete sets, () = all.
+    """A FOREIGN KEY constraint. `columns` of a row, unless one of them is NULL, are those
+    `parent_columns` of a row of table `parent` (MATCH SIMPLE). `full`: all of them are NULL or none
+    (MATCH FULL). `on_delete`, `on_update`: what becomes of the row when that one goes, or loses
+    these values; `delete_sets`: the columns that a delete sets, () = all.
 
     `parent_index` finds the parent row, `index` the rows that refer to one; 0: the primary key.
     """
@@ -264,7 +265,7 @@ class ForeignKey:
         return self.on_delete.acts or self.on_update.acts
 
     def is_mixed(self, image: Mapping[int, Any]) -> bool:
-        """Are some of the columns NULL and some not, where that breaks it?"""
+        """Say whether some of the columns are NULL and some not, where that breaks it."""
         if not self.full:
             return False
         return len({image.get(column) is None for column in self.columns}) > 1

@@ -15,15 +15,16 @@ from leasehold.model.errors import NotCoherent, SnapshotTooOld, UnknownTable
 
 
 class History(NamedTuple):
-    """What is kept as of one moment. `tables`: kept versions of each, oldest first; everything
-    current at `floor_lsn` or later is among them; `newest_lsn`: of the newest commit there is."""
+    """The past that is kept as of one moment. `tables`: kept versions of each, oldest first;
+    everything current at `floor_lsn` or later is among them; `newest_lsn`: of the newest commit
+    there is."""
 
     tables: Iterable[Sequence[Descriptor]]
     floor_lsn: int
     newest_lsn: int
 
     def table_at(self, name: str, lsn: int) -> Descriptor:
-        """The version of the table that was called `name` at `lsn`, current then.
+        """Return the version of the table that was called `name` at `lsn`, current then.
 
         Raises SnapshotTooOld (72000) below the floor, NotCoherent (57P03) above the newest commit,
         UnknownTable when no table was called so then.
@@ -37,9 +38,11 @@ class History(NamedTuple):
 
 
 def check_kept(floor_lsn: int | None, lsn: int, newest_lsn: int | None = None) -> None:
-    """Is what was there at `lsn` known? `floor_lsn` None: no row of the past is kept.
+    """Refuse to read at an LSN whose rows and descriptors are not known. `floor_lsn` None: no row
+    of the past is kept.
 
-    Raises SnapshotTooOld (72000) below the floor, NotCoherent (57P03) above the newest commit."""
+    Raises SnapshotTooOld (72000) below the floor, NotCoherent (57P03) above the newest commit.
+    """
     if newest_lsn is not None and lsn > newest_lsn:
         raise NotCoherent(
             f"LSN {lsn:,} lies ahead: {newest_lsn:,} is the newest here; wait for it, or"
@@ -59,13 +62,14 @@ def check_kept(floor_lsn: int | None, lsn: int, newest_lsn: int | None = None) -
 
 
 def current_at(versions: Sequence[Descriptor], lsn: int) -> Descriptor | None:
-    """Of one table's versions, oldest first; None when the oldest was published after `lsn`."""
+    """Return, of one table's versions, oldest first, the one current at `lsn`; None when the oldest
+    was published after it."""
     then = [descriptor for descriptor in versions if descriptor.since_lsn <= lsn]
     return then[-1] if then else None
 
 
 def tables_at(tables: Iterable[Sequence[Descriptor]], lsn: int) -> tuple[Descriptor, ...]:
-    """Of each table the version that was current then, where the table could be named."""
+    """Return, of each table, the version that was current then, where the table could be named."""
     found = (current_at(versions, lsn) for versions in tables)
     return tuple(then for then in found if then is not None and then.names)
 
@@ -81,8 +85,8 @@ class Ended(NamedTuple):
 def ended_before(
     versions: Sequence[Descriptor], min_version: int, before_us: int
 ) -> Iterator[Ended]:
-    """Of one table's versions those that nobody may use (D5) and nobody asks for: another took
-    their place in a commit before that time. The newest is never among them."""
+    """Yield, of one table's versions, those that nobody may use (D5) and nobody asks for: another
+    took their place in a commit before that time. The newest is never among them."""
     for descriptor, after in pairwise(versions):
         if descriptor.version >= min_version or after.modified_us >= before_us:
             return

@@ -16,7 +16,7 @@ NO_WAY_BACK: Final = -1
 
 
 class Phase(StrEnum):
-    """Where the current step stands. Each is written to the log before what it names is done."""
+    """The phases of a step. Each is written to the log before what it names is done."""
 
     PUBLISHING = "publishing"  # intent is in the log; the ledger is asked to publish (D2)
     DRAINING = "draining"  # the descriptor is in the log; leases below it run out (D4)
@@ -41,7 +41,8 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One published descriptor version: elements are edited; then, fenced, the work.
+    """A step of a job, which is one published descriptor version: elements are edited; then,
+    fenced, the work.
 
     `fills`: elements whose pairs the backfill makes for the rows there are, one run each, in this
     order. `validates`: constraints whose rows of before are then looked through. `verifies`:
@@ -70,24 +71,23 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`steps[step]` is being done. `versions`: table id → version the current step publishes.
+    """A schema-change job. `steps[step]` is being done. `versions`: table id → version the current
+    step publishes.
 
     `subject` names what is changed, for people: `index flights_by_day`. `point`: the step whose
     publication is the point of no return; NO_WAY_BACK: that was its request. `fill`: which of the
-    step's fills is running.
-    `run` counts runs of a step's work; a chunk of another run is refused (⚠ late chunks).
-    `needs`: tables that must stay as they are meanwhile (D9).
-    Several tables move together: each step publishes a version of every one of `tables`, except
-    of those that only join in: of `joins` a step publishes those that it edits.
-    `dropped`: findings of the validation that the master did not confirm; `verdict`: which rows
-    break the constraint or have no value to be filled in, in words; `code`: its SQLSTATE, and that
-    of `error`, "" = no other than that the job has failed.
-    `fence_lsn` is the LSN of the current step's `min_version`. `marks`: (step, phase, unix µs) for
-    the times of every step. `rows`: the table's when the job was made, -1 where it was not counted.
-    `look`: the slice that a verification is at, None = it looks at all in one pass; `looked`: rows
-    and entries in the slices before it.
-    `settings`: rows_per_second (0 = no limit), chunk_rows, postpone (1:
-    the point of no return waits), cancel_blockers_after_ms (0 = leases are waited for).
+    step's fills is running. `run` counts runs of a step's work; a chunk of another run is refused
+    (⚠ late chunks). `needs`: tables that must stay as they are meanwhile (D9). Several tables move
+    together: each step publishes a version of every one of `tables`, except of those that only join
+    in: of `joins` a step publishes those that it edits. `dropped`: findings of the validation that
+    the master did not confirm; `verdict`: which rows break the constraint or have no value to be
+    filled in, in words; `code`: its SQLSTATE, and that of `error`, "" = no other than that the job
+    has failed. `fence_lsn` is the LSN of the current step's `min_version`. `marks`: (step, phase,
+    unix µs) for the times of every step. `rows`: the table's when the job was made, -1 where it was
+    not counted. `look`: the slice that a verification is at, None = it looks at all in one pass;
+    `looked`: rows and entries in the slices before it. `settings`: rows_per_second (0 = no limit),
+    chunk_rows, postpone (1: the point of no return waits), cancel_blockers_after_ms (0 = leases are
+    waited for).
     """
 
     job_id: int
@@ -129,21 +129,21 @@ class Job:
 
     @property
     def tables(self) -> tuple[int, ...]:
-        """Tables that the job changes (D9), its own first; another may be one that it makes."""
+        """The tables that the job changes (D9), its own first; another may be one that it makes."""
         return (self.table_id, *sorted(self.versions.keys() - {self.table_id}))
 
     def publishes(self, table_id: int) -> bool:
-        """Does the current step make a version of that one of its tables?"""
+        """Say whether the current step makes a version of that one of its tables."""
         return table_id not in self.joins or bool(self.edits_of(table_id))
 
     def edits_of(self, table_id: int) -> tuple[Edit, ...]:
-        """Of the current step, of one of the tables."""
+        """Return the edits that the current step makes in one of the tables."""
         edits = self.current.edits
         return tuple(e for e in edits if (e.table_id or self.table_id) == table_id)
 
     @property
     def postponed(self) -> bool:
-        """Does it stand before its point of no return, and is that to wait?"""
+        """Whether it stands before its point of no return, and that is to wait."""
         return (
             bool(self.settings.get("postpone"))
             and self.step == self.point
@@ -153,7 +153,7 @@ class Job:
 
     @property
     def awaits_run(self) -> bool:
-        """Does it wait now for a run over the rows, a backfill's or a validation's?"""
+        """Whether it waits now for a run over the rows, a backfill's or a validation's."""
         if self.status is not Status.RUNNING or self.chunks_ended:
             return False
         work = {Phase.BACKFILLING: self.current.fills, Phase.VALIDATING: self.current.validates}
@@ -172,7 +172,7 @@ class Job:
         return next((edit for edit in edits if edit.element_id == self.element_id), None)
 
     def counted(self, rows: int, applied: int, end: bool) -> Job:
-        """After a decided chunk of the job's run."""
+        """Return the job after a decided chunk of its run."""
         return replace(
             self,
             rows_read=self.rows_read + rows,
@@ -181,7 +181,7 @@ class Job:
         )
 
     def validated(self, decided: FindingsDecided) -> Job:
-        """After the decided findings of the job's run, which has ended with them."""
+        """Return the job after the decided findings of its run, which has ended with them."""
         return replace(
             self,
             rows_read=max(self.rows_read, decided.rows),

@@ -17,7 +17,7 @@ from leasehold.catalog.object_names import object_name
 
 
 def references_of(catalog: Catalog, table_id: int) -> tuple[tuple[Descriptor, ForeignKey], ...]:
-    """Foreign keys of other tables, in any state, that refer to a table, and of itself."""
+    """Return foreign keys of other tables, in any state, that refer to a table, and of itself."""
     return tuple(
         (table, key)
         for table in catalog.tables()
@@ -31,7 +31,7 @@ def running_jobs(catalog: Catalog) -> Iterator[Job]:
 
 
 def _planned(catalog: Catalog, kind: Kind) -> Iterator[str]:
-    """Names that running jobs give, or have yet to let go of."""
+    """Yield names that running jobs give, or have yet to let go of."""
     for job in running_jobs(catalog):
         yield from _names_in(job, kind)
 
@@ -49,7 +49,7 @@ def _names_in(job: Job, kind: Kind) -> Iterator[str]:
 
 
 def relations_in(job: Job) -> set[str]:
-    """Names of relations that a job gives or lets go of."""
+    """Return names of relations that a job gives or lets go of."""
     return {*_names_in(job, Kind.TABLE), *_names_in(job, Kind.INDEX)}
 
 
@@ -58,9 +58,9 @@ def _edits(job: Job) -> Iterator[Edit]:
 
 
 def relation_names(catalog: Catalog) -> set[str]:
-    """Tables and indexes share their names, as in PostgreSQL; primary keys have an index, too. An
-    index that only goes with a foreign key takes none: PostgreSQL makes no such index, and users
-    give its name to one of theirs."""
+    """Return the names of tables and indexes, which share theirs, as in PostgreSQL; primary keys
+    have an index, too. An index that only goes with a foreign key takes none: PostgreSQL makes no
+    such index, and users give its name to one of theirs."""
     names = set(catalog.table_names())
     for table in catalog.tables():
         if not table.hidden_key and table.sequence is None:
@@ -73,17 +73,17 @@ def relation_names(catalog: Catalog) -> set[str]:
 
 
 def named_indexes(table: Descriptor) -> Iterator[Index]:
-    """Indexes that users know of."""
+    """Return the indexes that users know of."""
     return (index for index in table.indexes if not index.implied)
 
 
 def implied_index_name(foreign_key: str) -> str:
-    """What jobs and checks call an index that only goes with a foreign key."""
+    """Return what jobs and checks call an index that only goes with a foreign key."""
     return object_name(foreign_key, "", "index")
 
 
 def constraint_names(table: Descriptor) -> set[str]:
-    """Of one table: checks, unique constraints, the primary key."""
+    """Return the names of one table's checks, foreign keys, unique constraints and primary key."""
     names = {check.name for check in table.checks}
     names |= {key.name for key in table.foreign_keys}
     names |= {index.name for index in named_indexes(table)}

@@ -25,7 +25,7 @@ PLAIN: Final = frozenset({str, int, bool, float, bytes, type(None)})
 
 
 def as_written(body: Any, read: Callable[[Any], T]) -> T:
-    """`read(body)`, of which nothing is left out. Raises LogStopped."""
+    """Return `read(body)`, of which nothing is left out. Raises LogStopped."""
     try:
         made = read(body)
         unknown = _not_in(body, made.to_wire()) or _unknown_type(body)
@@ -37,8 +37,8 @@ def as_written(body: Any, read: Callable[[Any], T]) -> T:
 
 
 def _not_in(said: Any, again: Any) -> str:
-    """The first name in `said` that is not in `again`; "" for none. Lists that were said otherwise
-    (an older release's) have nothing to compare."""
+    """Return the first name in `said` that is not in `again`; "" for none. Lists that were said
+    otherwise (an older release's) have nothing to compare."""
     if said.__class__ in PLAIN or said == again:  # nearly all parts of nearly all bodies
         return ""
     if isinstance(said, Mapping) and isinstance(again, Mapping):
@@ -51,7 +51,8 @@ def _not_in(said: Any, again: Any) -> str:
 
 
 def _not_in_mapping(said: Mapping[Any, Any], again: Mapping[Any, Any]) -> str:
-    """By the names' text: numbers that name something are text in JSON."""
+    """Return the first such name of a mapping, by the names' text: numbers that name something are
+    text in JSON."""
     known = {str(name): value for name, value in again.items()}
     for name, value in said.items():
         word = str(name)
@@ -63,7 +64,7 @@ def _not_in_mapping(said: Mapping[Any, Any], again: Mapping[Any, Any]) -> str:
 
 
 def _unknown_type(body: Mapping[str, Any]) -> str:
-    """Of a column; "" for none."""
+    """Return the type of a column that this release does not know; "" for none."""
     types = (column["type"] for column in body.get("columns", ()))
     return next((str(name) for name in types if name not in KNOWN), "")
 

@@ -13,7 +13,7 @@ PRIMARY_KEY_LABEL: Final = "pkey"
 
 
 def object_name(table: str, parts: str, label: str) -> str:
-    """Returns `table_parts_label`, without `parts` if it is empty: at most NAME_BYTES_MAX bytes of
+    """Return `table_parts_label`, without `parts` if it is empty: at most NAME_BYTES_MAX bytes of
     UTF-8. Where that is too long the longer one of `table` and `parts` loses its end, so that both
     can be told."""
     first, second = table.encode(), parts.encode()
@@ -28,7 +28,7 @@ def object_name(table: str, parts: str, label: str) -> str:
 
 
 def free_object_name(table: str, parts: str, label: str, taken: Collection[str]) -> str:
-    """Returns `object_name`, with a number behind the label where the name is in `taken`."""
+    """Return `object_name`, with a number behind the label where the name is in `taken`."""
     name = object_name(table, parts, label)
     numbers = count(1)
     while name in taken:
@@ -37,7 +37,7 @@ def free_object_name(table: str, parts: str, label: str, taken: Collection[str])
 
 
 def joined_names(names: Iterable[str]) -> str:
-    """Returns the columns' part of a name; of many columns no more than a name can hold."""
+    """Return the columns' part of a name; of many columns no more than a name can hold."""
     joined = ""
     for name in names:
         joined = f"{joined}_{name}" if joined else name
@@ -47,5 +47,5 @@ def joined_names(names: Iterable[str]) -> str:
 
 
 def primary_key_name(table: str) -> str:
-    """Returns the name of a primary key that was given none."""
+    """Return the name of a primary key that was given none."""
     return object_name(table, "", PRIMARY_KEY_LABEL)

@@ -21,8 +21,8 @@ class CatalogAhead(Catalog):
 
     @classmethod
     def of(cls, catalog: Catalog, *, provisional: bool = False) -> CatalogAhead:
-        """`provisional`: of what others decide later, so that tables which are made in it have ids
-        that no log gives."""
+        """Return a copy of `catalog` that can go ahead of it. `provisional`: of what others decide
+        later, so that tables which are made in it have ids that no log gives."""
         made = cls()
         made._take_over(catalog)
         if provisional:
@@ -36,8 +36,8 @@ class CatalogAhead(Catalog):
         return made
 
     def make(self, table: Descriptor) -> None:
-        """The only version of a table that is not in the log yet, at first or anew. Until then its
-        name may be that of a table that goes."""
+        """Add the only version of a table that is not in the log yet, at first or anew. Until then
+        its name may be that of a table that goes."""
         self.unmake(table.table_id)
         self._versions[table.table_id] = {table.version: table}
         self._newest[table.table_id] = table.version
@@ -50,7 +50,7 @@ class CatalogAhead(Catalog):
         self._changed()
 
     def drop(self, table_id: int) -> None:
-        """One that is in the log has no name here from now on."""
+        """Take the name of a table that is in the log away here."""
         self._gone.add(table_id)
         self._changed()
 
@@ -58,7 +58,7 @@ class CatalogAhead(Catalog):
         self._references, self._current = None, {}
 
     def tables(self) -> tuple[Descriptor, ...]:
-        """Without those that go."""
+        """Return the tables without those that go."""
         return tuple(table for table in super().tables() if table.table_id not in self._gone)
 
     def table_names(self) -> Set[str]:
@@ -66,8 +66,8 @@ class CatalogAhead(Catalog):
         return {*kept, *self._made}
 
     def resolve(self, name: str, version: int | None = None, *, fenced: bool = True) -> Descriptor:
-        """Without a version a table that is made here comes first, and one that goes is none. A
-        version is that of a table that was there, if one had the name."""
+        """Resolve a name. Without a version a table that is made here comes first, and one that
+        goes is none. A version is that of a table that was there, if one had the name."""
         there = self._names.get(name)
         if name in self._made and (version is None or there is None):
             return self.newest(self._made[name])

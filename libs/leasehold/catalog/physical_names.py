@@ -1,5 +1,5 @@
-"""Names in a store's file, made from integer ids alone: the SQL that is emitted here and the layout
-that the adapter makes meet in them."""
+"""The names in a store's file, made from integer ids alone: the SQL that is emitted here and the
+layout that the adapter makes meet in them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def table_name(table_id: int) -> str:
 
 
 def history_name(table_id: int) -> str:
-    """Of the images of its rows that were replaced."""
+    """Return the name of the table with the images of a table's rows that were replaced."""
     return f"h{int(table_id)}"
 
 
@@ -26,6 +26,6 @@ def lock_name(lock_id: int) -> str:
 
 
 def shadow_name(table_id: int) -> str:
-    """Of the temporary table that holds a transaction's own rows: those of the table, and
-    `gone`."""
+    """Return the name of the temporary table that holds a transaction's own rows: those of the
+    table, and `gone`."""
     return f"own{int(table_id)}"

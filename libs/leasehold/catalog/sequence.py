@@ -22,9 +22,9 @@ BIGINT: Final = Type("bigint")
 
 
 class Sequence(NamedTuple):
-    """`type` bounds it where nothing else does. `cache`: as many numbers at least are taken at
-    once. `cycles`: behind its last number comes its first one again. `begins`: the version that
-    says so first goes on from there, None: from where it was."""
+    """The options of a sequence. `type` bounds it where nothing else does. `cache`: as many numbers
+    at least are taken at once. `cycles`: behind its last number comes its first one again.
+    `begins`: the version that says so first goes on from there, None: from where it was."""
 
     type: str
     start: int
@@ -36,25 +36,27 @@ class Sequence(NamedTuple):
     begins: int | None = None
 
 
-class Standing(NamedTuple):
-    """The next number is `last`, or where that was `called` one step behind it. `epoch`: the LSN
-    that has set it last; numbers taken under an earlier one are nobody's any more."""
+class SequencePosition(NamedTuple):
+    """The position of a sequence: the next number is `last`, or where that was `called` one step
+    behind it. `epoch`: the LSN that has set it last; numbers taken under an earlier one are
+    nobody's any more."""
 
     last: int
     called: bool
     epoch: int
 
 
-class Taken(NamedTuple):
-    """`got` numbers from `first` on, and where the sequence stands then."""
+class DrawnNumbers(NamedTuple):
+    """The numbers that were drawn, `got` of them from `first` on, and where the sequence stands
+    then."""
 
     first: int
     got: int
-    after: Standing
+    after: SequencePosition
 
 
 class Owner(NamedTuple):
-    """Of a sequence: a column with which it goes. OWNED BY NONE: no column."""
+    """The column with which a sequence goes. OWNED BY NONE: no column."""
 
     table: str = ""
     column: str = ""
@@ -62,8 +64,8 @@ class Owner(NamedTuple):
 
 
 class Options(NamedTuple):
-    """As CREATE and ALTER SEQUENCE say them; None: not at all. `no_least`, `no_most`: NO MINVALUE,
-    NO MAXVALUE. `restarts`: RESTART [WITH `restart`]."""
+    """The options as CREATE and ALTER SEQUENCE say them; None: not at all. `no_least`, `no_most`:
+    NO MINVALUE, NO MAXVALUE. `restarts`: RESTART [WITH `restart`]."""
 
     type: str | None = None
     start: int | None = None
@@ -86,28 +88,31 @@ def limits_of(kind: str) -> tuple[int, int]:
     return -half, half - 1
 
 
-def defined(options: Options, kind: str = "bigint") -> Sequence:
-    """`kind`: of the column that it is for. Raises InvalidArgument in PostgreSQL's words."""
+def define_sequence(options: Options, kind: str = "bigint") -> Sequence:
+    """Return a sequence as CREATE SEQUENCE says; `kind`: of the column that it is for. Raises
+    InvalidArgument in PostgreSQL's words."""
     kind = options.type or kind
     lowest, highest = limits_of(kind)
-    increment = _increment(options, 1)
+    increment = _check_increment(options, 1)
     rises = increment > 0
     least = (1 if rises else lowest) if options.least is None else options.least
     most = (highest if rises else -1) if options.most is None else options.most
     start = (least if rises else most) if options.start is None else options.start
-    return _checked(Sequence(kind, start, increment, least, most), options)
+    return _check(Sequence(kind, start, increment, least, most), options)
 
 
-def altered(before: Sequence, options: Options) -> Sequence:
-    """By ALTER SEQUENCE: what is not said stays. Bounds that were its type's become those of
-    another type; whether they hold where it stands only who has its row can tell (`bounds_held`).
+def alter_sequence_options(before: Sequence, options: Options) -> Sequence:
+    """Return the options as ALTER SEQUENCE leaves them: what is not said stays. Bounds that were
+    its type's become those of another type; whether they hold where it stands only who has its row
+    can tell (`bounds_held`).
 
-    Raises InvalidArgument in PostgreSQL's words."""
+    Raises InvalidArgument in PostgreSQL's words.
+    """
     kind = options.type or before.type
     lowest, highest = limits_of(kind)
     were = limits_of(before.type)
     retyped = options.type is not None
-    increment = _increment(options, before.increment)
+    increment = _check_increment(options, before.increment)
     least, most = before.least, before.most
     if retyped and least == were[0]:
         least = lowest
@@ -123,14 +128,14 @@ def altered(before: Sequence, options: Options) -> Sequence:
     made = before._replace(
         type=kind, start=start, increment=increment, least=least, most=most, begins=None
     )
-    made = _checked(made, options)
+    made = _check(made, options)
     if not options.restarts:
         return made
     begins = made.start if options.restart is None else options.restart
-    return made._replace(begins=restarted_at(made, begins, options.position))
+    return made._replace(begins=check_restart(made, begins, options.position))
 
 
-def restarted_at(sequence: Sequence, value: int, position: int = 1) -> int:
+def check_restart(sequence: Sequence, value: int, position: int = 1) -> int:
     """Raises InvalidArgument where it may not stand there."""
     if not sequence.least <= value <= sequence.most:
         word, bound = "greater than MAXVALUE", sequence.most
@@ -142,15 +147,15 @@ def restarted_at(sequence: Sequence, value: int, position: int = 1) -> int:
     return value
 
 
-def _increment(options: Options, otherwise: int) -> int:
+def _check_increment(options: Options, otherwise: int) -> int:
     found = otherwise if options.increment is None else options.increment
     if not found:
         raise _invalid("INCREMENT must not be zero", options)
     return found
 
 
-def _checked(sequence: Sequence, options: Options) -> Sequence:
-    """With what bounds nothing else. Raises InvalidArgument."""
+def _check(sequence: Sequence, options: Options) -> Sequence:
+    """Return the sequence with the options that bound nothing else. Raises InvalidArgument."""
     kind, start, least, most = sequence.type, sequence.start, sequence.least, sequence.most
     lowest, highest = limits_of(kind)
     for word, value in (("MAXVALUE", most), ("MINVALUE", least)):
@@ -178,13 +183,15 @@ def _invalid(words: str, options: Options) -> InvalidArgument:
 # ------------------------------------------------------------------ numbers
 
 
-def fresh(sequence: Sequence, epoch: int) -> Standing:
-    return Standing(sequence.start, False, epoch)
+def first_position(sequence: Sequence, epoch: int) -> SequencePosition:
+    return SequencePosition(sequence.start, False, epoch)
 
 
-def taken(sequence: Sequence, name: str, standing: Standing, count: int) -> Taken:
-    """The next `count` numbers, or as many as are left before its bound. Raises SequenceExhausted
-    (2200H) where none is, and it does not cycle."""
+def take_numbers(
+    sequence: Sequence, name: str, standing: SequencePosition, count: int
+) -> DrawnNumbers:
+    """Return the next `count` numbers, or as many as are left before its bound. Raises
+    SequenceExhausted (2200H) where none is, and it does not cycle."""
     assert count > 0, count
     step = sequence.increment
     first = standing.last + step if standing.called else standing.last
@@ -201,38 +208,40 @@ def taken(sequence: Sequence, name: str, standing: Standing, count: int) -> Take
     got = min(count, left)
     last = first + step * (got - 1)
     assert sequence.least <= last <= sequence.most, "it is moved inside of its bounds"
-    return Taken(first, got, Standing(last, True, standing.epoch))
+    return DrawnNumbers(first, got, SequencePosition(last, True, standing.epoch))
 
 
-def moved_to(sequence: Sequence, name: str, last: int, called: bool, epoch: int) -> Standing:
-    """By setval or RESTART. Raises OutOfRange."""
+def move_position(
+    sequence: Sequence, name: str, last: int, called: bool, epoch: int
+) -> SequencePosition:
+    """Return the position that setval or RESTART asks for. Raises OutOfRange."""
     if not sequence.least <= last <= sequence.most:
         raise OutOfRange(
             f"setval: value {last} is out of bounds for sequence {name!r}"
             f" ({sequence.least}..{sequence.most})",
             sequence=name,
         )
-    return Standing(last, called, epoch)
+    return SequencePosition(last, called, epoch)
 
 
-def going_on(sequence: Sequence, before: Standing, epoch: int) -> Standing:
-    """Where it stands in the version that says `sequence`. ⚠ Under another epoch: what nodes have
-    taken before was counted by the old increment, and may lie behind the new bounds. What was
+def continue_position(sequence: Sequence, before: SequencePosition, epoch: int) -> SequencePosition:
+    """Return the position in the version that says `sequence`. ⚠ Under another epoch: what nodes
+    have taken before was counted by the old increment, and may lie behind the new bounds. What was
     given meanwhile may lie there, too: then it has come to its end."""
     if sequence.begins is not None:
-        return Standing(sequence.begins, False, epoch)
+        return SequencePosition(sequence.begins, False, epoch)
     last = min(max(before.last, sequence.least), sequence.most)
-    return Standing(last, before.called or last != before.last, epoch)
+    return SequencePosition(last, before.called or last != before.last, epoch)
 
 
 # ------------------------------------------------------------------ its row, and wire form
 
 
-def standing_of(image: Image) -> Standing:
-    return Standing(image[LAST], bool(image[CALLED]), image[EPOCH])
+def read_position(image: Image) -> SequencePosition:
+    return SequencePosition(image[LAST], bool(image[CALLED]), image[EPOCH])
 
 
-def image_of(standing: Standing) -> Image:
+def position_image(standing: SequencePosition) -> Image:
     return {
         LAST: standing.last,
         COUNT: ROW_KEY[0],
@@ -246,7 +255,7 @@ def sequence_from_wire(body: Any) -> Sequence | None:
 
 
 def sequence_to_wire(sequence: Sequence) -> list[Any]:
-    """One that does not cycle is read by older nodes, too."""
+    """Return the wire form. One that does not cycle is read by older nodes, too."""
     body = list(sequence)
     if sequence.begins is None:
         body.pop()
@@ -259,8 +268,8 @@ def sequence_to_wire(sequence: Sequence) -> list[Any]:
 
 
 class Numbering(NamedTuple):
-    """Of a column whose default is a number of `sequence` (its id). `owned`: that goes when the
-    table does. `identity`: "a" for GENERATED ALWAYS, "d" for BY DEFAULT, "" for a plain default."""
+    """The sequence (its id) that a column's default draws from. `owned`: that goes when the table
+    does. `identity`: "a" for GENERATED ALWAYS, "d" for BY DEFAULT, "" for a plain default."""
 
     sequence: int
     owned: bool = False

@@ -1,4 +1,4 @@
-"""What tables have of sequences: descriptors, names, who owns one and who draws from it."""
+"""The sequences of tables: descriptors, names, who owns one and who draws from it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ OWNED_MAX: Final = 16
 """Sequences that one column has for its own."""
 
 
-def relation_of(sequence: Sequence, table_id: int, name: str) -> Descriptor:
-    """Version 1 of a sequence, in the columns that PostgreSQL's have."""
+def make_sequence_relation(sequence: Sequence, table_id: int, name: str) -> Descriptor:
+    """Return version 1 of a sequence, in the columns that PostgreSQL's have."""
     return Descriptor(
         table_id,
         name,
@@ -46,20 +46,20 @@ def relation_of(sequence: Sequence, table_id: int, name: str) -> Descriptor:
     )
 
 
-def derived_name(table: str, column: str, taken: set[str]) -> str:
-    """`t_c_seq`, of which the longer part is cut where it has to be, and a number is put behind it
-    where it is taken: as PostgreSQL does."""
+def derive_sequence_name(table: str, column: str, taken: set[str]) -> str:
+    """Return `t_c_seq`, of which the longer part is cut where it has to be, and a number is put
+    behind it where it is taken: as PostgreSQL does."""
     return free_object_name(table, column, LABEL, taken)
 
 
 def nextval_text(sequence: str) -> str:
-    """As PostgreSQL shows the default that draws from it."""
+    """Return the default that draws from a sequence as PostgreSQL shows it."""
     name = quoted(sequence).replace("'", "''")
     return f"{NEXTVAL}'{name}'::regclass)"
 
 
-def sequence_named(catalog: Catalog, name: str, position: int = 1) -> Descriptor:
-    """Raises UnknownTable, WrongObject."""
+def find_sequence(catalog: Catalog, name: str, position: int = 1) -> Descriptor:
+    """Return the sequence of that name. Raises UnknownTable, WrongObject."""
     try:
         found = catalog.resolve(name)
     except UnknownTable:
@@ -72,7 +72,7 @@ def sequence_named(catalog: Catalog, name: str, position: int = 1) -> Descriptor
 
 
 def refuse_sequence(table: Descriptor, position: int = 1) -> Descriptor:
-    """Where a table is meant. Raises WrongObject."""
+    """Return `table`, which must not be a sequence. Raises WrongObject."""
     if table.sequence is not None:
         raise WrongObject(
             f"{table.name!r} is not a table: it is a sequence", table=table.name, position=position
@@ -88,18 +88,20 @@ class Owning(NamedTuple):
     made: Column
 
 
-def owned_anew(catalog: Catalog, sequence: Descriptor, owner: Owner) -> list[Owning]:
-    """The columns to change, that which gets it first: none where it is owned like that. Raises
-    UnknownTable, UnknownColumn, WrongObject, FeatureNotSupported, OutOfRange."""
+def find_owner_changes(catalog: Catalog, sequence: Descriptor, owner: Owner) -> list[Owning]:
+    """Return the columns to change, that which gets it first: none where it is owned like that.
+    Raises UnknownTable, UnknownColumn, WrongObject, FeatureNotSupported, OutOfRange."""
     found: list[Owning] = []
     target: tuple[int, int] | None = None
     if owner.table:
-        table = refuse_sequence(_resolved(catalog, owner), owner.position)
-        column = _column_at(table, owner)
+        table = refuse_sequence(_find_table(catalog, owner), owner.position)
+        column = _find_column(table, owner)
         target = table.table_id, column.element_id
         if sequence.table_id not in column.own_sequences:
-            found.append(Owning(table, column, _taking(catalog, column, sequence, owner.position)))
-    for user in users_of(catalog, sequence.table_id):
+            found.append(
+                Owning(table, column, _take_sequence(catalog, column, sequence, owner.position))
+            )
+    for user in find_users(catalog, sequence.table_id):
         table, column = user.table, user.column
         if user.is_identity:
             raise FeatureNotSupported(
@@ -114,7 +116,7 @@ def owned_anew(catalog: Catalog, sequence: Descriptor, owner: Owner) -> list[Own
     return found
 
 
-def _resolved(catalog: Catalog, owner: Owner) -> Descriptor:
+def _find_table(catalog: Catalog, owner: Owner) -> Descriptor:
     try:
         return catalog.resolve(owner.table)
     except UnknownTable:
@@ -123,7 +125,7 @@ def _resolved(catalog: Catalog, owner: Owner) -> Descriptor:
         ) from None
 
 
-def _column_at(table: Descriptor, owner: Owner) -> Column:
+def _find_column(table: Descriptor, owner: Owner) -> Column:
     try:
         return table.column(owner.column)
     except UnknownColumn as error:
@@ -131,9 +133,10 @@ def _column_at(table: Descriptor, owner: Owner) -> Column:
         raise
 
 
-def _taking(catalog: Catalog, column: Column, sequence: Descriptor, position: int) -> Column:
-    """A column that gets `sequence` for its own, beside those that are still there."""
-    own = [left.table_id for left in left_by(column.own_sequences, catalog)]
+def _take_sequence(catalog: Catalog, column: Column, sequence: Descriptor, position: int) -> Column:
+    """Return the column with `sequence` for its own, beside those that are still there. Raises
+    OutOfRange."""
+    own = [left.table_id for left in find_existing(column.own_sequences, catalog)]
     if len(own) >= OWNED_MAX:
         raise OutOfRange(
             f"column {column.name!r} has {OWNED_MAX} sequences for its own, the most allowed",
@@ -143,14 +146,15 @@ def _taking(catalog: Catalog, column: Column, sequence: Descriptor, position: in
     return column.with_numbers(column.draws_from, (*own, sequence.table_id), column.identity)
 
 
-def owned_by(table: Descriptor) -> Iterator[int]:
-    """Ids of the sequences that go when it goes."""
+def list_own_sequences(table: Descriptor) -> Iterator[int]:
+    """Yield the ids of the sequences that go when the table goes."""
     for column in table.columns:
         yield from column.own_sequences
 
 
-def left_by(own: Iterable[int], catalog: Catalog) -> tuple[Descriptor, ...]:
-    """Of sequences that columns have for their own, those that have not gone by themselves."""
+def find_existing(own: Iterable[int], catalog: Catalog) -> tuple[Descriptor, ...]:
+    """Return, of sequences that columns have for their own, those that have not gone by
+    themselves."""
     there = (catalog.newest(sequence) for sequence in own if catalog.has(sequence))
     return tuple(sequence for sequence in there if sequence.names)
 
@@ -165,7 +169,8 @@ class User(NamedTuple):
 
     @property
     def is_identity(self) -> bool:
-        """An identity column has what it draws from as a part of itself."""
+        """Whether the column is an identity column, which has what it draws from as a part of
+        itself."""
         return self.draws and bool(self.column.identity)
 
     @property
@@ -173,7 +178,7 @@ class User(NamedTuple):
         return f"default value for column {self.column.name} of table {self.table.name}"
 
 
-def users_of(catalog: Catalog, sequence_id: int) -> Iterator[User]:
+def find_users(catalog: Catalog, sequence_id: int) -> Iterator[User]:
     for table in catalog.tables():
         for column in table.columns:
             draws = column.draws_from == sequence_id
@@ -182,10 +187,10 @@ def users_of(catalog: Catalog, sequence_id: int) -> Iterator[User]:
                 yield User(table, column, draws, owns)
 
 
-def drawing_from(catalog: Catalog, sequence: Descriptor, position: int) -> list[User]:
-    """Those whose default draws from it, before it is dropped by itself. Raises DependentObjects
-    for an identity column, of which it is a part."""
-    found = [user for user in users_of(catalog, sequence.table_id) if user.draws]
+def find_drawing_users(catalog: Catalog, sequence: Descriptor, position: int) -> list[User]:
+    """Return the columns whose default draws from a sequence, before that is dropped by itself.
+    Raises DependentObjects for an identity column, of which it is a part."""
+    found = [user for user in find_users(catalog, sequence.table_id) if user.draws]
     for user in found:
         if user.is_identity:
             words = f"column {user.column.name} of table {user.table.name}"
@@ -205,10 +210,10 @@ def refuse_used_elsewhere(
     own: Collection[int],
     beside: Collection[str] = (),
 ) -> None:
-    """Before columns of a table go, or draw no more, and `own` with them: others may draw from
-    those sequences, but for tables that go `beside`. Raises DependentObjects."""
+    """Refuse that columns of a table go, or draw no more, and `own` with them, while others draw
+    from those sequences, but for tables that go `beside`. Raises DependentObjects."""
     for sequence_id in sorted(own):
-        for user in users_of(catalog, sequence_id):
+        for user in find_users(catalog, sequence_id):
             itself = user.table.table_id == table.table_id
             goes = (itself and user.column.element_id in columns) or user.table.name in beside
             if goes or not user.draws:
@@ -223,14 +228,15 @@ def refuse_used_elsewhere(
             )
 
 
-def setting(sequence: Descriptor, last: int, *, called: bool) -> Operation:
-    """What a request says to set it (`transaction/sequence_operations.py`)."""
+def set_operation(sequence: Descriptor, last: int, *, called: bool) -> Operation:
+    """Return what a request says to set a sequence (`transaction/sequence_operations.py`)."""
     values = {"set": last, "called": called}
     return Operation(OperationKind.UPDATE, sequence.name, ROW_KEY, values)
 
 
-def standing_within(sequence: Descriptor) -> Operation:
-    """What a request says that is to be refused where the sequence stands beyond its new bounds."""
+def check_bounds_operation(sequence: Descriptor) -> Operation:
+    """Return what a request says that is to be refused where the sequence stands beyond its new
+    bounds."""
     assert sequence.sequence is not None, sequence
     bounds = sequence.sequence.least, sequence.sequence.most
     return Operation(OperationKind.UPDATE, sequence.name, ROW_KEY, {"within": bounds})

@@ -66,24 +66,25 @@ _MANGLED: Final = re.compile(r"_x([0-9a-f]+)_")
 
 
 def avro_name(name: str) -> str:
-    """`name` as Avro allows names: what is not a letter, digit or underscore becomes `_x20_`, its
-    code point. No two names become one, whatever else a table holds, and `named_in_avro` turns it
-    back; therefore an underscore before an x is written `_x5f_`."""
+    """Return `name` as Avro allows names: what is not a letter, digit or underscore becomes
+    `_x20_`, its code point. No two names become one, whatever else a table holds, and
+    `named_in_avro` turns it back; therefore an underscore before an x is written `_x5f_`."""
     return _NOT_IN_NAMES.sub(lambda found: f"_x{ord(found[0]):x}_", name)
 
 
 def avro_record_name(name: str) -> str:
-    """Beside `avro_name`, a word that Avro needs itself has its first letter written out."""
+    """Return `avro_name` for a record, where a word that Avro needs itself has its first letter
+    written out."""
     return f"_x{ord(name[0]):x}_{name[1:]}" if name in _RESERVED else avro_name(name)
 
 
 def named_in_avro(mangled: str) -> str:
-    """The name that `avro_name` or `avro_record_name` was given."""
+    """Return the name that `avro_name` or `avro_record_name` was given."""
     return _MANGLED.sub(lambda found: chr(int(found[1], 16)), mangled)
 
 
 def avro_schema(descriptor: Descriptor) -> dict[str, Any]:
-    """The schema as plain data. Properties `leasehold.…` say what Avro has no word for."""
+    """Return the schema as plain data. Properties `leasehold.…` say what Avro has no word for."""
     schema: dict[str, Any] = {
         "type": "record",
         "name": avro_record_name(descriptor.name),
@@ -99,14 +100,14 @@ def avro_schema(descriptor: Descriptor) -> dict[str, Any]:
 
 
 def avro_row(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of a row by column name (`RowEvent.values`) as an Avro library takes them, but for
-    numeric, which `avro_numbers` brings to what the schema says."""
+    """Return values of a row by column name (`RowEvent.values`) as an Avro library takes them, but
+    for numeric, which `avro_numbers` brings to what the schema says."""
     return {avro_name(name): value for name, value in values.items()}
 
 
 def avro_numbers(schema: Mapping[str, Any], row: dict[str, Any]) -> dict[str, Any]:
-    """A row of `avro_row` with each Decimal as the field takes it: itself, or as text where the
-    schema has no decimal. NaN has no form as an Avro decimal: ValueError."""
+    """Return a row of `avro_row` with each Decimal as the field takes it: itself, or as text where
+    the schema has no decimal. NaN has no form as an Avro decimal: ValueError."""
     texts = {field["name"] for field in schema["fields"] if not _is_decimal(field["type"])}
     made = dict(row)
     for name, value in row.items():
@@ -142,8 +143,9 @@ def _field(column: Column) -> dict[str, Any]:
 
 
 def _type_and_default(column: Column) -> dict[str, Any]:
-    """A field's default is what a reader shows for data older than the column. It belongs to the
-    first type of a union: hence null stands second where old rows show something else."""
+    """Return a field's type and default, which is what a reader shows for data older than the
+    column. It belongs to the first type of a union: hence null stands second where old rows show
+    something else."""
     plain = avro_type(column.type)
     shown = default_of_old_rows(column) if column.missing is None else column.missing.value
     if shown is None or not _has_form(column.type, shown):
@@ -153,14 +155,15 @@ def _type_and_default(column: Column) -> dict[str, Any]:
 
 
 def _has_form(kind: Type, value: Any) -> bool:
-    """Can it stand in a schema, which is JSON?"""
+    """Say whether a value can stand in a schema, which is JSON."""
     if kind.name == "double precision":
         return isfinite(number_of(value))
     return _decimal(kind) is None or decimal_of(value).is_finite()
 
 
 def _numeric_default(kind: Type, value: str) -> str:
-    """Of a decimal: the digits as a whole number of two's complement, high byte first."""
+    """Return the default of a decimal: the digits as a whole number of two's complement, high byte
+    first."""
     number = decimal_of(value)
     if _decimal(kind) is None:
         return format(number, "f")
@@ -169,7 +172,8 @@ def _numeric_default(kind: Type, value: str) -> str:
 
 
 def avro_type(kind: Type) -> Any:
-    """numeric(p, s) is a decimal where Avro has one; without p a scale could be any: text."""
+    """Return a type of Avro: numeric(p, s) is a decimal where Avro has one; without p a scale could
+    be any: text."""
     if kind.name == "numeric":
         return _decimal(kind) or "string"
     return _TYPES[kind.name]
@@ -183,7 +187,8 @@ def _decimal(kind: Type) -> dict[str, Any] | None:
 
 
 def _default(kind: Type, value: Any) -> Any:
-    """A storage value as Avro writes defaults: the underlying value, bytes as code points."""
+    """Return a storage value as Avro writes defaults: the underlying value, bytes as code
+    points."""
     match kind.name:
         case "numeric":
             return _numeric_default(kind, value)

@@ -68,14 +68,14 @@ _TOLD_BESIDE: Final = frozenset({"kind", "definition"})
 
 
 def public_event(event: VersionEvent) -> dict[str, Any]:
-    """Everything that there is to tell, as plain data that JSON has forms for."""
+    """Return everything that there is to tell, as plain data that JSON has forms for."""
     descriptor = from_wire(event.body)
     derived = {name: derive(event, descriptor) for name, derive in _DERIVED.items()}
     return {**_told(event, descriptor), **derived, "left_out": []}
 
 
 def encode_event(event: VersionEvent) -> bytes:
-    """One JSON object in UTF-8, of at most EVENT_BYTES_MAX bytes."""
+    """Return one JSON object in UTF-8, of at most EVENT_BYTES_MAX bytes."""
     descriptor = from_wire(event.body)
     told = _told(event, descriptor)
     parts = _parts(told)
@@ -120,7 +120,7 @@ _DERIVED: Final[Mapping[str, Callable[[VersionEvent, Descriptor], dict[str, Any]
 
 
 def _parts(fields: Mapping[str, Any]) -> list[bytes]:
-    """`"name":value` of each field."""
+    """Return `"name":value` of each field."""
     return [f'"{name}":{_json(value)}'.encode() for name, value in fields.items()]
 
 
@@ -133,7 +133,7 @@ def _size(parts: Sequence[bytes]) -> int:
 
 
 def public_diff(version: int, changes: Sequence[ElementChange]) -> dict[str, Any]:
-    """What changed since `version`: a sentence per element, and the same for programs."""
+    """Return what changed since `version`: a sentence per element, and the same for programs."""
     return {
         "from": version,
         "words": [str(change) for change in changes],
@@ -142,7 +142,7 @@ def public_diff(version: int, changes: Sequence[ElementChange]) -> dict[str, Any
 
 
 def before_event(event: VersionEvent) -> Descriptor | None:
-    """The version before, from the edits that led away from it; None for the first."""
+    """Return the version before, from the edits that led away from it; None for the first."""
     if event.version == 1:
         return None
     body = dict(event.body)
@@ -186,7 +186,7 @@ def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str,
 
 
 def _place_of(wire: Mapping[str, Any]) -> tuple[int, int]:
-    """Where an element stands among those of its kind: columns as a query sees them."""
+    """Return where an element stands among those of its kind: columns as a query sees them."""
     return wire.get("ordinal") or wire["id"], wire["id"]
 
 
@@ -195,7 +195,7 @@ def _told_value(wire: Mapping[str, Any], value: Any) -> Any:
 
 
 def _cut_long_texts(told: Mapping[str, Any]) -> None:
-    """No reader of rows needs them; whoever does asks a node."""
+    """Leave long texts out: no reader of rows needs them; whoever does asks a node."""
     for element in told["elements"]:
         for name in ("default", "default_expression", "generated", *_WITHOUT, "definition"):
             if _is_long(element.get(name)):
@@ -217,9 +217,10 @@ def _is_long(value: Any) -> bool:
 
 
 def decode_event(data: bytes) -> VersionEvent:
-    """What `encode_event` was given, but for `edits`, which became the diff.
+    """Return what `encode_event` was given, but for `edits`, which became the diff.
 
-    Raises ValueError, TypeError or LookupError for anything else."""
+    Raises ValueError, TypeError or LookupError for anything else.
+    """
     public = json.loads(data)
     if public["format"] != FORMAT:
         raise ValueError(f"a version event of format {public['format']!r:.20}, {FORMAT} is known")

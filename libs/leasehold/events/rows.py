@@ -23,13 +23,12 @@ class RowRecord(NamedTuple):
 
 
 class RowEvent(NamedTuple):
-    """One row of a table as of `lsn`, under the version that its reader held.
+    """A row of a table as of `lsn`, under the version that its reader held.
 
-    `key`: primary-key column → value. `values`: public column → value, key columns included;
-    None for a row that was deleted (`lsn` is then 0: a compacted topic's tombstone has none).
-    `version` is the reader's, `made_under` the writer's. `left_out_bytes`: 0, or the size of an
-    image that no message had room for: then `values` has the key columns alone, and a node has the
-    row.
+    `key`: primary-key column → value. `values`: public column → value, key columns included; None
+    for a row that was deleted (`lsn` is then 0: a compacted topic's tombstone has none). `version`
+    is the reader's, `made_under` the writer's. `left_out_bytes`: 0, or the size of an image that no
+    message had room for: then `values` has the key columns alone, and a node has the row.
     """
 
     table: str
@@ -51,7 +50,7 @@ class TruncationEvent(NamedTuple):
 
 
 def decode_row(descriptor: Descriptor, key: Key, image: RowImage | RowLeftOut | None) -> RowEvent:
-    """The row that a reader holding `descriptor` sees.
+    """Return the row that a reader holding `descriptor` sees.
 
     Elements that are not public at that version are not there for it; a public column whose pair
     the image lacks is NULL, or what every row got that had been written before the column came.
@@ -85,7 +84,7 @@ def decode_row(descriptor: Descriptor, key: Key, image: RowImage | RowLeftOut | 
 
 
 def row_json(descriptor: Descriptor, key: Key, values: Image) -> dict[str, Any]:
-    """The same row as JSON requests and results carry it: what its JSON Schema describes."""
+    """Return the same row as JSON requests and results carry it: what its JSON Schema describes."""
     return {
         column.name: to_json(column.type, value)
         for column, value in public_pairs(descriptor, key, values)
@@ -93,7 +92,7 @@ def row_json(descriptor: Descriptor, key: Key, values: Image) -> dict[str, Any]:
 
 
 def public_pairs(descriptor: Descriptor, key: Key, values: Image) -> Iterator[tuple[Column, Any]]:
-    """Each public column with its storage value; key columns may travel in the key alone."""
+    """Yield each public column with its storage value; key columns may travel in the key alone."""
     known = {**values, **dict(zip(descriptor.primary_key, key, strict=True))}
     for column in descriptor.by_name.values():
         yield column, known.get(column.element_id)

@@ -28,7 +28,7 @@ TABLE_ITSELF: Final = 0
 
 
 class ElementChange(NamedTuple):
-    """One element that is not as it was. `before` is ABSENT for one that is new, `after` for one
+    """An element that is not as it was. `before` is ABSENT for one that is new, `after` for one
     that is gone. `detail` is its definition, e.g. ``text not null default 'none'``, `was` that
     before. `former_name` differs from `name` where it was renamed."""
 
@@ -78,12 +78,12 @@ class _Shown(NamedTuple):
 
 
 def diff(before: Descriptor | None, after: Descriptor) -> tuple[ElementChange, ...]:
-    """Changes from one version to another of the same table, in order of element ids, and where one
-    column takes over from another side by side; also of one that took its place under another
-    primary key.
+    """Return changes from one version to another of the same table, in order of element ids, and
+    where one column takes over from another side by side; also of one that took its place under
+    another primary key.
 
-    Without `before` every element of `after` is new. Versions need not follow each other: a
-    reader of the compacted topic may have missed some, and may look back too.
+    Without `before` every element of `after` is new. Versions need not follow each other: a reader
+    of the compacted topic may have missed some, and may look back too.
     """
     if before is not None and before.table_id != after.table_id:
         # One took the other's place; elements kept their ids.
@@ -114,7 +114,7 @@ def diff(before: Descriptor | None, after: Descriptor) -> tuple[ElementChange, .
 
 
 def element_words(descriptor: Descriptor, element: Element) -> str:
-    """An element's definition as a person would write it."""
+    """Return an element's definition as a person would write it."""
     match element:
         case Column():
             return column_words(element) + _lock_words(descriptor, element)
@@ -129,13 +129,13 @@ def element_words(descriptor: Descriptor, element: Element) -> str:
 
 
 def element_name(element: Element) -> str:
-    """What people call it."""
+    """Return what people call an element."""
     hidden = isinstance(element, Column) and element.hidden
     return "(hidden key)" if hidden else element.name
 
 
 def column_words(column: Column) -> str:
-    """``integer not null default 0``: the definition as a person would write it."""
+    """Return a column's definition as a person would write it: ``integer not null default 0``."""
     words = [str(column.type)]
     if not column.nullable:
         words.append("not null")
@@ -160,7 +160,7 @@ def column_words(column: Column) -> str:
 
 
 def _derived_words(column: Column) -> list[str]:
-    """Of a value that follows from others of its row."""
+    """Return what is said of a value that follows from others of its row."""
     derived = column.derived
     if derived is None:
         return []
@@ -175,7 +175,8 @@ def _derived_words(column: Column) -> list[str]:
 
 
 def index_words(descriptor: Descriptor, index: Index) -> str:
-    """``unique on (origin, lower(dest)) include (gate) where gate is not null``."""
+    """Return an index's definition: ``unique on (origin, lower(dest)) include (gate) where gate is
+    not null``."""
     columns = ", ".join(key_words(descriptor, index))
     included = ", ".join(descriptor.by_id[e].name for e in index.included if e in descriptor.by_id)
     columns = f"({columns})" + (f" include ({included})" if included else "")
@@ -187,7 +188,8 @@ def index_words(descriptor: Descriptor, index: Index) -> str:
 
 
 def foreign_key_words(descriptor: Descriptor, key: ForeignKey) -> str:
-    """``(carrier) refers to table 3 on delete cascade``: a version knows of its own table alone."""
+    """Return a foreign key's definition: ``(carrier) refers to table 3 on delete cascade``. A
+    version knows of its own table alone."""
     columns = ", ".join(descriptor.by_id[e].name for e in key.columns if e in descriptor.by_id)
     sets = ", ".join(descriptor.by_id[e].name for e in key.delete_sets if e in descriptor.by_id)
     said = " match full" if key.full else ""
@@ -199,7 +201,7 @@ def foreign_key_words(descriptor: Descriptor, key: ForeignKey) -> str:
 
 
 def lock_words(descriptor: Descriptor, lock: Lock) -> str:
-    """``covering (gate, belt)``."""
+    """Return what a lock covers: ``covering (gate, belt)``."""
     covered = (c.name for c in descriptor.columns if lock.element_id in c.locks)
     return f"covering ({', '.join(covered)})"
 
@@ -214,7 +216,8 @@ def table_words(descriptor: Descriptor) -> str:
 
 
 def sequence_words(sequence: Sequence) -> str:
-    """``a sequence of integer from 1 by 5, minvalue 1, maxvalue 9, cycles``."""
+    """Return a sequence's options: ``a sequence of integer from 1 by 5, minvalue 1, maxvalue 9,
+    cycles``."""
     words = f"a sequence of {sequence.type} from {sequence.start} by {sequence.increment}"
     words += f", minvalue {sequence.least}, maxvalue {sequence.most}"
     words += f", cache {sequence.cache}" if sequence.cache > 1 else ""
@@ -237,7 +240,7 @@ def _literal(value: Any) -> str:
 
 
 def _elements(descriptor: Descriptor | None, *, keyed: bool) -> dict[int, _Shown]:
-    """`keyed`: the primary key is told, too."""
+    """Return the elements by id, as they are shown. `keyed`: the primary key is told, too."""
     if descriptor is None:
         return {}
     words = table_words(descriptor)

@@ -1,4 +1,4 @@
-"""`with` for whatever has a `close()`."""
+"""The `with` of whatever has a `close()`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One tree of errors; each leaf says what a caller may do about it.
+"""The tree of errors; each leaf says what a caller may do about it.
 
     LeaseholdError
     ├── ConfigurationError        a setting is missing or wrong (F0000)
@@ -159,13 +159,13 @@ class InvalidRegularExpression(Refused):
 
 
 class UnknownFunction(Refused):
-    """No function or operator of that name takes arguments of these types."""
+    """A function or operator of that name that takes arguments of these types is not there."""
 
     sqlstate = "42883"
 
 
 class AmbiguousFunction(Refused):
-    """More than one function or operator would do."""
+    """A call that more than one function or operator would do for."""
 
     sqlstate = "42725"
 
@@ -305,7 +305,7 @@ class DependentObjects(Refused):
 
 
 class TableBusy(Refused):
-    """Another job is changing the table (D9)."""
+    """A table that another job is changing (D9)."""
 
     sqlstate = "55006"
 
@@ -351,7 +351,7 @@ class InternalFailure(Refused):
 
 
 class AmbiguousColumn(Refused):
-    """More than one table of FROM has a column of that name."""
+    """A column of that name is in more than one table of FROM."""
 
     sqlstate = "42702"
 
@@ -396,7 +396,7 @@ class TooManyRows(Refused):
 
 
 class IndeterminateType(Refused):
-    """Nothing says of which type a value is."""
+    """A value that nothing says the type of."""
 
     sqlstate = "42P18"
 
@@ -451,8 +451,8 @@ class VerifyError(Refused):
 
 
 class Uncommittable(Refused):
-    """It changes a row that it has deleted or changed itself, and expects it as before (T2): no
-    replay can help, so it has no code that clients answer with one."""
+    """A transaction changes a row that it has deleted or changed itself, and expects it as before
+    (T2): no replay can help, so it has no code that clients answer with one."""
 
     sqlstate = "40000"
 
@@ -524,7 +524,7 @@ class StoreCorrupted(LeaseholdError):
 
 
 def refused(code: str, message: str, detail: Mapping[str, object]) -> Refused:
-    """The error of a decided refusal that has travelled as code, words and detail."""
+    """Return the error of a decided refusal that has travelled as code, words and detail."""
     error = _BY_CODE.get(code, Refused)(message)
     error.detail = dict(detail)
     return error

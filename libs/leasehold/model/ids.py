@@ -25,7 +25,8 @@ def is_sequence_id(table_id: int) -> bool:
 
 
 def genid(lsn: int, position: int) -> int:
-    """Version of one row: the LSN that wrote it and the operation's position in that commit.
+    """Return the version of one row: the LSN that wrote it and the operation's position in that
+    commit.
 
     Never reused, because LSNs are dense and never given twice (L2). Fits 63 bits for 8.7e12 LSNs.
     """
@@ -34,12 +35,13 @@ def genid(lsn: int, position: int) -> int:
 
 
 def genid_lsn(value: int) -> int:
-    """The LSN that wrote a genid."""
+    """Return the LSN that wrote a genid."""
     return value >> GENID_POSITION_BITS
 
 
 def request_id(unix_ms: int, random: bytes) -> bytes:
-    """A UUIDv7 (RFC 9562): 48 bits of milliseconds, then 74 random bits from `random` (10 bytes).
+    """Return a UUIDv7 (RFC 9562): 48 bits of milliseconds, then 74 random bits from `random` (10
+    bytes).
 
     Ids are time-ordered because their own time decides how long an outcome is remembered (L5).
     """
@@ -51,9 +53,9 @@ def request_id(unix_ms: int, random: bytes) -> bytes:
 
 
 def hidden_key(request: bytes, ordinal: int) -> str:
-    """The key of a row that has none of its own (T7), in storage form: the request's id, counted on
-    in its random bits by the row's place in the request. So the same request makes the same row
-    however often it comes, and rows that came together lie together."""
+    """Return the key of a row that has none of its own (T7), in storage form: the request's id,
+    counted on in its random bits by the row's place in the request. So the same request makes the
+    same row however often it comes, and rows that came together lie together."""
     assert 0 <= ordinal < 1 << 32, ordinal
     value = int.from_bytes(request, "big")
     random = value & _RANDOM_BITS
@@ -61,13 +63,13 @@ def hidden_key(request: bytes, ordinal: int) -> str:
 
 
 def hidden_keys(request: bytes) -> Iterator[str]:
-    """Those of one request, one after the other."""
+    """Yield the keys of one request's rows, one after the other."""
     for ordinal in count():
         yield hidden_key(request, ordinal)
 
 
 def request_time_ms(value: bytes) -> int:
-    """The unix time in milliseconds inside a request id.
+    """Return the unix time in milliseconds inside a request id.
 
     Raises InvalidText when `value` is not a UUIDv7: an id without a time of its own could be
     decided a second time after its outcome was collected (L5).
@@ -78,17 +80,17 @@ def request_time_ms(value: bytes) -> int:
 
 
 def time_ms_of(request: bytes) -> int:
-    """That of an id which is known to have one."""
+    """Return the unix time, in milliseconds, of an id which is known to have one."""
     return int.from_bytes(request[:6], "big")
 
 
 def first_id(time_us: int) -> bytes:
-    """The least bytes of an id whose own time is not before `time_us`."""
+    """Return the least bytes of an id whose own time is not before `time_us`."""
     return (-(-time_us // 1_000)).to_bytes(6, "big") + bytes(10)
 
 
 def parse_request_id(text: str) -> bytes:
-    """`0191…` text form → 16 bytes. Raises InvalidText."""
+    """Return the 16 bytes of an id's text form, `0191…`. Raises InvalidText."""
     try:
         value = UUID(text).bytes
     except (ValueError, AttributeError, TypeError) as error:

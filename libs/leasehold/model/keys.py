@@ -16,8 +16,8 @@ INTEGER_MOST: Final = (1 << 63) - 1
 
 
 def order_of(key: Key) -> tuple[tuple[bool, bool, Any], ...]:
-    """What Python orders keys by, as a store does: text (NaN of a double, values/doubles.py) stands
-    behind all numbers, NULL last."""
+    """Return what Python orders keys by, as a store does: text (NaN of a double, values/doubles.py)
+    stands behind all numbers, NULL last."""
     return tuple([(part is None, type(part) is str, part) for part in key])
 
 
@@ -61,7 +61,8 @@ class IntKeys(Sequence[Key]):
         return zip(self.numbers)
 
     def __eq__(self, other: object) -> bool:
-        """Also with a tuple of the same keys: which of the two it is, is a matter of its way."""
+        """Compare with keys of either kind, also a tuple of the same: which of the two it is, is a
+        matter of its way."""
         if isinstance(other, IntKeys):
             return self.numbers == other.numbers
         return tuple(self) == other if isinstance(other, tuple) else NotImplemented

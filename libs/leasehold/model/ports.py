@@ -90,7 +90,7 @@ class StoreWriter(Protocol):
         ...
 
     def is_empty(self, table_id: int) -> bool:
-        """Has the table no row, as this writer sees it now?"""
+        """Say whether the table has no row, as this writer sees it now."""
         ...
 
     def rows_about(self, table_id: int) -> int:
@@ -126,16 +126,17 @@ class StoreWriter(Protocol):
     def put_outcome(self, request_id: bytes, outcome: Outcome) -> None: ...
 
     def put_untimely(self, request_id: bytes, outcome: Outcome) -> None:
-        """That of an id which was refused for its own time: `outcome` tells it as any."""
+        """Remember the outcome of an id which was refused for its own time: `outcome` tells it as
+        any."""
         ...
 
     def oldest_outcomes(self, count: int) -> Sequence[Outcome]:
-        """Those decided first, but for the untimely ones."""
+        """Return the outcomes decided first, but for the untimely ones."""
         ...
 
     def oldest_id(self) -> bytes | None:
-        """Of the ids whose outcomes are remembered that of the earliest time, but for the untimely
-        ones."""
+        """Return, of the ids whose outcomes are remembered, that of the earliest time, but for the
+        untimely ones."""
         ...
 
     def collect_outcomes(self, id_horizon_us: int, rows_max: int) -> int:
@@ -150,18 +151,18 @@ class StoreWriter(Protocol):
         ...
 
     def keep_rows(self, on: bool) -> None:
-        """Outside a transaction: are old images of rows kept, for reads as of an earlier LSN, or
-        not? Kept is what is replaced from now on; what was kept is given up."""
+        """Say, outside a transaction, whether old images of rows are kept, for reads as of an
+        earlier LSN, or not? Kept is what is replaced from now on; what was kept is given up."""
         ...
 
     def put_commit_times(self, times: Sequence[tuple[int, int]]) -> None:
-        """(LSN, commit time), of a record's first commit and wherever the time does not just rise
-        by 1 µs."""
+        """Note (LSN, commit time), of a record's first commit and wherever the time does not just
+        rise by 1 µs."""
         ...
 
     def reset_commit_times(self, lsn: int, time_us: int) -> None:
-        """After commit `lsn` the log's time was set to that: nothing before that commit can be
-        read any more, by its time or its LSN."""
+        """Note that after commit `lsn` the log's time was set to that: nothing before that commit
+        can be read any more, by its time or its LSN."""
         ...
 
     def collect_rows(self, before_us: int, newest_lsn: int) -> None:
@@ -195,8 +196,8 @@ class StoreWriter(Protocol):
 
     def put_min_version(self, table_id: int, version: int) -> None: ...
     def forget_table(self, table_id: int) -> None:
-        """Of a table that was dropped: its last version, and all that is known of it. What of its
-        rows is still in the way goes with what is dead."""
+        """Forget a table that was dropped: its last version, and all that is known of it. What of
+        its rows is still in the way goes with what is dead."""
         ...
 
     def put_job(self, job_id: int, body: Any) -> None: ...
@@ -204,8 +205,9 @@ class StoreWriter(Protocol):
     def put_ledger_run(self, run_id: str) -> None: ...
 
     def remove_dead(self, rows_max: int) -> bool:
-        """Outside a transaction: take away about `rows_max` rows' worth of what no version in use
-        names (D5); is there more? Every node does so at its own pace; readers see no difference."""
+        """Take away, outside a transaction, about `rows_max` rows' worth of what no version in use
+        names (D5); say whether there is more. Every node does so at its own pace; readers see no
+        difference."""
         ...
 
     def check(
@@ -229,13 +231,14 @@ class StoreWriter(Protocol):
         ...
 
     def tidy(self) -> None:
-        """Between transactions, when nobody waits for this store: what commits have put off, a
-        little at a time. To be called again and again; nothing depends on it."""
+        """Do what commits have put off, a little at a time, between transactions, when nobody waits
+        for this store. To be called again and again; nothing depends on it."""
         ...
 
     def repair(self, descriptor: Any, subject: bytes, entries_max: int) -> tuple[int, bool]:
-        """In a transaction: of the entries remembered by a check take the next, and make them what
-        the row has them be *now*, under `descriptor`. → how many changed; are there more?"""
+        """Take, in a transaction, the next of the entries remembered by a check, and make them what
+        the row has them be *now*, under `descriptor`. Return how many changed, and whether there
+        are more."""
         ...
 
     def checked(self) -> Sequence[CheckReport]:
@@ -244,14 +247,14 @@ class StoreWriter(Protocol):
 
 
 class StoreSnapshot(Protocol):
-    """One read snapshot: rows, descriptors and position of a single LSN. Close it soon: an open
+    """A read snapshot: rows, descriptors and position of a single LSN. Close it soon: an open
     snapshot keeps the WAL from being reset."""
 
     def __enter__(self) -> StoreSnapshot: ...
     def __exit__(self, *_: object) -> None: ...
     @property
     def lsn(self) -> int:
-        """As of which everything is answered."""
+        """The LSN as of which everything is answered."""
         ...
 
     def position(self) -> LogPosition: ...
@@ -277,7 +280,7 @@ class StoreSnapshot(Protocol):
         ...
 
     def keeps_rows(self) -> bool:
-        """Is anything of the past kept, so that `as_of` can be asked for?"""
+        """Say whether anything of the past is kept, so that `as_of` can be asked for."""
         ...
 
     def lsn_at(self, time_us: int) -> int:
@@ -317,7 +320,7 @@ class Snapshots(Protocol):
     """A store as its readers see it, from any thread."""
 
     def open_snapshot(self, *, brief: bool = False) -> StoreSnapshot:
-        """`brief`: for statements that surely end soon and make nothing."""
+        """Open a read snapshot. `brief`: for statements that surely end soon and make nothing."""
         ...
 
 

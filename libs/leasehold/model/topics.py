@@ -58,7 +58,7 @@ _DATABASE_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One Kafka topic. `config` holds broker-side topic settings, as Kafka spells them."""
+    """A Kafka topic. `config` holds broker-side topic settings, as Kafka spells them."""
 
     name: str
     partitions: int
@@ -153,7 +153,7 @@ class Topics:
 
     @property
     def changefeed(self) -> Topic:
-        """Where the changefeed stands, written in the transaction of what it published (L6).
+        """The place of the changefeed, written in the transaction of what it published (L6).
 
         A topic and not a consumer group's offset: brokers forget offsets after days without a
         commit, and a changefeed that began again would publish old images over newer ones.

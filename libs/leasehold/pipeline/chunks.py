@@ -73,8 +73,8 @@ Place: TypeAlias = Any
 
 
 def image_fields(image: bytes) -> tuple[Key, int, int, Mapping[int, Any] | None]:
-    """Key, LSN, version and values of an encoded RowImage, four times as fast as restoring it;
-    values None: of a RowLeftOut, which stands for an image that was too large.
+    """Return key, LSN, version and values of an encoded RowImage, four times as fast as restoring
+    it; values None: of a RowLeftOut, which stands for an image that was too large.
 
     Raises MalformedRequest for bytes that are no row image.
     """
@@ -98,7 +98,7 @@ def image_fields(image: bytes) -> tuple[Key, int, int, Mapping[int, Any] | None]
 
 
 def sorted_columns(job: Job) -> tuple[int, ...]:
-    """Element ids of the columns that a job's images are sorted by; () = by key. Those of an
+    """Return element ids of the columns that a job's images are sorted by; () = by key. Those of an
     index up to its first expression, which only nodes compute; of a table that gets the rows under
     another key, that key."""
     if job.element_id == ALL_ROWS:
@@ -111,13 +111,14 @@ def sorted_columns(job: Job) -> tuple[int, ...]:
 
 
 def _type_first(place: Place) -> list[tuple[str, Any]]:
-    """Sorts what can't be compared: NULLs, and values of a type that a column once had."""
+    """Return a sort key for what can't be compared: NULLs, and values of a type that a column once
+    had."""
     parts = place if type(place) is tuple else (place,)
     return [(type(part).__name__, part) for part in parts]
 
 
 def rows_per_chunk(chunk_rows: int, rows_per_second: int) -> int:
-    """Rows of one chunk under a job's settings (0 rows per second = no limit)."""
+    """Return the rows of one chunk under a job's settings (0 rows per second = no limit)."""
     wanted = min(chunk_rows if chunk_rows > 0 else CHUNK_ROWS_DEFAULT, CHUNK_ROWS_MAX)
     if rows_per_second > 0:
         wanted = min(wanted, max(1, rows_per_second // PACED_CHUNKS_PER_SECOND))
@@ -156,7 +157,7 @@ class Chunker:
         self._window_bytes = 0  # of all that was taken: what is named again counts twice
 
     def take(self, keys: Sequence[bytes], images: Sequence[bytes | None]) -> Iterator[Chunk]:
-        """Add records of the topic, in its order; yields the chunks of each window that is full.
+        """Add records of the topic, in its order; yield the chunks of each window that is full.
 
         Raises MalformedRequest for an image that is none, where images are looked into.
         """
@@ -186,7 +187,7 @@ class Chunker:
                     yield from self.rest()
 
     def rest(self) -> Iterator[Chunk]:
-        """The chunks of what was gathered; at the end of the partition, what is left."""
+        """Yield the chunks of what was gathered; at the end of the partition, what is left."""
         records = list(self._window)
         keys = keys_of(records)
         order = _order(list(self._window.values()) if self._columns else keys)
@@ -201,7 +202,7 @@ class Chunker:
         yield from self._chunks_of_keys(order, keys, records)
 
     def _full(self, rows: int = 0, size: int = 0) -> bool:
-        """Whether the window is, with so many rows and bytes more."""
+        """Say whether the window is full, with so many rows and bytes more."""
         return (
             len(self._window) + rows >= self._window_max
             or self._window_bytes + size >= self._window_bytes_max
@@ -235,7 +236,7 @@ class Chunker:
 
 
 def _order(places: Sequence[Place]) -> list[int]:
-    """Numbers of the places, from the least to the greatest."""
+    """Return the numbers of the places, from the least to the greatest."""
     try:
         return sorted(range(len(places)), key=places.__getitem__)
     except TypeError:  # so that only who has such values pays for them
@@ -243,7 +244,7 @@ def _order(places: Sequence[Place]) -> list[int]:
 
 
 def held_bytes(keys: Sequence[bytes], places: Sequence[Place]) -> int:
-    """About what images take of memory while they are sorted, by record key and place."""
+    """Return about what images take of memory while they are sorted, by record key and place."""
     size = _HELD_BYTES * len(keys) + sum(map(len, keys))
     kinds = set(map(type, places))
     if kinds == {NoneType}:
@@ -254,7 +255,7 @@ def held_bytes(keys: Sequence[bytes], places: Sequence[Place]) -> int:
 
 
 def keys_of(records: Sequence[bytes]) -> Sequence[Key]:
-    """Record keys of a rows topic as keys. Raises MalformedRequest."""
+    """Return record keys of a rows topic as keys. Raises MalformedRequest."""
     try:
         keys = unpacked_together(records)
         if {tuple}.issuperset(map(type, keys)):
@@ -265,8 +266,8 @@ def keys_of(records: Sequence[bytes]) -> Sequence[Key]:
 
 
 def places_of(columns: Sequence[int], images: Sequence[bytes | None]) -> Sequence[Place]:
-    """Each image's place; None for a tombstone, for an image that was left out (its row is named
-    like any other), and where keys are the places: then images need no look. Raises
+    """Return each image's place; None for a tombstone, for an image that was left out (its row is
+    named like any other), and where keys are the places: then images need no look. Raises
     MalformedRequest."""
     if not columns:
         return [None] * len(images)

@@ -44,7 +44,8 @@ FactReader: TypeAlias = Callable[[Image], bytes | None]
 
 
 class FactSource(NamedTuple):
-    """A constraint as it looks at one table's rows; `parent`: at those that a key refers to."""
+    """The rows of one table as a constraint looks at them; `parent`: at those that a key refers
+    to."""
 
     element_id: int
     parent: bool
@@ -52,9 +53,9 @@ class FactSource(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """`row`: the record key of the row, TRUNCATION for all rows of the table; `place`: where its
-    image stands on the partition that all images of the row are on, so that the highest one is the
-    newest."""
+    """A fact about a constraint. `row`: the record key of the row, TRUNCATION for all rows of the
+    table; `place`: where its image stands on the partition that all images of the row are on, so
+    that the highest one is the newest."""
 
     element_id: int
     parent: bool
@@ -77,8 +78,8 @@ class ConstraintGroups(NamedTuple):
 
 
 def find_told(descriptor: Descriptor, elements: Iterable[int]) -> tuple[int, ...]:
-    """Those of `elements` that a version event tells all of. A long expression may have been left
-    out of one: the constraint is then left to the nodes' check."""
+    """Return those of `elements` that a version event tells all of. A long expression may have been
+    left out of one: the constraint is then left to the nodes' check."""
     found = []
     for element_id in elements:
         match descriptor.element(element_id):
@@ -91,7 +92,7 @@ def find_told(descriptor: Descriptor, elements: Iterable[int]) -> tuple[int, ...
 
 
 def find_sources(descriptor: Descriptor, elements: Iterable[int]) -> tuple[FactSource, ...]:
-    """Which tables' rows have to be read for the constraints, and for which of them."""
+    """Return which tables' rows have to be read for the constraints, and for which of them."""
     found = []
     for element_id in elements:
         found.append(FactSource(element_id, False, descriptor.table_id))
@@ -111,7 +112,8 @@ def group_constraints(descriptor: Descriptor, elements: Sequence[int]) -> Constr
 
 
 def make_reader(descriptor: Descriptor, side: FactSource) -> FactReader:
-    """A function from an image to what it says. Compile once: it may be a compiled expression."""
+    """Return a function from an image to what it says. Compile once: it may be a compiled
+    expression."""
     match descriptor.element(side.element_id):
         case Index() as index:
             entry = entry_of(descriptor, index)
@@ -132,7 +134,8 @@ def make_reader(descriptor: Descriptor, side: FactSource) -> FactReader:
 
 
 def _value(values: Key | None) -> bytes | None:
-    """Equal bytes for values that the store finds equal; None where a NULL makes it equal none."""
+    """Return equal bytes for values that the store finds equal; None where a NULL makes it equal
+    none."""
     if values is None or None in values:
         return None
     # 0.0 and -0.0 are one value in two forms.
@@ -142,7 +145,8 @@ def _value(values: Key | None) -> bytes | None:
 
 
 class FactExtractor:
-    """Tells the facts of one table's records; one per process, since it compiles what is kept."""
+    """The extractor of facts from one table's records; one per process, since it compiles what is
+    kept."""
 
     def __init__(
         self,
@@ -172,10 +176,10 @@ class FactExtractor:
     def extract(
         self, row: bytes, partition: int, place: int, image: bytes | None
     ) -> Iterator[Fact]:
-        """Of one record of the rows topic, a tombstone or truncation too: what is gone says
-        nothing. Of a row whose image was left out the master is to look at its own wherever one
-        row may break the constraint by itself; what it has in common with others, the nodes' check
-        finds. Raises MalformedRequest for an image that is none."""
+        """Yield the facts of one record of the rows topic, a tombstone or truncation too: what is
+        gone says nothing. Of a row whose image was left out the master is to look at its own
+        wherever one row may break the constraint by itself; what it has in common with others, the
+        nodes' check finds. Raises MalformedRequest for an image that is none."""
         gone = image is None or row == TRUNCATION
         values: Image | None = None
         if image is not None and not gone:
@@ -202,7 +206,7 @@ def newest(facts: Iterable[Fact]) -> dict[About, Fact]:
 
 
 def find_suspects(facts: Iterable[Fact], wanted: ConstraintGroups) -> list[tuple[int, bytes]]:
-    """(element id, record key) of rows that seem to break a constraint, those of one value
+    """Return (element id, record key) of rows that seem to break a constraint, those of one value
     together: in memory what `validation.py` asks of Spark."""
     rows: dict[tuple[int, bytes], list[bytes]] = {}
     offered: set[tuple[int, bytes]] = set()
@@ -226,7 +230,7 @@ def find_suspects(facts: Iterable[Fact], wanted: ConstraintGroups) -> list[tuple
 
 
 def make_findings(job: Job, rows: int, total: int, first: Iterable[tuple[int, bytes]]) -> Findings:
-    """The record that ends a job's run: the first of `total` suspects, bounded in number and
+    """Return the record that ends a job's run: the first of `total` suspects, bounded in number and
     bytes. `rows`: images that were looked at."""
     found: list[tuple[int, Key]] = []
     size = 0
@@ -240,8 +244,8 @@ def make_findings(job: Job, rows: int, total: int, first: Iterable[tuple[int, by
 
 
 def select_counted(sources: Iterable[FactSource]) -> Mapping[int, FactSource]:
-    """Table id → the side whose facts are counted, so that an image that several look at counts
-    once."""
+    """Return table id → the source whose facts are counted, so that an image that several look at
+    counts once."""
     found: dict[int, FactSource] = {}
     for side in sources:
         found.setdefault(side.table_id, side)

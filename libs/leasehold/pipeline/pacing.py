@@ -16,14 +16,15 @@ _SECOND_NS: Final = 1_000_000_000
 
 
 class Bucket(NamedTuple):
-    """`rows` that may pass now (negative: in debt), as of `at_ns` on a monotonic clock."""
+    """The bucket: `rows` that may pass now (negative: in debt), as of `at_ns` on a monotonic
+    clock."""
 
     rows: float
     at_ns: int
 
 
 def refill(bucket: Bucket, rows_per_second: int, now_ns: int) -> Bucket:
-    """The bucket at `now_ns`, with the rate that held since `bucket.at_ns`."""
+    """Return the bucket at `now_ns`, with the rate that held since `bucket.at_ns`."""
     assert rows_per_second > 0, rows_per_second
     assert now_ns >= bucket.at_ns, (now_ns, bucket.at_ns)
     gained = (now_ns - bucket.at_ns) * rows_per_second / _SECOND_NS
@@ -32,14 +33,14 @@ def refill(bucket: Bucket, rows_per_second: int, now_ns: int) -> Bucket:
 
 
 def wait_ns(bucket: Bucket, rows_per_second: int) -> int:
-    """How long until the next take may pass at this rate; 0 = now."""
+    """Return how long until the next take may pass at this rate; 0 = now."""
     if bucket.rows >= 0:
         return 0
     return int(-bucket.rows * _SECOND_NS / rows_per_second) + 1
 
 
 def take_rows(bucket: Bucket, rows: int) -> Bucket:
-    """After `rows` have passed. Only allowed when `wait_ns` is 0."""
+    """Return the bucket after `rows` have passed. Only allowed when `wait_ns` is 0."""
     assert rows >= 0, rows
     assert bucket.rows >= 0, bucket
     return Bucket(bucket.rows - rows, bucket.at_ns)

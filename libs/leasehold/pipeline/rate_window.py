@@ -16,7 +16,7 @@ class RateWindow:
         self._counts: deque[tuple[int, int]] = deque()
 
     def add(self, rows: int, now_ns: int) -> None:
-        """`rows` is the running total, which never falls."""
+        """Note the running total `rows`, which never falls."""
         assert not self._counts or rows >= self._counts[-1][1], (rows, self._counts[-1])
         self._counts.append((now_ns, rows))
         # One older than the window stays: the rate is measured from it.

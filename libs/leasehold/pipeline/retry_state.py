@@ -1,4 +1,5 @@
-"""Which refused requests wait, and which go back now. PURE: `step(waiting, arrived, now)`.
+"""The choice of refused requests that wait, and of those that go back now. PURE: `step(waiting,
+arrived, now)`.
 
 Requests are spread over a fixed number of buckets by their id; each bucket's waiting requests are
 one value of Spark's state. An entry leaves when it is due, and nothing is ever due later than the
@@ -38,7 +39,8 @@ class Arrived(NamedTuple):
 
 
 class Step(NamedTuple):
-    """`ready` in order of due time. `next_due_ms` is None when nothing waits."""
+    """The result of a step: what waits, and what is `ready`, in order of due time. `next_due_ms` is
+    None when nothing waits."""
 
     waiting: tuple[Waiting, ...]
     ready: tuple[Waiting, ...]
@@ -48,8 +50,8 @@ class Step(NamedTuple):
 def step(
     waiting: Sequence[Waiting], arrived: Sequence[Arrived], now_ms: int, early_ms: int
 ) -> Step:
-    """What becomes of a bucket at `now_ms` (unix ms). What is due within `early_ms` goes now: the
-    next micro-batch would come later than that.
+    """Return what becomes of a bucket at `now_ms` (unix ms). What is due within `early_ms` goes
+    now: the next micro-batch would come later than that.
 
     Of one request only the newest attempt counts: an older one is a repeat, given again by a new
     master (L7) or read again by a replayed micro-batch, and the master would refuse it (L5).
@@ -84,7 +86,8 @@ def next_attempt(
 
 
 def jitter(request_id: bytes, attempt: int) -> float:
-    """In [0, 1), the same each time it is asked: a micro-batch that is run again decides alike."""
+    """Return a number in [0, 1), the same each time it is asked: a micro-batch that is run again
+    decides alike."""
     digest = blake2b(request_id + attempt.to_bytes(8, "big"), digest_size=6).digest()
     return int.from_bytes(digest, "big") / (1 << 48)
 

@@ -1,4 +1,4 @@
-"""Which runs of Spark should be running now, given the jobs that are known. PURE.
+"""The choice of the runs of Spark that should be running now, given the jobs that are known. PURE.
 
 The decision looks at the newest state of every job and at what runs; it keeps no state of its own,
 so that a restarted driver comes to the same answer from the compacted jobs topic alone.
@@ -13,8 +13,8 @@ from leasehold.catalog.job import Job
 
 
 class RunId(NamedTuple):
-    """One run of one job, a backfill or a validation; its query, checkpoint and folder
-    are named by it."""
+    """The id of one run of a job, a backfill or a validation; its query, checkpoint and folder are
+    named by it."""
 
     job_id: int
     run: int
@@ -25,7 +25,8 @@ class RunId(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """`start` and `stop` are disjoint. `forget` are jobs that ended: their folders may go."""
+    """The runs to `start` and to `stop`, which are disjoint, and the jobs to `forget`, which have
+    ended: their folders may go."""
 
     start: tuple[RunId, ...]
     stop: tuple[RunId, ...]
@@ -33,7 +34,7 @@ class Decision(NamedTuple):
 
 
 def wanted_run(job: Job) -> RunId | None:
-    """The run that this job needs now, if any. A run whose end is decided needs nothing."""
+    """Return the run that this job needs now, if any. A run whose end is decided needs nothing."""
     return RunId(job.job_id, job.run) if job.awaits_run else None
 
 
@@ -44,11 +45,12 @@ def decide(
     *,
     backfills_max: int,
 ) -> Decision:
-    """`running`: started and not yet over, stopping ones included. `finished`: ended by this
-    process, so that a run whose marker is sent but not yet decided is not started once more.
+    """Return the runs to start and to stop. `running`: started and not yet over, stopping ones
+    included. `finished`: ended by this process, so that a run whose marker is sent but not yet
+    decided is not started once more.
 
-    A job's next run waits until the one before is really over: two queries of one job would
-    share the lane and confuse the progress. Oldest job first when there are too many.
+    A job's next run waits until the one before is really over: two queries of one job would share
+    the lane and confuse the progress. Oldest job first when there are too many.
     """
     assert backfills_max >= 1, backfills_max
     wanted = {run for job in jobs.values() if (run := wanted_run(job)) is not None}

@@ -21,7 +21,7 @@ class BarrierGroup:
         self._next = _Shared()
 
     @property
-    def as_write_only(self) -> int:
+    def waiting(self) -> int:
         """How many share the next one."""
         return self._next.requesters
 

@@ -13,7 +13,7 @@ from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite.write import Writing, Written, own_rows
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
-from leasehold.catalog.sequence_ownership import owned_by, refuse_sequence
+from leasehold.catalog.sequence_ownership import list_own_sequences, refuse_sequence
 from leasehold.model.errors import NotCoherent, RequestTooLarge, StaleVersion
 from leasehold.model.keys import Key
 from leasehold.model.ports import StoreSnapshot
@@ -434,7 +434,7 @@ class SqlTransaction:
         refuse_referred(tables, known)
         self._writes.empty(tables)
         self._place += 1
-        own = {s for table in tables for s in owned_by(table) if asked.restarts}
+        own = {s for table in tables for s in list_own_sequences(table) if asked.restarts}
         # One that has gone by itself is its column's still.
         restarted = [table for table in known if table.table_id in own and table.names]
         self._writes.restart(restarted)

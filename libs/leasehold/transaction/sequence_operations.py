@@ -21,14 +21,14 @@ from leasehold.catalog.elements import Column
 from leasehold.catalog.sequence import (
     ROW_KEY,
     Sequence,
-    Standing,
-    fresh,
-    going_on,
-    image_of,
-    moved_to,
-    restarted_at,
-    standing_of,
-    taken,
+    SequencePosition,
+    check_restart,
+    continue_position,
+    first_position,
+    move_position,
+    position_image,
+    read_position,
+    take_numbers,
 )
 from leasehold.catalog.states import READABLE
 from leasehold.model.errors import MalformedRequest, StoreCorrupted, VerifyError, WrongObject
@@ -84,7 +84,7 @@ def draws(operation: Operation, descriptor: Descriptor) -> bool:
 def first_row(sequence: Descriptor, lsn: int) -> RowChange:
     """Of a sequence that commit `lsn` makes: where it begins."""
     assert sequence.sequence is not None, sequence
-    return _inserted(sequence, fresh(sequence.sequence, lsn))
+    return _inserted(sequence, first_position(sequence.sequence, lsn))
 
 
 def rows_with_versions(
@@ -103,16 +103,18 @@ def rows_with_versions(
         row = rows(before, ROW_KEY)
         if said.sequence is None or said.sequence == before.sequence or row is None:
             continue
-        standing = standing_of(row.values)
-        after = going_on(said.sequence, standing, lsn)
+        standing = read_position(row.values)
+        after = continue_position(said.sequence, standing, lsn)
         if not rules.altering_begins_an_epoch:
             after = after._replace(epoch=standing.epoch)
         yield Move(before, row, moved_row(before, row, after))
 
 
-def _inserted(sequence: Descriptor, standing: Standing) -> RowChange:
+def _inserted(sequence: Descriptor, standing: SequencePosition) -> RowChange:
     table, version, locks = sequence.table_id, sequence.version, sequence.locks
-    return RowChange(ChangeKind.INSERT, table, version, ROW_KEY, image_of(standing), {}, locks)
+    return RowChange(
+        ChangeKind.INSERT, table, version, ROW_KEY, position_image(standing), {}, locks
+    )
 
 
 class Move(NamedTuple):
@@ -130,7 +132,7 @@ class Drawing:
         self._catalog = catalog
         self._rows = rows
         self._lsn = lsn
-        self._held: dict[int, tuple[Descriptor, Row | None, Standing]] = {}
+        self._held: dict[int, tuple[Descriptor, Row | None, SequencePosition]] = {}
 
     def next(self, column: Column) -> int:
         """Raises SequenceExhausted, MalformedRequest."""
@@ -142,18 +144,18 @@ class Drawing:
             self._held[sequence_id] = (descriptor, *self.standing(descriptor))
         descriptor, row, standing = self._held[sequence_id]
         assert descriptor.sequence is not None, descriptor
-        found = taken(descriptor.sequence, descriptor.name, standing, 1)
+        found = take_numbers(descriptor.sequence, descriptor.name, standing, 1)
         self._held[sequence_id] = (descriptor, row, found.after)
         return found.first
 
-    def standing(self, descriptor: Descriptor) -> tuple[Row | None, Standing]:
+    def standing(self, descriptor: Descriptor) -> tuple[Row | None, SequencePosition]:
         """Its row, and where it stands, but for what is drawn here and not moved yet."""
         assert descriptor.sequence is not None, descriptor
         row = self._rows(descriptor, ROW_KEY)
         if row is None:
-            return None, fresh(descriptor.sequence, self._lsn)
+            return None, first_position(descriptor.sequence, self._lsn)
         try:
-            return row, standing_of(row.values)
+            return row, read_position(row.values)
         except KeyError as error:
             raise StoreCorrupted(f"sequence {descriptor.name!r} has lost its row") from error
 
@@ -164,10 +166,10 @@ class Drawing:
         self._held.clear()
 
 
-def moved_row(descriptor: Descriptor, row: Row | None, after: Standing) -> RowChange:
+def moved_row(descriptor: Descriptor, row: Row | None, after: SequencePosition) -> RowChange:
     if row is None:
         return _inserted(descriptor, after)
-    return updated(descriptor, ROW_KEY, row, image_of(after), descriptor.locks)
+    return updated(descriptor, ROW_KEY, row, position_image(after), descriptor.locks)
 
 
 class Numbers:
@@ -225,7 +227,7 @@ class Numbers:
         row, standing = self._drawing.standing(descriptor)
         if TAKE in values:
             count = _whole(values, TAKE, 1, BLOCK_MAX)
-            found = taken(sequence, descriptor.name, standing, count)
+            found = take_numbers(sequence, descriptor.name, standing, count)
             self.answer = {
                 "numbers": (descriptor.table_id, found.first, found.got, found.after.epoch),
                 "at": self._lsn,
@@ -248,7 +250,7 @@ class Numbers:
             raise VerifyError(f"sequence {descriptor.name!r} is not made by this request")
         last = _whole(values, SET, *_BIGINT)
         called = bool(values.get("called", True))
-        after = moved_to(sequence, descriptor.name, last, called, self._lsn)
+        after = move_position(sequence, descriptor.name, last, called, self._lsn)
         if not self._rules.setting_begins_an_epoch:
             after = after._replace(epoch=standing.epoch)
         self._put(descriptor, row, moved_row(descriptor, row, after))
@@ -258,18 +260,20 @@ class Numbers:
         self._overlay.put(descriptor, row, change)
 
 
-def _check_within(values: Mapping[str, Any], standing: Standing, sequence: Sequence) -> None:
+def _check_within(
+    values: Mapping[str, Any], standing: SequencePosition, sequence: Sequence
+) -> None:
     """As PostgreSQL says it of what ALTER SEQUENCE finds."""
     bounds = values[WITHIN]
     if type(bounds) not in (tuple, list) or len(bounds) != 2:
         raise MalformedRequest(f"{WITHIN!r} has two whole numbers")
     least, most = (_whole({WITHIN: each}, WITHIN, *_BIGINT) for each in bounds)
-    restarted_at(sequence._replace(least=least, most=most), standing.last)
+    check_restart(sequence._replace(least=least, most=most), standing.last)
 
 
 def given_back(
-    sequence: Sequence, standing: Standing, values: Mapping[str, Any], lsn: int
-) -> Standing | None:
+    sequence: Sequence, standing: SequencePosition, values: Mapping[str, Any], lsn: int
+) -> SequencePosition | None:
     """Where it stands when a node has left off handing out a block from `back` on; None: as it
     does, since somebody has taken numbers behind that block, or set it. ⚠ Under another epoch, so
     that a request which comes again later finds nothing to give back."""
@@ -282,8 +286,8 @@ def given_back(
         return None
     before = first - sequence.increment
     if values.get("untouched") or not sequence.least <= before <= sequence.most:
-        return Standing(first, False, lsn)
-    return Standing(before, True, lsn)
+        return SequencePosition(first, False, lsn)
+    return SequencePosition(before, True, lsn)
 
 
 def _whole(values: Mapping[str, Any], name: str, least: int, most: int) -> int:

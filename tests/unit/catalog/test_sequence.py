@@ -15,19 +15,19 @@ from leasehold.catalog.edits import Kind
 from leasehold.catalog.sequence import (
     Options,
     Sequence,
-    Standing,
-    altered,
-    defined,
-    fresh,
-    going_on,
-    image_of,
-    moved_to,
+    SequencePosition,
+    alter_sequence_options,
+    continue_position,
+    define_sequence,
+    first_position,
+    move_position,
+    position_image,
+    read_position,
     sequence_from_wire,
     sequence_to_wire,
-    standing_of,
-    taken,
+    take_numbers,
 )
-from leasehold.catalog.sequence_ownership import derived_name
+from leasehold.catalog.sequence_ownership import derive_sequence_name
 from leasehold.model.errors import InvalidArgument, OutOfRange, Refused, SequenceExhausted
 from leasehold.model.records.requests import Operation
 from leasehold.schema_change.plan.plan import NO_MOMENT
@@ -55,13 +55,13 @@ def random_sequence(rng: random.Random) -> Sequence:
 def test_blocks_are_the_numbers_one_after_the_other(seed: int) -> None:
     rng = random.Random(seed)
     sequence = random_sequence(rng)
-    standing, given = fresh(sequence, 7), list[int]()
+    standing, given = first_position(sequence, 7), list[int]()
 
     def more() -> None:
         nonlocal standing
-        first, got, standing = taken(sequence, "s", standing, rng.randint(1, 12))
+        first, got, standing = take_numbers(sequence, "s", standing, rng.randint(1, 12))
         given.extend(first + sequence.increment * n for n in range(got))
-        assert standing_of(image_of(standing)) == standing
+        assert read_position(position_image(standing)) == standing
         assert standing.epoch == 7
 
     left = len(one_by_one(sequence))
@@ -81,9 +81,9 @@ def test_one_that_cycles_begins_again_at_its_other_bound(seed: int) -> None:
     sequence = random_sequence(rng)._replace(cycles=True)
     around = sequence._replace(start=sequence.least if sequence.increment > 0 else sequence.most)
     expected = one_by_one(sequence) + 3 * one_by_one(around)
-    standing, given = fresh(sequence, 7), list[int]()
+    standing, given = first_position(sequence, 7), list[int]()
     while len(given) < len(expected):
-        first, got, standing = taken(sequence, "s", standing, rng.randint(1, 12))
+        first, got, standing = take_numbers(sequence, "s", standing, rng.randint(1, 12))
         given.extend(first + sequence.increment * n for n in range(got))
     assert given[: len(expected)] == expected
 
@@ -102,30 +102,32 @@ def test_one_that_cycles_begins_again_at_its_other_bound(seed: int) -> None:
 )
 def test_what_alter_does_not_say_stays(options: Options, made: tuple[object, ...]) -> None:
     """A bound that was its type's becomes the other type's, as in PostgreSQL."""
-    assert altered(defined(Options()), options)[:5] == made
+    assert alter_sequence_options(define_sequence(Options()), options)[:5] == made
 
 
 def test_where_an_altered_one_goes_on() -> None:
-    before = Standing(40, True, 3)
-    sequence = altered(defined(Options()), Options(increment=5))
-    assert going_on(sequence, before, 9) == Standing(40, True, 9)
-    assert taken(sequence, "s", going_on(sequence, before, 9), 2).first == 45
+    before = SequencePosition(40, True, 3)
+    sequence = alter_sequence_options(define_sequence(Options()), Options(increment=5))
+    assert continue_position(sequence, before, 9) == SequencePosition(40, True, 9)
+    assert take_numbers(sequence, "s", continue_position(sequence, before, 9), 2).first == 45
     # Numbers that were given beyond the new bound, while its job was under way.
-    shorter = altered(defined(Options()), Options(most=30))
+    shorter = alter_sequence_options(define_sequence(Options()), Options(most=30))
     with pytest.raises(SequenceExhausted):
-        taken(shorter, "s", going_on(shorter, before, 9), 1)
-    anew = altered(defined(Options()), Options(increment=2, restarts=True, restart=7))
-    assert going_on(anew, before, 9) == Standing(7, False, 9)
+        take_numbers(shorter, "s", continue_position(shorter, before, 9), 1)
+    anew = alter_sequence_options(
+        define_sequence(Options()), Options(increment=2, restarts=True, restart=7)
+    )
+    assert continue_position(anew, before, 9) == SequencePosition(7, False, 9)
     assert sequence_from_wire(sequence_to_wire(anew)) == anew
 
 
 def test_an_altered_one_may_not_begin_outside() -> None:
     with pytest.raises(InvalidArgument, match="RESTART value"):
-        altered(defined(Options(most=9)), Options(restarts=True, restart=99))
+        alter_sequence_options(define_sequence(Options(most=9)), Options(restarts=True, restart=99))
 
 
 def test_what_does_not_cycle_is_written_as_it_always_was() -> None:
-    plain = defined(Options())
+    plain = define_sequence(Options())
     assert sequence_to_wire(plain) == ["bigint", 1, 1, 1, (1 << 63) - 1, 1]
     for sequence in (plain, plain._replace(cycles=True)):
         assert sequence_from_wire(sequence_to_wire(sequence)) == sequence
@@ -133,17 +135,17 @@ def test_what_does_not_cycle_is_written_as_it_always_was() -> None:
 
 @pytest.mark.parametrize("called", [True, False])
 def test_a_sequence_that_is_set_goes_on_from_there(called: bool) -> None:
-    sequence = defined(Options(increment=5))
-    standing = moved_to(sequence, "s", 100, called, 9)
-    assert standing == Standing(100, called, 9)
-    assert taken(sequence, "s", standing, 2).first == (105 if called else 100)
+    sequence = define_sequence(Options(increment=5))
+    standing = move_position(sequence, "s", 100, called, 9)
+    assert standing == SequencePosition(100, called, 9)
+    assert take_numbers(sequence, "s", standing, 2).first == (105 if called else 100)
 
 
 def test_it_is_set_inside_of_its_bounds() -> None:
-    sequence = defined(Options(most=10))
+    sequence = define_sequence(Options(most=10))
     for value in (0, 11):
         with pytest.raises(OutOfRange, match="out of bounds"):
-            moved_to(sequence, "s", value, True, 1)
+            move_position(sequence, "s", value, True, 1)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +161,7 @@ def test_it_is_set_inside_of_its_bounds() -> None:
 def test_what_is_not_said_is_as_in_postgresql(
     options: Options, kind: str, made: tuple[int, ...]
 ) -> None:
-    assert defined(options, kind)[1:5] == made
+    assert define_sequence(options, kind)[1:5] == made
 
 
 @pytest.mark.parametrize(
@@ -175,16 +177,16 @@ def test_what_is_not_said_is_as_in_postgresql(
 )
 def test_options_that_contradict_each_other(options: Options, words: str) -> None:
     with pytest.raises(InvalidArgument) as error:
-        defined(options)
+        define_sequence(options)
     assert words in error.value.message
 
 
 def test_names_are_derived_as_postgresql_derives_them() -> None:
-    assert derived_name("t", "id", set()) == "t_id_seq"
-    assert derived_name("t", "id", {"t_id_seq", "t_id_seq1"}) == "t_id_seq2"
-    long = derived_name("t" * 63, "c" * 63, set())
+    assert derive_sequence_name("t", "id", set()) == "t_id_seq"
+    assert derive_sequence_name("t", "id", {"t_id_seq", "t_id_seq1"}) == "t_id_seq2"
+    long = derive_sequence_name("t" * 63, "c" * 63, set())
     assert long == f"{'t' * 29}_{'c' * 29}_seq"
-    assert len(derived_name("t" * 63, "id", set())) == 63
+    assert len(derive_sequence_name("t" * 63, "id", set())) == 63
 
 
 # ------------------------------------------------------------------ statements

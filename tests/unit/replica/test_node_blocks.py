@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.catalog.sequence import Options, defined
-from leasehold.catalog.sequence_ownership import relation_of
+from leasehold.catalog.sequence import Options, define_sequence
+from leasehold.catalog.sequence_ownership import make_sequence_relation
 from leasehold.model.errors import LeaseholdError, NoMaster, OutcomeUnknown, QueryCanceled
 from leasehold.model.records.requests import ChangeRequest, Outcome
 from leasehold.replica.sequences import node_blocks as numbers
@@ -21,7 +21,7 @@ from leasehold.replica.sequences.node_blocks import (
     NodeNumbers,
 )
 
-SEQUENCE = relation_of(defined(Options()), 1 << 30 | 1, "s")
+SEQUENCE = make_sequence_relation(define_sequence(Options()), 1 << 30 | 1, "s")
 THREADS = 8
 EACH = 500
 

@@ -9,7 +9,7 @@ import pytest
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.elements import Moment
-from leasehold.catalog.sequence_ownership import owned_by
+from leasehold.catalog.sequence_ownership import list_own_sequences
 from leasehold.catalog.states import State
 from leasehold.model.errors import (
     DuplicateObject,
@@ -265,7 +265,9 @@ def test_a_sequence_that_one_request_makes_goes_by_another_statement_of_it(sql: 
     written = [from_wire(w.body) for w in taken.writes if isinstance(w, DescriptorWrite)]
     assert len(written) == len(taken.writes)
     names = {table.table_id: table.name for table in written}
-    assert GOING_AGAIN[sql] == {t.name: tuple(names[s] for s in owned_by(t)) for t in written}
+    assert GOING_AGAIN[sql] == {
+        t.name: tuple(names[s] for s in list_own_sequences(t)) for t in written
+    }
     assert not any(c.draws_from for t in written for c in t.columns)
     begun = {t.table_id for t in written if t.sequence is not None}
     assert {each.table_id for each in taken.own_sequences} == begun

@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 
 from leasehold.adapters.os.clock import new_request_id
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.sequence import EPOCH, ROW_KEY, standing_of
-from leasehold.catalog.sequence_ownership import setting
+from leasehold.catalog.sequence import EPOCH, ROW_KEY, read_position
+from leasehold.catalog.sequence_ownership import set_operation
 from leasehold.catalog.states import State
 from leasehold.client.pending import waited_for
 from leasehold.model.errors import (
@@ -194,7 +194,7 @@ class NodeNumbers:
         """Returns when it is so on every coherent node. Raises OutOfRange, OutcomeUnknown,
         BusUnavailable; CanceledUnderWay once `stopped`."""
         try:
-            self._asked(descriptor, setting(descriptor, value, called=called).values, stopped)
+            self._asked(descriptor, set_operation(descriptor, value, called=called).values, stopped)
         except QueryCanceled as error:
             raise CanceledUnderWay(
                 error.message,
@@ -233,7 +233,7 @@ def last_value(snapshot: StoreSnapshot, sequence: Descriptor) -> int | None:
     row = None if sequence.provisional else snapshot.get(sequence, ROW_KEY)
     if row is None:
         return None
-    last, called, _ = standing_of(row.values)
+    last, called, _ = read_position(row.values)
     return last if called else None
 
 

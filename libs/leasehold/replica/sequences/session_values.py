@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.sequence import Standing, moved_to, taken
-from leasehold.catalog.sequence_ownership import setting
+from leasehold.catalog.sequence import SequencePosition, move_position, take_numbers
+from leasehold.catalog.sequence_ownership import set_operation
 from leasehold.model.errors import (
     NoNumberYet,
     NotCoherent,
@@ -117,7 +117,7 @@ class DrawnNumbers:
         self._local: Local = {}
         self._gone: Collection[int] = ()
         self._wait_coherent: Callable[[], None] = _never
-        self._standings: dict[tuple[int, int, int], Standing] = {}
+        self._standings: dict[tuple[int, int, int], SequencePosition] = {}
 
     def taking_over(self, before: DrawnNumbers) -> None:
         """A replay of what `before` has done, which draws what that one has drawn: a number that
@@ -175,7 +175,7 @@ class DrawnNumbers:
             number = self._shared(sequence_id) if own is None else self._own(own)
             self._tell(sequence_id, number)
         elif own is not None:
-            self._standings[own.name] = Standing(number, True, 0)
+            self._standings[own.name] = SequencePosition(number, True, 0)
         self._session.drew(sequence_id, number)
         return number
 
@@ -213,7 +213,7 @@ class DrawnNumbers:
         if own is not None:
             self._check_may_write()
             assert sequence.sequence is not None, sequence
-            after = moved_to(sequence.sequence, sequence.name, value, called, 0)
+            after = move_position(sequence.sequence, sequence.name, value, called, 0)
             self._standings[own.name] = after
         elif self._next_told(SET) is None:
             self._check_may_write()
@@ -230,8 +230,8 @@ class DrawnNumbers:
     def _own(self, own: LocalSequence) -> int:
         sequence = own.descriptor.sequence
         assert sequence is not None, own
-        before = self._standings.get(own.name, Standing(own.start, False, 0))
-        found = taken(sequence, own.descriptor.name, before, 1)
+        before = self._standings.get(own.name, SequencePosition(own.start, False, 0))
+        found = take_numbers(sequence, own.descriptor.name, before, 1)
         self._standings[own.name] = found.after
         return found.first
 
@@ -242,7 +242,7 @@ class DrawnNumbers:
             known = self._standings.get(own.name)
             if known is None:
                 continue
-            said = setting(own.descriptor, known.last, called=known.called)
+            said = set_operation(own.descriptor, known.last, called=known.called)
             found.append(said._replace(values={**said.values, "own": True}))
         return found
 

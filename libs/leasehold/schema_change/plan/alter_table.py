@@ -13,7 +13,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
 from leasehold.catalog.names import relation_names
-from leasehold.catalog.sequence_ownership import left_by, refuse_used_elsewhere
+from leasehold.catalog.sequence_ownership import find_existing, refuse_used_elsewhere
 from leasehold.model.errors import DuplicateObject, FeatureNotSupported, UnknownTable
 from leasehold.schema_change.plan.busy_tables import EarlierDrops, free_table
 from leasehold.schema_change.plan.columns import ColumnActions
@@ -171,7 +171,7 @@ def plan_alter_table(
     own = dict.fromkeys(s for column in dropped for s in column.own_sequences)
     own |= dict.fromkeys(made.unnumbered.values())
     refuse_used_elsewhere(catalog, table, ids, own)
-    sequences = left_by(own, catalog)
+    sequences = find_existing(own, catalog)
     for sequence in sequences:
         free_table(catalog, sequence)
         if sequence.table_id in made.needs:  # by a default that the same statement gives

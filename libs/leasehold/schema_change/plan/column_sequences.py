@@ -9,10 +9,10 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.sequence import Numbering
 from leasehold.catalog.sequence_ownership import (
-    derived_name,
+    derive_sequence_name,
+    find_sequence,
+    make_sequence_relation,
     nextval_text,
-    relation_of,
-    sequence_named,
 )
 from leasehold.model.errors import DuplicateObject
 from leasehold.sql.syntax.statements import ColumnDefinition
@@ -36,11 +36,11 @@ def resolve_drawn(
     said = definition.numbering
     assert said is not None, "it draws"
     if said.named:
-        found = sequence_named(catalog, said.named, said.position)
+        found = find_sequence(catalog, said.named, said.position)
         return Drawn(Numbering(found.table_id), nextval_text(found.name))
-    name = said.options.name or derived_name(table, definition.name, taken)
+    name = said.options.name or derive_sequence_name(table, definition.name, taken)
     if name in taken:
         raise DuplicateObject(f"{name!r} exists already", table=name, position=said.position)
-    sequence = numbers.defined(said.options, definition.type.name)
-    made = relation_of(sequence, catalog.next_sequence_id() + before, name)
+    sequence = numbers.define_sequence(said.options, definition.type.name)
+    made = make_sequence_relation(sequence, catalog.next_sequence_id() + before, name)
     return Drawn(Numbering(made.table_id, True, said.identity), nextval_text(name), made)

@@ -124,7 +124,9 @@ def define_index(statement: CreateIndex, table: Descriptor, name: str) -> Index:
     places = chain(statement.positions, repeat(1))
     zone = statement.zone
     parts = [_key_part(part, table, next(places), name, zone) for part in statement.columns]
-    included = [_column_at(column, table, next(places)).element_id for column in statement.included]
+    included = [
+        _find_column(column, table, next(places)).element_id for column in statement.included
+    ]
     texts = [part.text for part in statement.columns if isinstance(part, IndexExpression)]
     predicate = statement.predicate
     if predicate is not None:
@@ -162,7 +164,7 @@ def _key_part(
         _refuse_unordered(kind, f"expression {part.text:.80}", position=part.position)
         _refuse_session_zone(part, table, zone)
         return EXPRESSION
-    column = _column_at(part, table, position)
+    column = _find_column(part, table, position)
     _refuse_unordered(column.type, f"column {column.name!r}", column=column.name, position=position)
     return column.element_id
 
@@ -182,7 +184,7 @@ def _refuse_session_zone(part: IndexExpression, table: Descriptor, zone: str) ->
         )
 
 
-def _column_at(name: str, table: Descriptor, position: int) -> Column:
+def _find_column(name: str, table: Descriptor, position: int) -> Column:
     try:
         return table.column(name)
     except UnknownColumn as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.names import references_of
-from leasehold.catalog.sequence_ownership import owned_by, refuse_used_elsewhere
+from leasehold.catalog.sequence_ownership import list_own_sequences, refuse_used_elsewhere
 from leasehold.schema_change.plan.busy_tables import EarlierDrops, free_table
 from leasehold.schema_change.plan.dependents import Doomed, cascade_notice, describe_constraint
 from leasehold.schema_change.plan.results import Changes, NothingToDo, find_table
@@ -22,7 +22,7 @@ def plan_drop_table(
         return table
     free_table(catalog, table, earlier)
     ids = {column.element_id for column in table.columns}
-    refuse_used_elsewhere(catalog, table, ids, {*owned_by(table)}, statement.beside)
+    refuse_used_elsewhere(catalog, table, ids, {*list_own_sequences(table)}, statement.beside)
     made = Changes(table, "drop table", f"table {table.name}", [drop_table(table)])
     found = [
         (child, key)

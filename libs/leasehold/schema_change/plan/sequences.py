@@ -14,14 +14,20 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.catalog.names import relation_names
-from leasehold.catalog.sequence import Options, Sequence, altered, defined, restarted_at
+from leasehold.catalog.sequence import (
+    Options,
+    Sequence,
+    alter_sequence_options,
+    check_restart,
+    define_sequence,
+)
 from leasehold.catalog.sequence_ownership import (
-    drawing_from,
+    find_drawing_users,
+    find_owner_changes,
+    find_sequence,
+    find_users,
+    make_sequence_relation,
     nextval_text,
-    owned_anew,
-    relation_of,
-    sequence_named,
-    users_of,
 )
 from leasehold.model.errors import DuplicateObject, UnknownTable, WrongIdentity
 from leasehold.schema_change.plan.busy_tables import EarlierDrops, free_table, is_table
@@ -53,7 +59,7 @@ def plan_sequence(
     if isinstance(statement, CreateSequence):
         return _create_sequence(statement, catalog)
     try:
-        found = sequence_named(catalog, statement.name, statement.position)
+        found = find_sequence(catalog, statement.name, statement.position)
     except UnknownTable:
         if not statement.if_exists:
             raise
@@ -81,7 +87,9 @@ def _create_sequence(statement: CreateSequence, catalog: Catalog) -> CreateTable
             table=name,
             position=statement.position,
         )
-    made = relation_of(defined(statement.options), catalog.next_sequence_id(), name)
+    made = make_sequence_relation(
+        define_sequence(statement.options), catalog.next_sequence_id(), name
+    )
     return CreateTablePlan(made)
 
 
@@ -89,7 +97,7 @@ def _restart_sequence(statement: RestartSequence, found: Descriptor) -> RestartP
     assert found.sequence is not None, "it is one"
     sequence = found.sequence
     start = sequence.start if statement.start is None else statement.start
-    return RestartPlan(found, restarted_at(sequence, start, statement.position))
+    return RestartPlan(found, check_restart(sequence, start, statement.position))
 
 
 def restart_identity(table: Descriptor, action: RestartIdentity, catalog: Catalog) -> RestartPlan:
@@ -110,7 +118,7 @@ def _drop_sequence(
 ) -> Changes:
     free_table(catalog, found, earlier)
     name = f"sequence {found.name}"
-    users = [] if statement.owned else drawing_from(catalog, found, statement.position)
+    users = [] if statement.owned else find_drawing_users(catalog, found, statement.position)
     if not users:
         return Changes(found, "drop sequence", name, [drop_table(found)])
     if not statement.cascade:
@@ -153,9 +161,9 @@ def _alter_sequence(
     statement: AlterSequence, found: Descriptor, catalog: Catalog, earlier: EarlierDrops
 ) -> Changes | RestartPlan | NothingToDo:
     assert found.sequence is not None, "it is one"
-    said = altered(found.sequence, statement.options)
+    said = alter_sequence_options(found.sequence, statement.options)
     owner = statement.options.owner
-    if owner is not None and owned_anew(catalog, found, owner):
+    if owner is not None and find_owner_changes(catalog, found, owner):
         own = OwnSequence(statement.name, owner, position=statement.position)
         made = _own_sequence(own, found, catalog, earlier)
         assert isinstance(made, Changes), "another column owns it"
@@ -185,9 +193,9 @@ def alter_identities(
         found = catalog.newest(column.draws_from)
         assert found.sequence is not None, "it is one"
         before = made.get(found.table_id, Altered(found, found.sequence._replace(begins=None))).said
-        said = altered(before, options)
+        said = alter_sequence_options(before, options)
         if said.begins is None and before.begins is not None:  # by an action before this one
-            said = said._replace(begins=restarted_at(said, before.begins))
+            said = said._replace(begins=check_restart(said, before.begins))
         made[found.table_id] = Altered(found, said)
     changed = [a for a in made.values() if a.said != a.before_plainly]
     for each in changed:
@@ -210,7 +218,7 @@ def _rename_sequence(statement: RenameSequence, found: Descriptor, catalog: Cata
             table=statement.to,
             position=statement.position,
         )
-    users = [user for user in users_of(catalog, found.table_id) if user.draws]
+    users = [user for user in find_users(catalog, found.table_id) if user.draws]
     tables = {user.table.table_id: user.table for user in users}
     for table in (found, *tables.values()):
         free_table(catalog, table)
@@ -225,7 +233,7 @@ def _rename_sequence(statement: RenameSequence, found: Descriptor, catalog: Cata
 def _own_sequence(
     statement: OwnSequence, found: Descriptor, catalog: Catalog, earlier: EarlierDrops
 ) -> Changes | NothingToDo:
-    changed = owned_anew(catalog, found, statement.owner)
+    changed = find_owner_changes(catalog, found, statement.owner)
     if not changed:
         return NothingToDo(f"sequence {found.name!r} is owned like that already")
     first, *others = {each.table.table_id: each.table for each in changed}.values()

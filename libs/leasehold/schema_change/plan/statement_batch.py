@@ -21,8 +21,12 @@ from leasehold.catalog.elements import Moment
 from leasehold.catalog.job import Job, Step
 from leasehold.catalog.names import relations_in
 from leasehold.catalog.overlay import CatalogAhead
-from leasehold.catalog.sequence import restarted_at
-from leasehold.catalog.sequence_ownership import owned_by, setting, standing_within
+from leasehold.catalog.sequence import check_restart
+from leasehold.catalog.sequence_ownership import (
+    check_bounds_operation,
+    list_own_sequences,
+    set_operation,
+)
 from leasehold.catalog.states import State
 from leasehold.model.errors import FeatureNotSupported, TableBusy, UnknownTable
 from leasehold.model.records.log import (
@@ -113,8 +117,8 @@ class StatementBatch:
     def opening(self) -> tuple[Operation, ...]:
         """The operations before the first of the request's own: where sequences begin, or have to
         be."""
-        begun = (setting(t, self.start_of(t)[0], called=False) for t in self.own_sequences)
-        return (*begun, *map(standing_within, self.within))
+        begun = (set_operation(t, self.start_of(t)[0], called=False) for t in self.own_sequences)
+        return (*begun, *map(check_bounds_operation, self.within))
 
     def start_of(self, sequence: Descriptor) -> tuple[int, int]:
         """Return where a sequence begins, and which of all beginnings in this process that is."""
@@ -196,7 +200,7 @@ class StatementBatch:
                 )
                 answer = {"truncated": tuple(table.name for table in tables)}
             case JobPlan(job) if isinstance(change, DropTable | DropSequence) and find_drops(job):
-                own = tuple(owned_by(self.catalog.newest(job.table_id)))
+                own = tuple(list_own_sequences(self.catalog.newest(job.table_id)))
                 answer = self._drop(job, rows_about)
                 for sequence_id in own:
                     self._drop_owned(sequence_id, sql, request_id, moment, rows_about)
@@ -268,7 +272,7 @@ class StatementBatch:
         if sequence is not None:
             if sequence.begins is not None:
                 self._begin(table.table_id, sequence.begins)
-            restarted_at(sequence, self.begun[table.table_id][0])
+            check_restart(sequence, self.begun[table.table_id][0])
             table = replace(table, sequence=sequence._replace(begins=None))
         self._make(table)
 

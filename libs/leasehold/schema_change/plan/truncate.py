@@ -12,7 +12,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ForeignKey
 from leasehold.catalog.names import references_of
-from leasehold.catalog.sequence_ownership import left_by, owned_by, refuse_sequence
+from leasehold.catalog.sequence_ownership import find_existing, list_own_sequences, refuse_sequence
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.schema_change.plan.busy_tables import free_table
 from leasehold.schema_change.plan.results import TruncatePlan
@@ -31,7 +31,9 @@ def plan_truncate(statement: Truncate, catalog: Catalog) -> TruncatePlan:
         free_table(catalog, table)
     restarted: tuple[Descriptor, ...] = ()
     if statement.restart:
-        restarted = left_by(dict.fromkeys(s for t in tables for s in owned_by(t)), catalog)
+        restarted = find_existing(
+            dict.fromkeys(s for t in tables for s in list_own_sequences(t)), catalog
+        )
     if statement.restart and not restarted:
         notices += (NOTHING_TO_RESTART,)
     return TruncatePlan(tables, notices, restarted)
