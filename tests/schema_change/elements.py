@@ -17,6 +17,7 @@ from tests.schema_change.chunks import fill
 from tests.schema_change.menu import CHECK, INDEX, UNIQUE, with_c
 from tests.schema_change.versions import Version, version_of
 from tests.schema_change.world import Row, make_row, without
+from tests.support.descriptors import with_state
 
 ABSENT, DELETE_ONLY, WRITE_ONLY, PUBLIC = State
 E: Final = 4  # element id of what is added; NOT NULL is one of column a
@@ -79,7 +80,7 @@ class Kind:
 
 
 def in_states(final: Descriptor, *states: State) -> dict[State, Version]:
-    return {state: version_of(final.with_state(E, state)) for state in states}
+    return {state: version_of(with_state(final, E, state)) for state in states}
 
 
 def column_kind(name: str, definition: str, values: tuple[Any, ...], optional: bool) -> Kind:

@@ -12,6 +12,7 @@ from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from leasehold.rows.consistency import KeyValueData, violations
 from leasehold.values.types import Type
+from tests.support.descriptors import with_state
 
 ID, A, C, X, U = 1, 2, 3, 4, 5
 TABLE = Descriptor(
@@ -63,7 +64,7 @@ def test_2_required_pair_missing() -> None:
     data = GOOD._replace(columns=columns)
     assert broken(data) == [(2, C, (1,))]
     for state in (State.DELETE_ONLY, State.WRITE_ONLY):
-        assert broken(data, TABLE.with_state(C, state)) == []
+        assert broken(data, with_state(TABLE, C, state)) == []
 
 
 def test_3_entry_of_an_unknown_index() -> None:
@@ -74,12 +75,12 @@ def test_3_entry_of_an_unknown_index() -> None:
 def test_4_entry_missing(entry: tuple[int, Any, Any]) -> None:
     data = GOOD._replace(entries=set(GOOD.entries) - {entry})
     assert broken(data) == [(4, X, entry[2])]
-    assert broken(data, TABLE.with_state(X, State.WRITE_ONLY)) == []
+    assert broken(data, with_state(TABLE, X, State.WRITE_ONLY)) == []
 
 
 @pytest.mark.parametrize("state", [State.DELETE_ONLY, State.WRITE_ONLY, State.PUBLIC])
 def test_5_entry_that_no_row_implies(state: State) -> None:
-    table = TABLE if state is State.PUBLIC else TABLE.with_state(X, state)
+    table = TABLE if state is State.PUBLIC else with_state(TABLE, X, state)
     stale = GOOD._replace(entries={*GOOD.entries, (X, (6, 1), (1,))})
     assert broken(stale, table) == [(5, X, (1,))]
     orphan = GOOD._replace(entries={*GOOD.entries, (X, (6, 3), (3,))})
@@ -92,7 +93,7 @@ def test_6_unique_index_with_equal_keys() -> None:
         entries={(X, (5, 1), (1,)), (X, (5, 2), (2,)), (U, (5,), (1,)), (U, (5,), (2,))},
     )
     assert broken(data) == [(6, U, (2,))]
-    assert broken(data, TABLE.with_state(U, State.WRITE_ONLY)) == []
+    assert broken(data, with_state(TABLE, U, State.WRITE_ONLY)) == []
 
 
 def test_6_nulls_are_distinct() -> None:

@@ -297,28 +297,6 @@ class Descriptor:
             ),
         )
 
-    def with_state(self, element_id: int, state: State) -> Descriptor:
-        """The next version, with one element in another state (ABSENT takes it out)."""
-        assert self.element(element_id) is not None, element_id
-
-        def moved(elements: tuple[Any, ...]) -> tuple[Any, ...]:
-            return tuple(
-                replace(e, state=state) if e.element_id == element_id else e
-                for e in elements
-                if e.element_id != element_id or state is not State.ABSENT
-            )
-
-        return replace(
-            self,
-            version=self.version + 1,
-            columns=moved(self.columns),
-            indexes=moved(self.indexes),
-            checks=moved(self.checks),
-            foreign_keys=moved(self.foreign_keys),
-            modified_us=0,
-            since_lsn=0,
-        )
-
     def to_wire(self) -> dict[str, Any]:
         """Return plain data for the log, version events and the store."""
         return DESCRIPTOR_FORM.to_wire(self)

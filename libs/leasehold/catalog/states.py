@@ -25,6 +25,3 @@ class State(IntEnum):
 READABLE: Final = frozenset({State.PUBLIC})
 WRITTEN: Final = frozenset({State.WRITE_ONLY, State.PUBLIC})
 DELETED: Final = frozenset({State.DELETE_ONLY, State.WRITE_ONLY, State.PUBLIC})
-
-ADD_OPTIONAL: Final = (State.DELETE_ONLY, State.PUBLIC)  # Claims 4 and 5
-ADD_REQUIRED: Final = (State.DELETE_ONLY, State.WRITE_ONLY, State.PUBLIC)  # Claims 4, 6 and 7

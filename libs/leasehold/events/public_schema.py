@@ -67,13 +67,6 @@ _TOLD_BESIDE: Final = frozenset({"kind", "definition"})
 # ------------------------------------------------------------------ out
 
 
-def public_event(event: VersionEvent) -> dict[str, Any]:
-    """Return everything that there is to tell, as plain data that JSON has forms for."""
-    descriptor = from_wire(event.body)
-    derived = {name: derive(event, descriptor) for name, derive in _DERIVED.items()}
-    return {**_told(event, descriptor), **derived, "left_out": []}
-
-
 def encode_event(event: VersionEvent) -> bytes:
     """Return one JSON object in UTF-8, of at most EVENT_BYTES_MAX bytes."""
     descriptor = from_wire(event.body)

@@ -10,7 +10,7 @@ from leasehold.catalog.elements import Column
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image, RowImage, RowLeftOut, RowsTruncated
 from leasehold.rows.filled_by_key import completed
-from leasehold.values.types import from_storage, to_json
+from leasehold.values.types import from_storage
 
 
 class RowRecord(NamedTuple):
@@ -81,14 +81,6 @@ def decode_row(descriptor: Descriptor, key: Key, image: RowImage | RowLeftOut | 
         image.commit_us,
         left_out_bytes,
     )
-
-
-def row_json(descriptor: Descriptor, key: Key, values: Image) -> dict[str, Any]:
-    """Return the same row as JSON requests and results carry it: what its JSON Schema describes."""
-    return {
-        column.name: to_json(column.type, value)
-        for column, value in public_pairs(descriptor, key, values)
-    }
 
 
 def public_pairs(descriptor: Descriptor, key: Key, values: Image) -> Iterator[tuple[Column, Any]]:

@@ -69,372 +69,267 @@ class LeaseholdError(Exception):
         self.message = message
         self.detail: Mapping[str, object] = detail
 
+    def __init_subclass__(cls, sqlstate: str = "", **keywords: object) -> None:
+        """Take the code of a leaf; "": that of the class above it."""
+        super().__init_subclass__(**keywords)
+        cls.sqlstate = sqlstate or cls.sqlstate
 
-class ConfigurationError(LeaseholdError):
-    sqlstate = "F0000"
+
+class ConfigurationError(LeaseholdError, sqlstate="F0000"): ...
 
 
 class Refused(LeaseholdError):
     """A decided "no" about one request. Its code and words travel to whoever asked."""
 
 
-class MalformedRequest(Refused):
-    sqlstate = "08P01"
+class MalformedRequest(Refused, sqlstate="08P01"): ...
 
 
-class InsufficientPrivilege(Refused):
-    sqlstate = "42501"
+class InsufficientPrivilege(Refused, sqlstate="42501"): ...
 
 
-class UnknownSchema(Refused):
-    sqlstate = "3F000"
+class UnknownSchema(Refused, sqlstate="3F000"): ...
 
 
-class UnknownTable(Refused):
-    sqlstate = "42P01"
+class UnknownTable(Refused, sqlstate="42P01"): ...
 
 
-class UnknownColumn(Refused):
-    sqlstate = "42703"
+class UnknownColumn(Refused, sqlstate="42703"): ...
 
 
-class WrongType(Refused):
-    sqlstate = "42804"
+class WrongType(Refused, sqlstate="42804"): ...
 
 
-class InvalidText(Refused):
-    sqlstate = "22P02"
+class InvalidText(Refused, sqlstate="22P02"): ...
 
 
-class UntranslatableCharacter(Refused):
+class UntranslatableCharacter(Refused, sqlstate="22P05"):
     """A character that text can't hold: U+0000."""
 
-    sqlstate = "22P05"
+
+class OutOfRange(Refused, sqlstate="22003"): ...
 
 
-class OutOfRange(Refused):
-    sqlstate = "22003"
-
-
-class InvalidMoment(Refused):
+class InvalidMoment(Refused, sqlstate="22007"):
     """Text that is no date, time or interval."""
 
-    sqlstate = "22007"
 
-
-class MomentOutOfRange(Refused):
+class MomentOutOfRange(Refused, sqlstate="22008"):
     """A field of a date or time, or what was computed from one, is out of its range."""
 
-    sqlstate = "22008"
+
+class InvalidLogarithm(Refused, sqlstate="2201E"): ...
 
 
-class InvalidLogarithm(Refused):
-    sqlstate = "2201E"
+class InvalidPower(Refused, sqlstate="2201F"): ...
 
 
-class InvalidPower(Refused):
-    sqlstate = "2201F"
-
-
-class InvalidEscapeSequence(Refused):
+class InvalidEscapeSequence(Refused, sqlstate="22025"):
     """A LIKE pattern that ends in its escape character, or an ESCAPE of more than one."""
 
-    sqlstate = "22025"
 
-
-class InvalidSubstring(Refused):
+class InvalidSubstring(Refused, sqlstate="22011"):
     """A negative length."""
 
-    sqlstate = "22011"
 
-
-class NullNotAllowed(Refused):
+class NullNotAllowed(Refused, sqlstate="22004"):
     """A function met NULL where it can't be: format's %I."""
 
-    sqlstate = "22004"
+
+class InvalidRegularExpression(Refused, sqlstate="2201B"): ...
 
 
-class InvalidRegularExpression(Refused):
-    sqlstate = "2201B"
-
-
-class UnknownFunction(Refused):
+class UnknownFunction(Refused, sqlstate="42883"):
     """A function or operator of that name that takes arguments of these types is not there."""
 
-    sqlstate = "42883"
 
-
-class AmbiguousFunction(Refused):
+class AmbiguousFunction(Refused, sqlstate="42725"):
     """A call that more than one function or operator would do for."""
 
-    sqlstate = "42725"
+
+class CannotCast(Refused, sqlstate="42846"): ...
 
 
-class CannotCast(Refused):
-    sqlstate = "42846"
+class TooLong(Refused, sqlstate="22001"): ...
 
 
-class TooLong(Refused):
-    sqlstate = "22001"
+class DivisionByZero(Refused, sqlstate="22012"): ...
 
 
-class DivisionByZero(Refused):
-    sqlstate = "22012"
-
-
-class UnknownVersion(Refused):
+class UnknownVersion(Refused, sqlstate="22023"):
     """The request names a descriptor version that does not exist (yet)."""
 
-    sqlstate = "22023"
 
-
-class IntervalOverflow(Refused):
+class IntervalOverflow(Refused, sqlstate="22015"):
     """A field of an interval's text has no room."""
 
-    sqlstate = "22015"
 
-
-class InvalidArgument(Refused):
+class InvalidArgument(Refused, sqlstate="22023"):
     """A value that a function, a type's modifier or a setting does not take."""
 
-    sqlstate = "22023"
+
+class FeatureNotSupported(Refused, sqlstate="0A000"): ...
 
 
-class FeatureNotSupported(Refused):
-    sqlstate = "0A000"
+class SyntaxInvalid(Refused, sqlstate="42601"): ...
 
 
-class SyntaxInvalid(Refused):
-    sqlstate = "42601"
+class NotNullViolation(Refused, sqlstate="23502"): ...
 
 
-class NotNullViolation(Refused):
-    sqlstate = "23502"
+class DuplicateKey(Refused, sqlstate="23505"): ...
 
 
-class DuplicateKey(Refused):
-    sqlstate = "23505"
+class CheckViolation(Refused, sqlstate="23514"): ...
 
 
-class CheckViolation(Refused):
-    sqlstate = "23514"
+class ForeignKeyViolation(Refused, sqlstate="23503"): ...
 
 
-class ForeignKeyViolation(Refused):
-    sqlstate = "23503"
-
-
-class InvalidForeignKey(Refused):
+class InvalidForeignKey(Refused, sqlstate="42830"):
     """What a foreign key refers to is not unique, or not of its types."""
 
-    sqlstate = "42830"
 
-
-class RequestTooLarge(Refused):
+class RequestTooLarge(Refused, sqlstate="54000"):
     """The composed record of this one request can never fit (L8)."""
 
-    sqlstate = "54000"
 
-
-class RequestExpired(Refused):
+class RequestExpired(Refused, sqlstate="LH001"):
     """The id's own time lies before the horizon up to which outcomes are remembered (L5)."""
 
-    sqlstate = "LH001"
 
-
-class RequestFromFuture(Refused):
+class RequestFromFuture(Refused, sqlstate="LH002"):
     """The id's own time lies ahead of the commit clock by more than the bound (L5)."""
 
-    sqlstate = "LH002"
 
-
-class AttemptOutOfTurn(Refused):
+class AttemptOutOfTurn(Refused, sqlstate="LH003"):
     """Attempt n was refused before and only n + 1 can be decided (L5)."""
 
-    sqlstate = "LH003"
     replayable = True
 
 
-class DuplicateObject(Refused):
-    sqlstate = "42P07"
+class DuplicateObject(Refused, sqlstate="42P07"): ...
 
 
-class DuplicateConstraint(DuplicateObject):
-    sqlstate = "42710"
+class DuplicateConstraint(DuplicateObject, sqlstate="42710"): ...
 
 
-class DuplicateColumn(Refused):
-    sqlstate = "42701"
+class DuplicateColumn(Refused, sqlstate="42701"): ...
 
 
-class UnknownObject(Refused):
+class UnknownObject(Refused, sqlstate="42704"):
     """An index, a constraint or a job that does not exist."""
 
-    sqlstate = "42704"
 
-
-class InvalidDefinition(Refused):
+class InvalidDefinition(Refused, sqlstate="42P16"):
     """A table would be left without something that it needs."""
 
-    sqlstate = "42P16"
 
-
-class InvalidObject(Refused):
+class InvalidObject(Refused, sqlstate="42P17"):
     """An expression that is kept changes from call to call, or a generated column's is over another
     one."""
 
-    sqlstate = "42P17"
 
-
-class GeneratedAlways(Refused):
+class GeneratedAlways(Refused, sqlstate="428C9"):
     """A value was given for a column that is computed from others."""
 
-    sqlstate = "428C9"
 
-
-class SequenceExhausted(Refused):
+class SequenceExhausted(Refused, sqlstate="2200H"):
     """A sequence has given its last number."""
 
-    sqlstate = "2200H"
 
-
-class DependentObjects(Refused):
+class DependentObjects(Refused, sqlstate="2BP01"):
     """Something else rests on what was to be dropped."""
 
-    sqlstate = "2BP01"
 
-
-class TableBusy(Refused):
+class TableBusy(Refused, sqlstate="55006"):
     """A table that another job is changing (D9)."""
 
-    sqlstate = "55006"
 
-
-class CannotChange(Refused):
+class CannotChange(Refused, sqlstate="55P02"):
     """A setting that is told, not made."""
 
-    sqlstate = "55P02"
+
+class UnknownJob(Refused, sqlstate="42704"): ...
 
 
-class UnknownJob(Refused):
-    sqlstate = "42704"
-
-
-class WrongJobState(Refused):
+class WrongJobState(Refused, sqlstate="55000"):
     """The job is not in a state in which that can be done to it (any more)."""
 
-    sqlstate = "55000"
 
-
-class NotGenerated(Refused):
+class NotGenerated(Refused, sqlstate="55000"):
     """The column has no expression that could be dropped."""
 
-    sqlstate = "55000"
 
-
-class WrongIdentity(Refused):
+class WrongIdentity(Refused, sqlstate="55000"):
     """The column is an identity column, or is none, or can't become one as it is."""
 
-    sqlstate = "55000"
 
-
-class NoNumberYet(Refused):
+class NoNumberYet(Refused, sqlstate="55000"):
     """currval or lastval in a session that has drawn no number."""
 
-    sqlstate = "55000"
 
-
-class InternalFailure(Refused):
+class InternalFailure(Refused, sqlstate="XX000"):
     """Deciding this one request failed by a defect of this program; nothing of it was applied."""
 
-    sqlstate = "XX000"
 
-
-class AmbiguousColumn(Refused):
+class AmbiguousColumn(Refused, sqlstate="42702"):
     """A column of that name is in more than one table of FROM."""
 
-    sqlstate = "42702"
+
+class DuplicateAlias(Refused, sqlstate="42712"): ...
 
 
-class DuplicateAlias(Refused):
-    sqlstate = "42712"
-
-
-class GroupingError(Refused):
+class GroupingError(Refused, sqlstate="42803"):
     """A column is neither grouped nor inside an aggregate, or an aggregate stands where none
     can."""
 
-    sqlstate = "42803"
 
-
-class WindowingError(Refused):
+class WindowingError(Refused, sqlstate="42P20"):
     """A window function stands where none can."""
 
-    sqlstate = "42P20"
 
-
-class UndefinedParameter(Refused):
+class UndefinedParameter(Refused, sqlstate="42P02"):
     """A text has $n and no value comes for it."""
 
-    sqlstate = "42P02"
 
-
-class InvalidColumnReference(Refused):
+class InvalidColumnReference(Refused, sqlstate="42P10"):
     """ORDER BY, GROUP BY or DISTINCT ON names what isn't in the result."""
 
-    sqlstate = "42P10"
+
+class InvalidRecursion(Refused, sqlstate="42P19"): ...
 
 
-class InvalidRecursion(Refused):
-    sqlstate = "42P19"
-
-
-class TooManyRows(Refused):
+class TooManyRows(Refused, sqlstate="21000"):
     """A query that stands for one value gave more than one row."""
 
-    sqlstate = "21000"
 
-
-class IndeterminateType(Refused):
+class IndeterminateType(Refused, sqlstate="42P18"):
     """A value that nothing says the type of."""
 
-    sqlstate = "42P18"
 
-
-class WrongObject(Refused):
+class WrongObject(Refused, sqlstate="42809"):
     """An operator or a value of another sort than the phrase takes."""
 
-    sqlstate = "42809"
 
-
-class InvalidLimit(Refused):
+class InvalidLimit(Refused, sqlstate="2201W"):
     """LIMIT below zero."""
 
-    sqlstate = "2201W"
 
-
-class InvalidOffset(Refused):
+class InvalidOffset(Refused, sqlstate="2201X"):
     """OFFSET below zero."""
 
-    sqlstate = "2201X"
 
-
-class InvalidFrame(Refused):
+class InvalidFrame(Refused, sqlstate="22013"):
     """A window's frame begins or ends a negative number of rows away."""
 
-    sqlstate = "22013"
 
-
-class TooComplex(Refused):
+class TooComplex(Refused, sqlstate="54001"):
     """A statement of more parts than can be worked on."""
 
-    sqlstate = "54001"
 
-
-class QueryCanceled(Refused):
+class QueryCanceled(Refused, sqlstate="57014"):
     """A statement took longer than its limit, or somebody has asked for its end."""
-
-    sqlstate = "57014"
 
 
 class CanceledUnderWay(QueryCanceled):
@@ -443,84 +338,64 @@ class CanceledUnderWay(QueryCanceled):
     definite = False
 
 
-class VerifyError(Refused):
+class VerifyError(Refused, sqlstate="40001"):
     """The row seen is not the row there now (T1)."""
 
-    sqlstate = "40001"
     replayable = True
 
 
-class Uncommittable(Refused):
+class Uncommittable(Refused, sqlstate="40000"):
     """A transaction changes a row that it has deleted or changed itself, and expects it as before
     (T2): no replay can help, so it has no code that clients answer with one."""
 
-    sqlstate = "40000"
 
-
-class StaleVersion(Refused):
+class StaleVersion(Refused, sqlstate="40001"):
     """A descriptor version below the table's `min_version` was used (D5)."""
 
-    sqlstate = "40001"
     replayable = True
 
 
-class GaveUp(Refused):
+class GaveUp(Refused, sqlstate="40001"):
     """The last allowed attempt met a verify error again; final."""
 
-    sqlstate = "40001"
 
-
-class SnapshotTooOld(Refused):
+class SnapshotTooOld(Refused, sqlstate="72000"):
     """A time before the history that is still kept."""
 
-    sqlstate = "72000"
+
+class NotCoherent(LeaseholdError, sqlstate="57P03"): ...
 
 
-class NotCoherent(LeaseholdError):
-    sqlstate = "57P03"
+class NoMaster(LeaseholdError, sqlstate="57P03"): ...
 
 
-class NoMaster(LeaseholdError):
-    sqlstate = "57P03"
-
-
-class OutcomeUnknown(LeaseholdError):
-    sqlstate = "08007"
+class OutcomeUnknown(LeaseholdError, sqlstate="08007"):
     definite = False
 
 
-class LedgerUnavailable(LeaseholdError):
-    sqlstate = "58030"
+class LedgerUnavailable(LeaseholdError, sqlstate="58030"):
     definite = False
 
 
-class BusUnavailable(LeaseholdError):
-    sqlstate = "58030"
+class BusUnavailable(LeaseholdError, sqlstate="58030"):
     definite = False
 
 
-class NodeUnreachable(LeaseholdError):
-    sqlstate = "08001"
+class NodeUnreachable(LeaseholdError, sqlstate="08001"): ...
 
 
-class SnapshotUnavailable(LeaseholdError):
+class SnapshotUnavailable(LeaseholdError, sqlstate="58030"):
     """The store the copy was meant for is untouched; asking again, or another node, is safe."""
 
-    sqlstate = "58030"
+
+class LogStopped(LeaseholdError, sqlstate="XX001"): ...
 
 
-class LogStopped(LeaseholdError):
-    sqlstate = "XX001"
-
-
-class StoreUnwritable(LeaseholdError):
+class StoreUnwritable(LeaseholdError, sqlstate="58030"):
     """What was applied is kept; a node that is started again goes on from there."""
 
-    sqlstate = "58030"
 
-
-class StoreCorrupted(LeaseholdError):
-    sqlstate = "XX001"
+class StoreCorrupted(LeaseholdError, sqlstate="XX001"): ...
 
 
 def refused(code: str, message: str, detail: Mapping[str, object]) -> Refused:

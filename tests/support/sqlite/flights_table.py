@@ -8,6 +8,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import EXPRESSION, Column, Index, Missing
 from leasehold.catalog.states import State
 from leasehold.values.types import Type
+from tests.support.descriptors import with_state
 
 TABLE = 7
 CARRIER, NUMBER, SEATS, PRICE, GATE = 1, 2, 3, 4, 5
@@ -72,6 +73,6 @@ def history(*, wide_key: bool) -> tuple[Descriptor, ...]:
     for states in steps:
         newest = versions[-1]
         for element_id, state in states.items():
-            newest = newest.with_state(element_id, state)
+            newest = with_state(newest, element_id, state)
         versions.append(replace(newest, version=versions[-1].version + 1))
     return tuple(versions)

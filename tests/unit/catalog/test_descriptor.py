@@ -26,6 +26,7 @@ from leasehold.model.records.log import (
     MinVersion,
 )
 from leasehold.values.types import Type
+from tests.support.descriptors import with_state
 from tests.support.schema_change.made_job import INDEX_ID, index_job
 
 TABLE = Descriptor(
@@ -62,15 +63,15 @@ def test_element_that_is_not_public_can_not_be_named() -> None:
 
 
 def test_with_state_moves_one_element_in_a_new_version() -> None:
-    moved = TABLE.with_state(4, State.WRITE_ONLY)
+    moved = with_state(TABLE, 4, State.WRITE_ONLY)
     assert (moved.version, moved.modified_us) == (2, 0)
     assert moved.indexes[0].state is State.WRITE_ONLY
     assert moved.columns == TABLE.columns
-    gone = TABLE.with_state(3, State.ABSENT)
+    gone = with_state(TABLE, 3, State.ABSENT)
     assert [column.element_id for column in gone.columns] == [1, 2]
     assert gone.next_element_id == 5
     with pytest.raises(AssertionError):
-        TABLE.with_state(9, State.PUBLIC)
+        with_state(TABLE, 9, State.PUBLIC)
 
 
 JOB = index_job(
@@ -113,13 +114,13 @@ def test_d1_versions_follow_without_a_gap() -> None:
         made.apply(DescriptorWrite(4, 3, replace(TABLE, version=3).to_wire()), 1, 2)
     with pytest.raises(StoreCorrupted):
         made.apply(DescriptorWrite(4, 1, TABLE.to_wire()), 1, 2)
-    made.apply(DescriptorWrite(4, 2, TABLE.with_state(3, State.PUBLIC).to_wire()), 1, 2)
+    made.apply(DescriptorWrite(4, 2, with_state(TABLE, 3, State.PUBLIC).to_wire()), 1, 2)
     assert [d.version for d in made.versions(4)] == [1, 2]
 
 
 def test_d5_resolve_under_the_version_named() -> None:
     made = catalog()
-    made.apply(DescriptorWrite(4, 2, TABLE.with_state(3, State.PUBLIC).to_wire()), 1, 2)
+    made.apply(DescriptorWrite(4, 2, with_state(TABLE, 3, State.PUBLIC).to_wire()), 1, 2)
     assert made.resolve("t").version == 2
     assert made.resolve("t", 1).version == 1
     for version in (0, -1, 3):
@@ -138,7 +139,7 @@ def test_d5_fence_only_rises_and_stays_below_the_newest() -> None:
     assert made.min_version(4) == 1
     with pytest.raises(AssertionError):
         made.apply(MinVersion(4, 2), 1, 2)
-    made.apply(DescriptorWrite(4, 2, TABLE.with_state(3, State.PUBLIC).to_wire()), 1, 2)
+    made.apply(DescriptorWrite(4, 2, with_state(TABLE, 3, State.PUBLIC).to_wire()), 1, 2)
     made.apply(MinVersion(4, 2), 1, 3)
     with pytest.raises(AssertionError):
         made.apply(MinVersion(4, 1), 1, 4)
@@ -157,7 +158,7 @@ def test_chunks_of_the_run_are_counted_others_are_not() -> None:
 
 def test_load_gives_what_was_kept() -> None:
     made = catalog()
-    made.apply(DescriptorWrite(4, 2, TABLE.with_state(3, State.PUBLIC).to_wire()), 200, 2)
+    made.apply(DescriptorWrite(4, 2, with_state(TABLE, 3, State.PUBLIC).to_wire()), 200, 2)
     made.apply(MinVersion(4, 2), 1, 3)
     made.apply(JobWrite(2, JOB.to_wire()), 1, 4)
     made.apply(LedgerRun("run"), 1, 5)

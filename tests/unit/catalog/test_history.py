@@ -14,6 +14,7 @@ from leasehold.catalog.states import State
 from leasehold.model.errors import NotCoherent, SnapshotTooOld, UnknownTable
 from leasehold.model.records.log import DescriptorWrite, MinVersion
 from leasehold.values.types import Type
+from tests.support.descriptors import with_state
 
 V1 = Descriptor(1, "t", 1, (Column(1, "id", Type("bigint"), nullable=False),), (1,))
 V2 = replace(V1, version=2, name="u", alias="t")
@@ -101,4 +102,4 @@ def test_the_log_says_where_a_version_stands_and_a_store_keeps_it() -> None:
     assert kept.since_lsn == 50
     assert from_wire(kept.to_wire()).since_lsn == 50
     assert from_wire(LATER.to_wire()).since_lsn == 0, "written by an earlier program"
-    assert kept.with_state(1, State.WRITE_ONLY).since_lsn == 0
+    assert with_state(kept, 1, State.WRITE_ONLY).since_lsn == 0

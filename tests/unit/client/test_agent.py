@@ -36,12 +36,13 @@ from leasehold.model.records.events import RowImage, RowsTruncated, VersionEvent
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.environment import ClusterSettings
 from leasehold.values.types import Type
+from tests.support.descriptors import with_state
 
 SOON_S = 10.0
 GATE = Column(2, "gate", Type("text"), state=State.DELETE_ONLY)
 V1 = Descriptor(1, "flights", 1, (Column(1, "id", Type("integer"), nullable=False),), (1,))
 V2 = replace(V1, version=2, columns=(*V1.columns, GATE))
-V3 = V2.with_state(2, State.PUBLIC)
+V3 = with_state(V2, 2, State.PUBLIC)
 
 
 class Ledger:

@@ -17,8 +17,8 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.catalog.states import State
 from leasehold.events.json_schema import json_schema
-from leasehold.events.rows import row_json
 from leasehold.values.types import Type
+from tests.support.descriptors import row_json
 from tests.support.sql_session.made_tables import descriptors, rows
 
 

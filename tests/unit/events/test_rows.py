@@ -16,6 +16,7 @@ from leasehold.events.rows import decode_row
 from leasehold.model.records.events import RowImage, RowLeftOut
 from leasehold.schema_change.plan.primary_key import hidden_column
 from leasehold.values.types import Type
+from tests.support.descriptors import with_state
 
 DAY = Column(2, "day", Type("date"))
 GATE = Column(3, "gate", Type("text"), state=State.WRITE_ONLY)
@@ -59,7 +60,7 @@ def test_t7_a_hidden_key_tells_which_row_it_is_and_stands_in_no_image() -> None:
 
 
 def test_a_public_column_without_a_pair_is_null() -> None:
-    public = V1.with_state(3, State.PUBLIC)
+    public = with_state(V1, 3, State.PUBLIC)
     image = IMAGE._replace(values={1: 5, 2: None})
     assert decode_row(public, (5,), image).values == {"id": 5, "day": None, "gate": None}
 

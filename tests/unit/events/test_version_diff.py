@@ -10,6 +10,7 @@ from leasehold.catalog.sequence import Numbering, Sequence
 from leasehold.catalog.states import State
 from leasehold.events.version_diff import column_words, diff, foreign_key_words, index_words
 from leasehold.values.types import Type
+from tests.support.descriptors import with_state
 
 ID = Column(1, "id", Type("integer"), nullable=False)
 DEST = Column(2, "dest", Type("varchar", 3))
@@ -26,8 +27,8 @@ def test_the_first_version_is_all_new() -> None:
 
 def test_a_column_on_its_way_and_back() -> None:
     v2 = replace(V1, version=2, columns=(ID, DEST, replace(SEATS, state=State.DELETE_ONLY)))
-    v3 = v2.with_state(3, State.WRITE_ONLY)
-    v4 = v3.with_state(3, State.ABSENT)
+    v3 = with_state(v2, 3, State.WRITE_ONLY)
+    v4 = with_state(v3, 3, State.ABSENT)
     assert [str(c) for c in diff(V1, v2)] == [
         "column seats added, delete-only (integer not null default 0)"
     ]

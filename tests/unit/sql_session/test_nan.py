@@ -20,13 +20,14 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.dbapi.module import Connection
 from leasehold.dev.database import DevDatabase
-from leasehold.events.rows import decode_row, row_json
+from leasehold.events.rows import decode_row
 from leasehold.model.records.events import RowImage
 from leasehold.replica.sql_reads import behind
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql_session.session import SqlSession
 from leasehold.values.types import Type
 from services.examples.decoding import decode_row as decoded_by_stranger
+from tests.support.descriptors import row_json
 
 MADE: Final = (
     "create table t (k double precision primary key, d double precision default 'NaN',"

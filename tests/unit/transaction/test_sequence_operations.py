@@ -33,6 +33,7 @@ from leasehold.schema_change.plan.plan import NO_MOMENT
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.transaction.verify import Decided, verify
+from tests.support.descriptors import with_state
 
 TABLES = """
 create table t (id serial primary key, v text);
@@ -139,7 +140,7 @@ def test_a_column_that_is_being_dropped_still_gets_its_number(master: Master) ->
     """Those who read the version before have to find one."""
     table = master.catalog.resolve("two")
     column = table.column("a")
-    master.catalog.make(replace(table.with_state(column.element_id, State.WRITE_ONLY), version=1))
+    master.catalog.make(replace(with_state(table, column.element_id, State.WRITE_ONLY), version=1))
     found = master.decide(
         Operation(INSERT, "two", {"k": "x"}, {}), Operation(INSERT, "two", ("y",), {"b": 7})
     )
@@ -157,7 +158,7 @@ def test_a_row_of_the_next_version_gets_its_number_from_who_still_writes_the_col
     delete-only, and updated under the one before: the master met a default that nobody gives."""
     table = master.catalog.resolve("two")
     column = table.column("a")
-    hidden = table.with_state(column.element_id, State.DELETE_ONLY)
+    hidden = with_state(table, column.element_id, State.DELETE_ONLY)
     master.catalog.make(replace(hidden, version=1))
     master.decide(Operation(INSERT, "two", ("x",), {}))
     gone = replace(column, state=State.WRITE_ONLY, filled=True)
@@ -308,7 +309,7 @@ class Adding(Master):
 
     def hidden(self, name: str) -> Descriptor:
         table = self.catalog.resolve(name)
-        table = table.with_state(table.column("n").element_id, State.WRITE_ONLY)
+        table = with_state(table, table.column("n").element_id, State.WRITE_ONLY)
         self.catalog.make(replace(table, version=1))
         return self.catalog.resolve(name)
 

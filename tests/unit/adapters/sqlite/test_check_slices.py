@@ -19,6 +19,7 @@ from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.log import ChangeKind, CheckSlice, LogPosition, RowChange
 from leasehold.schema_change.coordinator.verification import next_slice
 from leasehold.values.types import Type
+from tests.support.descriptors import with_state
 from tests.support.sqlite.lockstep import reports_of
 
 PLACE, NUMBER, A, B, CODE, BY_A, BY_NEW, ABOVE, PARENT, SUM, NEW = range(1, 12)
@@ -228,7 +229,7 @@ def test_a_table_that_is_changed_meanwhile_is_checked_anew(
     store: SqliteStore, descriptor: Descriptor
 ) -> None:
     check = SlicedCheck(descriptor, ["n0"], 5)
-    later = descriptor.with_state(BY_A, State.WRITE_ONLY)
+    later = with_state(descriptor, BY_A, State.WRITE_ONLY)
     _, (report, *_) = sliced(descriptor, 5, store)
     check.take([report._replace(node="n0", version=later.version)])
     assert check.wanted is None

@@ -15,6 +15,7 @@ from leasehold.catalog.states import State
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.values.types import Type
+from tests.support.descriptors import with_state
 from tests.support.sqlite.lockstep import reports_of
 
 Store = SqliteStore | MemoryStore
@@ -139,7 +140,7 @@ def test_what_a_write_has_put_right_meanwhile_stays(store: Store) -> None:
 def test_an_index_that_is_gone_by_then_is_left_alone(store: Store) -> None:
     remove(store, BY_A, 10, 1)
     checked(store)
-    assert repair(store, descriptor=TABLE.with_state(BY_A, State.ABSENT)) == 0
+    assert repair(store, descriptor=with_state(TABLE, BY_A, State.ABSENT)) == 0
 
 
 def test_another_check_comes_between_and_an_unasked_one_remembers_nothing(store: Store) -> None:

@@ -24,6 +24,7 @@ from leasehold.model.ids import genid
 from leasehold.model.ports import StoreSnapshot
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.values.types import Type
+from tests.support.descriptors import with_state
 
 PLACE, NUMBER, COLOUR, SIZE, BY_COLOUR = 1, 2, 3, 4, 5
 CARS = Descriptor(
@@ -124,7 +125,7 @@ def test_get_range_of_an_index(store: SqliteStore) -> None:
 
 
 def test_an_index_that_is_not_public_is_not_read(store: SqliteStore) -> None:
-    hidden = CARS.with_state(BY_COLOUR, State.WRITE_ONLY)
+    hidden = with_state(CARS, BY_COLOUR, State.WRITE_ONLY)
     with store.open_snapshot() as snapshot, pytest.raises(AssertionError, match="not public"):
         list(snapshot.get_by(hidden, BY_COLOUR, ("red",), rows_max=1))
 

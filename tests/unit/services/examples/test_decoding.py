@@ -21,11 +21,11 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.catalog.states import State
 from leasehold.events.public_schema import encode_event
-from leasehold.events.rows import row_json
 from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated, VersionEvent
 from leasehold.values.types import Type
 from services import examples
 from services.examples.decoding import RowRecord, VersionBook, WaitingRows
+from tests.support.descriptors import row_json
 from tests.support.sql_session.made_tables import descriptors, rows
 
 ROOT = Path(__file__).parents[4]

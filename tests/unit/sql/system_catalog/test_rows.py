@@ -22,6 +22,7 @@ from leasehold.sql.system_catalog.oids import ELEMENTS, TABLES, element_oid, tab
 from leasehold.sql.system_catalog.relations import RELATIONS
 from leasehold.sql.system_catalog.rows import SystemCatalog
 from leasehold.values.types import Type
+from tests.support.descriptors import with_state
 from tests.support.sql.described_tables import described
 
 
@@ -58,8 +59,8 @@ def test_numbers_hold_the_relations_together() -> None:
 
 def test_what_is_not_public_is_not_there() -> None:
     (table, *_) = described().tables
-    hidden = table.with_state(table.columns[2].element_id, State.WRITE_ONLY)
-    hidden = hidden.with_state(table.indexes[0].element_id, State.DELETE_ONLY)
+    hidden = with_state(table, table.columns[2].element_id, State.WRITE_ONLY)
+    hidden = with_state(hidden, table.indexes[0].element_id, State.DELETE_ONLY)
     catalog = SystemCatalog([hidden], "demo", "me")
     names = values(catalog, "columns", "column_name", schema=INFORMATION_SCHEMA)
     assert (table.columns[2].name,) not in names
