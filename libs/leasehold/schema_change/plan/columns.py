@@ -17,7 +17,7 @@ from leasehold.model.errors import (
     OutOfRange,
     SyntaxInvalid,
 )
-from leasehold.schema_change.plan.constraints import ConstraintActions
+from leasehold.schema_change.plan.constraints import add_check, add_foreign_key, add_unique
 from leasehold.schema_change.plan.definitions import (
     make_column,
     make_generated_column,
@@ -46,387 +46,385 @@ from leasehold.sql.syntax.statements import (
 )
 
 
-class ColumnActions:
-    """The actions on columns of one draft; a column that is added may bring constraints."""
-
-    def __init__(self, draft: TableDraft, constraints: ConstraintActions) -> None:
-        self._draft = draft
-        self._constraints = constraints
-
-    def add(self, action: AddColumn) -> None:
-        definition = action.column
-        table = self._draft.table
-        named: dict[str, Any] = {
-            "table": table.name,
-            "column": definition.name,
-            "position": definition.position,
-        }
-        if definition.name in self._draft.columns:
-            if not action.if_not_exists:
-                raise DuplicateColumn(
-                    f"column {definition.name!r} exists already in table {table.name!r}", **named
-                )
-            self._draft.notices.append(
-                f"column {definition.name!r} exists already, nothing was done"
-            )
-            return
-        if definition.name in table.by_name:
-            # Else a version could show both.
-            raise FeatureNotSupported(
-                f"column {definition.name!r} is dropped by the same statement: add the new one by"
-                " a statement of its own",
-                **named,
-            )
-        if len(table.columns) + len(self._draft.paths) >= COLUMNS_MAX:
-            raise OutOfRange(
-                f"table {table.name!r} has {COLUMNS_MAX} columns, the most allowed", **named
-            )
-        column = make_column(definition, self._draft.new_id())
-        if definition.generated is not None:
-            self._add_generated(column, definition.generated)
-        else:
-            if definition.numbering is not None:
-                column = with_drawn_default(column, self._draft.resolve_drawn(definition))
-            elif column.default_expression:
-                column = replace(column, moment=self._draft.moment, moment_zone=definition.zone)
-            if column.nullable or column.has_default:
-                self._draft.take(element_paths.add_column(column), f"column {column.name}")
-            else:
-                for path in element_paths.add_required(column):
-                    self._draft.take(path, f"column {column.name}")
-            self._draft.columns[column.name] = column
-        if definition.unique is not None:
-            self._constraints.add_unique(definition.unique)
-        for check in definition.checks:
-            self._constraints.add_check(check)
-        if definition.references is not None:
-            self._constraints.add_foreign_key(definition.references)
-
-    def _add_generated(self, column: Column, definition: GeneratedDefinition) -> None:
-        """Add a column computed from others. ⚠ NOT NULL is a constraint over a new column: it waits
-        until writers see the column."""
-        table = replace(self._draft.table, columns=tuple(self._draft.columns.values()))
-        made = make_generated_column(column, definition, table)
-        assert made.derived is not None
-        new = [c for c in table.columns if self._draft.table.element(c.element_id) is None]
-        over = [c for c in new if c.element_id in made.derived.sources]
-        if over:
-            raise FeatureNotSupported(
-                f"column {column.name!r} is computed from column {over[0].name!r}, which the same"
-                " statement adds: add it by a statement of its own",
-                column=column.name,
-                position=definition.position,
-            )
-        made = replace(made, nullable=True)
-        self._draft.take(element_paths.add_generated(made), f"column {made.name}")
-        if not column.nullable:
-            self._draft.take(element_paths.set_not_null(made), f"column {made.name}")
-        self._draft.columns[made.name] = replace(made, nullable=column.nullable)
-
-    def drop(self, action: DropColumn) -> None:
-        if action.if_exists and action.name not in self._draft.columns:
-            self._draft.notices.append(f"column {action.name!r} does not exist, nothing was done")
-            return
-        column = self._draft.column(action.name, action.position)
-        if column.element_id in self._draft.table.primary_key:
-            raise InvalidDefinition(
-                f"column {column.name!r} belongs to the primary key and can't be dropped",
-                column=column.name,
-                position=action.position,
-            )
-        if self._draft.table.element(column.element_id) is None:
-            raise InvalidDefinition(f"column {column.name!r} is added by the same statement")
-        made = self._draft.describe_made_over(column)
-        if made:
-            raise DependentObjects(
-                f"{', '.join(made)} of the same statement rests on column {column.name!r}",
-                column=column.name,
-                position=action.position,
-            )
-        self._refuse_unbound(column, action.position)
-        indexes = [i for i in self._draft.table.indexes if column.element_id in i.over]
-        table = self._draft.table.name
-        words = f"column {column.name} of table {table}"
-        doomed = Doomed(words, words, action.cascade, action.position)
-        following = self._draft.find_computed_from(column)
-        self._drop_following(following, doomed)
-        ids = {index.element_id for index in indexes}
-        referring = (
-            (child, key)
-            for child, key in self._draft.references()
-            if column.element_id in key.parent_columns or key.parent_index in ids
-        )
-        late = self._draft.drop_referring(referring, doomed)
-        constraints: tuple[Constraint, ...] = (
-            *self._draft.table.checks,
-            *self._draft.table.foreign_keys,
-        )
-        checks = [c for c in constraints if column.element_id in c.columns]
-        for index in indexes:
-            self._refuse_needed(index, {check.element_id for check in checks}, action)
-            path = element_paths.drop_index(index, waits=late)
-            self._draft.drop_once(path, index, f"index {index.name}")
-        for check in checks:
-            self._draft.drop_once(
-                element_paths.drop_check(check), check, f"constraint {check.name}"
-            )
-        del self._draft.columns[column.name]
-        path = self._plan_removal(column, following, late)
-        self._draft.take(path, f"column {column.name}")
-
-    def _drop_following(self, following: Iterable[Column], doomed: Doomed) -> None:
-        """Drop generated columns that are computed from a column, and do not go by themselves.
-        Raises DependentObjects unless CASCADE was said."""
-        left = [
-            other
-            for other in following
-            if other.name in self._draft.columns
-            and other.name not in self._draft.going
-            and other.element_id not in self._draft.unbound
-        ]
-        words = [f"column {other.name} of table {self._draft.table.name}" for other in left]
-        if left and not doomed.cascade:
-            raise doomed.refusal(words, table=self._draft.table.name)
-        for other, what in zip(left, words, strict=True):
-            self._draft.notices.append(cascade_notice(what))
-            self.drop(DropColumn(other.name, position=doomed.position, cascade=True))
-
-    def _refuse_needed(self, index: Index, going: set[int], action: DropColumn) -> None:
-        """Raises DependentObjects where a foreign key that stays finds its rows by an index over
-        more than its columns (INCLUDE)."""
-        going = going | self._draft.dropped
-        for key in self._draft.table.foreign_keys:
-            if key.index == index.element_id and key.element_id not in going:
-                raise DependentObjects(
-                    f"foreign key {key.name!r} finds its rows by index {index.name!r}, which holds"
-                    f" column {action.name!r}: drop the foreign key first, and add it again after",
-                    column=action.name,
-                    position=action.position,
-                )
-
-    def _plan_removal(
-        self, column: Column, following: Iterable[Column] = (), late: int = 0
-    ) -> ElementPath:
-        """Return the path of a column that goes. `following`: generated columns that are computed
-        from it, which go first, or at least their expressions; `late`: what is over it goes so many
-        steps later."""
-        waits = int(self._is_rested_on(column)) + late
-        for other in following:
-            unbound = other.element_id in self._draft.unbound
-            waits = max(
-                waits,
-                1 if unbound else element_paths.find_hiding_stage(self._plan_removal(other)) + 1,
-            )
-        return element_paths.drop_column(column, waits=waits)
-
-    def _is_rested_on(self, column: Column) -> bool:
-        """Say whether it is in an index or a constraint."""
-        table = self._draft.table
-        constraints: tuple[Constraint, ...] = (*table.checks, *table.foreign_keys)
-        over = [index.over for index in table.indexes]
-        over += [frozenset(constraint.columns) for constraint in constraints]
-        return any(column.element_id in columns for columns in over)
-
-    def _refuse_unbound(self, column: Column, position: int) -> None:
-        if column.element_id in self._draft.unbound:
-            raise FeatureNotSupported(
-                f"the expression of column {column.name!r} is dropped by the same statement: change"
-                " the column by a statement of its own",
-                column=column.name,
-                position=position,
-            )
-
-    def rename(self, action: RenameColumn) -> None:
-        column = self._draft.column(action.name, action.position)
-        if action.to in self._draft.columns or action.to in self._draft.table.by_alias:
+def add_column(draft: TableDraft, action: AddColumn) -> None:
+    definition = action.column
+    table = draft.table
+    named: dict[str, Any] = {
+        "table": table.name,
+        "column": definition.name,
+        "position": definition.position,
+    }
+    if definition.name in draft.columns:
+        if not action.if_not_exists:
             raise DuplicateColumn(
-                f"column {action.to!r} exists already in table {self._draft.table.name!r}",
-                table=self._draft.table.name,
-                column=action.to,
-                position=action.position,
+                f"column {definition.name!r} exists already in table {table.name!r}", **named
             )
-        self._draft.take(element_paths.rename(column, action.to), f"column {column.name}")
-        for check in self._draft.table.checks:
-            if column.element_id in check.columns:
-                text = rename_column_in(check.expression, column.name, action.to)
-                self._draft.paths.append(element_paths.reword_check(check, text))
-        for other in self._draft.find_computed_from(column):
-            assert other.derived is not None
-            text = rename_column_in(other.derived.expression, column.name, action.to)
-            self._draft.paths.append(element_paths.reword_generated(other, text))
-        for index in self._draft.table.indexes:
-            if column.element_id in index.mentioned:
-                self._draft.paths.append(_reword_index(index, column.name, action.to))
+        draft.notices.append(f"column {definition.name!r} exists already, nothing was done")
+        return
+    if definition.name in table.by_name:
+        # Else a version could show both.
+        raise FeatureNotSupported(
+            f"column {definition.name!r} is dropped by the same statement: add the new one by"
+            " a statement of its own",
+            **named,
+        )
+    if len(table.columns) + len(draft.paths) >= COLUMNS_MAX:
+        raise OutOfRange(
+            f"table {table.name!r} has {COLUMNS_MAX} columns, the most allowed", **named
+        )
+    column = make_column(definition, draft.new_id())
+    if definition.generated is not None:
+        _add_generated(draft, column, definition.generated)
+    else:
+        if definition.numbering is not None:
+            column = with_drawn_default(column, draft.resolve_drawn(definition))
+        elif column.default_expression:
+            column = replace(column, moment=draft.moment, moment_zone=definition.zone)
+        if column.nullable or column.has_default:
+            draft.take(element_paths.add_column(column), f"column {column.name}")
+        else:
+            for path in element_paths.add_required(column):
+                draft.take(path, f"column {column.name}")
+        draft.columns[column.name] = column
+    if definition.unique is not None:
+        add_unique(draft, definition.unique)
+    for check in definition.checks:
+        add_check(draft, check)
+    if definition.references is not None:
+        add_foreign_key(draft, definition.references)
 
-    def set_default(self, action: SetDefault) -> None:
-        column = self._draft.column(action.column, action.position)
-        if column.generated:
-            raise SyntaxInvalid(
-                f"column {column.name!r} is generated and has no default: DROP EXPRESSION first",
-                column=column.name,
+
+def _add_generated(draft: TableDraft, column: Column, definition: GeneratedDefinition) -> None:
+    """Add a column computed from others. ⚠ NOT NULL is a constraint over a new column: it waits
+    until writers see the column."""
+    table = replace(draft.table, columns=tuple(draft.columns.values()))
+    made = make_generated_column(column, definition, table)
+    assert made.derived is not None
+    new = [c for c in table.columns if draft.table.element(c.element_id) is None]
+    over = [c for c in new if c.element_id in made.derived.sources]
+    if over:
+        raise FeatureNotSupported(
+            f"column {column.name!r} is computed from column {over[0].name!r}, which the same"
+            " statement adds: add it by a statement of its own",
+            column=column.name,
+            position=definition.position,
+        )
+    made = replace(made, nullable=True)
+    draft.take(element_paths.add_generated(made), f"column {made.name}")
+    if not column.nullable:
+        draft.take(element_paths.set_not_null(made), f"column {made.name}")
+    draft.columns[made.name] = replace(made, nullable=column.nullable)
+
+
+def drop_column(draft: TableDraft, action: DropColumn) -> None:
+    if action.if_exists and action.name not in draft.columns:
+        draft.notices.append(f"column {action.name!r} does not exist, nothing was done")
+        return
+    column = draft.column(action.name, action.position)
+    if column.element_id in draft.table.primary_key:
+        raise InvalidDefinition(
+            f"column {column.name!r} belongs to the primary key and can't be dropped",
+            column=column.name,
+            position=action.position,
+        )
+    if draft.table.element(column.element_id) is None:
+        raise InvalidDefinition(f"column {column.name!r} is added by the same statement")
+    made = draft.describe_made_over(column)
+    if made:
+        raise DependentObjects(
+            f"{', '.join(made)} of the same statement rests on column {column.name!r}",
+            column=column.name,
+            position=action.position,
+        )
+    _refuse_unbound(draft, column, action.position)
+    indexes = [i for i in draft.table.indexes if column.element_id in i.over]
+    table = draft.table.name
+    words = f"column {column.name} of table {table}"
+    doomed = Doomed(words, words, action.cascade, action.position)
+    following = draft.find_computed_from(column)
+    _drop_following(draft, following, doomed)
+    ids = {index.element_id for index in indexes}
+    referring = (
+        (child, key)
+        for child, key in draft.references()
+        if column.element_id in key.parent_columns or key.parent_index in ids
+    )
+    late = draft.drop_referring(referring, doomed)
+    constraints: tuple[Constraint, ...] = (
+        *draft.table.checks,
+        *draft.table.foreign_keys,
+    )
+    checks = [c for c in constraints if column.element_id in c.columns]
+    for index in indexes:
+        _refuse_needed(draft, index, {check.element_id for check in checks}, action)
+        path = element_paths.drop_index(index, waits=late)
+        draft.drop_once(path, index, f"index {index.name}")
+    for check in checks:
+        draft.drop_once(element_paths.drop_check(check), check, f"constraint {check.name}")
+    del draft.columns[column.name]
+    path = _plan_removal(draft, column, following, late)
+    draft.take(path, f"column {column.name}")
+
+
+def _drop_following(draft: TableDraft, following: Iterable[Column], doomed: Doomed) -> None:
+    """Drop generated columns that are computed from a column, and do not go by themselves.
+    Raises DependentObjects unless CASCADE was said."""
+    left = [
+        other
+        for other in following
+        if other.name in draft.columns
+        and other.name not in draft.going
+        and other.element_id not in draft.unbound
+    ]
+    words = [f"column {other.name} of table {draft.table.name}" for other in left]
+    if left and not doomed.cascade:
+        raise doomed.refusal(words, table=draft.table.name)
+    for other, what in zip(left, words, strict=True):
+        draft.notices.append(cascade_notice(what))
+        drop_column(draft, DropColumn(other.name, position=doomed.position, cascade=True))
+
+
+def _refuse_needed(draft: TableDraft, index: Index, going: set[int], action: DropColumn) -> None:
+    """Raises DependentObjects where a foreign key that stays finds its rows by an index over
+    more than its columns (INCLUDE)."""
+    going = going | draft.dropped
+    for key in draft.table.foreign_keys:
+        if key.index == index.element_id and key.element_id not in going:
+            raise DependentObjects(
+                f"foreign key {key.name!r} finds its rows by index {index.name!r}, which holds"
+                f" column {action.name!r}: drop the foreign key first, and add it again after",
+                column=action.name,
                 position=action.position,
             )
-        self._refuse_identity(column, action.position)
-        made = Default()
-        name = None if action.value is None else drawn_from(action.value)
-        if name is not None:
-            self._set_drawn(column, name, action.position)
-            return
-        if action.value is not None:
-            made = default_of_text(action.value, column.type, action.zone)
-        if made == Default(column.default, column.default_expression):
-            self._draft.notices.append(f"column {column.name!r} has that default already")
-            return
-        self._draft.drew |= {column.draws_from} - {0}
-        self._draft.take(element_paths.set_default(column, *made), f"column {column.name}")
-        self._draft.columns[column.name] = replace(
-            column,
-            default=made.value,
-            default_expression=made.expression,
-            moment=None,
-            moment_zone="",
+
+
+def _plan_removal(
+    draft: TableDraft, column: Column, following: Iterable[Column] = (), late: int = 0
+) -> ElementPath:
+    """Return the path of a column that goes. `following`: generated columns that are computed
+    from it, which go first, or at least their expressions; `late`: what is over it goes so many
+    steps later."""
+    waits = int(_is_rested_on(draft, column)) + late
+    for other in following:
+        unbound = other.element_id in draft.unbound
+        waits = max(
+            waits,
+            1 if unbound else element_paths.find_hiding_stage(_plan_removal(draft, other)) + 1,
+        )
+    return element_paths.drop_column(column, waits=waits)
+
+
+def _is_rested_on(draft: TableDraft, column: Column) -> bool:
+    """Say whether it is in an index or a constraint."""
+    table = draft.table
+    constraints: tuple[Constraint, ...] = (*table.checks, *table.foreign_keys)
+    over = [index.over for index in table.indexes]
+    over += [frozenset(constraint.columns) for constraint in constraints]
+    return any(column.element_id in columns for columns in over)
+
+
+def _refuse_unbound(draft: TableDraft, column: Column, position: int) -> None:
+    if column.element_id in draft.unbound:
+        raise FeatureNotSupported(
+            f"the expression of column {column.name!r} is dropped by the same statement: change"
+            " the column by a statement of its own",
+            column=column.name,
+            position=position,
         )
 
-    def _set_drawn(self, column: Column, sequence: str, position: int) -> None:
-        """Let a column draw from a sequence. Old rows stay as they are. A sequence that the column
-        has for its own stays so."""
-        check_drawing(column.type, position)
-        said = NumberingDefinition(named=sequence, position=position)
-        drawn = self._draft.resolve_drawn(
-            ColumnDefinition(column.name, column.type, numbering=said)
+
+def rename_column(draft: TableDraft, action: RenameColumn) -> None:
+    column = draft.column(action.name, action.position)
+    if action.to in draft.columns or action.to in draft.table.by_alias:
+        raise DuplicateColumn(
+            f"column {action.to!r} exists already in table {draft.table.name!r}",
+            table=draft.table.name,
+            column=action.to,
+            position=action.position,
         )
-        made = replace(with_drawn_default(column, drawn), default=None, moment=None, moment_zone="")
-        if made == replace(column, moment=None, moment_zone=""):
-            self._draft.notices.append(f"column {column.name!r} has that default already")
-            return
-        self._draft.drew |= {column.draws_from} - {0}
-        self._draft.take(element_paths.set_drawn(column, made), f"column {column.name}")
-        self._draft.columns[column.name] = made
+    draft.take(element_paths.rename(column, action.to), f"column {column.name}")
+    for check in draft.table.checks:
+        if column.element_id in check.columns:
+            text = rename_column_in(check.expression, column.name, action.to)
+            draft.paths.append(element_paths.reword_check(check, text))
+    for other in draft.find_computed_from(column):
+        assert other.derived is not None
+        text = rename_column_in(other.derived.expression, column.name, action.to)
+        draft.paths.append(element_paths.reword_generated(other, text))
+    for index in draft.table.indexes:
+        if column.element_id in index.mentioned:
+            draft.paths.append(_reword_index(index, column.name, action.to))
 
-    def _refuse_identity(self, column: Column, position: int) -> None:
-        if column.identity:
-            raise SyntaxInvalid(
-                f"column {column.name!r} of relation {self._draft.table.name!r} is an identity"
-                " column",
-                column=column.name,
-                position=position,
-            )
 
-    def drop_expression(self, action: DropExpression) -> None:
-        column = self._draft.column(action.column, action.position)
-        if not column.generated:
-            if action.if_exists:
-                self._draft.notices.append(f"column {column.name!r} is not a generated column")
-                return
-            raise NotGenerated(
-                f"column {column.name!r} is not a generated column",
-                column=column.name,
-                position=action.position,
-            )
-        if self._draft.table.element(column.element_id) is None:
-            raise FeatureNotSupported(
-                f"column {column.name!r} is added by the same statement: leave the expression out",
-                column=column.name,
-                position=action.position,
-            )
-        self._draft.unbound[column.element_id] = column
-        self._draft.take(element_paths.drop_expression(column), f"column {column.name}")
-        self._draft.columns[column.name] = replace(column, derived=None)
-
-    def alter_type(self, action: AlterType) -> None:
-        old = self._draft.column(action.column, action.position)
-        if old.type == action.type and action.using is None:
-            self._draft.notices.append(f"column {old.name!r} is of type {old.type} already")
-            return
-        self._refuse_users(old, action.position)
-        self._refuse_unbound(old, action.position)
-        if old.generated:
-            raise FeatureNotSupported(
-                f"the type of generated column {old.name!r} can't be changed: drop it and add it"
-                " again",
-                column=old.name,
-                position=action.position,
-            )
-        forth, back = conversions(old.type, action.type, old.name, action.using)
-        new = replace(
-            old,
-            element_id=self._draft.new_id(),
-            type=action.type,
-            nullable=True,
-            alias="",
-            missing=None,
-            moment=None,
-            moment_zone="",
-            ordinal=old.place,
+def set_default(draft: TableDraft, action: SetDefault) -> None:
+    column = draft.column(action.column, action.position)
+    if column.generated:
+        raise SyntaxInvalid(
+            f"column {column.name!r} is generated and has no default: DROP EXPRESSION first",
+            column=column.name,
+            position=action.position,
         )
-        check_default_fits(old, new)
-        if old.default is not None:
-            new = replace(new, default=converted(old, new, self._draft.table, action.zone))
-        # Whether the expressions fit is seen before anything is written.
-        as_new = replace(self._draft.table, columns=(*self._find_others(old), new))
-        kept = [
-            kept_in(text, seen, target, action.zone)
-            for text, seen, target in ((forth, self._draft.table, new), (back, as_new, old))
-        ]
-        for path in element_paths.change_type(old, new, *kept):
-            self._draft.paths.append(path)
-        self._draft.words.append(f"column {old.name}")
-        self._draft.columns[old.name] = new
-        self._draft.retyped.add(new.element_id)
+    _refuse_identity(draft, column, action.position)
+    made = Default()
+    name = None if action.value is None else drawn_from(action.value)
+    if name is not None:
+        _set_drawn(draft, column, name, action.position)
+        return
+    if action.value is not None:
+        made = default_of_text(action.value, column.type, action.zone)
+    if made == Default(column.default, column.default_expression):
+        draft.notices.append(f"column {column.name!r} has that default already")
+        return
+    draft.drew |= {column.draws_from} - {0}
+    draft.take(element_paths.set_default(column, *made), f"column {column.name}")
+    draft.columns[column.name] = replace(
+        column,
+        default=made.value,
+        default_expression=made.expression,
+        moment=None,
+        moment_zone="",
+    )
 
-    def set_not_null(self, action: SetNotNull) -> None:
-        column = self._draft.column(action.column, action.position)
-        if column.refuses_null or column.element_id in self._draft.table.primary_key:
-            self._draft.notices.append(f"column {column.name!r} is NOT NULL already")
+
+def _set_drawn(draft: TableDraft, column: Column, sequence: str, position: int) -> None:
+    """Let a column draw from a sequence. Old rows stay as they are. A sequence that the column
+    has for its own stays so."""
+    check_drawing(column.type, position)
+    said = NumberingDefinition(named=sequence, position=position)
+    drawn = draft.resolve_drawn(ColumnDefinition(column.name, column.type, numbering=said))
+    made = replace(with_drawn_default(column, drawn), default=None, moment=None, moment_zone="")
+    if made == replace(column, moment=None, moment_zone=""):
+        draft.notices.append(f"column {column.name!r} has that default already")
+        return
+    draft.drew |= {column.draws_from} - {0}
+    draft.take(element_paths.set_drawn(column, made), f"column {column.name}")
+    draft.columns[column.name] = made
+
+
+def _refuse_identity(draft: TableDraft, column: Column, position: int) -> None:
+    if column.identity:
+        raise SyntaxInvalid(
+            f"column {column.name!r} of relation {draft.table.name!r} is an identity column",
+            column=column.name,
+            position=position,
+        )
+
+
+def drop_expression(draft: TableDraft, action: DropExpression) -> None:
+    column = draft.column(action.column, action.position)
+    if not column.generated:
+        if action.if_exists:
+            draft.notices.append(f"column {column.name!r} is not a generated column")
             return
-        self._draft.refuse_retyped([column])
-        self._draft.take(element_paths.set_not_null(column), f"column {column.name}")
-        self._draft.columns[column.name] = replace(column, nullable=False)
+        raise NotGenerated(
+            f"column {column.name!r} is not a generated column",
+            column=column.name,
+            position=action.position,
+        )
+    if draft.table.element(column.element_id) is None:
+        raise FeatureNotSupported(
+            f"column {column.name!r} is added by the same statement: leave the expression out",
+            column=column.name,
+            position=action.position,
+        )
+    draft.unbound[column.element_id] = column
+    draft.take(element_paths.drop_expression(column), f"column {column.name}")
+    draft.columns[column.name] = replace(column, derived=None)
 
-    def drop_not_null(self, action: DropNotNull) -> None:
-        column = self._draft.column(action.column, action.position)
-        if column.element_id in self._draft.table.primary_key:
-            raise InvalidDefinition(
-                f"column {column.name!r} belongs to the primary key, which is NOT NULL",
-                column=column.name,
-                position=action.position,
-            )
-        self._refuse_identity(column, action.position)
-        if column.nullable:
-            self._draft.notices.append(f"column {column.name!r} is not NOT NULL")
-            return
-        self._draft.take(element_paths.drop_not_null(column), f"column {column.name}")
-        self._draft.columns[column.name] = replace(column, nullable=True)
 
-    def _find_others(self, column: Column) -> tuple[Column, ...]:
-        return tuple(c for c in self._draft.table.columns if c.element_id != column.element_id)
+def alter_type(draft: TableDraft, action: AlterType) -> None:
+    old = draft.column(action.column, action.position)
+    if old.type == action.type and action.using is None:
+        draft.notices.append(f"column {old.name!r} is of type {old.type} already")
+        return
+    _refuse_users(draft, old, action.position)
+    _refuse_unbound(draft, old, action.position)
+    if old.generated:
+        raise FeatureNotSupported(
+            f"the type of generated column {old.name!r} can't be changed: drop it and add it again",
+            column=old.name,
+            position=action.position,
+        )
+    forth, back = conversions(old.type, action.type, old.name, action.using)
+    new = replace(
+        old,
+        element_id=draft.new_id(),
+        type=action.type,
+        nullable=True,
+        alias="",
+        missing=None,
+        moment=None,
+        moment_zone="",
+        ordinal=old.place,
+    )
+    check_default_fits(old, new)
+    if old.default is not None:
+        new = replace(new, default=converted(old, new, draft.table, action.zone))
+    # Whether the expressions fit is seen before anything is written.
+    as_new = replace(draft.table, columns=(*_find_others(draft, old), new))
+    kept = [
+        kept_in(text, seen, target, action.zone)
+        for text, seen, target in ((forth, draft.table, new), (back, as_new, old))
+    ]
+    for path in element_paths.change_type(old, new, *kept):
+        draft.paths.append(path)
+    draft.words.append(f"column {old.name}")
+    draft.columns[old.name] = new
+    draft.retyped.add(new.element_id)
 
-    def _refuse_users(self, column: Column, position: int) -> None:
-        """Refuse a change of type under what rests on the column."""
-        users = [
-            f"index {i.name}" for i in self._draft.table.indexes if column.element_id in i.over
-        ]
-        users += [
-            f"check {c.name}" for c in self._draft.table.checks if column.element_id in c.columns
-        ]
-        keys = self._draft.table.foreign_keys
-        users += [f"foreign key {k.name}" for k in keys if column.element_id in k.columns]
-        users += [
-            f"foreign key {k.name} of table {table.name}"
-            for table, k in self._draft.references()
-            if column.element_id in k.parent_columns
-        ]
-        users += [f"generated column {c.name}" for c in self._draft.find_computed_from(column)]
-        users += self._draft.describe_made_over(column)
-        if column.element_id in self._draft.table.primary_key:
-            users.append("the primary key")
-        if users:
-            raise FeatureNotSupported(
-                f"the type of column {column.name!r} can't be changed while"
-                f" {', '.join(users)} rests on it: drop that first, add it again after",
-                column=column.name,
-                position=position,
-            )
+
+def set_not_null(draft: TableDraft, action: SetNotNull) -> None:
+    column = draft.column(action.column, action.position)
+    if column.refuses_null or column.element_id in draft.table.primary_key:
+        draft.notices.append(f"column {column.name!r} is NOT NULL already")
+        return
+    draft.refuse_retyped([column])
+    draft.take(element_paths.set_not_null(column), f"column {column.name}")
+    draft.columns[column.name] = replace(column, nullable=False)
+
+
+def drop_not_null(draft: TableDraft, action: DropNotNull) -> None:
+    column = draft.column(action.column, action.position)
+    if column.element_id in draft.table.primary_key:
+        raise InvalidDefinition(
+            f"column {column.name!r} belongs to the primary key, which is NOT NULL",
+            column=column.name,
+            position=action.position,
+        )
+    _refuse_identity(draft, column, action.position)
+    if column.nullable:
+        draft.notices.append(f"column {column.name!r} is not NOT NULL")
+        return
+    draft.take(element_paths.drop_not_null(column), f"column {column.name}")
+    draft.columns[column.name] = replace(column, nullable=True)
+
+
+def _find_others(draft: TableDraft, column: Column) -> tuple[Column, ...]:
+    return tuple(c for c in draft.table.columns if c.element_id != column.element_id)
+
+
+def _refuse_users(draft: TableDraft, column: Column, position: int) -> None:
+    """Refuse a change of type under what rests on the column."""
+    users = [f"index {i.name}" for i in draft.table.indexes if column.element_id in i.over]
+    users += [f"check {c.name}" for c in draft.table.checks if column.element_id in c.columns]
+    keys = draft.table.foreign_keys
+    users += [f"foreign key {k.name}" for k in keys if column.element_id in k.columns]
+    users += [
+        f"foreign key {k.name} of table {table.name}"
+        for table, k in draft.references()
+        if column.element_id in k.parent_columns
+    ]
+    users += [f"generated column {c.name}" for c in draft.find_computed_from(column)]
+    users += draft.describe_made_over(column)
+    if column.element_id in draft.table.primary_key:
+        users.append("the primary key")
+    if users:
+        raise FeatureNotSupported(
+            f"the type of column {column.name!r} can't be changed while"
+            f" {', '.join(users)} rests on it: drop that first, add it again after",
+            column=column.name,
+            position=position,
+        )
 
 
 def _reword_index(index: Index, name: str, to: str) -> ElementPath:

@@ -11,9 +11,9 @@ from leasehold.catalog.names import relation_names
 from leasehold.catalog.object_names import PRIMARY_KEY_LABEL, free_object_name
 from leasehold.catalog.states import State
 from leasehold.model.errors import DuplicateColumn, DuplicateObject
-from leasehold.schema_change.plan.alter_table import Alteration
 from leasehold.schema_change.plan.busy_tables import free_table, is_table
 from leasehold.schema_change.plan.column_sequences import resolve_drawn
+from leasehold.schema_change.plan.constraints import add_check, add_foreign_key, add_unique
 from leasehold.schema_change.plan.definitions import (
     make_column,
     make_generated_column,
@@ -77,16 +77,16 @@ def plan_create_table(statement: CreateTable, catalog: Catalog) -> CreateTablePl
         table = replace(table, key_name="" if key_name == table.key_constraint else key_name)
     table = _with_generated(table, statement)
     # A new table has no rows: its constraints hold, and are public with it.
-    alteration = Alteration(table, {name, *taken, *(s.name for s in sequences)}, catalog)
+    draft = TableDraft(table, {name, *taken, *(s.name for s in sequences)}, catalog, None)
     for unique in statement.uniques:
-        alteration.constraints.add_unique(unique)
+        add_unique(draft, unique)
     for check in statement.checks:
-        alteration.constraints.add_check(replace(check, not_valid=False))
+        add_check(draft, replace(check, not_valid=False))
     for key in statement.foreign_keys:
-        alteration.constraints.add_foreign_key(replace(key, not_valid=False), new_table=True)
-    for parent in alteration.draft.needs:
+        add_foreign_key(draft, replace(key, not_valid=False), new_table=True)
+    for parent in draft.needs:
         free_table(catalog, catalog.newest(parent))
-    return CreateTablePlan(_public_at_once(table, alteration.draft), sequences=tuple(sequences))
+    return CreateTablePlan(_public_at_once(table, draft), sequences=tuple(sequences))
 
 
 def _with_generated(table: Descriptor, statement: CreateTable) -> Descriptor:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Check, Column, Constraint, ForeignKey, Index, Moment
+from leasehold.catalog.elements import Check, Column, Constraint, ForeignKey, Index, Lock, Moment
 from leasehold.catalog.names import constraint_names, references_of
 from leasehold.catalog.sequence import Options
 from leasehold.catalog.sequence_ownership import refuse_sequence
@@ -63,6 +63,15 @@ class TableDraft:
         self.sequences: list[Descriptor] = []
         self.unnumbered: dict[int, int] = {}
         self.altered: list[tuple[Column, Options]] = []
+        self.new_locks: list[Lock] = []
+        self.moved: set[int] = set()
+        self.moves: list[tuple[int, int]] = []
+        self.moves_path: ElementPath | None = None
+
+    @property
+    def subject(self) -> str:
+        """What is changed, in words for people: `column a` or `column a, constraint b`."""
+        return ", ".join(dict.fromkeys(self.words)) or f"table {self.table.name}"
 
     def take(self, path: ElementPath, words: str) -> None:
         self.paths.append(path)

@@ -48,7 +48,7 @@ def resolve_referred(definition: ForeignKeyDefinition, parent: Descriptor) -> Re
             f"a foreign key of {len(definition.columns)} columns can't refer to {len(columns)}",
             position=definition.position,
         )
-    index_id = find_unique_index(parent, columns)
+    index_id = find_index(parent, columns, unique=True)
     if index_id is not None:
         return Referred(parent, columns, index_id)
     names = ", ".join(column.name for column in columns)
@@ -57,16 +57,6 @@ def resolve_referred(definition: ForeignKeyDefinition, parent: Descriptor) -> Re
         table=parent.name,
         position=definition.position,
     )
-
-
-def find_unique_index(table: Descriptor, columns: tuple[Column, ...]) -> int | None:
-    """Return the index that finds the one row by these columns: 0 = the primary key, None =
-    none."""
-    ids = tuple(column.element_id for column in columns)
-    if set(ids) == set(table.primary_key) and len(ids) == len(table.primary_key):
-        return 0
-    found = (i.element_id for i in table.indexes if i.unique and _covers(i, ids))
-    return next(found, None)
 
 
 def check_types(columns: tuple[Column, ...], to: Referred, position: int) -> None:
@@ -137,13 +127,16 @@ def _class_of(column: Column) -> str:
     return "text" if name in ("text", "varchar", "char") else name
 
 
-def find_index(table: Descriptor, columns: tuple[Column, ...]) -> int | None:
-    """Return the index that finds rows by exactly these columns: 0 = the primary key, None =
-    none."""
+def find_index(
+    table: Descriptor, columns: tuple[Column, ...], *, unique: bool = False
+) -> int | None:
+    """Return the index that finds rows by exactly these columns, and with `unique` no more than
+    one: 0 = the primary key, None = none."""
     ids = tuple(column.element_id for column in columns)
     if set(ids) == set(table.primary_key) and len(ids) == len(table.primary_key):
         return 0
-    return next((i.element_id for i in table.indexes if _covers(i, ids)), None)
+    found = (i.element_id for i in table.indexes if _covers(i, ids) and (i.unique or not unique))
+    return next(found, None)
 
 
 def _covers(index: Index, columns: tuple[int, ...]) -> bool:

@@ -20,83 +20,81 @@ from leasehold.sql.syntax.statements import (
 )
 
 
-class IdentityActions:
-    """The actions on identity columns of one draft."""
+def _identity(draft: TableDraft, name: str, position: int) -> Column:
+    """Return an identity column. Raises WrongIdentity for any other."""
+    column = draft.column(name, position)
+    if not column.identity:
+        raise WrongIdentity(
+            f"column {column.name!r} of relation {draft.table.name!r} is not an identity column",
+            column=column.name,
+            position=position,
+        )
+    return column
 
-    def __init__(self, draft: TableDraft) -> None:
-        self._draft = draft
 
-    def _identity(self, name: str, position: int) -> Column:
-        """Return an identity column. Raises WrongIdentity for any other."""
-        column = self._draft.column(name, position)
-        if not column.identity:
-            raise WrongIdentity(
-                f"column {column.name!r} of relation {self._draft.table.name!r} is not an identity"
-                " column",
-                column=column.name,
-                position=position,
-            )
-        return column
+def add_identity(draft: TableDraft, action: AddIdentity) -> None:
+    """Make a column an identity column. Its rows have values, and keep them: NOT NULL says
+    so."""
+    column = draft.column(action.column, action.position)
+    what = f"column {column.name!r} of relation {draft.table.name!r}"
+    said: dict[str, Any] = {"column": column.name, "position": action.position}
+    check_identity(column.type, action.position)
+    if column.nullable and column.element_id not in draft.table.primary_key:
+        raise WrongIdentity(
+            f"{what} must be declared NOT NULL before identity can be added", **said
+        )
+    if column.identity:
+        raise WrongIdentity(f"{what} is already an identity column", **said)
+    if column.has_default or column.generated:
+        raise WrongIdentity(f"{what} already has a default value", **said)
+    _refuse_new(draft, column, action.position)
+    definition = ColumnDefinition(column.name, column.type, numbering=action.numbering)
+    made = with_drawn_default(column, draft.resolve_drawn(definition))
+    draft.take(element_paths.set_drawn(column, made), f"column {column.name}")
+    draft.columns[column.name] = made
 
-    def add(self, action: AddIdentity) -> None:
-        """Make a column an identity column. Its rows have values, and keep them: NOT NULL says
-        so."""
-        column = self._draft.column(action.column, action.position)
-        what = f"column {column.name!r} of relation {self._draft.table.name!r}"
-        said: dict[str, Any] = {"column": column.name, "position": action.position}
-        check_identity(column.type, action.position)
-        if column.nullable and column.element_id not in self._draft.table.primary_key:
-            raise WrongIdentity(
-                f"{what} must be declared NOT NULL before identity can be added", **said
-            )
-        if column.identity:
-            raise WrongIdentity(f"{what} is already an identity column", **said)
-        if column.has_default or column.generated:
-            raise WrongIdentity(f"{what} already has a default value", **said)
-        self._refuse_new(column, action.position)
-        definition = ColumnDefinition(column.name, column.type, numbering=action.numbering)
-        made = with_drawn_default(column, self._draft.resolve_drawn(definition))
-        self._draft.take(element_paths.set_drawn(column, made), f"column {column.name}")
-        self._draft.columns[column.name] = made
 
-    def _refuse_new(self, column: Column, position: int) -> None:
-        if self._draft.table.element(column.element_id) is None:
-            raise FeatureNotSupported(
-                f"column {column.name!r} is added by the same statement: say it there",
-                column=column.name,
-                position=position,
-            )
+def _refuse_new(draft: TableDraft, column: Column, position: int) -> None:
+    if draft.table.element(column.element_id) is None:
+        raise FeatureNotSupported(
+            f"column {column.name!r} is added by the same statement: say it there",
+            column=column.name,
+            position=position,
+        )
 
-    def set(self, action: SetIdentity) -> None:
-        column = self._identity(action.column, action.position)
-        self._refuse_new(column, action.position)
-        assert column.numbering is not None, column
-        if column.identity == action.identity:
-            self._draft.notices.append(f"column {column.name!r} is generated like that already")
-            return
-        numbering = column.numbering._replace(identity=action.identity)
-        made = replace(column, numbering=numbering)
-        self._draft.take(element_paths.set_numbering(column, made), f"column {column.name}")
-        self._draft.columns[column.name] = made
 
-    def alter(self, action: AlterIdentity) -> None:
-        """Alter the options of its sequence; with SET GENERATED, if that is said as well."""
-        if action.identity:
-            self.set(SetIdentity(action.column, action.identity, action.position))
-        column = self._identity(action.column, action.position)
-        self._refuse_new(column, action.position)
-        self._draft.altered.append((column, action.options))
-        self._draft.words.append(f"sequence of column {column.name}")
+def set_identity(draft: TableDraft, action: SetIdentity) -> None:
+    column = _identity(draft, action.column, action.position)
+    _refuse_new(draft, column, action.position)
+    assert column.numbering is not None, column
+    if column.identity == action.identity:
+        draft.notices.append(f"column {column.name!r} is generated like that already")
+        return
+    numbering = column.numbering._replace(identity=action.identity)
+    made = replace(column, numbering=numbering)
+    draft.take(element_paths.set_numbering(column, made), f"column {column.name}")
+    draft.columns[column.name] = made
 
-    def drop(self, action: DropIdentity) -> None:
-        try:
-            column = self._identity(action.column, action.position)
-        except WrongIdentity as error:
-            if not action.if_exists:
-                raise
-            self._draft.notices.append(f"{error.message}, nothing was done")
-            return
-        self._refuse_new(column, action.position)
-        self._draft.take(element_paths.drop_numbering(column), f"column {column.name}")
-        self._draft.unnumbered[column.element_id] = column.draws_from
-        self._draft.columns[column.name] = element_paths.without_sequence(column)
+
+def alter_identity(draft: TableDraft, action: AlterIdentity) -> None:
+    """Alter the options of its sequence; with SET GENERATED, if that is said as well."""
+    if action.identity:
+        set_identity(draft, SetIdentity(action.column, action.identity, action.position))
+    column = _identity(draft, action.column, action.position)
+    _refuse_new(draft, column, action.position)
+    draft.altered.append((column, action.options))
+    draft.words.append(f"sequence of column {column.name}")
+
+
+def drop_identity(draft: TableDraft, action: DropIdentity) -> None:
+    try:
+        column = _identity(draft, action.column, action.position)
+    except WrongIdentity as error:
+        if not action.if_exists:
+            raise
+        draft.notices.append(f"{error.message}, nothing was done")
+        return
+    _refuse_new(draft, column, action.position)
+    draft.take(element_paths.drop_numbering(column), f"column {column.name}")
+    draft.unnumbered[column.element_id] = column.draws_from
+    draft.columns[column.name] = element_paths.without_sequence(column)

@@ -37,12 +37,7 @@ from leasehold.schema_change.plan.dependents import (
     describe_constraint,
     drop_along,
 )
-from leasehold.schema_change.plan.foreign_keys import (
-    Referring,
-    find_implied_index,
-    find_index,
-    find_unique_index,
-)
+from leasehold.schema_change.plan.foreign_keys import Referring, find_implied_index, find_index
 from leasehold.schema_change.plan.results import Changes, NothingToDo
 from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.schema_change.steps.table_paths import (
@@ -221,7 +216,7 @@ def plan_referring_paths(
     lost: list[Referring] = []
     for child, key in referring:
         columns = tuple(other.by_id[element_id] for element_id in key.parent_columns)
-        index = find_unique_index(other, columns)
+        index = find_index(other, columns, unique=True)
         own = child.table_id == table.table_id
         if index is None and asked.cascade:
             lost.append((child, key))
@@ -290,7 +285,8 @@ def _without_lost(other: Descriptor) -> Descriptor:
         key
         for key in other.foreign_keys
         if key.parent == other.former
-        and find_unique_index(other, tuple(other.by_id[e] for e in key.parent_columns)) is None
+        and find_index(other, tuple(map(other.by_id.__getitem__, key.parent_columns)), unique=True)
+        is None
     ]
     going = {key.element_id for key in lost}
     unneeded = [find_implied_index(other, key, going) for key in lost]
