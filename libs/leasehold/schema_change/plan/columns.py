@@ -276,14 +276,14 @@ def set_default(draft: TableDraft, action: SetDefault) -> None:
         draft.notices.append(f"column {column.name!r} has that default already")
         return
     draft.drew |= {column.draws_from} - {0}
-    draft.take(element_paths.set_default(column, *made), f"column {column.name}")
-    draft.columns[column.name] = replace(
+    changed = replace(
         column,
         default=made.value,
         default_expression=made.expression,
         moment=None,
         moment_zone="",
     )
+    draft.change_column(element_paths.set_default(column, *made), changed)
 
 
 def _set_drawn(draft: TableDraft, column: Column, sequence: str, position: int) -> None:
@@ -297,8 +297,7 @@ def _set_drawn(draft: TableDraft, column: Column, sequence: str, position: int) 
         draft.notices.append(f"column {column.name!r} has that default already")
         return
     draft.drew |= {column.draws_from} - {0}
-    draft.take(element_paths.set_drawn(column, made), f"column {column.name}")
-    draft.columns[column.name] = made
+    draft.change_column(element_paths.set_drawn(column, made), made)
 
 
 def _refuse_identity(draft: TableDraft, column: Column, position: int) -> None:
@@ -328,8 +327,7 @@ def drop_expression(draft: TableDraft, action: DropExpression) -> None:
             position=action.position,
         )
     draft.unbound[column.element_id] = column
-    draft.take(element_paths.drop_expression(column), f"column {column.name}")
-    draft.columns[column.name] = replace(column, derived=None)
+    draft.change_column(element_paths.drop_expression(column), replace(column, derived=None))
 
 
 def alter_type(draft: TableDraft, action: AlterType) -> None:
@@ -361,7 +359,8 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
     if old.default is not None:
         new = replace(new, default=converted(old, new, draft.table, action.zone))
     # Whether the expressions fit is seen before anything is written.
-    as_new = replace(draft.table, columns=(*_find_others(draft, old), new))
+    others = (c for c in draft.table.columns if c.element_id != old.element_id)
+    as_new = replace(draft.table, columns=(*others, new))
     kept = [
         kept_in(text, seen, target, action.zone)
         for text, seen, target in ((forth, draft.table, new), (back, as_new, old))
@@ -379,8 +378,7 @@ def set_not_null(draft: TableDraft, action: SetNotNull) -> None:
         draft.notices.append(f"column {column.name!r} is NOT NULL already")
         return
     draft.refuse_retyped([column])
-    draft.take(element_paths.set_not_null(column), f"column {column.name}")
-    draft.columns[column.name] = replace(column, nullable=False)
+    draft.change_column(element_paths.set_not_null(column), replace(column, nullable=False))
 
 
 def drop_not_null(draft: TableDraft, action: DropNotNull) -> None:
@@ -395,12 +393,7 @@ def drop_not_null(draft: TableDraft, action: DropNotNull) -> None:
     if column.nullable:
         draft.notices.append(f"column {column.name!r} is not NOT NULL")
         return
-    draft.take(element_paths.drop_not_null(column), f"column {column.name}")
-    draft.columns[column.name] = replace(column, nullable=True)
-
-
-def _find_others(draft: TableDraft, column: Column) -> tuple[Column, ...]:
-    return tuple(c for c in draft.table.columns if c.element_id != column.element_id)
+    draft.change_column(element_paths.drop_not_null(column), replace(column, nullable=True))
 
 
 def _refuse_users(draft: TableDraft, column: Column, position: int) -> None:

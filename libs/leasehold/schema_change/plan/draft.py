@@ -77,6 +77,11 @@ class TableDraft:
         self.paths.append(path)
         self.words.append(words)
 
+    def change_column(self, path: ElementPath, made: Column) -> None:
+        """Take the path of a column that later actions see as `made`."""
+        self.take(path, f"column {made.name}")
+        self.columns[made.name] = made
+
     def new_id(self) -> int:
         self.next_id += 1
         return self.next_id - 1

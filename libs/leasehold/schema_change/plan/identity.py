@@ -50,8 +50,7 @@ def add_identity(draft: TableDraft, action: AddIdentity) -> None:
     _refuse_new(draft, column, action.position)
     definition = ColumnDefinition(column.name, column.type, numbering=action.numbering)
     made = with_drawn_default(column, draft.resolve_drawn(definition))
-    draft.take(element_paths.set_drawn(column, made), f"column {column.name}")
-    draft.columns[column.name] = made
+    draft.change_column(element_paths.set_drawn(column, made), made)
 
 
 def _refuse_new(draft: TableDraft, column: Column, position: int) -> None:
@@ -72,8 +71,7 @@ def set_identity(draft: TableDraft, action: SetIdentity) -> None:
         return
     numbering = column.numbering._replace(identity=action.identity)
     made = replace(column, numbering=numbering)
-    draft.take(element_paths.set_numbering(column, made), f"column {column.name}")
-    draft.columns[column.name] = made
+    draft.change_column(element_paths.set_numbering(column, made), made)
 
 
 def alter_identity(draft: TableDraft, action: AlterIdentity) -> None:

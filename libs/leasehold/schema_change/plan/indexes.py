@@ -86,10 +86,6 @@ def _table_of_key(catalog: Catalog, name: str) -> Descriptor | None:
     return next((t for t in named if t.sequence is None and t.state is State.PUBLIC), None)
 
 
-def _unknown_index(name: str, position: int) -> UnknownObject:
-    return UnknownObject(f"index {name!r} does not exist", index=name, position=position)
-
-
 def plan_drop_index(
     statement: DropIndex, catalog: Catalog, earlier: EarlierDrops
 ) -> Changes | NothingToDo:
@@ -100,7 +96,11 @@ def plan_drop_index(
             raise _index_of_constraint(keyed, statement.name, statement.position)
         if statement.if_exists:
             return NothingToDo(f"index {statement.name!r} does not exist, nothing was done")
-        raise _unknown_index(statement.name, statement.position)
+        raise UnknownObject(
+            f"index {statement.name!r} does not exist",
+            index=statement.name,
+            position=statement.position,
+        )
     table, index = found
     if index.constraint:
         raise _index_of_constraint(table, index.name, statement.position)
