@@ -9,8 +9,8 @@ import pytest
 
 from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.catalog.states import State
-from leasehold.rows.consistency import KeyValueData, violations
 from leasehold.values.types import Type
+from tests.support.memory_store.consistency import KeyValueData, violations
 
 ID, A, C, X, U = 1, 2, 3, 4, 5
 TABLE = Descriptor(

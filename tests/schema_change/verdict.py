@@ -10,12 +10,12 @@ from leasehold.catalog.elements import Derived, ForeignKey
 from leasehold.catalog.states import READABLE, State
 from leasehold.model.errors import Refused
 from leasehold.model.records import Key
-from leasehold.rows.consistency import KeyValueData, Violation, violations
 from leasehold.rows.filled_by_key import completed
 from leasehold.schema_change.coordinator.verification import as_if_public
 from tests.schema_change.rules import EVERY_RULE, Rules
 from tests.schema_change.versions import Version
 from tests.schema_change.world import Cell, Row
+from tests.support.memory_store.consistency import KeyValueData, Violation, violations
 
 
 def data_of(rows: tuple[Row, ...]) -> KeyValueData:

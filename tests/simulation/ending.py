@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgpack
 
 from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key
-from leasehold.adapters.memory.check import check_contents
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.in_process.bus import Message
 from leasehold.model.records import Key, RowImage, RowsTruncated, VersionEvent
 from leasehold.rows.filled_by_key import completed
 from tests.simulation.harm import demand
 from tests.simulation.menu import demand_ended_well
+from tests.support.memory_store.check import check_contents
+from tests.support.memory_store.store import MemoryStore
 
 if TYPE_CHECKING:
     from tests.simulation.simulation import Simulation

@@ -1,18 +1,17 @@
 """Row operation → key-value operations, by the element states of the version it was made under.
 
-The one function behind T0: the master composes after-images with it, every node's store applies
-with it, the models explore it and the checker is written against it. Source: F1's key-value form
-and state table as restated in the project's schema-change design.
+What T0 rests on: the master composes after-images with it, every node's store changes its entries
+by it, the models explore it and the checker is written against it. Source: F1's key-value form and
+state table as restated in the project's schema-change design.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
-from leasehold.catalog.states import DELETED, WRITTEN, State
+from leasehold.catalog.states import WRITTEN, State
 from leasehold.model.records import ChangeKind, Image, Key
 from leasehold.rows.defaults import Draw, default_of
 from leasehold.rows.generated import derive
@@ -22,24 +21,11 @@ _FILL: Final = ChangeKind.FILL  # a member of an enum costs as much as a call
 
 
 class EntryChange(NamedTuple):
-    """One index entry to remove and/or put, as `entries.Entry`."""
+    """One entry of an index that is removed, put, or replaced: keys as `index_entries` has them."""
 
     index_id: int
     remove: Key | None
     put: Key | None
-
-
-class KeyValues(NamedTuple):
-    """What one row operation does to the pairs of its row.
-
-    `put`: column pairs to write; `delete`: element ids whose pair is removed; `exists`: the row's
-    own pair afterwards; `entries`: index entries to change.
-    """
-
-    put: Mapping[int, Any]
-    delete: tuple[int, ...]
-    exists: bool
-    entries: tuple[EntryChange, ...]
 
 
 def compose(
@@ -106,22 +92,3 @@ def entries(
         if remove is not None or put is not None:
             changes.append(EntryChange(index.element_id, remove, put))
     return tuple(changes)
-
-
-def key_values(
-    descriptor: Descriptor, kind: ChangeKind, before: Image | None, changed: Image
-) -> KeyValues:
-    """All pairs that one operation touches under `descriptor`, pair by pair as F1 counts them.
-
-    `before` is the row's pairs now (None = no row); `changed` is what the writer set. A delete
-    removes the pairs of the columns its version knows of; a column absent from its version keeps
-    its pair, which is exactly how absent → public in one step makes an orphan.
-    """
-    if kind is ChangeKind.DELETE:
-        gone = tuple(c.element_id for c in descriptor.columns if c.state in DELETED)
-        return KeyValues({}, gone, False, entries(descriptor, before, None))
-    after = compose(descriptor, kind, before, changed)
-    known = before or {}
-    put = {e: v for e, v in after.items() if known.get(e) != v or e not in known}
-    delete = tuple(e for e in known if e not in after)
-    return KeyValues(put, delete, True, entries(descriptor, before, after))

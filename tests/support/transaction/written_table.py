@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
@@ -20,6 +19,7 @@ from leasehold.model.records import (
 )
 from leasehold.transaction.rules import RULES, VerifyRules
 from leasehold.transaction.verify import Decided, verify
+from tests.support.memory_store.store import MemoryStore
 
 Store: TypeAlias = MemoryStore | SqliteStore
 STORES: Final = ("memory", "sqlite")

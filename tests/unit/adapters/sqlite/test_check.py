@@ -1,7 +1,7 @@
 """Goal: `CHECK TABLE` finds each way in which a store can differ from its schema, and nothing else.
 
 Method: a sound table is damaged behind the store's back, one harm at a time; the findings must name
-condition, element and key, and agree with the definition (`schema.consistency`) on the same pairs.
+condition, element and key, and agree with the definition (`consistency.py`) on the same pairs.
 Harms that pairs cannot show (a wrong type, a genid from the future) are looked for by themselves.
 """
 
@@ -25,8 +25,8 @@ from leasehold.adapters.sqlite.yielding import GivesWay
 from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.catalog.states import State
 from leasehold.model.records import ChangeKind, CheckReport, Key, LogPosition, RowChange
-from leasehold.rows.consistency import KeyValueData, violations
 from leasehold.values.types import Type
+from tests.support.memory_store.consistency import KeyValueData, violations
 from tests.support.sqlite.lockstep import reports_of
 
 TABLE, PLACE, NUMBER, NAME, SIZE, MAYBE = 4, 1, 2, 3, 4, 5

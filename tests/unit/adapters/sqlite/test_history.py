@@ -11,13 +11,13 @@ import apsw
 import msgpack
 import pytest
 
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.model.errors import SnapshotTooOld
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records import ChangeKind, LogPosition, RowChange
 from leasehold.values.types import Type
+from tests.support.memory_store.store import MemoryStore
 from tests.support.sqlite.lockstep import reports_of
 
 ID = Column(1, "id", Type("bigint"), nullable=False)

@@ -12,12 +12,12 @@ from typing import Final
 
 import pytest
 
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.model.records import ChangeKind, CheckReport, LogPosition, RowChange
 from leasehold.values.doubles import NAN, Stored
 from leasehold.values.types import Type
+from tests.support.memory_store.store import MemoryStore
 from tests.support.sqlite.lockstep import reports_of
 
 AT, HEAT = 1, 2

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.model.records import ChangeKind, CheckReport, LogPosition, RowChange
 from leasehold.values.numeric import sort_key
 from leasehold.values.types import Type, to_storage
+from tests.support.memory_store.store import MemoryStore
 from tests.support.sqlite.lockstep import reports_of
 
 PRICE, FEE, DOC, NAME = 1, 2, 3, 4

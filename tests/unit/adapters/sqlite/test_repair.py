@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.catalog.states import State
 from leasehold.model.records import ChangeKind, CheckReport, LogPosition, RowChange
 from leasehold.values.types import Type
+from tests.support.memory_store.store import MemoryStore
 from tests.support.sqlite.lockstep import reports_of
 
 Store = SqliteStore | MemoryStore

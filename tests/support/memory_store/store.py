@@ -2,7 +2,7 @@
 
 It is the reference that the SQLite store is tested against, and small enough for models and the
 simulation: `copy()` shares nothing that changes, `key()` is hashable. Nothing here is clever; it
-must be plainly what `schema.key_values` says.
+must be plainly what `leasehold.rows.key_values` says.
 """
 
 from __future__ import annotations
@@ -10,10 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from leasehold.adapters.memory.check import check_contents, wrong_entries
-from leasehold.adapters.memory.contents import Contents, OldRow
-from leasehold.adapters.memory.slice import check_slice
-from leasehold.adapters.memory.snapshot import MemorySnapshot
 from leasehold.adapters.sqlite.dead_elements import element_ids_of
 from leasehold.adapters.sqlite.repairs import Repairs, WrongEntry
 from leasehold.catalog.descriptor import Column, Descriptor, Index, from_wire
@@ -37,7 +33,12 @@ from leasehold.model.records import (
 )
 from leasehold.rows.filled_by_key import filled
 from leasehold.rows.index_entries import entry_of
-from leasehold.rows.key_values import EntryChange, entries, key_values
+from leasehold.rows.key_values import EntryChange, entries
+from tests.support.memory_store.check import check_contents, wrong_entries
+from tests.support.memory_store.contents import Contents, OldRow
+from tests.support.memory_store.key_values import key_values
+from tests.support.memory_store.slice import check_slice
+from tests.support.memory_store.snapshot import MemorySnapshot
 
 
 class MemoryStore:
