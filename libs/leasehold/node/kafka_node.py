@@ -84,6 +84,7 @@ from leasehold.replication.effects import (
     Wake,
     Warn,
 )
+from leasehold.replication.fast_path.log import NOBODY
 from leasehold.replication.master.queue_topics import Found
 from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.node_agent import FOR_AGENT
@@ -407,7 +408,7 @@ class KafkaNode:
 
     def _hear_nodes(self) -> bool:
         """Whether anything was heard, of nodes or of those who ask."""
-        acks, requests = self._listener.messages()
+        acks, requests = self._listener.received()
         for data in requests:
             asked = requests_of(data)
             if asked is not None:
@@ -480,12 +481,13 @@ class KafkaNode:
             case Send():
                 self._sends.send(effect)
             case Tell(number, epoch, incarnation, record):
-                if not self._publisher.tell(number, epoch, incarnation, CODEC.encode(record)):
+                data = CODEC.encode(record)
+                if not self._publisher.publish_to_term((epoch, incarnation), data, number):
                     self._inbox.put(Told(number, heard=False))
             case PublishAnswers(requester, batch):
-                self._answers.tell(requester, batch)
+                self._answers.publish_answers(requester, batch)
             case Listen(epoch, incarnation):
-                self._listener.listen(epoch, incarnation)
+                self._listener.listen((epoch, incarnation))
             case CallLedger(token, command):
                 self._ledger_calls += 1
                 if not self._ledger_thread.submit(command, token):
@@ -509,7 +511,7 @@ class KafkaNode:
             case ResumeLane(lane):
                 self._reader.resume(self._lane_topics[lane], 0)
             case StopLanes():
-                self._listener.stop()
+                self._listener.listen(NOBODY)
                 self._sends.end_term()
                 for topic in self._lanes:
                     self._reader.stop(topic, 0)
