@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import blake2b
 
+from leasehold.adapters.sqlite.checking.repair import WrongEntry
 from leasehold.adapters.sqlite.dead_elements import element_ids_of
-from leasehold.adapters.sqlite.repairs import WrongEntry
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ALL_ROWS, ForeignKey
 from leasehold.catalog.states import DELETED, READABLE

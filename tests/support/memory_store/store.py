@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from leasehold.adapters.sqlite.checking.repair import Repairs, WrongEntry
 from leasehold.adapters.sqlite.dead_elements import element_ids_of
-from leasehold.adapters.sqlite.repairs import Repairs, WrongEntry
 from leasehold.catalog.descriptor import Column, Descriptor, Index, from_wire
 from leasehold.catalog.states import WRITTEN
 from leasehold.model.errors import StoreCorrupted

@@ -13,7 +13,8 @@ from typing import Any, Final
 import apsw
 
 from leasehold.adapters.sqlite.catalog import StoredTables
-from leasehold.adapters.sqlite.checker import Checker
+from leasehold.adapters.sqlite.checking.checker import Checker
+from leasehold.adapters.sqlite.checking.repair import repair_entry
 from leasehold.adapters.sqlite.checkpoints import Checkpoints
 from leasehold.adapters.sqlite.counts import RowCounts
 from leasehold.adapters.sqlite.fill import fill_column, fill_entries, fill_images, fill_indexed
@@ -32,7 +33,6 @@ from leasehold.adapters.sqlite.layout import (
 from leasehold.adapters.sqlite.outcomes import Outcomes
 from leasehold.adapters.sqlite.plan import WritePlan, entry_key
 from leasehold.adapters.sqlite.removal import Removal
-from leasehold.adapters.sqlite.repair import repair_entry
 from leasehold.adapters.sqlite.row_history import RowHistory, kept_from, table_kept_from
 from leasehold.adapters.sqlite.snapshot import PLANS_KEPT_MAX, Readers, SqliteSnapshot
 from leasehold.adapters.sqlite.written_since import gone_from, written_in

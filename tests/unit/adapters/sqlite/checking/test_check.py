@@ -17,11 +17,10 @@ from typing import Any
 import apsw
 import pytest
 
-from leasehold.adapters.sqlite import check as sqlite_check
-from leasehold.adapters.sqlite import checker
-from leasehold.adapters.sqlite import checksum as sqlite_checksum
+from leasehold.adapters.sqlite.checking import checker, table_check
+from leasehold.adapters.sqlite.checking import checksum as sqlite_checksum
+from leasehold.adapters.sqlite.checking.yielding import GivesWay
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.adapters.sqlite.yielding import GivesWay
 from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.catalog.states import State
 from leasehold.model.records import ChangeKind, CheckReport, Key, LogPosition, RowChange
@@ -289,7 +288,7 @@ def test_findings_are_bounded_and_counted(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damage(store, "DELETE FROM x4_6; DELETE FROM x4_7")
-    bounded = sqlite_check.TableCheck(
+    bounded = table_check.TableCheck(
         store._connection, (SHOPS,), 1, frozenset(), 3, findings_max=4
     ).run()
     assert (bounded.findings_total, len(bounded.findings)) == (6, 4)
@@ -367,7 +366,7 @@ def test_errors_of_a_check_become_reports(
     def broken(*_: Any) -> None:
         raise apsw.CorruptError("page 3 is torn")
 
-    monkeypatch.setattr(sqlite_check.TableCheck, "run", broken)
+    monkeypatch.setattr(table_check.TableCheck, "run", broken)
     store.check(b"z", (TABLE,), ())
     (torn,) = wait(store)
     assert (torn.subject, torn.offset, torn.error) == (b"z", 9, "CorruptError: page 3 is torn")

@@ -13,14 +13,14 @@ from typing import Any
 
 import apsw
 
-from leasehold.adapters.sqlite.check import TableCheck, TableFindings
-from leasehold.adapters.sqlite.checksum import Checksum
+from leasehold.adapters.sqlite.checking.checksum import Checksum
+from leasehold.adapters.sqlite.checking.findings import TableFindings
+from leasehold.adapters.sqlite.checking.table_check import TableCheck
 from leasehold.adapters.sqlite.layout import entries_name, physical_columns
 from leasehold.adapters.sqlite.plan import EntriesPlan
 from leasehold.catalog.descriptor import Descriptor, Index
 from leasehold.catalog.states import DELETED, READABLE
 from leasehold.model.records import CheckSlice, Key
-from leasehold.rows.generated import relied_on
 
 
 class SliceCheck(TableCheck):
@@ -55,7 +55,7 @@ class SliceCheck(TableCheck):
         self, wanted: Descriptor, elements: Sequence[int]
     ) -> tuple[TableFindings, Key | None]:
         if not self._physical:
-            return self._found(0, b""), None
+            return self._found.result(0, self._entries, b""), None
         until = self._until(self._table, self._keys)
         self._stand_before(self._table, self._keys, until)
         rows = self._rows_of(self._table)
@@ -67,28 +67,14 @@ class SliceCheck(TableCheck):
         self._row_by_row(wanted, elements)
         for index in wanted.indexes:
             if index.state in READABLE and (index.element_id in elements or not elements):
-                self._lacking(index)
+                self._look_up_entries(index)
         self._entry_tables = ()
         rows_sum, _ = self._checksum(elements)
-        return self._found(rows, rows_sum), until
+        return self._found.result(rows, self._entries, rows_sum), until
 
-    def _row_by_row(self, wanted: Descriptor, elements: Sequence[int]) -> None:
-        """What follows from others, CHECK, FOREIGN KEY: of all that are relied on, or of
-        `elements`."""
-        for column in filter(relied_on, wanted.columns):
-            if not elements or column.element_id in elements:
-                self._derived(column)
-        for check in wanted.checks:
-            if check.element_id in elements or (not elements and check.state in READABLE):
-                self._check(check)
-        for key in wanted.foreign_keys:
-            if key.element_id in elements or (not elements and key.state in READABLE):
-                self._foreign_key(key)
-
-    def _lacking(self, index: Index) -> None:
-        """Rows without their entry, by look-ups alone: joined, the view would be gone through for
-        each entry."""
-        where = f"index {index.name!r}"
+    def _look_up_entries(self, index: Index) -> None:
+        """Find rows without their entry by look-ups alone: joined, the view would be gone through
+        for each entry."""
         plan = EntriesPlan(self._newest, index)
         plan.install(self._connection)
         if plan.held:
@@ -96,9 +82,7 @@ class SliceCheck(TableCheck):
         clause = f"FROM {self._table} AS t WHERE {plan.held or '1'}"
         if index.element_id in self._entry_tables:
             clause = self._lacking_clause(plan)
-        self._report(
-            4, index.element_id, clause, plan.primary_of_row, f"{where} lacks the row's entry"
-        )
+        self._lacking(index, plan, clause)
 
     # ------------------------------------------------------------ entries
 
@@ -106,7 +90,7 @@ class SliceCheck(TableCheck):
         index = wanted.element(self._wanted.part)
         there = isinstance(index, Index) and index.element_id in self._entry_tables
         if not isinstance(index, Index) or not there or index.state not in DELETED:
-            return self._found(0, b""), None
+            return self._found.result(0, self._entries, b""), None
         plan = EntriesPlan(self._newest, index)
         until = self._until(plan.name, plan.columns)
         if until is not None and index.unique:
@@ -118,7 +102,7 @@ class SliceCheck(TableCheck):
         total = Checksum(self._connection)
         name = entries_name(self._newest.table_id, index.element_id)
         total.add(name, plan.columns, physical_columns(self._connection, name))
-        return self._found(0, total.digest()), until
+        return self._found.result(0, self._entries, total.digest()), until
 
     def _last_of_key(self, plan: EntriesPlan, until: Key) -> Key:
         keys = ", ".join(plan.keys)
@@ -156,8 +140,3 @@ class SliceCheck(TableCheck):
             terms.append(f"({', '.join(columns)}) {sign} (SELECT {names} FROM temp.bound_{letter})")
         where = f" WHERE {' AND '.join(terms)}" if terms else ""
         self._connection.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM main.{name}{where}")
-
-    def _found(self, rows: int, checksum: bytes) -> TableFindings:
-        findings = tuple(self._findings)
-        code = self._code()
-        return TableFindings(rows, self._entries, checksum, b"", self._total, findings, (), code)

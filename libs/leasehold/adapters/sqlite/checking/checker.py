@@ -13,11 +13,12 @@ from typing import Final, NamedTuple
 import apsw
 
 from leasehold.adapters.os.scheduling import take_short_turns
-from leasehold.adapters.sqlite.check import FINDINGS_MAX, TableCheck, TableFindings
-from leasehold.adapters.sqlite.repairs import Repairs
-from leasehold.adapters.sqlite.slice import SliceCheck
+from leasehold.adapters.sqlite.checking.findings import FINDINGS_MAX, TableFindings
+from leasehold.adapters.sqlite.checking.repair import Repairs
+from leasehold.adapters.sqlite.checking.slice_check import SliceCheck
+from leasehold.adapters.sqlite.checking.table_check import TableCheck
+from leasehold.adapters.sqlite.checking.yielding import STEPS_BETWEEN_LOOKS, GivesWay
 from leasehold.adapters.sqlite.snapshot import Readers, SqliteSnapshot
-from leasehold.adapters.sqlite.yielding import STEPS_BETWEEN_LOOKS, GivesWay
 from leasehold.catalog.elements import ALL_ROWS
 from leasehold.model.records import CheckReport, CheckSlice, LogPosition
 
