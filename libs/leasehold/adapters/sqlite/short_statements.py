@@ -9,8 +9,10 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
-from leasehold.adapters.sqlite.query import install, query_plan, said
+from leasehold.adapters.sqlite.explain import query_plan
+from leasehold.adapters.sqlite.query import said
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
+from leasehold.adapters.sqlite.statement_functions import install
 from leasehold.model.errors import LeaseholdError
 from leasehold.sql.functions.function import Function
 from leasehold.sql.planning.emit_from import OWN_ROWS
