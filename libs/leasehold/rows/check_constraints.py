@@ -1,4 +1,4 @@
-"""Does a row satisfy a CHECK constraint?"""
+"""Evaluates CHECK constraints on a row."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def condition_of(descriptor: Descriptor, check: Check) -> Callable[[Image], bool
 
 
 def breaks(holds: Callable[[Image], bool], image: Image) -> str:
-    """Why a row breaks a check, "" when it does not; one that can't be computed breaks it too."""
+    """Return why a row breaks a check, "" when it does not; one that can't be computed breaks it
+    too."""
     try:
         return "" if holds(image) else "the row makes it false"
     except Refused as error:
@@ -31,7 +32,7 @@ def breaks(holds: Callable[[Image], bool], image: Image) -> str:
 
 
 def code_raised(compute: Callable[[Image], object], image: Image) -> str:
-    """The SQLSTATE of what an expression raises on a row, "" when it has a value."""
+    """Return the SQLSTATE of what an expression raises on a row, "" when it has a value."""
     try:
         compute(image)
     except Refused as error:

@@ -13,7 +13,8 @@ from leasehold.model.records import Image
 
 
 def filled(column: Column, image: Image) -> Image | None:
-    """A row's pairs after a chunk that names it; None: it has the pair, nothing is done."""
+    """Return a row's pairs after a chunk that names it, None where it has the pair and nothing is
+    done."""
     assert column.missing is not None, column
     if image.get(column.element_id) is not None:
         return None
@@ -21,8 +22,8 @@ def filled(column: Column, image: Image) -> Image | None:
 
 
 def completed(descriptor: Descriptor, made_under: int, image: Image) -> Image:
-    """The pairs that a reader at `descriptor` finds in an image made under a version: those it
-    carries, and those that were put by key since."""
+    """Return the pairs that a reader at `descriptor` finds in an image made under a version: those
+    it carries, and those that were put by key since."""
     lacking = {
         element_id: missing.value
         for element_id, missing in descriptor.missing.items()

@@ -33,11 +33,11 @@ _kept: dict[tuple[int, int], tuple[Descriptor, tuple[tuple[Index, EntryOf], ...]
 
 
 def exact_entry(descriptor: Descriptor, index: Index) -> EntryOf:
-    """A function from a row's image to its entry, None where the predicate is not true.
+    """Return a function from a row's image to its entry, None where the predicate is not true.
 
     Compile once per descriptor; the function raises a Refused where an expression meets a value it
-    can't take, and for whatever else goes wrong inside. The columns that the index names may not
-    be public yet, or no longer.
+    can't take, and for whatever else goes wrong inside. The columns that the index names may not be
+    public yet, or no longer.
     """
     columns = (*index.columns, *index.included)
     there = descriptor.by_id
@@ -80,8 +80,8 @@ def _keyed(value: Callable[[Image], Any], kind: Type | None) -> Callable[[Image]
 
 
 def entry_of(descriptor: Descriptor, index: Index) -> EntryOf:
-    """As `exact_entry`, but a row whose entry can't be computed has none: for all who meet rows
-    that writers could make before the index was there."""
+    """Return a function as `exact_entry` does, but a row whose entry can't be computed has none:
+    for all who meet rows that writers could make before the index was there."""
     exact = exact_entry(descriptor, index)
     if not index.computed:
         return exact
@@ -96,7 +96,8 @@ def entry_of(descriptor: Descriptor, index: Index) -> EntryOf:
 
 
 def breaks(exact: EntryOf, image: Image) -> str:
-    """Why a row can't have the entry that `exact_entry` computes, "" when nothing is in the way."""
+    """Return why a row can't have the entry that `exact_entry` computes, "" when nothing is in the
+    way."""
     try:
         exact(image)
     except Refused as error:
@@ -105,8 +106,8 @@ def breaks(exact: EntryOf, image: Image) -> str:
 
 
 def entries_kept(descriptor: Descriptor) -> tuple[tuple[Index, EntryOf], ...]:
-    """The indexes whose entries an operation under `descriptor` touches, each with `entry_of`;
-    kept as long as that very descriptor is in use."""
+    """Return the indexes whose entries an operation under `descriptor` touches, each with
+    `entry_of`; kept as long as that very descriptor is in use."""
     name = descriptor.table_id, descriptor.version
     found = _kept.get(name)
     if found is None or found[0] is not descriptor:
@@ -118,18 +119,18 @@ def entries_kept(descriptor: Descriptor) -> tuple[tuple[Index, EntryOf], ...]:
 
 
 def key_of(index: Index, entry: Entry | None) -> Key | None:
-    """The part of an entry that is ordered, looked up and unique."""
+    """Return the part of an entry that is ordered, looked up and unique."""
     return None if entry is None else entry[: len(index.columns)]
 
 
 def key_shown(descriptor: Descriptor, index: Index, key: Key) -> str:
-    """The values of a key for people."""
+    """Return the values of a key for people."""
     kinds = key_types(descriptor, index)
     return ", ".join(words_of(kind, value) for kind, value in zip(kinds, key, strict=True))
 
 
 def key_words(descriptor: Descriptor, index: Index) -> tuple[str, ...]:
-    """The parts of the key as a person would write them."""
+    """Return the parts of the key as a person would write them."""
     texts, names = iter(index.expressions), descriptor.by_id
     return tuple(
         next(texts, "…") if column == EXPRESSION else names[column].name

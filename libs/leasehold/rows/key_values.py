@@ -21,7 +21,8 @@ _FILL: Final = ChangeKind.FILL  # a member of an enum costs as much as a call
 
 
 class EntryChange(NamedTuple):
-    """One entry of an index that is removed, put, or replaced: keys as `index_entries` has them."""
+    """The change of one index's entry: `remove` and `put` are entries as `index_entries` makes
+    them."""
 
     index_id: int
     remove: Key | None
@@ -36,9 +37,9 @@ def compose(
     moment: Moment | None = None,
     draw: Draw | None = None,
 ) -> Image:
-    """The after-image of an insert, update or fill under `descriptor` (T0), without NULL pairs.
-    `moment`: as of when a new row's defaults are computed; None where they are known. `draw`:
-    numbers for what draws them from a sequence and has none yet.
+    """Return the after-image of an insert, update or fill under `descriptor` (T0), without NULL
+    pairs. A new row's defaults are computed as of `moment`; None where they are known. `draw` gives
+    numbers to what draws them from a sequence and has none yet.
 
     Columns that the version can't see keep the pairs they have. ⚠ A write-only or public required
     column that has no pair yet gets its default, on any insert *and any update*: otherwise a row
@@ -74,12 +75,12 @@ def compose(
 def entries(
     descriptor: Descriptor, before: Image | None, after: Image | None
 ) -> tuple[EntryChange, ...]:
-    """Index entries that an operation touches under `descriptor`.
+    """Return the index entries that an operation touches under `descriptor`.
 
-    delete-only: the old entry goes when the row or its key goes. write-only: also the new entry
-    is put, ⚠ even when the key did not change, since the row may still lack it. public: the row
-    has its entry, so an unchanged key touches nothing. A row that leaves the index's predicate
-    goes, one that enters it comes.
+    delete-only: the old entry goes when the row or its key goes. write-only: also the new entry is
+    put, ⚠ even when the key did not change, since the row may still lack it. public: the row has
+    its entry, so an unchanged key touches nothing. A row that leaves the index's predicate goes,
+    one that enters it comes.
     """
     changes: list[EntryChange] = []
     for index, entry_of in entries_kept(descriptor):

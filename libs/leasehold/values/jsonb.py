@@ -41,7 +41,7 @@ _ESCAPES: Final = {
 
 
 def value_of(text: str) -> Any:
-    """JSON text as Python values: numbers are Decimal, so none loses a digit.
+    """Return JSON text as Python values: numbers are Decimal, so none loses a digit.
 
     Raises InvalidText (22P02), UntranslatableCharacter (22P05), OutOfRange, TooLong.
     """
@@ -58,9 +58,10 @@ def value_of(text: str) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """The one text of a value of JSON: None, bool, numbers, str, list, tuple or mapping.
+    """Return the one text of a value of JSON: None, bool, numbers, str, list, tuple or mapping.
 
-    Raises InvalidText, UntranslatableCharacter, OutOfRange, TooLong."""
+    Raises InvalidText, UntranslatableCharacter, OutOfRange, TooLong.
+    """
     parts: list[str] = []
     _write(value, parts, 0)
     made = "".join(parts)
@@ -74,7 +75,7 @@ def stored_form(text: str) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """What jsonb_typeof says of one of `value_of`'s values."""
+    """Return what jsonb_typeof says of one of `value_of`'s values."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -93,13 +94,13 @@ _COUNT_BYTES: Final = 4
 
 
 def ordered_form(stored: str) -> bytes:
-    """Bytes that are equal for equal values (1.0 and 1.00 are one number), in PostgreSQL's order:
-    an object above an array, true above false, a number, a string, null."""
+    """Return bytes that are equal for equal values (1.0 and 1.00 are one number), in PostgreSQL's
+    order: an object above an array, true above false, a number, a string, null."""
     return ordered_bytes(value_of(stored))
 
 
 def ordered_bytes(value: Any) -> bytes:
-    """`ordered_form` of one of `value_of`'s values."""
+    """Return `ordered_form` of one of `value_of`'s values."""
     parts: list[bytes] = []
     if isinstance(value, list | dict):
         _order(value, parts, whole=True)
@@ -110,7 +111,7 @@ def ordered_bytes(value: Any) -> bytes:
 
 
 def _order(value: Any, parts: list[bytes], *, whole: bool = False) -> None:
-    """No form is the beginning of another one's."""
+    """Append the form of a value; no form is the beginning of another one's."""
     if value is None:
         parts.append(_NULL)
     elif isinstance(value, bool):
@@ -136,7 +137,7 @@ def _by_bytes(value: Mapping[str, Any]) -> Iterator[tuple[bytes, Any]]:
 
 
 def is_stored_form(value: object) -> bool:
-    """For checks of what lies in a store."""
+    """Whether a value is what `stored_form` makes, for checks of what lies in a store."""
     try:
         return isinstance(value, str) and stored_form(value) == value
     except (InvalidText, UntranslatableCharacter, OutOfRange, TooLong):
@@ -144,8 +145,8 @@ def is_stored_form(value: object) -> bool:
 
 
 def quoted(text: str) -> str:
-    """A JSON string. Raises UntranslatableCharacter for U+0000, InvalidText for half a pair of
-    surrogates."""
+    """Return a JSON string. Raises UntranslatableCharacter for U+0000, InvalidText for half a pair
+    of surrogates."""
     if "\0" in text:
         raise UntranslatableCharacter("unsupported Unicode escape sequence: \\u0000 is no text")
     try:
@@ -193,7 +194,7 @@ def _write(value: Any, parts: list[str], depth: int) -> None:
 
 
 def _members(value: Mapping[Any, Any]) -> list[tuple[str, Any]]:
-    """(name as it is written, value), in their order."""
+    """Return (name as it is written, value) of the members in their order."""
     named = []
     for name in value:
         if not isinstance(name, str):
@@ -219,7 +220,7 @@ def _number(value: int | float | Decimal) -> str:
 
 
 def _exact(value: int | float) -> int | str:
-    """What Decimal makes the number of: of a double its shortest text."""
+    """Return what Decimal makes the number of: of a double its shortest text."""
     if isinstance(value, float):
         return repr(value)
     if value.bit_length() > _WHOLE_BITS_MAX:

@@ -87,9 +87,10 @@ _MODIFIED: Final = re.compile(r"([^(]*)\(([^()]*)\)")
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """`name` is one of KNOWN, `interval`, or one of these and `[]` for an array of it, whose length
-    and precision are the element's; `length` (characters) only for varchar(n) and char(n),
-    `precision` and `scale` only for numeric(p, s), both or neither."""
+    """The type of a column or an expression. `name` is one of KNOWN, `interval`, or one of these
+    and `[]` for an array of it, whose length and precision are the element's. `length` (characters)
+    is only for varchar(n) and char(n), `precision` and `scale` only for numeric(p, s), both or
+    neither."""
 
     name: str
     length: int | None = None
@@ -112,7 +113,7 @@ def array_of(element: Type) -> Type:
 
 
 def element_of(kind: Type) -> Type | None:
-    """None: it is no array."""
+    """Return the type of an array's elements, None for what is no array."""
     if kind.name.endswith("[]"):
         return replace(kind, name=kind.name[:-2])
     found = VECTORS.get(kind.name)
@@ -124,7 +125,7 @@ def first_subscript(array: Type) -> int:
 
 
 def parse_type(text: str) -> Type:
-    """`varchar(20)`, `int8`, `numeric(10, 2)` … → Type.
+    """Return the type that a text names: `varchar(20)`, `int8`, `numeric(10, 2)` …
 
     Raises FeatureNotSupported naming the known types, InvalidArgument for a modifier out of range.
     """
@@ -145,7 +146,8 @@ def parse_type(text: str) -> Type:
 
 
 def type_with(name: str, modifiers: Sequence[int]) -> Type:
-    """varchar [20] → varchar(20), numeric [10] → numeric(10,0). Raises InvalidArgument."""
+    """Return a type with its modifiers: varchar [20] → varchar(20), numeric [10] → numeric(10,0).
+    Raises InvalidArgument."""
     if not modifiers:
         return Type(name, 1) if name == "char" else Type(name)
     if name == "numeric" and len(modifiers) <= 2:
@@ -169,7 +171,8 @@ def type_with(name: str, modifiers: Sequence[int]) -> Type:
 
 
 def type_to_wire(kind: Type) -> dict[str, Any]:
-    """Fields of a column's wire form; what only numeric has stands there only for numeric."""
+    """Return the fields of a column's wire form; what only numeric has stands there only for
+    numeric."""
     fields: dict[str, Any] = {"type": kind.name, "length": kind.length}
     if kind.precision is not None:
         fields |= {"precision": kind.precision, "scale": kind.scale}
@@ -181,7 +184,7 @@ def type_from_wire(body: Mapping[str, Any]) -> Type:
 
 
 def words_of(kind: Type, value: Any) -> str:
-    """A storage value, or the sort key of one, as a refusal shows it."""
+    """Return a storage value, or the sort key of one, as a refusal shows it."""
     if value == doubles.NAN and kind.name == "double precision":
         return doubles.NAN
     shown = numeric.words_of(value) if kind.name == "numeric" and value else repr(value)
@@ -189,8 +192,8 @@ def words_of(kind: Type, value: Any) -> str:
 
 
 def sort_key_of(kind: Type) -> Callable[[Any], Any] | None:
-    """What stands for a value (not NULL) in equality, SQLite's order and index entries; None:
-    itself."""
+    """Return the function that makes what stands for a value (not NULL) in equality, SQLite's order
+    and index entries, None where that is the value itself."""
     element = element_of(kind)
     if element is not None:
         ordered = doubles.number_of if element.name == "double precision" else sort_key_of(element)
@@ -199,7 +202,8 @@ def sort_key_of(kind: Type) -> Callable[[Any], Any] | None:
 
 
 def order_key_of(kind: Type) -> Callable[[Any], Any] | None:
-    """What Python compares in the place of values, which are not NULL; None: themselves."""
+    """Return the function that makes what Python compares in the place of values (not NULL), None
+    where these are compared themselves."""
     return doubles.order_of if kind.name == "double precision" else sort_key_of(kind)
 
 
@@ -215,7 +219,8 @@ Converter = Callable[[Any], Any]
 
 @lru_cache(maxsize=256)
 def to_storage(kind: Type) -> Converter:
-    """A function from an outside value (JSON or Python) to the storage value; None stays None.
+    """Return a function from an outside value (JSON or Python) to the storage value; None stays
+    None.
 
     It raises WrongType, InvalidText, OutOfRange or TooLong; the caller adds the column's name.
     """
@@ -276,7 +281,7 @@ def _integer(name: str) -> Converter:
 
 
 def _number_words(value: int | float | Decimal) -> str:
-    """⚠ Python writes no int of more than 4,300 digits."""
+    """Return a number for an error text. ⚠ Python writes no int of more than 4,300 digits."""
     if isinstance(value, int) and value.bit_length() > 128:
         return "a huge number"
     return str(value)[:80]
@@ -348,7 +353,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def _padded(kind: Type) -> Converter:
-    """char(n) is stored without the blanks that fill it up."""
+    """Return the converter of char(n), which is stored without the blanks that fill it up."""
     text = _text(kind)
     return lambda value: str(text(value)).rstrip(" ")
 
@@ -375,7 +380,8 @@ def _numeric(kind: Type) -> Converter:
 
 
 def _jsonb(value: Any) -> str:
-    """Text is JSON's text, as in SQL; anything else the value itself."""
+    """Return the storage value of JSON: a text is JSON's text, as in SQL; anything else the value
+    itself."""
     return jsonb.stored_form(value) if isinstance(value, str) else jsonb.text_of(value)
 
 
@@ -434,8 +440,8 @@ def _uuid(value: Any) -> str:
 
 
 def from_storage(kind: Type, value: Any) -> Any:
-    """The Python value of a storage value: bool, date, datetime (aware for timestamptz), UUID,
-    Decimal …; of jsonb its text, of an array a list."""
+    """Return the Python value of a storage value: bool, date, datetime (aware for timestamptz),
+    UUID, Decimal …; of jsonb its text, of an array a list."""
     if value is None:
         return None
     match kind.name:
@@ -464,7 +470,7 @@ def from_storage(kind: Type, value: Any) -> Any:
 
 
 def to_json(kind: Type, value: Any) -> Any:
-    """The JSON form of a storage value, the one that `to_storage` reads back."""
+    """Return the JSON form of a storage value, the one that `to_storage` reads back."""
     decoded = from_storage(kind, value)
     if isinstance(decoded, date | datetime):
         return decoded.isoformat()
@@ -480,7 +486,7 @@ def to_json(kind: Type, value: Any) -> Any:
 
 
 def why_no_key(kind: Type) -> str:
-    """Why a column of this type can't be in a primary key, "" where it can."""
+    """Return why a column of this type can't be in a primary key, "" where it can."""
     if kind.name == "jsonb":
         return "1.0 and 1.00 in jsonb would be one key of two forms"
     if kind == Type("numeric"):

@@ -18,8 +18,8 @@ _WORDS: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    """Bytes become `\\x` and hex digits, dates and timestamps ISO 8601, UUIDs and Decimals
-    their text."""
+    """Return a value as JSON text. Bytes become `\\x` and hex digits, dates and timestamps ISO
+    8601, UUIDs and Decimals their text."""
     try:
         return _dumps(value, indent)
     except ValueError:  # rare: the walk is not paid for every row
@@ -27,8 +27,8 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
 
 
 def parse_json(text: str) -> Any:
-    """Raises ValueError for what is no JSON, such as a bare Infinity or a number too large for a
-    double, and RecursionError for nesting too deep."""
+    """Return the value of a JSON text. Raises ValueError for what is no JSON, such as a bare
+    Infinity or a number too large for a double, and RecursionError for nesting too deep."""
     return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
 
 

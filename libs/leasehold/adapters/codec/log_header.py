@@ -24,8 +24,8 @@ _TIMES_END: Final = Decisions._fields.index("reset_us") + 1
 
 
 class LogHeader(NamedTuple):
-    """`lsn` is the last LSN up to and with this record; `commit_us` 0 without a commit. The last
-    three as of Decisions."""
+    """The head of a Decisions record. `lsn` is the last LSN up to and with this record, `commit_us`
+    is 0 without a commit, and the last three are as of Decisions."""
 
     epoch: int
     sequence: int
@@ -43,7 +43,7 @@ class LogHeader(NamedTuple):
 
 
 def read_header(data: bytes) -> LogHeader | Claim | None:
-    """None for a record that neither decides nor claims (a Barrier).
+    """Return the head of a log record, None for one that neither decides nor claims (a Barrier).
 
     Raises LogStopped for bytes that are no log record.
     """

@@ -98,8 +98,9 @@ def as_it_is(value: Any) -> Any:
 
 
 def record_restorer(cls: type[Any]) -> Restorer:
-    """Sequence of fields → `cls`. Fields appended since the record was written take their default;
-    a record with more fields than this software knows is refused: their meaning is unknown."""
+    """Return the function that makes a `cls` from a tuple of fields. Fields appended since the
+    record was written take their default; a record with more fields than this software knows is
+    refused: their meaning is unknown."""
     if cls not in _RESTORERS:
         _RESTORERS[cls] = _made_restorer(cls)
     return _RESTORERS[cls]
@@ -132,7 +133,7 @@ def _made_restorer(cls: type[Any]) -> Restorer:
 
 
 def completed(cls: type[Any], fields: tuple[Any, ...]) -> tuple[Any, ...]:
-    """`fields` of an older writer, with the defaults of the fields it did not know."""
+    """Return `fields` of an older writer, with the defaults of the fields it did not know."""
     names: tuple[str, ...] = cls._fields
     missing = names[len(fields) :]
     if len(fields) > len(names) or any(name not in cls._field_defaults for name in missing):
@@ -141,7 +142,8 @@ def completed(cls: type[Any], fields: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def restorer(hint: Any) -> Restorer:
-    """The function for one annotation; every annotation used in `model/records.py` is covered."""
+    """Return the function for one annotation; every annotation used in `model/records.py` is
+    covered."""
     if hint is Any:
         return as_it_is
     if hint == Keys:
@@ -206,7 +208,7 @@ def _tuple(args: tuple[Any, ...]) -> Restorer:
 
 
 def restored_keys(value: Any) -> Any:
-    """Thousands of keys, whose shape is looked at in one go: a tenth of `_tuple`'s time."""
+    """Return thousands of keys, whose shape is looked at in one go: a tenth of `_tuple`'s time."""
     if type(value) is bytes:
         return IntKeys.from_wire(value)
     if type(value) is not tuple or not {tuple}.issuperset(map(type, value)):

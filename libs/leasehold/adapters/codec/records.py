@@ -103,8 +103,8 @@ class MessagePackCodec:
     """
 
     def encode(self, record: Any) -> bytes:
-        """Any record with a tag. Raises TypeError, ValueError or OverflowError for values that
-        have no wire form (a programmer's error: values are storage values)."""
+        """Return the bytes of any record with a tag. Raises TypeError, ValueError or OverflowError
+        for values that have no wire form (a programmer's error: values are storage values)."""
         tag = TAG_BY_CLASS[type(record)]
         if tag == _DECISIONS_TAG:
             record = record._replace(commits=tuple([_commit_fields(c) for c in record.commits]))
@@ -114,7 +114,7 @@ class MessagePackCodec:
         return _packed((FORMAT, tag, *record))
 
     def pack_commit(self, commit: Commit) -> bytes:
-        """A part for `join_decisions`; its length is what it adds to the record (L8)."""
+        """Return a part for `join_decisions`; its length is what it adds to the record (L8)."""
         return _packed(_commit_fields(commit))
 
     def pack_refusal(self, refusal: Refusal) -> bytes:
@@ -123,7 +123,7 @@ class MessagePackCodec:
     def join_decisions(
         self, header: Decisions, commits: Sequence[bytes], refusals: Sequence[bytes]
     ) -> bytes:
-        """Exactly the bytes of `encode(header with these commits and refusals)`.
+        """Return exactly the bytes of `encode(header with these commits and refusals)`.
 
         `header` is a Decisions whose own commits and refusals are ignored.
         """
@@ -135,11 +135,12 @@ class MessagePackCodec:
         return _zipped(b"".join(parts))
 
     def zipped_bytes(self, packed: bytes) -> int:
-        """What a part takes of a record that has nothing else in it (L8)."""
+        """Return what a part takes of a record that has nothing else in it (L8)."""
         return len(zlib.compress(packed, 1))
 
     def decode_log(self, data: bytes) -> LogRecord:
-        """Raises LogStopped for bytes that are no log record of a format known here."""
+        """Return a record of the log. Raises LogStopped for bytes that are no log record of a
+        format known here."""
         try:
             fields = _unpacked(unzipped(data))
             tag = fields[1]
@@ -158,9 +159,9 @@ class MessagePackCodec:
         return record
 
     def decode(self, data: bytes) -> Any:
-        """Any record with a tag. Behind zlib travel records of the log alone, which `decode_log`
-        reads. Raises MalformedRequest, and nothing else: anybody who may write to a topic chooses
-        these bytes, and each of its readers comes to them."""
+        """Return any record with a tag. Behind zlib travel records of the log alone, which
+        `decode_log` reads. Raises MalformedRequest, and nothing else: anybody who may write to a
+        topic chooses these bytes, and each of its readers comes to them."""
         try:
             fields = _unpacked(data)
             cls = CLASS_BY_TAG[fields[1]]
@@ -169,8 +170,8 @@ class MessagePackCodec:
             raise MalformedRequest(f"{len(data)} bytes are no record: {_words(error)}") from error
 
     def decode_as(self, cls: type[RecordT], data: bytes) -> RecordT:
-        """A record that must be a `cls`; a VersionEvent also as the versions topics hold it (JSON).
-        Raises MalformedRequest, and nothing else."""
+        """Return a record that must be a `cls`; a VersionEvent also as the versions topics hold it
+        (JSON). Raises MalformedRequest, and nothing else."""
         public = cls is VersionEvent and data[:1] == b"{"
         record = _version_event(data) if public else self.decode(data)
         if type(record) is not cls:
@@ -178,7 +179,7 @@ class MessagePackCodec:
         return record
 
     def digest(self, data: bytes) -> bytes:
-        """What the next record names as `previous` (L2)."""
+        """Return what the next record names as `previous` (L2)."""
         return blake2b(data, digest_size=DIGEST_BYTES).digest()
 
     def decode_request(self, content_type: str, data: bytes) -> ChangeRequest:
@@ -195,7 +196,8 @@ def _version_event(data: bytes) -> Any:
 
 
 def row_key(key: Sequence[Any]) -> bytes:
-    """Record key of a row on its rows topic: the primary key's storage values as one array.
+    """Return the record key of a row on its rows topic: the primary key's storage values as one
+    array.
 
     Equal keys have equal bytes (every storage value has one type and one shortest form), which is
     what compaction goes by.
@@ -204,7 +206,7 @@ def row_key(key: Sequence[Any]) -> bytes:
 
 
 def restore_row_key(data: bytes) -> tuple[Any, ...]:
-    """Raises MalformedRequest."""
+    """Return the storage values of a record key. Raises MalformedRequest."""
     try:
         key = msgpack.unpackb(data, use_list=False, strict_map_key=False)
     except UNREADABLE as error:
@@ -215,8 +217,8 @@ def restore_row_key(data: bytes) -> tuple[Any, ...]:
 
 
 def unpacked_together(packed: Collection[bytes]) -> tuple[Any, ...]:
-    """What each of them is, in a third of the time that one after the other takes. Raises one of
-    UNREADABLE when any is not exactly one value."""
+    """Return what each of them is, in a third of the time that one after the other takes. Raises
+    one of UNREADABLE when any is not exactly one value."""
     together: tuple[Any, ...] = msgpack.unpackb(
         _array_head(len(packed)) + b"".join(packed), use_list=False, strict_map_key=False
     )
@@ -248,7 +250,8 @@ def is_zipped(data: bytes) -> bool:
 
 
 def unzipped(data: bytes) -> bytes:
-    """A record of the log as it was packed, however it has travelled. Raises one of UNREADABLE."""
+    """Return a record of the log as it was packed, however it has travelled. Raises one of
+    UNREADABLE."""
     if not is_zipped(data):
         return data
     reader = zlib.decompressobj()
@@ -286,8 +289,8 @@ def _array_head(length: int) -> bytes:
 
 
 def _written(record: tuple[Any, ...], head: int) -> tuple[Any, ...]:
-    """Its fields without those behind `head` that say nothing, at the end: what has nothing new in
-    it has the bytes that older releases write and read."""
+    """Return a record's fields without those behind `head` that say nothing, at the end: what has
+    nothing new in it has the bytes that older releases write and read."""
     count = len(record)
     while count > head and not record[count - 1]:
         count -= 1
@@ -302,8 +305,9 @@ def _commit_fields(commit: Commit) -> tuple[Any, ...]:
 
 
 def _decisions(fields: tuple[Any, ...]) -> Decisions:
-    """The log is trusted (written by a master of this database), so that row changes are restored
-    without looking at every value; shapes that are off still fail, as UNREADABLE errors."""
+    """Restore a Decisions. The log is trusted (written by a master of this database), so that row
+    changes are restored without looking at every value; shapes that are off still fail, as
+    UNREADABLE errors."""
     count = len(fields)
     if count < _DECISIONS_HEAD or count > _DECISIONS_FIELDS:
         fields = completed(Decisions, fields)
@@ -362,7 +366,8 @@ def _commit(fields: Any) -> Commit:
 
 
 def _fill(fields: tuple[Any, ...]) -> Fill:
-    """As a row change is: values of images and genids are not looked at one by one."""
+    """Restore a fill as a row change is: values of images and genids are not looked at one by
+    one."""
     if len(fields) != _FILL_FIELDS:
         fields = completed(Fill, fields)
     *head, keys, images, genids = fields
@@ -378,7 +383,7 @@ _OUTCOME_TYPES: Final = (int, int, int, int, bool, str, str, dict, bool)  # all 
 
 
 def _result_batch(fields: tuple[Any, ...]) -> ResultBatch:
-    """Hundreds of outcomes, each looked at in one go: a third of the restorer's time."""
+    """Restore hundreds of outcomes, each looked at in one go: a third of the restorer's time."""
     (results,) = fields
     if type(results) is not tuple:
         raise ValueError("ResultBatch.results: expected an array")

@@ -44,10 +44,11 @@ _UNREADABLE: Final = (ValueError, TypeError, LookupError, OverflowError, Recursi
 
 
 def pack_fields(fields: Mapping[str, Any]) -> tuple[str, bytes]:
-    """(content type, bytes) that `read_fields` reads back; dates, timestamps, UUIDs and Decimals as
-    text.
+    """Return (content type, bytes) that `read_fields` reads back; dates, timestamps, UUIDs and
+    Decimals travel as text.
 
-    Raises MalformedRequest for values without a wire form, RequestTooLarge."""
+    Raises MalformedRequest for values without a wire form, RequestTooLarge.
+    """
     try:
         data = _PACKING.pack(fields)
     except _UNREADABLE as error:
@@ -65,9 +66,10 @@ def pack_fields(fields: Mapping[str, Any]) -> tuple[str, bytes]:
 
 
 def read_fields(content_type: str, data: bytes) -> dict[Any, Any]:
-    """`content_type` is the record's header, "" = none (then JSON).
+    """Return the fields of a request. `content_type` is the record's header, "" = none (then JSON).
 
-    Raises MalformedRequest, RequestTooLarge."""
+    Raises MalformedRequest, RequestTooLarge.
+    """
     if len(data) > REQUEST_BYTES_MAX:
         raise RequestTooLarge(
             f"the request has {len(data)} bytes; at most {REQUEST_BYTES_MAX} are taken. "
@@ -162,8 +164,9 @@ def _no_constant(text: str) -> NoReturn:
 
 
 def _finite(text: str) -> float | Decimal:
-    """JSON has no infinity: what comes out as one was a number too large for a double. A number
-    that no double is (0.12345678901234567891) keeps its digits, for a numeric column."""
+    """Return the number that a JSON text says. JSON has no infinity: what comes out as one was a
+    number too large for a double. A number that no double is (0.12345678901234567891) keeps its
+    digits, for a numeric column."""
     value = float(text)
     if math.isinf(value):
         raise MalformedRequest(f"the number {text[:40]} is too large")

@@ -15,7 +15,8 @@ NAME_CHARACTERS_MAX: Final = 256
 
 
 def check_storable(value: Any, where: str, field: str, name: Any) -> None:
-    """`value` can be a storage value or become one; which type it must be, the log knows."""
+    """Raise MalformedRequest unless `value` can be a storage value or become one. Which type it
+    must be, the log knows."""
     kind = type(value)
     if kind is str:
         if value.isascii() or encodable(value):
@@ -105,7 +106,7 @@ def kind_of(value: Any) -> str:
 
 
 def shown(name: Any) -> str:
-    """A stranger's name as it may stand in a message: short, printable, encodable."""
+    """Return a stranger's name as it may stand in a message: short, printable, encodable."""
     return ascii(name)[1:-1][:80] if type(name) is str else repr(name)[:80]
 
 

@@ -75,7 +75,8 @@ _NO_ARBITERS: Final[tuple[str, ...]] = ()
 
 
 def decode_request(content_type: str, data: bytes) -> ChangeRequest:
-    """`content_type` is the record's header, "" = none (then JSON).
+    """Return the request that a record holds. `content_type` is the record's header, "" = none
+    (then JSON).
 
     Raises MalformedRequest or RequestTooLarge; both carry `field` in their detail where one field
     is at fault, and `request_id` and `reply_to` where the bytes still show who asked.
@@ -90,8 +91,8 @@ def decode_request(content_type: str, data: bytes) -> ChangeRequest:
 
 
 def _requester(fields: dict[Any, Any]) -> dict[str, Any]:
-    """The id of a request that is malformed otherwise, and where its sender listens (-1: that can't
-    be found); {} without an id."""
+    """Return the id of a request that is malformed otherwise, and where its sender listens (-1:
+    that can't be found); {} without an id."""
     try:
         request_id = _request_id(fields.get("id"))
     except (MalformedRequest, RequestTooLarge):
@@ -198,7 +199,7 @@ def _check_count(count: int) -> None:
 
 
 def _many(fields: dict[Any, Any], where: str) -> Iterator[Operation]:
-    """Inserts into one table that give the same columns: `rows` of values in the order of
+    """Yield inserts into one table that give the same columns: `rows` of values in the order of
     `columns`; `keys`, if the key is not among them, in key order."""
     if not fields.keys() <= _MANY_FIELDS:
         refuse_unknown(fields, _MANY_FIELDS, where)
@@ -263,14 +264,14 @@ def _operation(fields: dict[Any, Any], where: str) -> Operation:
 
 
 def _arbiters(value: Any, where: str) -> tuple[str, ...]:
-    """Names of unique indexes, "" for the primary key."""
+    """Return names of unique indexes, "" for the primary key."""
     if type(value) is not list or len(value) > ARBITERS_MAX:
         raise expected(f"{where}arbiters", f"an array of at most {ARBITERS_MAX} names", value)
     return tuple([name if name == "" else a_name(name, where, "arbiters") for name in value])
 
 
 def _expect(value: Any, where: str) -> int | dict[str, int]:
-    """One genid, or one per lock by its name."""
+    """Return the genid that a row is expected to have, or a genid per lock by its name."""
     if type(value) is not dict:
         return a_whole(value, f"{where}expect", 0, GENID_MAX)
     if not 1 <= len(value) <= LOCKS_MAX + 1:

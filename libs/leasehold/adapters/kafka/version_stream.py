@@ -20,8 +20,8 @@ class KafkaVersionStream:
     """Connects when first read, so that an agent starts without a broker."""
 
     def __init__(self, settings: KafkaSettings, versions: str, notices: str, acks: str) -> None:
-        """`versions` is read from its beginning; `notices`, which says the same sooner, from now
-        on."""
+        """Prepare to read `versions` from its beginning and `notices`, which says the same sooner,
+        from now on."""
         self._settings = settings
         self._versions = versions
         self._notices = notices
@@ -33,7 +33,8 @@ class KafkaVersionStream:
         self._begin_again.set()
 
     def events(self, timeout_s: float) -> list[VersionEvent]:
-        """Raises BusUnavailable while Kafka can't be reached."""
+        """Return the version events that have come, waiting up to `timeout_s`. Raises
+        BusUnavailable while Kafka can't be reached."""
         if self._reader is None:
             self._reader = TopicReader(self._settings, "leasehold-versions", read_committed=True)
         if self._begin_again.is_set():
@@ -73,7 +74,7 @@ class KafkaVersionStream:
             return  # it wakes a waiter (D4), who looks anyway, or is for people
 
     def rewind(self) -> None:
-        """From any thread; done at the next `events`."""
+        """Begin anew at the next `events`; may be called from any thread."""
         self._begin_again.set()
 
     def close(self) -> None:

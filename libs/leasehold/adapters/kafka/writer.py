@@ -143,7 +143,7 @@ class TopicWriter:
             self._deliveries.append(Delivery(token, topic, partition, -1, words))
 
     def deliveries(self, timeout_s: float = 0) -> list[Delivery]:
-        """What became known since the last call; waits up to `timeout_s` for something."""
+        """Return what became known since the last call; waits up to `timeout_s` for something."""
         if timeout_s or len(self._producer):  # else there is no event, and none to come
             self._serve(0 if self._deliveries else timeout_s)
         if len(self._producer):
@@ -154,13 +154,15 @@ class TopicWriter:
         return told
 
     def wait(self, timeout_s: float) -> bool:
-        """Until `deliveries` has something to tell, or the time is over; whether it has."""
+        """Wait until `deliveries` has something to tell, or the time is over; returns whether it
+        has."""
         if not self._deliveries and len(self._producer):
             self._serve(timeout_s)
         return bool(self._deliveries)
 
     def flush(self, timeout_s: float) -> int:
-        """Wait for all outcomes; the number of records still without one. `deliveries` tells."""
+        """Wait for all outcomes, and return the number of records still without one. `deliveries`
+        tells."""
         return flush(self._producer, timeout_s, self._ended)
 
     def purge(self) -> None:
@@ -170,14 +172,15 @@ class TopicWriter:
         self._serve(0)
 
     def close(self, timeout_s: float) -> int:
-        """Flush, and the number of records given up."""
+        """Flush, and return the number of records given up."""
         left = self.flush(timeout_s)
         if left:
             self.purge()
         return left
 
     def __len__(self) -> int:
-        """Records queued or on their way, and news not yet told; 0 = nothing is open."""
+        """Return how many records are queued or on their way, and news not yet told; 0 = nothing is
+        open."""
         return len(self._producer) + len(self._deliveries)
 
     def _serve(self, timeout_s: float) -> None:
@@ -191,8 +194,8 @@ class TopicWriter:
         self._watch.error(error_of(exception))
 
     def _look(self) -> None:
-        """Has the producer a broker, or does it look for one? Of one that has lost all of them what
-        waits is told as failed."""
+        """Make a producer that has lost all its brokers anew. What waits in it is told as
+        failed."""
         if self._topic is not None and self._watch.is_lost(self._producer, self._topic):
             self._watch.fatal = LOST
             self._renew()
@@ -231,7 +234,8 @@ def log_writer(
     delivery_timeout_ms: int = LOG_DELIVERY_TIMEOUT_MS,
     topic: str | None = None,
 ) -> TopicWriter:
-    """For the log: no linger, and a short time-out, since the epoch is given up after it (L4)."""
+    """Return a writer for the log: no linger, and a short time-out, since the epoch is given up
+    after it (L4)."""
     return TopicWriter(
         settings,
         client_id,

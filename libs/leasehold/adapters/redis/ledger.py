@@ -80,7 +80,8 @@ Arguments = list[str | int]
 
 
 class RedisLedger:
-    """One connection; not for several threads at once. `database` prefixes the keys."""
+    """The ledger by one connection, not for several threads at once. `database` prefixes the
+    keys."""
 
     def __init__(
         self, settings: RedisSettings, database: str, call_timeout_s: float = CALL_TIMEOUT_S
@@ -169,7 +170,8 @@ class RedisLedger:
 
 
 def _stale(connection: Any) -> bool:
-    """Has Redis closed it since? (To be restarted between two calls is no trouble of a call.)"""
+    """Whether Redis has closed the connection since. (To be restarted between two calls is no
+    trouble of a call.)"""
     try:
         return bool(connection.is_connected and connection.can_read())
     except (redis.RedisError, OSError):

@@ -29,7 +29,7 @@ class MasterSubscriber(ChannelSubscriber):
     def __init__(
         self, settings: RedisSettings, database: str, kinds: tuple[Channels, ...] = BOTH
     ) -> None:
-        """`kinds` may be empty: then nothing is ever subscribed to."""
+        """Prepare to listen to `kinds`; without any nothing is ever subscribed to."""
         super().__init__(settings, database, *(kinds or (ACKS,)))
         self._is_used = bool(kinds)
         self._requests = b""

@@ -73,7 +73,7 @@ class ChannelPublisher(Generic[T]):
         return self._line.up
 
     def open(self) -> None:
-        """Have the connection made, if it is not there."""
+        """Connect in the background, if there is no connection."""
         if self._line.open():
             self._unanswered.clear()
 
@@ -129,7 +129,7 @@ class ChannelSubscriber:
     never blocks."""
 
     def __init__(self, settings: RedisSettings, database: str, *kinds: Channels) -> None:
-        """`kinds` are those that `listen` subscribes to. Where the first one is refused, the
+        """Prepare to listen to channels of these kinds. Where the first one is refused, the
         connection is of no use, and is given up."""
         self._line = RedisLine(settings, kinds[0].what)
         self._alive = KeptAlive(self._line)

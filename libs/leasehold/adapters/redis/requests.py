@@ -101,7 +101,7 @@ class AnswerSubscriber(ChannelSubscriber):
         self._channel = ANSWERS.named(database, requester.hex())
 
     def open(self) -> None:
-        """Have the connection made; `results` goes on with it."""
+        """Subscribe to the requester's channel; `results` goes on with it."""
         self.listen_to((self._channel, ANSWERS))
 
     def results(self) -> list[Result]:

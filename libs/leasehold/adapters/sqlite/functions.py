@@ -20,8 +20,8 @@ from leasehold.rows.index_entries import entry_of
 
 
 class EntryFunctions:
-    """Of one index. `held`: SQL that is 1 for a row `t` with an entry, else 0; "" where each row
-    has one."""
+    """The computed parts of one index's entries. `held` is SQL that is 1 for a row `t` with an
+    entry, else 0; "" where each row has one."""
 
     def __init__(self, descriptor: Descriptor, index: Index) -> None:
         self._descriptor = descriptor

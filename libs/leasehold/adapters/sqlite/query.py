@@ -46,7 +46,8 @@ _TOO_COMPLEX: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one statement. `stop`: asked now and then, True ends it (a client's cancel)."""
+    """The limits of one statement. `stop` is asked now and then, and True ends it (a client's
+    cancel)."""
 
     time_s: float | None = None
     rows_max: int | None = None
@@ -68,10 +69,10 @@ def run(
     visit: Visit | None = None,
     later: bool = False,
 ) -> Rows:
-    """The statement's rows on a connection whose snapshot is open. `parameters`: storage values of
-    the prepared types; `as_of`: the LSN that tables are read as of that have changed since;
-    `visit`: is told of rows that SELECTV shows; `later`: nothing is computed before the first row
-    is fetched.
+    """Return the statement's rows on a connection whose snapshot is open. `parameters` are storage
+    values of the prepared types, `as_of` is the LSN that tables are read as of that have changed
+    since. `visit` is told of rows that SELECTV shows. With `later` nothing is computed before the
+    first row is fetched.
 
     Raises here, or while rows are fetched: what functions raise, QueryCanceled, RequestTooLarge.
     """
@@ -117,7 +118,7 @@ def emitted_rows(
     as_of: int = 0,
     later: bool = False,
 ) -> Rows:
-    """As `run`, of one of a statement's queries."""
+    """Return the rows of one of a statement's queries; arguments and errors are those of `run`."""
     begin(connection, emitted, moment)
     bindings = (*parameters, *emitted.constants)
     if emitted.now_at is not None:
@@ -130,7 +131,8 @@ def emitted_rows(
 
 
 class Rows:
-    """Rows in batches: a slow reader holds no more than one. Close it, or read to the end."""
+    """Rows in batches, so that a slow reader holds no more than one. Close it, or read to the
+    end."""
 
     def __init__(
         self,
@@ -143,8 +145,8 @@ class Rows:
         later: bool = False,
         ends_with: Exception | None = None,
     ) -> None:
-        """`ready`: rows that are there already, behind which comes `ends_with`; nothing is run
-        then. `later`: not before the first fetch."""
+        """Begin to run the text; with `later` not before the first fetch. With `ready` nothing is
+        run: these rows are there already, and behind them comes `ends_with`."""
         self._connection = connection
         self._ready = ready
         self._ends_with = ends_with
@@ -187,14 +189,15 @@ class Rows:
         return look
 
     def fetch(self, rows_max: int = BATCH_ROWS) -> list[tuple[Any, ...]]:
-        """The next rows, [] at the end."""
+        """Return the next rows, [] at the end. Raises what comes in the place of the first of
+        them."""
         rows, error = self.partly(rows_max)
         if error is not None:
             raise error
         return rows
 
     def partly(self, rows_max: int = BATCH_ROWS) -> tuple[list[tuple[Any, ...]], Exception | None]:
-        """The next rows, and what comes in the place of the one behind them."""
+        """Return the next rows, and the error that comes in the place of the one behind them."""
         if self._ready is not None:
             found, self._ready = self._ready[:rows_max], self._ready[rows_max:]
             return found, self._ends_with if len(found) < rows_max else None
@@ -240,7 +243,7 @@ class Rows:
         return list(self)
 
     def whole(self) -> Rows:
-        """The same, computed now. Raises QueryCanceled, RequestTooLarge."""
+        """Return the same rows, computed now. Raises QueryCanceled, RequestTooLarge."""
         rows: list[tuple[Any, ...]] = []
         error: Exception | None = None
         more = True
@@ -253,7 +256,7 @@ class Rows:
         return Rows(self._connection, "", (), ready=rows, ends_with=error)
 
     def close(self) -> None:
-        """May be called twice."""
+        """End the statement; may be called twice."""
         cursor, self._cursor = self._cursor, None
         if self._watch is not None:
             self._connection.set_progress_handler(None, id=self._watch)
@@ -263,7 +266,7 @@ class Rows:
 
 
 def said(error: apsw.Error) -> Exception:
-    """SQLite's error as this project's; itself where it is a defect."""
+    """Return SQLite's error as this project's, itself where it is a defect."""
     if isinstance(error, apsw.InterruptError):
         return QueryCanceled("the statement was ended: it took too long, or was cancelled")
     if isinstance(error, apsw.TooBigError):

@@ -127,12 +127,13 @@ def _install_own(connection: apsw.Connection) -> None:
 
 
 def _extreme(choose: Callable[..., Any], key: Callable[[Any], Any] | None, *values: Any) -> Any:
-    """Of what is not NULL; of equal ones the first, as in PostgreSQL."""
+    """Return the greatest or least of what is not NULL; of equal ones the first, as in
+    PostgreSQL."""
     return choose((v for v in values if v is not None), key=key, default=None)
 
 
 def _as_sqlite(value: Any) -> tuple[bool, Any]:
-    """Text behind numbers: a double may be the text NaN."""
+    """Return a key that sorts text behind numbers: a double may be the text NaN."""
     return type(value) is str, value
 
 
@@ -159,7 +160,7 @@ def _too_many_rows(*_: Any) -> None:
 
 
 class _Group:
-    """One run of an aggregate over the rows of a group."""
+    """The run of an aggregate over the rows of one group."""
 
     def __init__(self, aggregate: Aggregate) -> None:
         self._aggregate = aggregate
@@ -174,8 +175,8 @@ class _Group:
 
 
 class _Window:
-    """One run over a window. A window that has lost a row is gone through anew, as PostgreSQL does
-    for doubles: taking away what was added would leave another sum."""
+    """The run of an aggregate over one window. A window that has lost a row is gone through anew,
+    as PostgreSQL does for doubles: taking away what was added would leave another sum."""
 
     def __init__(self, aggregate: Aggregate) -> None:
         self._aggregate = aggregate

@@ -117,7 +117,8 @@ class SqliteStore:
         self._open = True
 
     def commit(self, position: LogPosition) -> None:
-        """L6: the position lies in the same transaction as what was applied."""
+        """End the transaction. L6: the position lies in the same transaction as what was
+        applied."""
         assert self._open, "no transaction is open"
         assert self._savepoints == 0, "a savepoint is open"
         self._tables.put_position(position)
@@ -331,7 +332,7 @@ class SqliteStore:
         self._counts.add(change.table_id, 1)
 
     def _image_before(self, plan: WritePlan, change: RowChange, before: Row | None) -> Image | None:
-        """The indexed pairs before the change; the whole row where the caller has it."""
+        """Return the indexed pairs before the change, or the whole row where the caller has it."""
         if change.kind is _INSERT:
             return None
         if before is not None:
@@ -358,7 +359,7 @@ class SqliteStore:
         )
 
     def _contradiction(self, plan: WritePlan, change: RowChange) -> StoreCorrupted:
-        """The row is not the one that the log's change was decided on."""
+        """Return the error of a row that is not the one the log's change was decided on."""
         found = self._execute(plan.get, change.key).fetchall()
         there = plan.row(found[0]).genids if found else "no row"
         return StoreCorrupted(
@@ -460,14 +461,14 @@ class SqliteStore:
     # ------------------------------------------------------------ readers and checks
 
     def open_snapshot(self, *, brief: bool = False) -> SqliteSnapshot:
-        """A read snapshot of what is committed now; any thread may call this. `brief`: as of
+        """Open a read snapshot of what is committed now; any thread may call this. `brief` is as of
         SqliteSnapshot."""
         return self._readers.open_snapshot(brief=brief)
 
     def row_at_once(
         self, table: str, key_of: Callable[[Descriptor], Key]
     ) -> tuple[Descriptor, tuple[Any, ...] | None] | None:
-        """As of Readers; from any thread."""
+        """Return a table's newest version and one of its rows, from any thread; see Readers."""
         return self._readers.row_at_once(table, key_of)
 
     def check(

@@ -24,9 +24,10 @@ from leasehold.model.records import CheckSlice, Key
 
 
 class SliceCheck(TableCheck):
-    """Of the rows: what a row alone, and look-ups by it, can tell (1, 2, 4, CHECK, FOREIGN KEY).
-    Of an index's entries: what an entry and its row tell (5), and whether its key is there twice
-    (6), for which a slice of a unique index ends behind the last entry of a key."""
+    """The check of one slice, of rows or of an index's entries. Of rows it finds what a row alone,
+    and look-ups by it, can tell (1, 2, 4, CHECK, FOREIGN KEY). Of entries it finds what an entry
+    and its row tell (5), and whether its key is there twice (6), for which a slice of a unique
+    index ends behind the last entry of a key."""
 
     def __init__(
         self,
@@ -37,13 +38,13 @@ class SliceCheck(TableCheck):
         lsn: int,
         wanted: CheckSlice,
     ) -> None:
-        """`connection` has its snapshot open and belongs to this check alone."""
+        """Prepare the check on a connection that has its snapshot open and belongs to it alone."""
         super().__init__(connection, versions, min_version, collected, lsn)
         self._wanted = wanted
 
     def run_slice(self, elements: Sequence[int] = ()) -> tuple[TableFindings, Key | None]:
-        """What was found, and the last key of the slice; None when nothing lies behind it. With
-        `elements` of those alone, as if they were public."""
+        """Return what was found, and the last key of the slice, None when nothing lies behind it.
+        With `elements` only those are checked, as if they were public."""
         # What is made on this connection is temporary: nothing in the file is ever changed by it.
         self._connection.execute("PRAGMA query_only = 0")
         wanted = self._as_public(elements) if elements else self._newest

@@ -1,4 +1,5 @@
-"""`CHECK TABLE` on a store: the consistency of one table's pairs with its schema, at one LSN.
+"""The whole of `CHECK TABLE` on a store: the consistency of one table's pairs with its schema, at
+one LSN.
 
 The conditions are those of F1's definition of a consistent database, numbered as the project's
 schema-change design numbers them:
@@ -139,8 +140,8 @@ class TableCheck:
     # ------------------------------------------------------------ the same rows in two tables
 
     def _twin(self, rows: int) -> None:
-        """Condition 4, as if the twin's rows were entries of an index: each row has exactly its
-        own there, equal in all that it holds, genids included."""
+        """Check condition 4 as if the twin's rows were entries of an index: each row has exactly
+        its own there, equal in all that it holds, genids included."""
         newest = self._newest
         twin = table_name(newest.twin)
         there = physical_columns(self._connection, twin)
@@ -190,7 +191,7 @@ class TableCheck:
             self._report_rows(1, lock, wrong, "genid or image LSN is missing or too new")
 
     def _columns(self, columns: Sequence[Column]) -> None:
-        """Types (1) and required pairs (2): NOT NULL tells what a row must have."""
+        """Check types (1) and required pairs (2): NOT NULL tells what a row must have."""
         faults: list[tuple[int, int, str, str]] = []
         for column in columns:
             name = column_name(column.element_id)
@@ -276,7 +277,7 @@ class TableCheck:
             self._unique(index, statements)
 
     def _lacking(self, index: Index, statements: EntriesPlan, clause: str) -> None:
-        """Condition 4: the rows that `clause` selects have no entry."""
+        """Report rows that `clause` selects as having no entry (condition 4)."""
         shown, words = statements.primary_of_row, f"index {index.name!r} lacks the row's entry"
         self._found.add_selected(4, index.element_id, clause, shown, words)
 
@@ -295,7 +296,7 @@ class TableCheck:
         )
 
     def _unique(self, index: Index, statements: EntriesPlan) -> None:
-        """Condition 6; a key with a NULL in it equals no other, as in PostgreSQL."""
+        """Check condition 6 of keys; a key with a NULL in it equals no other, as in PostgreSQL."""
         keys = ", ".join(statements.keys)
         full = " AND ".join(f"{key} <> x''" for key in statements.keys)
         twice = (
@@ -315,7 +316,7 @@ class TableCheck:
         )
 
     def _computable(self, index: Index) -> None:
-        """Condition 6: each row's entry can be computed."""
+        """Check condition 6 of a computed index: each row's entry can be computed."""
         exact = exact_entry(self._newest, index)
         where = f"index {index.name!r}"
         why = partial(breaks_entry, exact)
@@ -324,7 +325,7 @@ class TableCheck:
     # ------------------------------------------------------------ foreign keys (6)
 
     def _foreign_key(self, key: ForeignKey) -> None:
-        """Rows that refer to none, by the parent's primary key or by its index's entries."""
+        """Find rows that refer to none, by the parent's primary key or by its index's entries."""
         if not self._physical:
             return
         own = [f"t.{column_name(column)}" for column in key.columns]
@@ -356,7 +357,8 @@ class TableCheck:
         self._each_row(6, check.element_id, check.columns, holds, partial(breaks, holds), where)
 
     def _derived(self, column: Column) -> None:
-        """Condition 2 of a column that follows from others: it has what its expression gives."""
+        """Check condition 2 of a column that follows from others: it has what its expression
+        gives."""
         assert column.derived is not None, column
         own = column.element_id
         compute = value_of(self._newest, column)
@@ -381,7 +383,7 @@ class TableCheck:
                 self._found.add(condition, element, key, f"{where}: {words}")
 
     def _images(self, columns: Sequence[int]) -> Iterator[tuple[Key, dict[int, Any]]]:
-        """Key and some columns of every row; what is done with them is done beside the log."""
+        """Yield key and some columns of every row, for what is done with them beside the log."""
         there = element_ids(self._physical)
         ids = tuple(e for e in dict.fromkeys((*self._newest.primary_key, *columns)) if e in there)
         if not ids:
@@ -411,8 +413,8 @@ class TableCheck:
     # ------------------------------------------------------------ results
 
     def _checksum(self, elements: Sequence[int]) -> tuple[bytes, bytes]:
-        """Of the rows, and of rows and entries: over everything live, or over `elements`; dead
-        elements are left out on purpose."""
+        """Return the sums of the rows, and of rows and entries, over everything live or over
+        `elements`. Dead elements are left out on purpose."""
         total = Checksum(self._connection)
         columns = sorted(
             e for e in element_ids(self._physical) if e in self._known and e not in self._dead
@@ -434,8 +436,9 @@ class TableCheck:
         return rows_sum, total.digest()
 
     def _rows_of(self, table: str) -> int:
-        """⚠ Without a condition SQLite counts all pages in one step, which no progress handler
-        interrupts: tens of milliseconds of a processor, on every node at the same moment."""
+        """Count the rows of a table. ⚠ Without a condition SQLite counts all pages in one step,
+        which no progress handler interrupts: tens of milliseconds of a processor, on every node at
+        the same moment."""
         rows: int = self._one(f"SELECT count(*) FROM {table} WHERE +1")[0]
         return rows
 

@@ -1,4 +1,4 @@
-"""Which values can't be storage values of a column's type, said in SQL."""
+"""Conditions in SQL for values that can't be storage values of a column's type."""
 
 from __future__ import annotations
 
