@@ -39,6 +39,9 @@ class MasterSubscriber(ChannelSubscriber):
         return self.listens_to(self._requests)
 
     def listen(self, term: Term) -> None:
+        """Subscribe to that term's channels through a new connection, on which rights count that
+        its user was given since; with NOBODY to none."""
+        super().listen(NOBODY)
         self._requests = REQUESTS.of(self._database, term)
         super().listen(term if self._is_used else NOBODY)
 
