@@ -9,7 +9,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.model.records import Image, Key, RowImage, RowLeftOut, RowsTruncated
 from leasehold.rows.filled_by_key import completed
-from leasehold.values.types import from_storage, to_json
+from leasehold.values.storage import from_storage, to_json
 
 
 class RowRecord(NamedTuple):

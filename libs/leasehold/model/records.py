@@ -4,7 +4,7 @@ NamedTuples because MessagePack packs them as arrays without a conversion step, 
 from an unpacked array is a single C call; the log carries tens of thousands of these a second.
 Field order is the wire order: append fields, never reorder them.
 
-Values of columns are *storage values* (`values/types.py`): int, float, str, bytes or None.
+Values of columns are *storage values* (`values/storage.py`): int, float, str, bytes or None.
 An image is a mapping element id → storage value; an element id that is missing, or None, is a
 pair that is not there (a NULL and an absent pair are the same physical fact).
 """

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 from leasehold.model.errors import InvalidText, OutOfRange, TooLong, UntranslatableCharacter
 from leasehold.values.numeric import (
     SCALE_MAX,
-    WHOLE_DIGITS_MAX,
+    decimal_of_number,
     decimal_of_text,
     has_room,
     sort_key,
@@ -26,8 +26,6 @@ NESTING_MAX: Final = 500
 TEXT_CHARACTERS_MAX: Final = 262_144
 _PLAIN_BITS_MAX: Final = 1_024
 """Of a whole number that Python writes by itself; it refuses those of more than 4,300 digits."""
-_WHOLE_BITS_MAX: Final = 4 * WHOLE_DIGITS_MAX
-"""No number of more bits has WHOLE_DIGITS_MAX digits."""
 _ESCAPED: Final = re.compile(r'["\\\x00-\x1f]')
 _ESCAPES: Final = {
     '"': '\\"',
@@ -208,7 +206,7 @@ def _members(value: Mapping[Any, Any]) -> list[tuple[str, Any]]:
 def _number(value: int | float | Decimal) -> str:
     if isinstance(value, int) and value.bit_length() <= _PLAIN_BITS_MAX:
         return str(value)
-    number = value if isinstance(value, Decimal) else Decimal(_exact(value))
+    number = value if isinstance(value, Decimal) else decimal_of_number(value)
     if not number.is_finite():
         raise InvalidText(f"JSON has no number {number}")
     if not has_room(number):
@@ -217,15 +215,6 @@ def _number(value: int | float | Decimal) -> str:
     if len(text.partition(".")[2]) > SCALE_MAX:
         raise OutOfRange("value overflows numeric format")
     return text
-
-
-def _exact(value: int | float) -> int | str:
-    """Return what Decimal makes the number of: of a double its shortest text."""
-    if isinstance(value, float):
-        return repr(value)
-    if value.bit_length() > _WHOLE_BITS_MAX:
-        raise OutOfRange("value overflows numeric format")
-    return value
 
 
 def _too_deep() -> OutOfRange:

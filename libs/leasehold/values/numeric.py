@@ -35,6 +35,8 @@ WHOLE_DIGITS_MAX: Final = 131_072
 PRECISION_MAX: Final = 1_000
 """What numeric(p, s) may say."""
 TEXT_CHARACTERS_MAX: Final = 262_144
+_WHOLE_BITS_MAX: Final = 4 * WHOLE_DIGITS_MAX
+"""No number of more bits has WHOLE_DIGITS_MAX digits; Decimal takes seconds for them."""
 
 EXACT: Final = Context(
     prec=MAX_PREC, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[]
@@ -163,6 +165,15 @@ def is_stored_form(value: object) -> bool:
 def text_of(stored: str) -> str:
     """Return the text that PostgreSQL shows: never with an exponent."""
     return format(decimal_of(stored), "f")
+
+
+def decimal_of_number(value: int | float) -> Decimal:
+    """Return the number, of a double that of its shortest text. Raises OutOfRange."""
+    if isinstance(value, float):
+        return Decimal(repr(value))
+    if value.bit_length() > _WHOLE_BITS_MAX:
+        raise OutOfRange("value overflows numeric format")
+    return Decimal(value)
 
 
 def decimal_of_text(text: str) -> Decimal:

@@ -20,8 +20,9 @@ from leasehold.values.float_text import shortest
 from leasehold.values.interval import text_of as interval_text
 from leasehold.values.letters import BLANKS, ascii_lower
 from leasehold.values.numeric import text_of as numeric_text
+from leasehold.values.storage import to_storage
 from leasehold.values.time_zone import UTC, local_of, offset_text
-from leasehold.values.types import INTEGER_BITS, VECTORS, Type, element_of, to_storage
+from leasehold.values.types import INTEGER_BITS, VECTORS, Type, element_of
 
 _TRUE: Final = frozenset({"t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"})
 _FALSE: Final = frozenset({"f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"})

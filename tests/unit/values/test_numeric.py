@@ -27,7 +27,8 @@ from leasehold.values.numeric import (
     text_of,
     words_of,
 )
-from leasehold.values.types import Type, parse_type, to_storage
+from leasehold.values.storage import to_storage
+from leasehold.values.types import Type, parse_type
 
 DIGITS = st.integers(-(10**25), 10**25)
 NUMBERS = st.builds(

@@ -11,10 +11,8 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Mapping
-from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final, NoReturn
-from uuid import UUID
 
 import msgpack
 
@@ -23,6 +21,7 @@ from leasehold.adapters.codec.request_checks import kind_of, shown
 from leasehold.model.errors import MalformedRequest, RequestTooLarge
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 from leasehold.values.numeric import has_room
+from leasehold.values.storage import plain_form
 
 JSON: Final = "application/json"
 MESSAGE_PACK: Final = "application/msgpack"
@@ -177,17 +176,14 @@ def _finite(text: str) -> float | Decimal:
 
 
 def _as_text(value: Any) -> Any:
-    if isinstance(value, date | datetime):
-        return value.isoformat()
-    if isinstance(value, UUID):
-        return str(value)
-    if isinstance(value, Decimal):
-        if not has_room(value):
-            raise ValueError("a number has more digits than a numeric")
-        return format(value, "f")
+    if isinstance(value, Decimal) and not has_room(value):
+        raise ValueError("a number has more digits than a numeric")
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"a {type(value).__name__} has no wire form")
+    plain = plain_form(value)
+    if plain is value:
+        raise TypeError(f"a {type(value).__name__} has no wire form")
+    return plain
 
 
 _PACKING: Final = Packing(_as_text)

@@ -26,9 +26,10 @@ from leasehold.values.dates import DAY_US
 from leasehold.values.doubles import over_floats
 from leasehold.values.numeric import EXACT, decimal_of, fitted, stored_form
 from leasehold.values.numeric import text_of as numeric_text
+from leasehold.values.storage import to_storage
 from leasehold.values.text_io import from_text, shows_zone, to_text
 from leasehold.values.time_zone import InZone, at_zone, local_of
-from leasehold.values.types import INTEGER_BITS, Type, element_of, to_storage
+from leasehold.values.types import INTEGER_BITS, Type, element_of
 
 Context: TypeAlias = Literal["implicit", "assignment", "explicit"]
 Convert: TypeAlias = Callable[..., Any]

@@ -18,7 +18,8 @@ from leasehold.catalog.descriptor import Column, Descriptor, Index
 from leasehold.model.records import ChangeKind, CheckReport, Image, LogPosition, RowChange
 from leasehold.values.doubles import NAN, Stored
 from leasehold.values.numeric import sort_key
-from leasehold.values.types import Type, to_storage
+from leasehold.values.storage import to_storage
+from leasehold.values.types import Type
 from tests.support.memory_store.store import MemoryStore
 from tests.support.sqlite.lockstep import reports_of
 

@@ -23,7 +23,8 @@ from leasehold.model.errors import Refused
 from leasehold.model.records import ChangeKind, Image, LogPosition, RowChange
 from leasehold.sql.planning.plan import Prepared, prepare
 from leasehold.transaction.binding import binding
-from leasehold.values.types import Type, parse_type, to_storage
+from leasehold.values.storage import to_storage
+from leasehold.values.types import Type, parse_type
 
 SEED: Final = int(os.environ.get("LEASEHOLD_SEED", "1"))
 CASES: Final = 800

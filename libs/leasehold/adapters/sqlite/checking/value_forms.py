@@ -11,7 +11,8 @@ from leasehold.catalog.descriptor import Column
 from leasehold.model.errors import Refused
 from leasehold.values import jsonb, numeric
 from leasehold.values.doubles import NAN
-from leasehold.values.types import INTEGER_BITS, Type, to_storage
+from leasehold.values.storage import to_storage
+from leasehold.values.types import INTEGER_BITS, Type
 
 
 def wrong_value(column: Column, name: str) -> str:
