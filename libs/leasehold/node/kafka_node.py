@@ -18,9 +18,9 @@ from typing import Final
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.admin import TopicAdmin
-from leasehold.adapters.kafka.log_identity import LANE_MISSING, TopicLook, explained, log_offsets
+from leasehold.adapters.kafka.log_identity import LANE_MISSING, TopicLook, explain_stop, log_offsets
 from leasehold.adapters.kafka.reader import FETCH_WAIT_MS, STEADY_WAIT_MS, Record, TopicReader
-from leasehold.adapters.kafka.request_transport import TERM_HEADER, packed_term
+from leasehold.adapters.kafka.request_transport import TERM_HEADER, pack_term
 from leasehold.adapters.kafka.sends import Sends
 from leasehold.adapters.kafka.writer import Headers, TopicWriter, log_writer
 from leasehold.adapters.os.clock import boottime_ns, new_incarnation, now, random_bytes
@@ -30,7 +30,7 @@ from leasehold.adapters.redis.ledger import RedisLedger
 from leasehold.adapters.redis.ledger_thread import Completed, LedgerThread
 from leasehold.adapters.redis.master_subscriber import MasterSubscriber
 from leasehold.adapters.redis.pubsub import Channels
-from leasehold.adapters.redis.requests import REQUESTS, AnswerPublisher, requests_of
+from leasehold.adapters.redis.requests import REQUESTS, AnswerPublisher, read_requests
 from leasehold.lease.commands import SESSION_ID_MAX
 from leasehold.model.errors import (
     BusUnavailable,
@@ -221,7 +221,7 @@ class KafkaNode:
     def _explained(self, error: LeaseholdError) -> LeaseholdError:
         if not isinstance(error, LogStopped):
             return error
-        return explained(error, self.node.identity, self._admin, self._log, self.node.position)
+        return explain_stop(error, self.node.identity, self._admin, self._log, self.node.position)
 
     def _give_back(self) -> None:
         """Before a clean stop: serve no more reads, and give back every lease that is not in use.
@@ -410,7 +410,7 @@ class KafkaNode:
         """Whether anything was heard, of nodes or of those who ask."""
         acks, requests = self._listener.received()
         for data in requests:
-            asked = requests_of(data)
+            asked = read_requests(data)
             if asked is not None:
                 self._requests_ns = boottime_ns()
                 self._perform(self.node.step(asked, now()))
@@ -558,7 +558,7 @@ class KafkaNode:
     def _headers(self, send: Send) -> Headers:
         if send.topic == Topic.RESULTS and self._listener.hears_requests:
             self._answers.open()
-            return ((TERM_HEADER, packed_term(self.node.term)),)
+            return ((TERM_HEADER, pack_term(self.node.term)),)
         return ()
 
     def _close(self) -> None:

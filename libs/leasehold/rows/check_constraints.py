@@ -22,7 +22,7 @@ def condition_of(descriptor: Descriptor, check: Check) -> Callable[[Image], bool
     return lambda image: compute(image) in (1, None)
 
 
-def breaks(holds: Callable[[Image], bool], image: Image) -> str:
+def explain_violation(holds: Callable[[Image], bool], image: Image) -> str:
     """Return why a row breaks a check, "" when it does not; one that can't be computed breaks it
     too."""
     try:
@@ -31,7 +31,7 @@ def breaks(holds: Callable[[Image], bool], image: Image) -> str:
         return f"it can't be computed on the row: {error.message}"
 
 
-def code_raised(compute: Callable[[Image], object], image: Image) -> str:
+def find_sqlstate(compute: Callable[[Image], object], image: Image) -> str:
     """Return the SQLSTATE of what an expression raises on a row, "" when it has a value."""
     try:
         compute(image)

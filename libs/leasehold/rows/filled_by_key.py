@@ -12,7 +12,7 @@ from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.model.records import Image
 
 
-def filled(column: Column, image: Image) -> Image | None:
+def fill_row(column: Column, image: Image) -> Image | None:
     """Return a row's pairs after a chunk that names it, None where it has the pair and nothing is
     done."""
     assert column.missing is not None, column
@@ -21,7 +21,7 @@ def filled(column: Column, image: Image) -> Image | None:
     return {**image, column.element_id: column.missing.value}
 
 
-def completed(descriptor: Descriptor, made_under: int, image: Image) -> Image:
+def complete_image(descriptor: Descriptor, made_under: int, image: Image) -> Image:
     """Return the pairs that a reader at `descriptor` finds in an image made under a version: those
     it carries, and those that were put by key since."""
     lacking = {

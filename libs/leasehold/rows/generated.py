@@ -116,14 +116,14 @@ def refusal_of(descriptor: Descriptor, column: Column, image: Image) -> Refused 
     return None
 
 
-def relied_on(column: Column) -> bool:
+def is_relied_on(column: Column) -> bool:
     """Whether a check of the rows looks at its value: it is derived, readable, and not on its way
     out."""
     derived = column.derived
     return derived is not None and column.state in READABLE and not derived.loose
 
 
-def unlike(compute: Compute, image: Image, element_id: int) -> str:
+def explain_difference(compute: Compute, image: Image, element_id: int) -> str:
     """Return why a row's derived pair is not what its expression says, "" when it is."""
     try:
         expected = compute(image)

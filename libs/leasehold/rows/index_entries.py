@@ -3,8 +3,8 @@
 In the key stands what a value is ordered and compared by: of a numeric its sort key.
 
 Of a partial index only rows that make the predicate true have one; where key or predicate can't be
-computed (1/a with a = 0) there is none, and `breaks` says why. Every node computes entries from its
-own rows, so what is compiled here must give the same value on each, now and later.
+computed (1/a with a = 0) there is none, and `explain_failure` says why. Every node computes entries
+from its own rows, so what is compiled here must give the same value on each, now and later.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def entry_of(descriptor: Descriptor, index: Index) -> EntryOf:
     return entry
 
 
-def breaks(exact: EntryOf, image: Image) -> str:
+def explain_failure(exact: EntryOf, image: Image) -> str:
     """Return why a row can't have the entry that `exact_entry` computes, "" when nothing is in the
     way."""
     try:

@@ -73,7 +73,7 @@ def _ordered(value: Any) -> bytes:
     return (int(value) + (1 << 63)).to_bytes(8)
 
 
-def sort_key(element: Callable[[Any], Any] | None) -> Callable[[str], bytes]:
+def make_sort_key(element: Callable[[Any], Any] | None) -> Callable[[str], bytes]:
     """Return the function that makes an array's sort key. `element` makes that of an element; None
     where it is the element itself."""
     if element is None:

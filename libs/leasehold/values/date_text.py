@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from leasehold.model.errors import FeatureNotSupported, InvalidMoment, MomentOutOfRange
 from leasehold.values.dates import DAY_LEAST, DAY_MOST, DAY_US, day_of
 from leasehold.values.letters import BLANKS, ascii_lower
-from leasehold.values.time_zone import UTC, at_zone, in_range, zone_said
+from leasehold.values.time_zone import UTC, at_zone, in_range, zone_of_word
 
 _MONTHS: Final = (
     "jan",
@@ -146,7 +146,7 @@ def _zone(found: re.Match[str], text: str) -> ZoneInfo | int:
     if found["utc"]:
         return 0
     if found["name"]:
-        return zone_said(found["name"])
+        return zone_of_word(found["name"])
     return _offset(found, text)
 
 

@@ -35,7 +35,7 @@ def _key(scalar: Any) -> Any:
     return (scalar,) if isinstance(scalar, bool) else scalar
 
 
-def holds(value: Any, wanted: Any) -> bool:
+def contains(value: Any, wanted: Any) -> bool:
     """Whether a value contains another one. Raises TooComplex where nested arrays would have to be
     compared too often."""
     return _Containment().holds(value, wanted, outermost=True)

@@ -92,7 +92,7 @@ def stored_form(value: Decimal) -> str:
     whole, _, fraction = text.partition(".")
     scale = len(fraction)
     if scale > SCALE_MAX:
-        return stored_form(rounded(value, SCALE_MAX))
+        return stored_form(round_number(value, SCALE_MAX))
     digits = (whole + fraction).lstrip("-0").rstrip("0")
     shown = chr(_SCALE_ZERO + scale)
     if not digits:
@@ -196,10 +196,10 @@ def decimal_of_text(text: str) -> Decimal:
     assert isinstance(exponent, int)
     if -exponent > SCALE_MAX:
         raise OutOfRange("value overflows numeric format")
-    return rounded(value, 0) if exponent > 0 else value
+    return round_number(value, 0) if exponent > 0 else value
 
 
-def rounded(value: Decimal, scale: int) -> Decimal:
+def round_number(value: Decimal, scale: int) -> Decimal:
     """Return the value rounded half away from zero. `scale` < 0 rounds before the point; what comes
     out has scale ≥ 0."""
     if not value.is_finite():
@@ -210,7 +210,7 @@ def rounded(value: Decimal, scale: int) -> Decimal:
     return made or made.copy_abs()
 
 
-def fitted(value: Decimal, precision: int | None, scale: int | None) -> Decimal:
+def fit_number(value: Decimal, precision: int | None, scale: int | None) -> Decimal:
     """Return a value as numeric(precision, scale) holds it. Raises OutOfRange (22003)."""
     if precision is None:
         return value
@@ -223,7 +223,7 @@ def fitted(value: Decimal, precision: int | None, scale: int | None) -> Decimal:
         return value
     if value and value.adjusted() >= WHOLE_DIGITS_MAX:  # whose digits nobody is to write
         raise OutOfRange("value overflows numeric format")
-    made = rounded(value, scale)
+    made = round_number(value, scale)
     if made and made.adjusted() + 1 > precision - scale:
         raise OutOfRange(
             f"numeric field overflow: a value of numeric({precision}, {scale}) must round to less"

@@ -187,7 +187,7 @@ def _numeric(kind: Type) -> Converter:
             number = value
         else:
             raise _wrong(value, str(kind))
-        return numeric.stored_form(numeric.fitted(number, precision, scale))
+        return numeric.stored_form(numeric.fit_number(number, precision, scale))
 
     return convert
 

@@ -95,7 +95,7 @@ def zone_of(name: str) -> ZoneInfo:
 
 
 @lru_cache(maxsize=512)
-def zone_said(name: str) -> ZoneInfo:
+def zone_of_word(name: str) -> ZoneInfo:
     """Return a zone as `zone_of` does, for a zone in a time or behind AT TIME ZONE, where an
     abbreviation (CET, PDT) is an offset."""
     offset = ABBREVIATIONS.get(ascii_lower(name))
@@ -105,7 +105,7 @@ def zone_said(name: str) -> ZoneInfo:
 
 
 @lru_cache(maxsize=512)
-def zone_set(text: str) -> ZoneInfo:
+def zone_of_setting(text: str) -> ZoneInfo:
     """Return the zone that the setting TimeZone takes: as `zone_of`, or hours east (-8, 5.5), or
     INTERVAL '…'."""
     interval = _INTERVAL.fullmatch(text.strip(BLANKS))

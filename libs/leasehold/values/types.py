@@ -177,7 +177,7 @@ def sort_key_of(kind: Type) -> Callable[[Any], Any] | None:
     element = element_of(kind)
     if element is not None:
         ordered = doubles.number_of if element.name == "double precision" else sort_key_of(element)
-        return arrays.sort_key(ordered)
+        return arrays.make_sort_key(ordered)
     return _SORT_KEYS.get(kind.name)
 
 

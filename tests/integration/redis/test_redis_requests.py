@@ -22,8 +22,8 @@ from leasehold.adapters.redis.requests import (
     AnswerPublisher,
     AnswerSubscriber,
     RequestPublisher,
-    packed_requests,
-    requests_of,
+    pack_requests,
+    read_requests,
 )
 from leasehold.adapters.redis.resp import REPLY_BYTES_MAX
 from leasehold.model.records import Outcome, Result, ResultBatch
@@ -77,7 +77,7 @@ class Both(Talk):
         self.told |= {number: heard for (_, number), heard in self.speaker.outcomes()}
         heard = self.master.received()
         for data in heard.requests:
-            asked = requests_of(data)
+            asked = read_requests(data)
             if asked is not None:
                 self.heard.append(asked[1:4])
         self.acks += heard.acks
@@ -239,7 +239,7 @@ def test_what_is_too_large_is_no_request_and_ends_no_connection(
     both: Both, server: RedisServer
 ) -> None:
     """What Redis hands on whole. Beyond that the connection is given up, and made anew."""
-    room = REQUEST_BYTES_MAX - len(packed_requests(ME, 1, 1, [(JSON, b"x" * 50_000)])) + 50_000
+    room = REQUEST_BYTES_MAX - len(pack_requests(ME, 1, 1, [(JSON, b"x" * 50_000)])) + 50_000
     assert both.outcome(both.ask(b"x" * room))
     both.until(lambda: len(both.heard) == 1, "the largest one")
     both.ask(b"x" * (room + 1))

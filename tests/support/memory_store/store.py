@@ -31,7 +31,7 @@ from leasehold.model.records import (
     ReadRange,
     RowChange,
 )
-from leasehold.rows.filled_by_key import filled
+from leasehold.rows.filled_by_key import fill_row
 from leasehold.rows.index_entries import entry_of
 from leasehold.rows.key_values import EntryChange, entries
 from tests.support.memory_store.check import check_contents, wrong_entries
@@ -269,7 +269,7 @@ class MemoryStore:
                     done += entry not in now.entries
                     now.entries.add(entry)
                 continue
-            after = filled(element, row.values)
+            after = fill_row(element, row.values)
             if after is not None:
                 now.pairs[table, key] = {**now.pairs[table, key], **after}
                 self._change_entries(table, key, entries(descriptor, row.values, after))

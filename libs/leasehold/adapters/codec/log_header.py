@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgpack
 
 from leasehold.adapters.codec.record_shape import TAG_BY_CLASS
-from leasehold.adapters.codec.records import FORMAT, UNREADABLE, unzipped
+from leasehold.adapters.codec.records import FORMAT, UNREADABLE, unzip_record
 from leasehold.model.errors import LogStopped
 from leasehold.model.records import Claim, Decisions, Disposition, Grant
 
@@ -49,7 +49,7 @@ def read_header(data: bytes) -> LogHeader | Claim | None:
     """
     try:
         unpacker = msgpack.Unpacker(use_list=False, strict_map_key=False, max_buffer_size=0)
-        unpacker.feed(unzipped(data))
+        unpacker.feed(unzip_record(data))
         fields = unpacker.read_array_header()
         if unpacker.unpack() != FORMAT:
             raise ValueError("it is of another wire format")

@@ -93,7 +93,7 @@ assert len(TAG_BY_CLASS) == len(CLASS_BY_TAG), "one tag per class, one class per
 _RESTORERS: Final[dict[type[Any], Restorer]] = {}
 
 
-def as_it_is(value: Any) -> Any:
+def keep_value(value: Any) -> Any:
     return value
 
 
@@ -116,7 +116,7 @@ def _made_restorer(cls: type[Any]) -> Restorer:
         if type(fields) is not tuple:
             raise ValueError(f"{cls.__name__} is not an array of fields")
         if len(fields) != len(names):
-            fields = completed(cls, fields)
+            fields = complete_fields(cls, fields)
         try:
             return cls(*[r(value) for r, value in zip(restorers, fields, strict=True)])
         except ValueError:
@@ -132,7 +132,7 @@ def _made_restorer(cls: type[Any]) -> Restorer:
     return restore
 
 
-def completed(cls: type[Any], fields: tuple[Any, ...]) -> tuple[Any, ...]:
+def complete_fields(cls: type[Any], fields: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return `fields` of an older writer, with the defaults of the fields it did not know."""
     names: tuple[str, ...] = cls._fields
     missing = names[len(fields) :]
@@ -145,9 +145,9 @@ def restorer(hint: Any) -> Restorer:
     """Return the function for one annotation; every annotation used in `model/records.py` is
     covered."""
     if hint is Any:
-        return as_it_is
+        return keep_value
     if hint == Keys:
-        return restored_keys
+        return restore_keys
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return _union(args)
@@ -207,7 +207,7 @@ def _tuple(args: tuple[Any, ...]) -> Restorer:
     return restore
 
 
-def restored_keys(value: Any) -> Any:
+def restore_keys(value: Any) -> Any:
     """Return thousands of keys, whose shape is looked at in one go: a tenth of `_tuple`'s time."""
     if type(value) is bytes:
         return IntKeys.from_wire(value)

@@ -23,9 +23,9 @@ from leasehold.adapters.codec.record_shape import (
     CLASS_BY_TAG,
     TAG_BY_CLASS,
     Restorer,
-    completed,
+    complete_fields,
     record_restorer,
-    restored_keys,
+    restore_keys,
     restorer,
 )
 from leasehold.adapters.codec.request_decoding import decode_request
@@ -142,7 +142,7 @@ class MessagePackCodec:
         """Return a record of the log. Raises LogStopped for bytes that are no log record of a
         format known here."""
         try:
-            fields = _unpacked(unzipped(data))
+            fields = _unpacked(unzip_record(data))
             tag = fields[1]
             if tag == _DECISIONS_TAG:
                 return _decisions(fields[2:])
@@ -216,7 +216,7 @@ def restore_row_key(data: bytes) -> tuple[Any, ...]:
     return key
 
 
-def unpacked_together(packed: Collection[bytes]) -> tuple[Any, ...]:
+def unpack_together(packed: Collection[bytes]) -> tuple[Any, ...]:
     """Return what each of them is, in a third of the time that one after the other takes. Raises
     one of UNREADABLE when any is not exactly one value."""
     together: tuple[Any, ...] = msgpack.unpackb(
@@ -249,7 +249,7 @@ def is_zipped(data: bytes) -> bool:
     return data[:1] == _ZLIB  # with which no array of MessagePack begins
 
 
-def unzipped(data: bytes) -> bytes:
+def unzip_record(data: bytes) -> bytes:
     """Return a record of the log as it was packed, however it has travelled. Raises one of
     UNREADABLE."""
     if not is_zipped(data):
@@ -310,7 +310,7 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
     UNREADABLE errors."""
     count = len(fields)
     if count < _DECISIONS_HEAD or count > _DECISIONS_FIELDS:
-        fields = completed(Decisions, fields)
+        fields = complete_fields(Decisions, fields)
     elif count < _DECISIONS_FIELDS:
         fields += _DECISIONS_TAIL[count - _DECISIONS_HEAD :]
     epoch, incarnation, sequence, previous, first, commits, refusals = fields[:7]
@@ -338,7 +338,7 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
 
 def _commit(fields: Any) -> Commit:
     if len(fields) != _COMMIT_FIELDS:
-        fields = completed(Commit, fields)
+        fields = complete_fields(Commit, fields)
     request_id, attempt, at_us, versions, changes, rows, reply_to, fills, catalog, answer = fields
     restored: tuple[Any, ...] = (
         request_id,
@@ -369,13 +369,13 @@ def _fill(fields: tuple[Any, ...]) -> Fill:
     """Restore a fill as a row change is: values of images and genids are not looked at one by
     one."""
     if len(fields) != _FILL_FIELDS:
-        fields = completed(Fill, fields)
+        fields = complete_fields(Fill, fields)
     *head, keys, images, genids = fields
     if type(images) is not tuple or type(genids) is not tuple:
         raise ValueError("Fill: expected arrays of images and genids")
     if not {dict}.issuperset(map(type, images + genids)):
         raise ValueError("Fill: expected maps as images and genids")
-    return _new(Fill, (*head, restored_keys(keys), images, genids))
+    return _new(Fill, (*head, restore_keys(keys), images, genids))
 
 
 _RESULT: Final = record_restorer(Result)

@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn
 import msgpack
 
 from leasehold.adapters.codec.packing import Packing
-from leasehold.adapters.codec.request_checks import kind_of, shown
+from leasehold.adapters.codec.request_checks import describe_value, show_name
 from leasehold.model.errors import MalformedRequest, RequestTooLarge
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 from leasehold.values.numeric import has_room
@@ -91,7 +91,7 @@ def read_fields(content_type: str, data: bytes) -> dict[Any, Any]:
                 field="content-type",
             )
     if type(fields) is not dict:
-        raise MalformedRequest(f"a request is an object with fields, not {kind_of(fields)}")
+        raise MalformedRequest(f"a request is an object with fields, not {describe_value(fields)}")
     return fields
 
 
@@ -151,7 +151,9 @@ def _without_repeats(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
         twice = next(
             name for name, times in Counter(name for name, _ in pairs).items() if times > 1
         )
-        raise MalformedRequest(f"{twice!r:.80} is given twice in one object", field=shown(twice))
+        raise MalformedRequest(
+            f"{twice!r:.80} is given twice in one object", field=show_name(twice)
+        )
     return fields
 
 

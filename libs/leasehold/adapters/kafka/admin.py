@@ -15,7 +15,7 @@ from leasehold.adapters.kafka.client import (
     ClientWatch,
     client_options,
     error_of,
-    made,
+    make_client,
 )
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.model.errors import BusUnavailable
@@ -36,7 +36,7 @@ class AdminConnection:
     def __init__(self, settings: KafkaSettings, client_id: str) -> None:
         self._watch = ClientWatch(settings, client_id)
         self._options = client_options(settings, client_id, self._watch)
-        self._client = made(AdminClient, self._options)
+        self._client = make_client(AdminClient, self._options)
 
     def poll(self) -> None:
         """Run callbacks: they tell why a call has timed out, and would gather otherwise."""
@@ -47,7 +47,7 @@ class AdminConnection:
         self.poll()
         if self._watch.is_lost(self._client, topic):
             self._watch.starts_anew(LOST)
-            self._client = made(AdminClient, self._options)
+            self._client = make_client(AdminClient, self._options)
         return self._client
 
     def works(self) -> None:

@@ -212,7 +212,7 @@ def client_options(settings: KafkaSettings, client_id: str, watch: ClientWatch) 
 ClientT = TypeVar("ClientT")
 
 
-def made(client: Callable[[dict[str, Any]], ClientT], options: dict[str, Any]) -> ClientT:
+def make_client(client: Callable[[dict[str, Any]], ClientT], options: dict[str, Any]) -> ClientT:
     """Return `client(options)`. Raises ConfigurationError for options that librdkafka refuses, such
     as a certificate file that is not there."""
     try:
@@ -230,7 +230,7 @@ def error_of(exception: KafkaException) -> KafkaError:
     return error
 
 
-def hasten(producer: Producer, topic: str) -> None:
+def prepare_producer(producer: Producer, topic: str) -> None:
     """Let a new producer have its id, and know of `topic`, before its first record; takes what two
     questions to a broker take, and half a second at most. An answer about any topic is what makes
     librdkafka 2.16 ask for the id. The first one may come by the connection to the bootstrap

@@ -28,7 +28,7 @@ _PASSING: Final = frozenset(
 )
 
 
-def once_led(ask: Callable[[], Answer], timeout_s: float = LEADER_TIMEOUT_S) -> Answer:
+def ask_once_led(ask: Callable[[], Answer], timeout_s: float = LEADER_TIMEOUT_S) -> Answer:
     """Return `ask()`, asked again while only a leader is missing. Raises what `ask` raises, and
     BusUnavailable after `timeout_s`."""
     give_up_ns = boottime_ns() + int(timeout_s * 1e9)

@@ -95,7 +95,7 @@ class TopicLook:
             LOG.warning("Kafka has no topic %r now: %s", self._topic, self._missing)
 
 
-def explained(
+def explain_stop(
     error: LogStopped, identity: LogIdentity, admin: TopicAdmin, log: str, position: LogPosition
 ) -> LeaseholdError:
     """Return why a reader was stopped: `error`, or that the log's topic is another one now, which

@@ -18,7 +18,7 @@ from leasehold.adapters.kafka.client import (
     ClientWatch,
     client_options,
     error_of,
-    made,
+    make_client,
 )
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.model.errors import BusUnavailable, LogStopped
@@ -144,7 +144,7 @@ class TopicReader:
             "fetch.error.backoff.ms": 50,
             "queued.max.messages.kbytes": queued_kbytes_max,
         }
-        self._consumer = made(Consumer, self._options)
+        self._consumer = make_client(Consumer, self._options)
 
     def give_up_when(self, give_up: Callable[[], bool]) -> None:
         """Set the argument `give_up`, for an owner that learns only later what it stops for."""
@@ -237,7 +237,7 @@ class TopicReader:
             return
         self._watch.starts_anew(LOST)
         self._consumer.close()
-        self._consumer = made(Consumer, self._options)
+        self._consumer = make_client(Consumer, self._options)
         self._consumer.incremental_assign([TopicPartition(*p, o) for p, o in self._next.items()])
         self._consumer.pause([TopicPartition(*place) for place in self._paused])
 

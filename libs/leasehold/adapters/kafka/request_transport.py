@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.adapters.kafka.leader_wait import once_led
+from leasehold.adapters.kafka.leader_wait import ask_once_led
 from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, Record, TopicReader
 from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.adapters.os.clock import boottime_ns
@@ -37,7 +37,7 @@ QUEUE_FULL_WAIT_S: Final = 0.02
 SEND_TIMEOUT_S: Final = 30.0
 
 
-def packed_term(term: Term) -> bytes:
+def pack_term(term: Term) -> bytes:
     epoch, incarnation = term
     return epoch.to_bytes(EPOCH_BYTES, "big") + incarnation
 
@@ -68,7 +68,7 @@ class KafkaRequestTransport:
         self._reader = TopicReader(settings, "leasehold-results", fetch_wait_ms=STEADY_WAIT_MS)
         try:
             # The place is fixed before the first request can be sent, so no answer is missed.
-            end = once_led(lambda: self._reader.end_offset(results, partition))
+            end = ask_once_led(lambda: self._reader.end_offset(results, partition))
             self._reader.start(results, partition, end)
         except BaseException:
             self._reader.close()

@@ -18,8 +18,8 @@ from leasehold.adapters.kafka.client import (
     ClientWatch,
     client_options,
     error_of,
-    hasten,
-    made,
+    make_client,
+    prepare_producer,
 )
 from leasehold.adapters.kafka.writer import Headers
 from leasehold.adapters.os.clock import boottime_ns
@@ -80,7 +80,7 @@ class TransactionWriter:
         """Connect; `open` comes next. `give_up` is asked twice a second while a broker is waited
         for; then BusUnavailable is raised, and what became of the open transaction is for the next
         `open` to settle. `topic` is any that is there; `open` then need not wait half a second for
-        the producer's id (`hasten`)."""
+        the producer's id (`prepare_producer`)."""
         self._give_up = give_up
         self._topic = topic
         self._transactional_id = transactional_id
@@ -90,7 +90,7 @@ class TransactionWriter:
         self._sent = 0
         self._delivered = 0
         self._failed: str | None = None
-        self._producer = made(
+        self._producer = make_client(
             Producer,
             {
                 **client_options(settings, client_id, self._watch),
@@ -113,7 +113,7 @@ class TransactionWriter:
         """Fence older processes and finish what they left; waits for a broker, told in the log."""
         doing = "opening transactions"
         if self._topic is not None:
-            hasten(self._producer, self._topic)
+            prepare_producer(self._producer, self._topic)
         try:
             self._patiently(doing, self._producer.init_transactions)
         except KafkaException as error:

@@ -6,7 +6,7 @@ import threading
 from typing import Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.adapters.kafka.leader_wait import once_led
+from leasehold.adapters.kafka.leader_wait import ask_once_led
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.model.errors import BusUnavailable, LogStopped, MalformedRequest
@@ -39,8 +39,8 @@ class KafkaVersionStream:
             self._reader = TopicReader(self._settings, "leasehold-versions", read_committed=True)
         if self._begin_again.is_set():
             reader = self._reader
-            first = once_led(lambda: reader.first_offset(self._versions, 0))
-            newest = once_led(lambda: reader.end_offset(self._notices, 0))
+            first = ask_once_led(lambda: reader.first_offset(self._versions, 0))
+            newest = ask_once_led(lambda: reader.end_offset(self._notices, 0))
             self._begin_again.clear()
             self._reader.start(self._versions, 0, first)
             self._reader.start(self._notices, 0, newest)

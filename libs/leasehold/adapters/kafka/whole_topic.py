@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.adapters.kafka.leader_wait import once_led
+from leasehold.adapters.kafka.leader_wait import ask_once_led
 from leasehold.adapters.kafka.reader import RECORDS_MAX, TO_THE_END_MS, Record, TopicReader
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.model.errors import BusUnavailable
@@ -44,7 +44,7 @@ def read_to_end(
     try:
         partitions = reader.partitions(topic, timeout_s)
         for partition in range(partitions):
-            first, end = once_led(partial(reader.offsets, topic, partition, timeout_s))
+            first, end = ask_once_led(partial(reader.offsets, topic, partition, timeout_s))
             begin = first if newest_max is None else max(first, end - newest_max)
             reader.start(topic, partition, begin)
         while len(reader.ended) < partitions:

@@ -15,8 +15,8 @@ from leasehold.adapters.kafka.client import (
     client_options,
     error_of,
     flush,
-    hasten,
-    made,
+    make_client,
+    prepare_producer,
 )
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import MESSAGE_BYTES_MAX
@@ -54,7 +54,7 @@ class TopicWriter:
     records are always told, delivered ones where `send` was given a token and `tells_all`.
     `batches_under_way`: how many a broker connection may have; with 1 what is sent meanwhile
     gathers for the next one. `topic`: of its first record, which then need not wait half a second
-    for the producer's id (`hasten`); making it takes two questions to a broker then.
+    for the producer's id (`prepare_producer`); making it takes two questions to a broker then.
     """
 
     def __init__(
@@ -91,10 +91,10 @@ class TopicWriter:
             "retry.backoff.ms": 20,
             "retry.backoff.max.ms": 200,
         }
-        self._producer = made(Producer, self._options)
+        self._producer = make_client(Producer, self._options)
         self._topic = topic
         if topic is not None:
-            hasten(self._producer, topic)
+            prepare_producer(self._producer, topic)
 
     def send(
         self,
@@ -199,7 +199,7 @@ class TopicWriter:
         if self._topic is not None and self._watch.is_lost(self._producer, self._topic):
             self._watch.fatal = LOST
             self._renew()
-            hasten(self._producer, self._topic)
+            prepare_producer(self._producer, self._topic)
 
     def _renew(self) -> None:
         # After a fatal error librdkafka refuses every call: outcomes are told, then begin anew.
@@ -209,7 +209,7 @@ class TopicWriter:
         self._serve(0)
         self.flush(1.0)
         self._watch.fatal = None
-        self._producer = made(Producer, self._options)
+        self._producer = make_client(Producer, self._options)
 
     def _delivered(self, token: Any, error: KafkaError | None, message: Any) -> None:
         """librdkafka's callback: never raises."""

@@ -19,7 +19,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from leasehold.adapters.os.clock import boottime_ns
-from leasehold.adapters.redis.resp import Malformed, Replies, packed
+from leasehold.adapters.redis.resp import Malformed, Replies, pack_command
 from leasehold.settings.environment import RedisSettings
 
 CONNECT_TIMEOUT_S: Final = 2.0
@@ -30,7 +30,7 @@ SILENCE_NS: Final = 1_000_000_000
 again."""
 PAUSE_NS: Final = 200_000_000
 PAUSE_NS_MAX: Final = 5_000_000_000
-_PING: Final = packed(b"PING")
+_PING: Final = pack_command(b"PING")
 _LATER: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 LOG: Final = logging.getLogger("leasehold.redis")
 
@@ -216,12 +216,12 @@ class _Attempt(Thread):
             connection: Any = pool.connection_class(**pool.connection_kwargs)
             connection.connect()
         except Exception as error:  # noqa: BLE001 - one line says it, no traceback of each
-            self.trouble = explained(error)
+            self.trouble = explain_failure(error)
         else:
             self.connection = connection
 
 
-def explained(error: Exception) -> str:
+def explain_failure(error: Exception) -> str:
     """Return what is to be said of a connection that could not be made."""
     if isinstance(error, redis.AuthenticationError):
         return Advice(f"{error}; check the user in LEASEHOLD_REDIS, and LEASEHOLD_REDIS_PASSWORD")

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.redis.connection import SILENCE_NS, Advice, KeptAlive, RedisLine
-from leasehold.adapters.redis.resp import Failure, packed
+from leasehold.adapters.redis.resp import Failure, pack_command
 from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.settings.environment import RedisSettings
 
@@ -92,7 +92,7 @@ class ChannelPublisher(Generic[T]):
         waiting = self._unanswered
         if waiting and (len(waiting) >= UNANSWERED_MAX or now_ns - waiting[0][1] > SILENCE_NS):
             self._line.lost("it does not answer")
-        if not self._line.send(packed(b"PUBLISH", channel, data)):
+        if not self._line.send(pack_command(b"PUBLISH", channel, data)):
             return False
         waiting.append((name, now_ns))
         return True
@@ -170,7 +170,7 @@ class ChannelSubscriber:
             self._asked.clear()
             self._listens.clear()
             for channel, kind in self._wanted:
-                self._line.send(packed(b"SUBSCRIBE", channel))
+                self._line.send(pack_command(b"SUBSCRIBE", channel))
                 self._asked.append((channel, kind))
             self._alive.look(heard=True)
         if not self._line.up:

@@ -39,7 +39,7 @@ Request = tuple[str, bytes]
 """Content type and body."""
 
 
-def packed_requests(requester: bytes, run: int, number: int, requests: Sequence[Request]) -> bytes:
+def pack_requests(requester: bytes, run: int, number: int, requests: Sequence[Request]) -> bytes:
     assert len(requester) == ASKER_BYTES, requester
     head = (
         FORM + requester + run.to_bytes(NUMBER_BYTES, "big") + number.to_bytes(NUMBER_BYTES, "big")
@@ -48,7 +48,7 @@ def packed_requests(requester: bytes, run: int, number: int, requests: Sequence[
     return head + body
 
 
-def requests_of(data: bytes) -> RequestsReceived | None:
+def read_requests(data: bytes) -> RequestsReceived | None:
     """Return what a message of requests holds, None for one that is none."""
     if not HEAD_BYTES < len(data) <= REQUEST_BYTES_MAX or not data.startswith(FORM):
         return None
@@ -89,7 +89,7 @@ class RequestPublisher(ChannelPublisher[tuple[int, int]]):
         self, term: Term, run: int, number: int, requests: Sequence[Request]
     ) -> bool:
         """Publish one message of requests to a term's master; returns what `publish` does."""
-        data = packed_requests(self._requester, run, number, requests)
+        data = pack_requests(self._requester, run, number, requests)
         return self.publish_to_term(term, data, (run, number))
 
 

@@ -25,7 +25,7 @@ class Failure(str):
     __slots__ = ()
 
 
-def packed(*words: bytes) -> bytes:
+def pack_command(*words: bytes) -> bytes:
     """Return a command as bytes."""
     parts = [b"*%d\r\n" % len(words)]
     parts += (b"$%d\r\n%b\r\n" % (len(word), word) for word in words)

@@ -13,7 +13,7 @@ from leasehold.sql.planning.plan import Prepared
 from leasehold.sql.planning.read_set import told
 
 
-def explained(
+def explain_statement(
     connection: apsw.Connection, prepared: Prepared, parameters: Sequence[Any] = ()
 ) -> list[tuple[Any, ...]]:
     """Return a row for each step of SQLite's plan, with the names of tables and indexes in the

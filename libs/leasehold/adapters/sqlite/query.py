@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import apsw
 
-from leasehold.adapters.sqlite.explain import explained
+from leasehold.adapters.sqlite.explain import explain_statement
 from leasehold.adapters.sqlite.snapshot import STEPS_BETWEEN_LOOKS
 from leasehold.adapters.sqlite.statement_functions import begin
 from leasehold.catalog.elements import Moment
@@ -77,7 +77,7 @@ def run(
     Raises here, or while rows are fetched: what functions raise, QueryCanceled, RequestTooLarge.
     """
     if prepared.explain:
-        return Rows(connection, "", (), ready=explained(connection, prepared, parameters))
+        return Rows(connection, "", (), ready=explain_statement(connection, prepared, parameters))
     assert prepared.write is None, "its rows are found and written by Writing"
     rows = emitted_rows(
         connection,
@@ -169,7 +169,7 @@ class Rows:
         except BaseException as error:
             self.close()
             if isinstance(error, apsw.Error):
-                raise said(error) from error
+                raise translate_error(error) from error
             raise
 
     def _execute(self) -> None:
@@ -210,7 +210,7 @@ class Rows:
             rows.extend(islice(self._cursor, rows_max))  # those before an error are in it then
             self._count(rows)
         except Exception as error:  # noqa: BLE001 - it is handed over
-            failure = said(error) if isinstance(error, apsw.Error) else error
+            failure = translate_error(error) if isinstance(error, apsw.Error) else error
             self.close()
         except BaseException:
             self.close()
@@ -265,7 +265,7 @@ class Rows:
             cursor.close(force=True)
 
 
-def said(error: apsw.Error) -> Exception:
+def translate_error(error: apsw.Error) -> Exception:
     """Return SQLite's error as this project's, itself where it is a defect."""
     if isinstance(error, apsw.InterruptError):
         return QueryCanceled("the statement was ended: it took too long, or was cancelled")

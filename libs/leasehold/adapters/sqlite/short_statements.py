@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import apsw
 
 from leasehold.adapters.sqlite.explain import query_plan
-from leasehold.adapters.sqlite.query import said
+from leasehold.adapters.sqlite.query import translate_error
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite.statement_functions import install
 from leasehold.model.errors import LeaseholdError
@@ -78,7 +78,7 @@ def brief_rows(
     except apsw.Error as error:
         if rows:
             return None
-        raise said(error) from error
+        raise translate_error(error) from error
     except LeaseholdError:
         if rows:
             return None

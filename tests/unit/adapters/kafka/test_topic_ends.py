@@ -54,7 +54,7 @@ class Admin:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     now_ns = [10 * ROWS_EVERY_NS]
     monkeypatch.setattr(topic_ends, "boottime_ns", lambda: now_ns[0])
-    monkeypatch.setattr(kafka_admin, "made", lambda client, options: Admin(options))
+    monkeypatch.setattr(kafka_admin, "make_client", lambda client, options: Admin(options))
     return now_ns
 
 

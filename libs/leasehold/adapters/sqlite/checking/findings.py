@@ -11,7 +11,7 @@ from leasehold.adapters.sqlite.checking.repair import WrongEntry
 from leasehold.adapters.sqlite.plan import EntriesPlan
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.records import Image, Key
-from leasehold.rows.check_constraints import code_raised
+from leasehold.rows.check_constraints import find_sqlstate
 from leasehold.schema_change.coordinator.verification import code_of, finding
 
 FINDINGS_MAX: Final = 100
@@ -79,7 +79,7 @@ class Findings:
 
     def note_raised(self, compute: Callable[[Image], object], image: Image) -> None:
         """Keep the SQLSTATE of what `compute` raises on a row, if it is the first one."""
-        self._raised = self._raised or code_raised(compute, image)
+        self._raised = self._raised or find_sqlstate(compute, image)
 
     def remember_wrong(self, index_id: int, statements: EntriesPlan, clause: str) -> None:
         """Keep whole entries `x` that are wrong, for a repair."""

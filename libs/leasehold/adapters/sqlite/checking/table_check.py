@@ -41,10 +41,9 @@ from leasehold.catalog.elements import ALL_ROWS
 from leasehold.catalog.states import DELETED, READABLE
 from leasehold.model.ids import GENID_POSITION_BITS
 from leasehold.model.records import Image, Key
-from leasehold.rows.check_constraints import breaks, condition_of
-from leasehold.rows.generated import relied_on, unlike, value_of
-from leasehold.rows.index_entries import breaks as breaks_entry
-from leasehold.rows.index_entries import exact_entry, key_shown, key_words
+from leasehold.rows.check_constraints import condition_of, explain_violation
+from leasehold.rows.generated import explain_difference, is_relied_on, value_of
+from leasehold.rows.index_entries import exact_entry, explain_failure, key_shown, key_words
 from leasehold.schema_change.coordinator.verification import as_if_public
 
 
@@ -98,7 +97,7 @@ class TableCheck:
     def _row_by_row(self, wanted: Descriptor, elements: Sequence[int]) -> None:
         """Check what follows from others, CHECK and FOREIGN KEY: all that are relied on, or
         `elements`."""
-        for column in filter(relied_on, wanted.columns):
+        for column in filter(is_relied_on, wanted.columns):
             if not elements or column.element_id in elements:
                 self._derived(column)
         for check in wanted.checks:
@@ -118,7 +117,7 @@ class TableCheck:
                 case Index() as index:
                     self._index(index, rows, complete=True)
                 case Column() as column:
-                    if relied_on(column):  # first: it says why there is no value
+                    if is_relied_on(column):  # first: it says why there is no value
                         self._derived(column)
                     self._columns([column])
                 case Check() as check:
@@ -319,7 +318,7 @@ class TableCheck:
         """Check condition 6 of a computed index: each row's entry can be computed."""
         exact = exact_entry(self._newest, index)
         where = f"index {index.name!r}"
-        why = partial(breaks_entry, exact)
+        why = partial(explain_failure, exact)
         self._each_row(6, index.element_id, tuple(index.over), exact, why, where)
 
     # ------------------------------------------------------------ foreign keys (6)
@@ -354,7 +353,9 @@ class TableCheck:
     def _check(self, check: Check) -> None:
         holds = condition_of(self._newest, check)
         where = f"check {check.name!r}"
-        self._each_row(6, check.element_id, check.columns, holds, partial(breaks, holds), where)
+        self._each_row(
+            6, check.element_id, check.columns, holds, partial(explain_violation, holds), where
+        )
 
     def _derived(self, column: Column) -> None:
         """Check condition 2 of a column that follows from others: it has what its expression
@@ -362,7 +363,7 @@ class TableCheck:
         assert column.derived is not None, column
         own = column.element_id
         compute = value_of(self._newest, column)
-        why = partial(unlike, compute, element_id=own)
+        why = partial(explain_difference, compute, element_id=own)
         where = f"column {column.name!r}, computed from others"
         self._each_row(2, own, (*column.derived.sources, own), compute, why, where)
 
