@@ -334,7 +334,7 @@ class KafkaNode:
             wait_ns = min(wait_ns, self._wake_ns - boottime_ns())
         if self._ledger_calls or not self._inbox.empty():
             wait_ns = min(wait_ns, LEDGER_POLL_NS)
-        if self._sends.waits:
+        if self._sends.is_waiting:
             wait_ns = min(wait_ns, SEND_AGAIN_NS)
         due_ns = self._own.due_ns()
         if due_ns is not None:
@@ -368,7 +368,7 @@ class KafkaNode:
                 LOG.warning("the log did not confirm an append: %s", delivery.error)
                 self._log_writer.purge()
                 self._perform(self.node.step(AppendFailed(delivery.error), now()))
-        for token in self._sends.given():
+        for token in self._sends.take_delivered():
             self._perform(self.node.step(Sent(token), now()))
 
     # ------------------------------------------------------------ the fast way of acknowledgements

@@ -59,8 +59,8 @@ class Sends:
         self._given: list[int] = []
 
     @property
-    def waits(self) -> bool:
-        """Whether something is to be tried again, by `given`."""
+    def is_waiting(self) -> bool:
+        """Whether something is to be tried again, by `take_delivered`."""
         return bool(self._waiting)
 
     def send(self, send: Send) -> None:
@@ -79,7 +79,7 @@ class Sends:
         self._waiting.clear()
         self._given.clear()
 
-    def given(self) -> list[int]:
+    def take_delivered(self) -> list[int]:
         """Return the tokens of what the broker has wholly since the last call; to be called again
         and again. What waits for room is tried in its order, until there is none."""
         for delivery in self._writer.deliveries():

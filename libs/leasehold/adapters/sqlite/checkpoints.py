@@ -79,7 +79,7 @@ class Checkpoints:
         if pages < self._there:  # it has begun anew
             self._copied, self._due, self._must = 0, self.pages, self.pages_max
             self._begun_anew = True
-            self._ahead.begun_anew()
+            self._ahead.note_new_begin()
             if self._copier is not None:
                 self._copier.take()  # of what was there before
         self._there = pages

@@ -191,12 +191,14 @@ class Rows:
     def fetch(self, rows_max: int = BATCH_ROWS) -> list[tuple[Any, ...]]:
         """Return the next rows, [] at the end. Raises what comes in the place of the first of
         them."""
-        rows, error = self.partly(rows_max)
+        rows, error = self.fetch_part(rows_max)
         if error is not None:
             raise error
         return rows
 
-    def partly(self, rows_max: int = BATCH_ROWS) -> tuple[list[tuple[Any, ...]], Exception | None]:
+    def fetch_part(
+        self, rows_max: int = BATCH_ROWS
+    ) -> tuple[list[tuple[Any, ...]], Exception | None]:
         """Return the next rows, and the error that comes in the place of the one behind them."""
         if self._ready is not None:
             found, self._ready = self._ready[:rows_max], self._ready[rows_max:]
@@ -242,13 +244,13 @@ class Rows:
     def all(self) -> list[tuple[Any, ...]]:
         return list(self)
 
-    def whole(self) -> Rows:
+    def compute_all(self) -> Rows:
         """Return the same rows, computed now. Raises QueryCanceled, RequestTooLarge."""
         rows: list[tuple[Any, ...]] = []
         error: Exception | None = None
         more = True
         while more:
-            part, error = self.partly()
+            part, error = self.fetch_part()
             rows += part
             more = error is None and len(part) == BATCH_ROWS
         if isinstance(error, QueryCanceled | RequestTooLarge):

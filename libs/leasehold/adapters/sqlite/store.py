@@ -348,9 +348,9 @@ class SqliteStore:
         for entry in entries(plan.descriptor, old, new):
             statements = plan.entries[entry.index_id]
             if entry.remove is not None:
-                self._execute(statements.remove, statements.to_remove(entry.remove, key))
+                self._execute(statements.remove, statements.remove_bindings(entry.remove, key))
             if entry.put is not None:
-                self._execute(statements.put, statements.to_put(entry.put, key))
+                self._execute(statements.put, statements.put_bindings(entry.put, key))
 
     def _unprepared(self, plan: WritePlan, elements: Iterable[int]) -> StoreCorrupted:
         return StoreCorrupted(

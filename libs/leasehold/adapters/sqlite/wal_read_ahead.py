@@ -51,7 +51,7 @@ class WalReadAhead:
         was read may not stay."""
         self._anew = self._ask(0, AHEAD_BYTES)
 
-    def begun_anew(self) -> None:
+    def note_new_begin(self) -> None:
         self._has_old = True
         self._asked, self._anew = self._anew, 0
 

@@ -67,7 +67,7 @@ def _right_entry(connection: apsw.Connection, plan: WritePlan, wrong: WrongEntry
         return None
     put = {e.index_id: e.put for e in entries(plan.descriptor, None, plan.row(found[0]).values)}
     entry = put.get(wrong.index_id)
-    return None if entry is None else plan.entries[wrong.index_id].to_put(entry, wrong.key)
+    return None if entry is None else plan.entries[wrong.index_id].put_bindings(entry, wrong.key)
 
 
 def _same(entry: Key, right: Key | None) -> bool:
