@@ -61,7 +61,7 @@ MODULES: Final = (
     ),
     *("replication/node.py", "replication/outcomes.py", "replication/master/request_queue.py"),
     *("catalog/catalog.py", "catalog/overlay.py", "rows/index_entries.py"),
-    *("rows/key_values.py", "values/types.py"),
+    *("rows/key_values.py", "values/types.py", "values/storage.py"),
     *("adapters/os/clock.py", "node/kafka_node.py", "adapters/kafka/reader.py"),
     *("adapters/kafka/request_transport.py", "adapters/kafka/writer.py"),
     *("adapters/postgres/connection.py",),

@@ -7,7 +7,7 @@ from typing import Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.access import AccessDenied
-from leasehold.adapters.kafka.leader_wait import once_led
+from leasehold.adapters.kafka.leader_wait import ask_once_led
 from leasehold.adapters.kafka.reader import Record, TopicReader
 from leasehold.catalog.job import Job, job_from_wire
 from leasehold.model.errors import BusUnavailable, LogStopped
@@ -51,7 +51,7 @@ class JobsReader:
     def _read(self, timeout_s: float) -> list[Record]:
         try:
             if not self._begun:  # no offsets are kept: the topic is the state
-                first = once_led(lambda: self._reader.first_offset(self._topic, 0))
+                first = ask_once_led(lambda: self._reader.first_offset(self._topic, 0))
                 self._reader.start(self._topic, 0, first)
                 self._begun = True
             return self._reader.read(RECORDS_MAX, timeout_s)

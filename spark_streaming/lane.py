@@ -6,7 +6,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from leasehold.adapters.kafka.client import RECONNECT_BACKOFF_MS, error_of, flush, hasten
+from leasehold.adapters.kafka.client import RECONNECT_BACKOFF_MS, error_of, flush, prepare_producer
 from leasehold.model.errors import BusUnavailable
 from leasehold.settings.environment import KafkaSettings
 
@@ -38,7 +38,7 @@ class Lane:
                 "reconnect.backoff.ms": RECONNECT_BACKOFF_MS,
             }
         )
-        hasten(self._producer, topic)
+        prepare_producer(self._producer, topic)
 
     def send(self, value: bytes, key: bytes | None = None) -> None:
         """Queue one record. Raises BusUnavailable if an earlier one was not delivered."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from typing import Final, TypeAlias
 
-from leasehold.adapters.kafka.compacted import read_compacted
+from leasehold.adapters.kafka.whole_topic import read_compacted
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records.events import VersionEvent

@@ -17,10 +17,10 @@ from typing import Final, NamedTuple
 from leasehold.adapters.codec.published import feed_message, row_message
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
 from leasehold.adapters.kafka.admin import TopicAdmin
-from leasehold.adapters.kafka.compacted import read_compacted
-from leasehold.adapters.kafka.log_identity import TopicLook, explained, log_offsets
+from leasehold.adapters.kafka.log_identity import TopicLook, explain_stop, log_offsets
 from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, TopicReader
 from leasehold.adapters.kafka.transaction import TransactionAborted, TransactionWriter
+from leasehold.adapters.kafka.whole_topic import read_compacted
 from leasehold.adapters.kafka.writer import BY_KEY, Headers, TopicWriter
 from leasehold.adapters.os.clock import boottime_ns, unix_us
 from leasehold.events.public_schema import CONTENT_TYPE
@@ -166,7 +166,7 @@ class Publisher(Closing):
                 self._gone.delete(boottime_ns())
         except LogStopped as error:
             log, position = self._topics.log.name, self._feed.position
-            raise explained(error, self._identity, self._admin, log, position) from None
+            raise explain_stop(error, self._identity, self._admin, log, position) from None
         if self._feed.position != self._stored:
             self._publish()
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.adapters.kafka.leader_wait import once_led
+from leasehold.adapters.kafka.leader_wait import ask_once_led
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.catalog.job import Job, job_from_wire
 from leasehold.model.records.jobs import JobEvent
@@ -31,7 +31,7 @@ class JobsReader:
         self._codec = MessagePackCodec()
         self._reader = TopicReader(settings.kafka, "leasehold-bench-jobs", read_committed=True)
         for topic in (settings.topics.jobs.name, settings.topics.notices.name):
-            first = once_led(partial(self._reader.first_offset, topic, 0))
+            first = ask_once_led(partial(self._reader.first_offset, topic, 0))
             self._reader.start(topic, 0, first)
 
     def wait_ended(self, number: int, begin_ns: int, timeout_s: float) -> Ended | None:

@@ -14,7 +14,6 @@ from leasehold.admin.view import ClusterView
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job
 from leasehold.client.pending import Pending
-from leasehold.in_process.cluster import MemoryStores
 from leasehold.in_process.node import MemoryNode
 from leasehold.lease.agent.held_leases import Use
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
@@ -29,6 +28,7 @@ from leasehold.values.dates import AsOf
 from tests.isolation.sql_told import Answered, SqlTold
 from tests.simulation.simulation import MS
 from tests.simulation.stage import ASKER, Stage
+from tests.support.memory_store.stores import MemoryStores
 from tests.support.sql_session.sql_client import SqlClient
 
 SQL_NODES = ("r1", "r2")

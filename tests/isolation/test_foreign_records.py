@@ -18,7 +18,7 @@ import pytest
 
 from leasehold.adapters.codec.record_shape import CLASS_BY_TAG
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.adapters.redis.requests import packed_requests, requests_of
+from leasehold.adapters.redis.requests import pack_requests, read_requests
 from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.records.acks import Ack, LeaseAck
 from leasehold.model.records.events import VersionEvent
@@ -131,8 +131,8 @@ class Strangers:
         assert node is not None
         assert node.node is not None
         number = self.chance.randrange(4)
-        packed = packed_requests(b"a" * 16, 1, number, [("application/json", self.any_record())])
-        asked = requests_of(spoiled(self.chance, packed) if number else packed)
+        packed = pack_requests(b"a" * 16, 1, number, [("application/json", self.any_record())])
+        asked = read_requests(spoiled(self.chance, packed) if number else packed)
         if asked is not None:
             self.cluster.pubsub.ask(node.node.term, asked)
 

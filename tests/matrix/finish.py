@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from leasehold.adapters.memory.check import check_contents
 from leasehold.catalog.job import Status
 from tests.matrix.rows import demand_rows
 from tests.matrix.shape import shape_of
 from tests.matrix.world import OK, World
 from tests.simulation.ending import _demand_equal, _demand_feed
 from tests.simulation.harm import demand
+from tests.support.memory_store.check import check_contents
 
 WAIT_MS: Final = 60_000
 

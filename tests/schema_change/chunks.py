@@ -9,7 +9,7 @@ from leasehold.model.ports import StoreWriter
 from leasehold.model.records.jobs import Chunk
 from leasehold.model.records.log import ChangeKind
 from leasehold.replication.master.backfill import slice_chunk
-from leasehold.rows.filled_by_key import filled
+from leasehold.rows.filled_by_key import fill_row
 from leasehold.rows.index_entries import entry_of
 from leasehold.rows.key_values import entries
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk
@@ -49,7 +49,7 @@ def _by_key(row: Row, version: Version, element_id: int, seen: Any) -> Row:
         put = set() if entry is None else {(element_id, entry)}
         return make_row(True, dict(row.pairs), {*row.entries, *put})
     assert isinstance(element, Column)
-    after = filled(element, image)
+    after = fill_row(element, image)
     if after is None:
         return row
     return make_row(True, dict(after), with_entries(row, entries(table, image, after)))

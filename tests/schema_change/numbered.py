@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job, Phase
@@ -47,7 +46,6 @@ from leasehold.model.records.requests import ChangeRequest, OnConflict, Operatio
 from leasehold.replica.sequences import node_blocks as blocks
 from leasehold.replica.sequences.node_blocks import NodeNumbers
 from leasehold.replication.master.backfill import slice_chunk
-from leasehold.rows.consistency import violations
 from leasehold.schema_change.coordinator.verification import as_if_public
 from leasehold.schema_change.job import transitions as go
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk
@@ -90,6 +88,8 @@ from tests.schema_change.numbered_world import (
     with_blocks,
 )
 from tests.schema_change.twins import Rows, _data, _rows_of, _store
+from tests.support.memory_store.consistency import violations
+from tests.support.memory_store.store import MemoryStore
 
 
 class _Reads:

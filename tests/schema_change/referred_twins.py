@@ -18,10 +18,10 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.states import State
 from leasehold.model.errors import ForeignKeyViolation, Refused
 from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
-from leasehold.rows.consistency import KeyValueData, violations
 from leasehold.transaction.verify import verify
 from tests.schema_change.hidden_twins import REQUEST, HiddenTwins
 from tests.schema_change.twins import LSN, MOMENT, Rows, Seen, Twins, World, Write, _data, _store
+from tests.support.memory_store.consistency import KeyValueData, violations
 
 CHILD, K, P = 2, 1, 2
 REFERS: Final = "CREATE TABLE c (k integer PRIMARY KEY, p integer REFERENCES t (id))"

@@ -14,7 +14,6 @@ from functools import cache
 import pytest
 
 from leasehold.catalog.states import State
-from leasehold.rows.consistency import INTEGRITY_CONDITIONS, ORPHAN_CONDITIONS, violations
 from tests.models.explorer import Report, explore
 from tests.models.summary import AddLine, ModelLine
 from tests.schema_change.elements import (
@@ -34,6 +33,11 @@ from tests.schema_change.model import Model
 from tests.schema_change.verdict import data_of, inconsistent
 from tests.schema_change.world import Row
 from tests.schema_change.writers import Writers, lost
+from tests.support.memory_store.consistency import (
+    INTEGRITY_CONDITIONS,
+    ORPHAN_CONDITIONS,
+    violations,
+)
 
 Rows = tuple[Row, ...]
 NOBODY = ""

@@ -10,9 +10,9 @@ import pytest
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
-from leasehold.rows.consistency import KeyValueData, violations
 from leasehold.values.types import Type
 from tests.support.descriptors import with_state
+from tests.support.memory_store.consistency import KeyValueData, violations
 
 ID, A, C, X, U = 1, 2, 3, 4, 5
 TABLE = Descriptor(

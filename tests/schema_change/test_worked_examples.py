@@ -7,7 +7,6 @@ from typing import cast
 
 import pytest
 
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Phase
 from leasehold.model.errors import Refused, UnknownColumn
@@ -27,6 +26,7 @@ from tests.schema_change.verdict import inconsistent
 from tests.schema_change.versions import Version, version_of
 from tests.schema_change.world import ID, OneRow, Row, Write
 from tests.schema_change.writers import Writers
+from tests.support.memory_store.store import MemoryStore
 
 V1, V2, V3, V4 = 1, 2, 3, 4  # absent, delete-only, write-only, public
 CREATE_INDEX = changed(INDEX)

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Final, NamedTuple
 
-from leasehold.adapters.memory.contents import Contents
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ALL_ROWS, Moment
@@ -28,7 +26,6 @@ from leasehold.model.records.jobs import Chunk
 from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion, RowChange
 from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
 from leasehold.replication.master.backfill import slice_chunk
-from leasehold.rows.consistency import KeyValueData, violations
 from leasehold.schema_change.coordinator.verification import as_if_public
 from leasehold.schema_change.job import transitions as go
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk
@@ -38,6 +35,9 @@ from leasehold.transaction.mirror_table import key_in
 from leasehold.transaction.verify import RULES as VERIFY_RULES
 from leasehold.transaction.verify import VerifyRules, verify
 from tests.schema_change.changes import planned
+from tests.support.memory_store.consistency import KeyValueData, violations
+from tests.support.memory_store.contents import Contents
+from tests.support.memory_store.store import MemoryStore
 
 ID, K, V = 1, 2, 3
 TABLE: Final = "CREATE TABLE t (id integer PRIMARY KEY, k integer, v integer)"

@@ -10,12 +10,12 @@ from leasehold.catalog.elements import Check, Column, Derived, ForeignKey, Index
 from leasehold.catalog.states import READABLE, State
 from leasehold.model.errors import Refused
 from leasehold.model.keys import Key
-from leasehold.rows.consistency import KeyValueData, Violation, violations
-from leasehold.rows.filled_by_key import completed
+from leasehold.rows.filled_by_key import complete_image
 from leasehold.schema_change.coordinator.verification import as_if_public
 from tests.schema_change.rules import EVERY_RULE, Rules
 from tests.schema_change.versions import Version
 from tests.schema_change.world import Cell, Row
+from tests.support.memory_store.consistency import KeyValueData, Violation, violations
 
 
 def data_of(rows: tuple[Row, ...]) -> KeyValueData:
@@ -85,7 +85,7 @@ def misread(cell: Cell, version: Version, rules: Rules = EVERY_RULE) -> str:
         return ""
     pairs = {e: value for e, value in cell.row.pairs if e not in cell.lacks}
     made = cell.made if rules.older_alone else 0
-    seen = completed(version.descriptor, made, pairs) if rules.completed else pairs
+    seen = complete_image(version.descriptor, made, pairs) if rules.completed else pairs
     for column in version.public:
         true, found = cell.row.value(column.element_id), seen.get(column.element_id)
         if true != found:

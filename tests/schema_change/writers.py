@@ -25,12 +25,13 @@ from leasehold.model.records.events import Image
 from leasehold.model.records.log import ChangeKind
 from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
 from leasehold.rows.index_entries import entries_kept
-from leasehold.rows.key_values import EntryChange, key_values
+from leasehold.rows.key_values import EntryChange
 from leasehold.transaction.verify import VerifyRules, verify
 from tests.schema_change.changes import Domain
 from tests.schema_change.rules import EVERY_RULE, Rules
 from tests.schema_change.versions import Version
 from tests.schema_change.world import ID, Row, Write, make_row
+from tests.support.memory_store.key_values import key_values
 
 INSERT, UPDATE, DELETE = OperationKind.INSERT, OperationKind.UPDATE, OperationKind.DELETE
 KEY: Final = 0  # primary key of the row that is written; others follow

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from itertools import count
 from typing import TYPE_CHECKING, ClassVar
 
-from leasehold.adapters.memory.snapshot import MemorySnapshot
 from leasehold.catalog.job import Status
 from leasehold.model.errors import UnknownTable
 from leasehold.model.records.requests import Outcome
 from leasehold.schema_change.plan.answers import jobs_in
 from tests.simulation.harm import demand
 from tests.simulation.workloads import Items, Workload
+from tests.support.memory_store.snapshot import MemorySnapshot
 
 if TYPE_CHECKING:
     from tests.simulation.client import Asked

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 import msgpack
 
 from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key
-from leasehold.adapters.memory.check import check_contents
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.in_process.bus import Message
 from leasehold.model.keys import Key
 from leasehold.model.records.events import RowImage, RowsTruncated, VersionEvent
-from leasehold.rows.filled_by_key import completed
+from leasehold.rows.filled_by_key import complete_image
 from tests.simulation.harm import demand
 from tests.simulation.menu import demand_ended_well
+from tests.support.memory_store.check import check_contents
+from tests.support.memory_store.store import MemoryStore
 
 if TYPE_CHECKING:
     from tests.simulation.simulation import Simulation
@@ -97,7 +97,7 @@ def _demand_feed(sim: Simulation, true: MemoryStore) -> None:
             row, image = held.row(table, key), images[key]
             assert row is not None, "it exists"
             dead = held.dead_elements(table)
-            told = completed(descriptor, image.version, image.values)
+            told = complete_image(descriptor, image.version, image.values)
             pairs = {e: v for e, v in told.items() if v is not None and e not in dead}
             demand(
                 (dict(image.genids), image.lsn, pairs)

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.adapters.memory.check import check_contents
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Job, job_from_wire
 from leasehold.in_process.bus import Message
@@ -37,6 +35,8 @@ from leasehold.replication.outcomes import (
     outcome_of_refusal,
 )
 from tests.simulation.harm import Harm, demand
+from tests.support.memory_store.check import check_contents
+from tests.support.memory_store.store import MemoryStore
 
 CODEC: Final = MessagePackCodec()
 

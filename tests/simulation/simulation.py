@@ -9,10 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.adapters.memory.snapshot import MemorySnapshot
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.in_process.bus import Message, Scheduler
-from leasehold.in_process.cluster import ClusterShape, MemoryCluster, MemoryStores
+from leasehold.in_process.cluster import ClusterShape, MemoryCluster
 from leasehold.in_process.node import MemoryNode
 from leasehold.in_process.subscriber import MemorySubscriber
 from leasehold.lease.agent.session import HolderLimits
@@ -37,6 +35,9 @@ from tests.simulation.harm import Harm, demand
 from tests.simulation.menu import Menu
 from tests.simulation.reference import Reference
 from tests.simulation.workloads import Bank, Increments, Items, SchemaChanger, Workload
+from tests.support.memory_store.snapshot import MemorySnapshot
+from tests.support.memory_store.store import MemoryStore
+from tests.support.memory_store.stores import MemoryStores
 
 MS: Final = 1_000_000
 SECOND: Final = 1_000 * MS

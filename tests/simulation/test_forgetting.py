@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.ids import is_sequence_id
 from leasehold.replication.log.retention import FORGET_EVERY_MS, HistorySettings
 from tests.simulation.simulation import SHAPE
 from tests.simulation.stage import Stage
+from tests.support.memory_store.store import MemoryStore
 
 MINUTE_MS = 60_000
 HISTORY = HistorySettings(keep_ms=1_000, rows_ms=1_000, dropped_ms=10 * MINUTE_MS)

@@ -6,14 +6,14 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from leasehold.adapters.memory.snapshot import MemorySnapshot
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.records.requests import ANY_GENID, Outcome
 from leasehold.schema_change.plan.answers import jobs_in
 from tests.simulation.client import Client
 from tests.simulation.harm import demand
 from tests.simulation.telling_client import TellingClient
+from tests.support.memory_store.snapshot import MemorySnapshot
+from tests.support.memory_store.store import MemoryStore
 
 if TYPE_CHECKING:
     from tests.simulation.simulation import Simulation

@@ -10,7 +10,7 @@ from leasehold.catalog.states import State
 from leasehold.events.rows import public_pairs
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
-from leasehold.values.types import to_json
+from leasehold.values.storage import to_json
 
 
 def with_state(descriptor: Descriptor, element_id: int, state: State) -> Descriptor:

@@ -7,14 +7,12 @@ from typing import Any, Final
 
 import msgpack
 
-from leasehold.adapters.os.clock import boottime_ns
-from leasehold.model.errors import BusUnavailable, InvalidText, MalformedRequest
+from leasehold.model.errors import InvalidText, MalformedRequest
 from leasehold.model.ids import format_request_id, parse_request_id
 from leasehold.model.records.requests import DeadLetter
 from leasehold.settings.client import ClientSettings
 
 READ_TIMEOUT_S: Final = 30.0
-RECORDS_MAX: Final = 1_000
 LETTERS_MAX: Final = 100_000
 """The newest so many are looked at."""
 
@@ -26,32 +24,24 @@ class DeadLetters:
     def read(self) -> list[tuple[int, DeadLetter]]:
         """(offset, letter), oldest first, to the topic's end. Raises BusUnavailable."""
         from leasehold.adapters.codec.records import MessagePackCodec
-        from leasehold.adapters.kafka.leader_wait import once_led
-        from leasehold.adapters.kafka.reader import TopicReader
+        from leasehold.adapters.kafka.whole_topic import read_to_end
 
         codec = MessagePackCodec()
-        topic = self._settings.topics.dead_letter.name
-        give_up_ns = boottime_ns() + int(READ_TIMEOUT_S * 1e9)
         found: list[tuple[int, DeadLetter]] = []
-        reader = TopicReader(
-            self._settings.kafka, "leasehold-dead-letter", read_committed=True, tell_ends=True
-        )
-        try:
-            end = once_led(lambda: reader.end_offset(topic, 0))
-            reader.start(topic, 0, max(reader.first_offset(topic, 0), end - LETTERS_MAX))
-            while not reader.ended:
-                if boottime_ns() > give_up_ns:
-                    raise BusUnavailable(f"{topic} was not read to its end in {READ_TIMEOUT_S} s")
-                for record in reader.read(RECORDS_MAX, 0.1):
-                    if record.value is None:
-                        continue
-                    try:
-                        letter = codec.decode_as(DeadLetter, record.value)
-                    except MalformedRequest:
-                        continue  # of a newer release
-                    found.append((record.offset, letter))
-        finally:
-            reader.close()
+        for record in read_to_end(
+            self._settings.kafka,
+            "leasehold-dead-letter",
+            self._settings.topics.dead_letter.name,
+            READ_TIMEOUT_S,
+            newest_max=LETTERS_MAX,
+        ):
+            if record.value is None:
+                continue
+            try:
+                letter = codec.decode_as(DeadLetter, record.value)
+            except MalformedRequest:
+                continue  # of a newer release
+            found.append((record.offset, letter))
         return found
 
     def find(self, name: str) -> tuple[int, DeadLetter] | None:

@@ -17,7 +17,7 @@ from leasehold.schema_change.coordinator.verification import parts_of, subject_o
 from leasehold.schema_change.job.control import DISMISSED
 from leasehold.schema_change.job.estimate import NOT_KNOWN, Pace, pace_of, seconds_left, total
 from leasehold.schema_change.job.transitions import can_turn_back
-from leasehold.values.types import to_json
+from leasehold.values.storage import to_json
 
 BEHIND_LSN_SAID: Final = 1_000
 """Acks come several times a second, so a node that keeps up is seen a little behind."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from leasehold.adapters.codec.log_header import LogHeader, read_header
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.adapters.kafka.leader_wait import once_led
+from leasehold.adapters.kafka.leader_wait import ask_once_led
 from leasehold.adapters.kafka.reader import Record, TopicReader
 from leasehold.adapters.kafka.topic_ends import TopicEndsReader
 from leasehold.adapters.os.clock import boottime_ns
@@ -126,7 +126,7 @@ class KafkaEvents:
 
     def _begin(self) -> None:
         for topic, tail in self._followed().items():
-            first, end = once_led(partial(self._reader.offsets, topic, 0))
+            first, end = ask_once_led(partial(self._reader.offsets, topic, 0))
             begin = first if tail is None else max(first, end - tail)
             self._reader.start(topic, 0, begin)
             self._first_ends[topic] = end
@@ -220,7 +220,7 @@ class _AckWindows:
         )
 
     def first(self) -> int:
-        return once_led(partial(self._reader.first_offset, self._topic, 0))
+        return ask_once_led(partial(self._reader.first_offset, self._topic, 0))
 
     def window(self, offset: int) -> dict[str, Ack]:
         """The last acknowledgement of each node among the records from `offset` on; of fewer of

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from leasehold.adapters.kafka.version_history import read_history
+from leasehold.adapters.kafka.whole_topic import read_history
 from leasehold.admin.report import event_report, table_report
 from leasehold.admin.version_history import TableHistory, event_at, history_of
 from leasehold.admin.view import ClusterView, TableView, VersionChange

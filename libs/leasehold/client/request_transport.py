@@ -130,7 +130,7 @@ class FastRequestTransport:
         if asked.number != NOT_PUBLISHED:
             self._bodies.update((sent.key, sent) for sent in group)
             told = [(sent.content_type, sent.body) for sent in group]
-            if not self._publisher.tell(self._ways.term, asked.run, asked.number, told):
+            if not self._publisher.publish_requests(self._ways.term, asked.run, asked.number, told):
                 self._ways.lost(boottime_ns())
 
     def _put_behind(self, asked: Asking, older: Iterable[Sent]) -> None:

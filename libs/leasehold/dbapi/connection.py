@@ -32,7 +32,7 @@ from leasehold.sql.syntax.session_statements import (
 from leasehold.sql_session.portals import PreparedStatement
 from leasehold.sql_session.session import SqlSession
 from leasehold.transaction.isolation import isolation_of
-from leasehold.values.types import to_storage
+from leasehold.values.storage import to_storage
 
 PORTION: Final = 1_000
 NOTICES_MAX: Final = 100

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from leasehold.dbapi.errors import InterfaceError, ProgrammingError
 from leasehold.dbapi.placeholders import numbered
 from leasehold.model.closing import Closing
-from leasehold.values.types import STORED_AS_THEY_ARE, from_storage
+from leasehold.values.storage import from_storage
+from leasehold.values.types import STORED_AS_THEY_ARE
 
 if TYPE_CHECKING:
     from leasehold.dbapi.connection import Connection

@@ -19,7 +19,8 @@ from leasehold.events.version_diff import column_words
 from leasehold.rows.defaults import default_of_old_rows
 from leasehold.values.doubles import number_of
 from leasehold.values.numeric import EXACT, decimal_of
-from leasehold.values.types import Type, from_storage
+from leasehold.values.storage import from_storage
+from leasehold.values.types import Type
 
 _TYPES: Final[Mapping[str, Any]] = {
     "smallint": "int",

@@ -1,7 +1,7 @@
 """The public shape of a table at one version as a JSON Schema (draft 2020-12). PURE.
 
 It describes a row as JSON requests and results carry it: column name → the JSON form of
-`values/types.py`. A column that is missing is NULL.
+`values/storage.py`. A column that is missing is NULL.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any, Final
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.events.version_diff import column_words
-from leasehold.values.types import INTEGER_BITS, Type, to_json
+from leasehold.values.storage import to_json
+from leasehold.values.types import INTEGER_BITS, Type
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _CLOCK: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{6})?"

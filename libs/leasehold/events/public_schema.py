@@ -25,7 +25,8 @@ from leasehold.events.version_diff import ElementChange, diff, element_words
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 from leasehold.values.doubles import stored_form
-from leasehold.values.types import to_json, to_storage, type_from_wire
+from leasehold.values.storage import to_json, to_storage
+from leasehold.values.types import type_from_wire
 
 FORMAT: Final = 1
 """Raised when an old reader would misread a new event; a name that is added needs no new one."""

@@ -9,8 +9,8 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image, RowImage, RowLeftOut, RowsTruncated
-from leasehold.rows.filled_by_key import completed
-from leasehold.values.types import from_storage
+from leasehold.rows.filled_by_key import complete_image
+from leasehold.values.storage import from_storage
 
 
 class RowRecord(NamedTuple):
@@ -67,7 +67,7 @@ def decode_row(descriptor: Descriptor, key: Key, image: RowImage | RowLeftOut | 
         values = {name: value for name, value in named.items() if name in shown}
         left_out_bytes = image.image_bytes
     else:
-        pairs = completed(descriptor, image.version, image.values)
+        pairs = complete_image(descriptor, image.version, image.values)
         values, left_out_bytes = {}, 0
         for column, value in public_pairs(descriptor, key, pairs):
             values[column.name] = from_storage(column.type, value)

@@ -20,7 +20,7 @@ from leasehold.catalog.elements import (
 from leasehold.catalog.sequence import Sequence
 from leasehold.catalog.states import State
 from leasehold.rows.index_entries import key_words
-from leasehold.values.types import to_json
+from leasehold.values.storage import to_json
 
 _IDENTITY: Final = {"a": "always", "d": "by default"}
 TABLE_ITSELF: Final = 0

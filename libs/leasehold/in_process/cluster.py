@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.codec.request_bytes import pack_fields
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.in_process.bus import MemoryBus, Scheduler
 from leasehold.in_process.changefeed import MemoryChangefeed
 from leasehold.in_process.ledger import MemoryLedger
@@ -59,25 +58,6 @@ class ClusterShape:
     """Off: in one process reading costs no more than being told."""
 
 
-class MemoryStores:
-    """What the machines' disks hold: committed contents by node, also while a node is down."""
-
-    def __init__(self) -> None:
-        self._stores: dict[str, MemoryStore] = {}
-
-    def open(self, name: str) -> MemoryStore:
-        """As found after whatever ended the process that had it open before."""
-        before = self._stores.get(name)
-        self._stores[name] = MemoryStore() if before is None else before.crash()
-        return self._stores[name]
-
-    def put(self, name: str, store: MemoryStore) -> None:
-        self._stores[name] = store
-
-    def get(self, name: str) -> MemoryStore:
-        return self._stores[name]
-
-
 class MemoryCluster:
     """`open_store`: node name → its committed state, opened (again after a crash). `hops_of`: node
     name → its delays and losses."""
@@ -88,7 +68,7 @@ class MemoryCluster:
         rng: random.Random,
         shape: ClusterShape | None = None,
         *,
-        open_store: Callable[[str], StoreWriter] | None = None,
+        open_store: Callable[[str], StoreWriter],
         bus_delay_ns: Callable[[], int] = lambda: 0,
         hops_of: Callable[[str], Hops] = lambda _: Hops(),
         pipeline_hops: PipelineHops | None = None,
@@ -102,7 +82,7 @@ class MemoryCluster:
         self.bus = MemoryBus(scheduler, bus_delay_ns)
         self.ledger = MemoryLedger()
         self.pubsub = MemoryPubSub()
-        self._open_store: Callable[[str], StoreWriter] = open_store or MemoryStores().open
+        self._open_store = open_store
         self._rules = rules
         self.nodes: dict[str, MemoryNode] = {}
         for number in range(1, self.shape.candidates + 1):

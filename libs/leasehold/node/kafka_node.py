@@ -18,9 +18,9 @@ from typing import Final
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.admin import TopicAdmin
-from leasehold.adapters.kafka.log_identity import LANE_MISSING, TopicLook, explained, log_offsets
+from leasehold.adapters.kafka.log_identity import LANE_MISSING, TopicLook, explain_stop, log_offsets
 from leasehold.adapters.kafka.reader import FETCH_WAIT_MS, STEADY_WAIT_MS, Record, TopicReader
-from leasehold.adapters.kafka.request_transport import TERM_HEADER, packed_term
+from leasehold.adapters.kafka.request_transport import TERM_HEADER, pack_term
 from leasehold.adapters.kafka.sends import Sends
 from leasehold.adapters.kafka.writer import Headers, TopicWriter, log_writer
 from leasehold.adapters.os.clock import boottime_ns, new_incarnation, now, random_bytes
@@ -30,7 +30,7 @@ from leasehold.adapters.redis.ledger import RedisLedger
 from leasehold.adapters.redis.ledger_thread import Completed, LedgerThread
 from leasehold.adapters.redis.master_subscriber import MasterSubscriber
 from leasehold.adapters.redis.pubsub import Channels
-from leasehold.adapters.redis.requests import REQUESTS, AnswerPublisher, requests_of
+from leasehold.adapters.redis.requests import REQUESTS, AnswerPublisher, read_requests
 from leasehold.lease.commands import SESSION_ID_MAX
 from leasehold.model.errors import (
     BusUnavailable,
@@ -84,6 +84,7 @@ from leasehold.replication.effects import (
     Wake,
     Warn,
 )
+from leasehold.replication.fast_path.log import NOBODY
 from leasehold.replication.master.queue_topics import Found
 from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.node_agent import FOR_AGENT
@@ -220,7 +221,7 @@ class KafkaNode:
     def _explained(self, error: LeaseholdError) -> LeaseholdError:
         if not isinstance(error, LogStopped):
             return error
-        return explained(error, self.node.identity, self._admin, self._log, self.node.position)
+        return explain_stop(error, self.node.identity, self._admin, self._log, self.node.position)
 
     def _give_back(self) -> None:
         """Before a clean stop: serve no more reads, and give back every lease that is not in use.
@@ -333,7 +334,7 @@ class KafkaNode:
             wait_ns = min(wait_ns, self._wake_ns - boottime_ns())
         if self._ledger_calls or not self._inbox.empty():
             wait_ns = min(wait_ns, LEDGER_POLL_NS)
-        if self._sends.waits:
+        if self._sends.is_waiting:
             wait_ns = min(wait_ns, SEND_AGAIN_NS)
         due_ns = self._own.due_ns()
         if due_ns is not None:
@@ -367,7 +368,7 @@ class KafkaNode:
                 LOG.warning("the log did not confirm an append: %s", delivery.error)
                 self._log_writer.purge()
                 self._perform(self.node.step(AppendFailed(delivery.error), now()))
-        for token in self._sends.given():
+        for token in self._sends.take_delivered():
             self._perform(self.node.step(Sent(token), now()))
 
     # ------------------------------------------------------------ the fast way of acknowledgements
@@ -407,9 +408,9 @@ class KafkaNode:
 
     def _hear_nodes(self) -> bool:
         """Whether anything was heard, of nodes or of those who ask."""
-        acks, requests = self._listener.messages()
+        acks, requests = self._listener.received()
         for data in requests:
-            asked = requests_of(data)
+            asked = read_requests(data)
             if asked is not None:
                 self._requests_ns = boottime_ns()
                 self._perform(self.node.step(asked, now()))
@@ -480,12 +481,13 @@ class KafkaNode:
             case Send():
                 self._sends.send(effect)
             case Tell(number, epoch, incarnation, record):
-                if not self._publisher.tell(number, epoch, incarnation, CODEC.encode(record)):
+                data = CODEC.encode(record)
+                if not self._publisher.publish_to_term((epoch, incarnation), data, number):
                     self._inbox.put(Told(number, heard=False))
             case PublishAnswers(requester, batch):
-                self._answers.tell(requester, batch)
+                self._answers.publish_answers(requester, batch)
             case Listen(epoch, incarnation):
-                self._listener.listen(epoch, incarnation)
+                self._listener.listen((epoch, incarnation))
             case CallLedger(token, command):
                 self._ledger_calls += 1
                 if not self._ledger_thread.submit(command, token):
@@ -509,7 +511,7 @@ class KafkaNode:
             case ResumeLane(lane):
                 self._reader.resume(self._lane_topics[lane], 0)
             case StopLanes():
-                self._listener.stop()
+                self._listener.listen(NOBODY)
                 self._sends.end_term()
                 for topic in self._lanes:
                     self._reader.stop(topic, 0)
@@ -556,7 +558,7 @@ class KafkaNode:
     def _headers(self, send: Send) -> Headers:
         if send.topic == Topic.RESULTS and self._listener.hears_requests:
             self._answers.open()
-            return ((TERM_HEADER, packed_term(self.node.term)),)
+            return ((TERM_HEADER, pack_term(self.node.term)),)
         return ()
 
     def _close(self) -> None:

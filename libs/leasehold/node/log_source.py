@@ -96,7 +96,7 @@ class LogSource:
         """What was told since and is to be applied. Whoever takes one of these steps his node by it
         before he asks for the next."""
         ways = self._ways
-        for offset, data in self._subscriber.messages():
+        for offset, data in self._subscriber.records():
             whole, record = bool(data), None
             if whole and offset == ways.next_offset:
                 try:
@@ -204,7 +204,9 @@ class LogAnnouncer:
         for number, heard in self._publisher.outcomes():
             self._telling.confirm(number, now_ns, received=heard)
         number = self._telling.choose(now_ns)
-        if number != NOT_PUBLISHED and not self._publisher.tell(number, term, offset, record):
+        if number == NOT_PUBLISHED:
+            return
+        if not self._publisher.publish_record(number, term, offset, record):
             self._telling.confirm(number, now_ns, received=False)
 
     def close(self) -> None:

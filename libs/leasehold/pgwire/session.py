@@ -2,7 +2,7 @@
 
 The wire owns the protocol: names of prepared statements and portals, formats of values, skipping
 after errors, counting rows, COPY's text. A session owns meaning: text → statement, types, rows,
-transactions. Values are storage values (`values/types.py`).
+transactions. Values are storage values (`values/storage.py`).
 
 Calls, in the order in which they can come; all from one thread at a time, except `cancel`:
 

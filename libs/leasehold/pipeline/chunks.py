@@ -25,7 +25,7 @@ from leasehold.adapters.codec.records import (
     UNREADABLE,
     restore_row_key,
     row_key,
-    unpacked_together,
+    unpack_together,
 )
 from leasehold.catalog.edits import Kind
 from leasehold.catalog.elements import ALL_ROWS, EXPRESSION
@@ -257,7 +257,7 @@ def held_bytes(keys: Sequence[bytes], places: Sequence[Place]) -> int:
 def keys_of(records: Sequence[bytes]) -> Sequence[Key]:
     """Return record keys of a rows topic as keys. Raises MalformedRequest."""
     try:
-        keys = unpacked_together(records)
+        keys = unpack_together(records)
         if {tuple}.issuperset(map(type, keys)):
             return keys
     except UNREADABLE:
@@ -276,7 +276,7 @@ def places_of(columns: Sequence[int], images: Sequence[bytes | None]) -> Sequenc
         return [None if image is None else next(places) for image in images]
     whole: Any = images
     try:
-        fields = unpacked_together(whole)
+        fields = unpack_together(whole)
         if not {_HEAD}.issuperset([image[:2] for image in fields]):
             raise ValueError("another format or tag")
         values = [image[_VALUES] for image in fields]

@@ -28,8 +28,8 @@ from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
 from leasehold.model.records.jobs import Findings
 from leasehold.pipeline.chunks import CHUNK_BYTES_MAX, image_fields
-from leasehold.rows.check_constraints import breaks, condition_of
-from leasehold.rows.filled_by_key import completed
+from leasehold.rows.check_constraints import condition_of, explain_violation
+from leasehold.rows.filled_by_key import complete_image
 from leasehold.rows.index_entries import entry_of, key_of
 from leasehold.transaction.foreign_keys import values_of
 
@@ -127,7 +127,7 @@ def make_reader(descriptor: Descriptor, side: FactSource) -> FactReader:
             )
         case Check() as check:
             holds = condition_of(descriptor, check)
-            return lambda image: BROKEN if breaks(holds, image) else None
+            return lambda image: BROKEN if explain_violation(holds, image) else None
         case Column(element_id=element_id):
             return lambda image: BROKEN if image.get(element_id) is None else None
     raise AssertionError(f"element {side.element_id} of {descriptor.name!r} is no constraint")
@@ -185,7 +185,7 @@ class FactExtractor:
         if image is not None and not gone:
             _, _, version, values = image_fields(image)
             if self._read_as is not None and values is not None:
-                values = completed(self._read_as, version, values)
+                values = complete_image(self._read_as, version, values)
         for element_id, parent, say in self._says:
             value = say(values) if values is not None else None
             if not gone and values is None and element_id in self._alone:

@@ -13,7 +13,8 @@ from leasehold.catalog.elements import Moment
 from leasehold.model.errors import DuplicateColumn, FeatureNotSupported, MalformedRequest
 from leasehold.sql.planning.plan import Plans, Prepared
 from leasehold.sql.system_catalog.system_relations import with_system
-from leasehold.values.types import STORED_AS_THEY_ARE, from_storage, to_storage
+from leasehold.values.storage import from_storage, to_storage
+from leasehold.values.types import STORED_AS_THEY_ARE
 
 ROWS_MAX: Final = 100_000
 _NO_MOMENT: Final = Moment(0, b"")

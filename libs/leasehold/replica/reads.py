@@ -18,7 +18,8 @@ from leasehold.model.ports import Row, Snapshots, StoreSnapshot
 from leasehold.sql.expressions.key_types import key_types
 from leasehold.transaction.binding import binding
 from leasehold.transaction.pinned_version import check_pinned
-from leasehold.values.types import Type, sort_key_of, to_storage
+from leasehold.values.storage import to_storage
+from leasehold.values.types import Type, sort_key_of
 
 
 class LooksUp(Protocol):

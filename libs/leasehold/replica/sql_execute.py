@@ -19,8 +19,8 @@ from leasehold.sql.functions.session import drawing
 from leasehold.sql.planning.plan import Plans, Prepared
 from leasehold.sql.system_catalog.system_relations import with_system
 from leasehold.transaction.pinned_version import check_pinned
+from leasehold.values.storage import from_storage
 from leasehold.values.time_zone import UTC
-from leasehold.values.types import from_storage
 
 if TYPE_CHECKING:
     from leasehold.replica.reads import Reads

@@ -38,7 +38,8 @@ from leasehold.transaction.duplicate_key import primary_key_exists
 from leasehold.transaction.isolation import ISOLATION, Isolation, Level
 from leasehold.transaction.locks import Expected, covering, expected_of
 from leasehold.transaction.read_set import ReadsSoFar
-from leasehold.values.types import STORED_AS_THEY_ARE, Type, from_storage, to_json, to_storage
+from leasehold.values.storage import from_storage, to_json, to_storage
+from leasehold.values.types import STORED_AS_THEY_ARE, Type
 
 if TYPE_CHECKING:
     from leasehold.replica.reads import Reads

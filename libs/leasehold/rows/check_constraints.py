@@ -1,4 +1,4 @@
-"""Does a row satisfy a CHECK constraint?"""
+"""Evaluates CHECK constraints on a row."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ def condition_of(descriptor: Descriptor, check: Check) -> Callable[[Image], bool
     return lambda image: compute(image) in (1, None)
 
 
-def breaks(holds: Callable[[Image], bool], image: Image) -> str:
-    """Why a row breaks a check, "" when it does not; one that can't be computed breaks it too."""
+def explain_violation(holds: Callable[[Image], bool], image: Image) -> str:
+    """Return why a row breaks a check, "" when it does not; one that can't be computed breaks it
+    too."""
     try:
         return "" if holds(image) else "the row makes it false"
     except Refused as error:
         return f"it can't be computed on the row: {error.message}"
 
 
-def code_raised(compute: Callable[[Image], object], image: Image) -> str:
-    """The SQLSTATE of what an expression raises on a row, "" when it has a value."""
+def find_sqlstate(compute: Callable[[Image], object], image: Image) -> str:
+    """Return the SQLSTATE of what an expression raises on a row, "" when it has a value."""
     try:
         compute(image)
     except Refused as error:

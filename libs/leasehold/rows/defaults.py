@@ -1,4 +1,4 @@
-"""What a row has in a column that nobody gave a value."""
+"""Computes what a row has in a column that nobody gave a value."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def default_of(
     moment: Moment | None,
     draw: Draw | None = None,
 ) -> Any:
-    """The storage value of a column's default in the row of `image`, as of `moment`; None where it
-    has none, or nobody has decided on a moment: a node that applies what was decided. `draw`: the
-    master's, in whose commit the sequence is moved.
+    """Return the storage value of a column's default in the row of `image`, as of `moment`. It is
+    None where there is no default, or nobody has decided on a moment: a node that applies what was
+    decided. `draw` is the master's, in whose commit the sequence is moved.
 
     Raises what the expression raises.
     """
@@ -41,8 +41,8 @@ def default_of(
 
 
 def default_of_old_rows(column: Column) -> Any:
-    """What all rows from before the column show of its default; None where each has its own, as
-    one that is drawn from a sequence, for which no moment is kept."""
+    """Return what all rows from before the column show of its default, None where each has its own,
+    as one that is drawn from a sequence, for which no moment is kept."""
     if not column.default_expression:
         return column.default
     if column.moment is None or is_random(column.default_expression):

@@ -13,17 +13,18 @@ from leasehold.catalog.elements import Column
 from leasehold.model.records.events import Image
 
 
-def filled(column: Column, image: Image) -> Image | None:
-    """A row's pairs after a chunk that names it; None: it has the pair, nothing is done."""
+def fill_row(column: Column, image: Image) -> Image | None:
+    """Return a row's pairs after a chunk that names it, None where it has the pair and nothing is
+    done."""
     assert column.missing is not None, column
     if image.get(column.element_id) is not None:
         return None
     return {**image, column.element_id: column.missing.value}
 
 
-def completed(descriptor: Descriptor, made_under: int, image: Image) -> Image:
-    """The pairs that a reader at `descriptor` finds in an image made under a version: those it
-    carries, and those that were put by key since."""
+def complete_image(descriptor: Descriptor, made_under: int, image: Image) -> Image:
+    """Return the pairs that a reader at `descriptor` finds in an image made under a version: those
+    it carries, and those that were put by key since."""
     lacking = {
         element_id: missing.value
         for element_id, missing in descriptor.missing.items()

@@ -17,7 +17,7 @@ Compute = Callable[[Image], Any]
 
 
 class _Following(NamedTuple):
-    """`compute` None: the column's pair is not written in its state."""
+    """A derived column. `compute` is None where the column's pair is not written in its state."""
 
     column: Column
     derived: Derived
@@ -29,7 +29,7 @@ _kept: dict[tuple[int, int], tuple[Descriptor, tuple[_Following, ...]]] = {}
 
 
 def value_of(descriptor: Descriptor, column: Column) -> Compute:
-    """A function from a row's image to the value of a derived column, in storage form."""
+    """Return a function from a row's image to the value of a derived column, in storage form."""
     assert column.derived is not None, column
     # While a type changes both have the name; the expression means the other one, whichever of
     # them is public here.
@@ -83,7 +83,7 @@ def derive(descriptor: Descriptor, before: Image | None, image: dict[int, Any]) 
 
 
 def _stands(column: Column, image: Image) -> bool:
-    """Is the pair of a row whose sources stay the same what it should be?"""
+    """Whether the pair of a row whose sources stay the same is what it should be."""
     if image.get(column.element_id) is not None:
         return True
     # Every row has had a public one's: what lacks it has NULL for its value.
@@ -105,7 +105,8 @@ def _refusal(column: Column, derived: Derived, error: Refused) -> Refused:
 
 
 def refusal_of(descriptor: Descriptor, column: Column, image: Image) -> Refused | None:
-    """Why the value of a written derived column can't be computed of a row; None: it can."""
+    """Return why the value of a written derived column can't be computed of a row, None when it
+    can."""
     compute = next(each.compute for each in _following(descriptor) if each.column == column)
     assert compute is not None, column
     try:
@@ -115,14 +116,15 @@ def refusal_of(descriptor: Descriptor, column: Column, image: Image) -> Refused 
     return None
 
 
-def relied_on(column: Column) -> bool:
-    """Is its value looked at by a check of the rows: derived, readable, and not on its way out?"""
+def is_relied_on(column: Column) -> bool:
+    """Whether a check of the rows looks at its value: it is derived, readable, and not on its way
+    out."""
     derived = column.derived
     return derived is not None and column.state in READABLE and not derived.loose
 
 
-def unlike(compute: Compute, image: Image, element_id: int) -> str:
-    """Why a row's derived pair is not what its expression says, "" when it is."""
+def explain_difference(compute: Compute, image: Image, element_id: int) -> str:
+    """Return why a row's derived pair is not what its expression says, "" when it is."""
     try:
         expected = compute(image)
     except Refused as error:

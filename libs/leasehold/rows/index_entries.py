@@ -3,8 +3,8 @@
 In the key stands what a value is ordered and compared by: of a numeric its sort key.
 
 Of a partial index only rows that make the predicate true have one; where key or predicate can't be
-computed (1/a with a = 0) there is none, and `breaks` says why. Every node computes entries from its
-own rows, so what is compiled here must give the same value on each, now and later.
+computed (1/a with a = 0) there is none, and `explain_failure` says why. Every node computes entries
+from its own rows, so what is compiled here must give the same value on each, now and later.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _kept: dict[tuple[int, int], tuple[Descriptor, tuple[tuple[Index, EntryOf], ...]
 
 
 def exact_entry(descriptor: Descriptor, index: Index) -> EntryOf:
-    """A function from a row's image to its entry, None where the predicate is not true.
+    """Return a function from a row's image to its entry, None where the predicate is not true.
 
     Compile once per descriptor; the function raises a Refused where an expression meets a value it
-    can't take, and for whatever else goes wrong inside. The columns that the index names may not
-    be public yet, or no longer.
+    can't take, and for whatever else goes wrong inside. The columns that the index names may not be
+    public yet, or no longer.
     """
     columns = (*index.columns, *index.included)
     there = descriptor.by_id
@@ -81,8 +81,8 @@ def _keyed(value: Callable[[Image], Any], kind: Type | None) -> Callable[[Image]
 
 
 def entry_of(descriptor: Descriptor, index: Index) -> EntryOf:
-    """As `exact_entry`, but a row whose entry can't be computed has none: for all who meet rows
-    that writers could make before the index was there."""
+    """Return a function as `exact_entry` does, but a row whose entry can't be computed has none:
+    for all who meet rows that writers could make before the index was there."""
     exact = exact_entry(descriptor, index)
     if not index.computed:
         return exact
@@ -96,8 +96,9 @@ def entry_of(descriptor: Descriptor, index: Index) -> EntryOf:
     return entry
 
 
-def breaks(exact: EntryOf, image: Image) -> str:
-    """Why a row can't have the entry that `exact_entry` computes, "" when nothing is in the way."""
+def explain_failure(exact: EntryOf, image: Image) -> str:
+    """Return why a row can't have the entry that `exact_entry` computes, "" when nothing is in the
+    way."""
     try:
         exact(image)
     except Refused as error:
@@ -106,8 +107,8 @@ def breaks(exact: EntryOf, image: Image) -> str:
 
 
 def entries_kept(descriptor: Descriptor) -> tuple[tuple[Index, EntryOf], ...]:
-    """The indexes whose entries an operation under `descriptor` touches, each with `entry_of`;
-    kept as long as that very descriptor is in use."""
+    """Return the indexes whose entries an operation under `descriptor` touches, each with
+    `entry_of`; kept as long as that very descriptor is in use."""
     name = descriptor.table_id, descriptor.version
     found = _kept.get(name)
     if found is None or found[0] is not descriptor:
@@ -119,18 +120,18 @@ def entries_kept(descriptor: Descriptor) -> tuple[tuple[Index, EntryOf], ...]:
 
 
 def key_of(index: Index, entry: Entry | None) -> Key | None:
-    """The part of an entry that is ordered, looked up and unique."""
+    """Return the part of an entry that is ordered, looked up and unique."""
     return None if entry is None else entry[: len(index.columns)]
 
 
 def key_shown(descriptor: Descriptor, index: Index, key: Key) -> str:
-    """The values of a key for people."""
+    """Return the values of a key for people."""
     kinds = key_types(descriptor, index)
     return ", ".join(words_of(kind, value) for kind, value in zip(kinds, key, strict=True))
 
 
 def key_words(descriptor: Descriptor, index: Index) -> tuple[str, ...]:
-    """The parts of the key as a person would write them."""
+    """Return the parts of the key as a person would write them."""
     texts, names = iter(index.expressions), descriptor.by_id
     return tuple(
         next(texts, "…") if column == EXPRESSION else names[column].name

@@ -21,7 +21,7 @@ from leasehold.model.errors import (
     UnknownObject,
 )
 from leasehold.sql.syntax.as_of import as_of_text
-from leasehold.values.time_zone import zone_set
+from leasehold.values.time_zone import zone_of_setting
 
 SERVER_VERSION: Final = "15.0"
 _UNITS_MS: Final = {
@@ -135,7 +135,7 @@ def _integer(low: int, high: int) -> Check:
 
 def _zone(name: str, text: str) -> str:
     try:
-        return zone_set(text).key
+        return zone_of_setting(text).key
     except Refused as error:
         hint = "A name of IANA's (Europe/Berlin), hours east of UTC (-8), or a rule of POSIX."
         raise _invalid(name, text, hint) from error

@@ -81,7 +81,7 @@ class SqlCursor:
         if self.rows.error is not None:
             raise self.rows.error
         anew = SpooledRowsInTurn(self.rows)
-        return self.shown.again(lambda count: anew.partly(count)[0])
+        return self.shown.again(lambda count: anew.fetch_part(count)[0])
 
 
 class SqlCursors:

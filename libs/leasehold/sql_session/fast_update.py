@@ -31,7 +31,7 @@ from leasehold.sql.planning.plan import Write
 from leasehold.sql_session.fast_read import SingleReads
 from leasehold.sql_session.portals import PreparedStatement
 from leasehold.transaction.isolation import Isolation
-from leasehold.values.types import to_json
+from leasehold.values.storage import to_json
 
 ROWS_MAX: Final = 1  # that have one key
 

@@ -210,7 +210,7 @@ class QueryPortal:
             rows, error = self._first(rows_max)
         else:
             given = self._rows
-            rows, error = given.partly(rows_max)
+            rows, error = given.fetch_part(rows_max)
             if isinstance(given, SpooledRowsInTurn):
                 self._rows = given.what_follows()
         ended = len(rows) < rows_max and error is None
@@ -257,7 +257,7 @@ class QueryPortal:
         def found() -> Part:
             rows = transaction.read(plan, snapshot, asked.values, session.limits())
             self._rows = rows
-            part = rows.partly(rows_max)
+            part = rows.fetch_part(rows_max)
             if isinstance(part[1], QueryCanceled | RequestTooLarge):
                 raise part[1]  # in a hurry it is not what the client is told
             return part

@@ -32,7 +32,7 @@ class SpooledRows:
             while more:
                 if not wholly and self._room.is_nearly_full:
                     break
-                batch, error = rows.partly(SPOOL_BATCH_ROWS)
+                batch, error = rows.fetch_part(SPOOL_BATCH_ROWS)
                 more = error is None and len(batch) == SPOOL_BATCH_ROWS
                 self._spool.add(batch)
             self._spool.end()
@@ -98,7 +98,7 @@ class SpooledRowsInTurn:
         """Is the query not at its end?"""
         return self._behind is not None and not self._rows.has_all
 
-    def partly(self, rows_max: int) -> tuple[list[tuple[Any, ...]], Exception | None]:
+    def fetch_part(self, rows_max: int) -> tuple[list[tuple[Any, ...]], Exception | None]:
         """With what the query has ended with, behind them."""
         found = self._rows.fetch(self._next, rows_max)
         self._next += len(found)
@@ -106,7 +106,7 @@ class SpooledRowsInTurn:
             return found, None
         if self._behind is None or self._rows.has_all:
             return found, self._rows.error
-        more, error = self._behind.partly(rows_max - len(found))
+        more, error = self._behind.fetch_part(rows_max - len(found))
         return found + more, error
 
     def what_follows(self) -> SpooledRowsInTurn | Rows:

@@ -185,7 +185,7 @@ class SqlTransaction:
         if plan.visits is None and not plan.explain:
             self._shows(plan, values)
         with self._found(plan, snapshot, values, limits, later=False) as (rows, own):
-            return rows.whole() if own else rows
+            return rows.compute_all() if own else rows
 
     def read_into(
         self,

@@ -24,7 +24,7 @@ from leasehold.model.records.requests import Expression
 from leasehold.rows.check_constraints import condition_of
 from leasehold.rows.index_entries import exact_entry
 from leasehold.sql.expressions.expression import arguments, compile_expression
-from leasehold.values.types import to_storage
+from leasehold.values.storage import to_storage
 
 
 def _named(column: Column, error: Refused) -> Refused:

@@ -33,7 +33,7 @@ from leasehold.transaction.overlay import Overlay
 from leasehold.transaction.referenced_changes import Identity, Loss, ReferencedChanges
 from leasehold.transaction.rules import VerifyRules
 from leasehold.transaction.uniqueness import HolderReader
-from leasehold.values.types import to_storage
+from leasehold.values.storage import to_storage
 
 ROWS_MAX: Final = 10_000
 """That actions change in one request: as many as a transaction may write itself. A record of the

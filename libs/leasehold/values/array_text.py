@@ -1,4 +1,4 @@
-"""`{1,2,NULL,"a b"}`: arrays of one dimension as PostgreSQL reads and writes them."""
+"""Arrays of one dimension as PostgreSQL reads and writes them: `{1,2,NULL,"a b"}`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _NEEDS_QUOTES: Final = frozenset('{}",\\ \t\n\r\v\f')
 
 
 def array_of_text(text: str, element: Callable[[str], Any]) -> str:
-    """The storage value; `element` reads one. Raises InvalidText; FeatureNotSupported for arrays of
-    arrays, RequestTooLarge for too many elements; and whatever `element` raises."""
+    """Return the storage value; `element` reads one element. Raises InvalidText;
+    FeatureNotSupported for arrays of arrays, RequestTooLarge for too many elements; and whatever
+    `element` raises."""
     trimmed = text.strip(BLANKS)
     if trimmed[:1] == "[":
         raise FeatureNotSupported("array bounds are not supported: leave them out")
@@ -71,7 +72,7 @@ def _value(found: re.Match[str], element: Callable[[str], Any]) -> Any:
 
 
 def text_of_array(stored: str, element: Callable[[Any], str]) -> str:
-    """`element`: the text of one."""
+    """Return the array's text; `element` returns that of one element."""
     shown = ["NULL" if v is None else _quoted(element(v)) for v in elements_of(stored)]
     return "{" + ",".join(shown) + "}"
 

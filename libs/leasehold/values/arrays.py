@@ -19,7 +19,8 @@ _BYTES: Final = "\\x"
 
 
 def stored_form(values: Sequence[Any]) -> str:
-    """Raises RequestTooLarge above ELEMENTS_MAX elements or CHARACTERS_MAX characters."""
+    """Return the text of storage values. Raises RequestTooLarge above ELEMENTS_MAX elements or
+    CHARACTERS_MAX characters."""
     if len(values) > ELEMENTS_MAX:
         raise RequestTooLarge(f"an array has at most {ELEMENTS_MAX} elements, not {len(values)}")
     made = _write(values)
@@ -29,7 +30,7 @@ def stored_form(values: Sequence[Any]) -> str:
 
 
 def elements_of(stored: str) -> list[Any]:
-    """The storage values, None for NULL."""
+    """Return the storage values, None for NULL."""
     found: list[Any] = _read(stored)
     return found
 
@@ -54,7 +55,7 @@ _MOST: Final = (1 << 64) - 1
 
 
 def ordered_form(values: Iterable[Any]) -> bytes:
-    """Bytes that are ordered as arrays of these sort keys are: element by element."""
+    """Return bytes that are ordered as arrays of these sort keys are: element by element."""
     parts: list[bytes] = []
     for value in values:
         parts += (_NULL,) if value is None else (_VALUE, _ordered(value))
@@ -72,8 +73,9 @@ def _ordered(value: Any) -> bytes:
     return (int(value) + (1 << 63)).to_bytes(8)
 
 
-def sort_key(element: Callable[[Any], Any] | None) -> Callable[[str], bytes]:
-    """`element`: the sort key of an element, None where it is itself."""
+def make_sort_key(element: Callable[[Any], Any] | None) -> Callable[[str], bytes]:
+    """Return the function that makes an array's sort key. `element` makes that of an element; None
+    where it is the element itself."""
     if element is None:
         return lambda stored: ordered_form(elements_of(stored))
     return lambda stored: ordered_form(

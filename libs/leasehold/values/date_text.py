@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from leasehold.model.errors import FeatureNotSupported, InvalidMoment, MomentOutOfRange
 from leasehold.values.dates import DAY_LEAST, DAY_MOST, DAY_US, day_of
 from leasehold.values.letters import BLANKS, ascii_lower
-from leasehold.values.time_zone import UTC, at_zone, in_range, zone_said
+from leasehold.values.time_zone import UTC, at_zone, in_range, zone_of_word
 
 _MONTHS: Final = (
     "jan",
@@ -58,8 +58,8 @@ _NOT_BUILT: Final = frozenset(
 
 
 def date_of_text(text: str) -> int:
-    """Days since 1970-01-01; a time behind the date is passed over. Raises InvalidMoment (22007),
-    MomentOutOfRange (22008)."""
+    """Return the days since 1970-01-01; a time behind the date is passed over. Raises InvalidMoment
+    (22007), MomentOutOfRange (22008)."""
     if ascii_lower(text.strip(BLANKS)) == "epoch":
         return 0
     day, _, _ = _read(text, "date")
@@ -67,8 +67,8 @@ def date_of_text(text: str) -> int:
 
 
 def timestamp_of_text(text: str, *, zoned: bool, session: ZoneInfo = UTC) -> int:
-    """Microseconds since 1970-01-01, UTC; a zone counts for a timestamptz alone, and one without
-    is meant in that of the `session`. Raises as `date_of_text` does."""
+    """Return the microseconds since 1970-01-01, UTC. A zone counts for a timestamptz alone, and one
+    without is meant in that of the `session`. Raises as `date_of_text` does."""
     kind = "timestamp with time zone" if zoned else "timestamp"
     if ascii_lower(text.strip(BLANKS)) == "epoch":
         return 0
@@ -88,7 +88,8 @@ def day_in_range(day: int) -> int:
 
 
 def _read(text: str, kind: str) -> tuple[int, int, ZoneInfo | int | None]:
-    """Days, microseconds of the day, and the zone: its offset in µs, its name, or none."""
+    """Return the days, the microseconds of the day, and the zone: its offset in µs, its name, or
+    none."""
     trimmed = text.strip(BLANKS)
     found = next((f for pattern in _DATES if (f := pattern.match(trimmed))), None)
     if found is None:
@@ -145,12 +146,12 @@ def _zone(found: re.Match[str], text: str) -> ZoneInfo | int:
     if found["utc"]:
         return 0
     if found["name"]:
-        return zone_said(found["name"])
+        return zone_of_word(found["name"])
     return _offset(found, text)
 
 
 def offset_of_text(text: str) -> int | None:
-    """µs of +02, -05:30 …; None for what is no number. Raises MomentOutOfRange."""
+    """Return the µs of +02, -05:30 …, None for what is no number. Raises MomentOutOfRange."""
     found = _ZONE.fullmatch(text)
     return None if found is None or not found["hours"] else _offset(found, text)
 

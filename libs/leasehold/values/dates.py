@@ -26,7 +26,8 @@ def date_of(day: int) -> date:
 
 
 def microseconds_of(moment: datetime, *, zoned: bool) -> int:
-    """Without a zone, or where zones don't count, as it stands. Raises OutOfRange."""
+    """Return the microseconds of a time in UTC; without a zone, or where zones don't count, as it
+    stands. Raises OutOfRange."""
     if moment.tzinfo is None or not zoned:
         moment = moment.replace(tzinfo=UTC)
     try:

@@ -22,18 +22,19 @@ def stored_form(number: float) -> Stored:
 
 
 def number_of(stored: Stored) -> float:
-    """The float of a storage value."""
+    """Return the float of a storage value."""
     return math.nan if stored == NAN else float(stored)
 
 
 def order_of(stored: Stored) -> tuple[bool, float]:
-    """What Python orders storage values by: NaN is equal to itself and above all numbers."""
+    """Return what Python orders storage values by: NaN is equal to itself and above all numbers."""
     return (True, 0.0) if stored == NAN else (False, float(stored))
 
 
 def over_floats(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """The same over storage forms: arguments that are the text NaN become floats, and a float that
-    is NaN becomes the text. ⚠ Not where another argument may be the text NaN for itself."""
+    """Turn a function of floats into one of storage forms: arguments that are the text NaN become
+    floats, and a float that is NaN becomes the text. ⚠ Not where another argument may be the text
+    NaN for itself."""
 
     def computed(*values: Any) -> Any:
         if NAN in values:

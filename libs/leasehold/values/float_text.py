@@ -12,7 +12,7 @@ _CLOSE_MOST: Final = 1e41
 
 
 def shortest(value: float) -> str:
-    """The shortest text that lies nearer to a finite double than to any other.
+    """Return the shortest text that lies nearer to a finite double than to any other.
 
     repr also takes a text halfway to the next double, which is read back by rounding to even
     (1e23); PostgreSQL takes more digits then. Only large whole numbers have such neighbours.

@@ -9,5 +9,6 @@ DIGITS_MAX: Final = 40
 
 
 def whole(digits: str) -> int:
-    """Of more digits than that the first ones, which are out of range just as well."""
+    """Return the number; of one with more than DIGITS_MAX digits that of the first ones, which is
+    out of range just as well."""
     return int(digits.lstrip("0")[:DIGITS_MAX] or "0")

@@ -31,7 +31,7 @@ class Span(NamedTuple):
 
 
 def stored_form(span: Span) -> str:
-    """Raises MomentOutOfRange (22008) where a part has no room."""
+    """Return the storage form. Raises MomentOutOfRange (22008) where a part has no room."""
     months, days, microseconds = span
     whole_parts = max(abs(months), abs(days)) <= MONTHS_MOST
     if not whole_parts or abs(microseconds) > MICROSECONDS_MOST:
@@ -50,7 +50,7 @@ def sort_key(stored: str) -> str:
 
 
 def text_of(stored: str) -> str:
-    """PostgreSQL's own style: 1 year 2 mons 3 days 04:05:06.5"""
+    """Return the text in PostgreSQL's own style: 1 year 2 mons 3 days 04:05:06.5"""
     months, days, microseconds = span_of(stored)
     years, months = _parted(months, 12)
     words: list[str] = []
@@ -67,7 +67,7 @@ def text_of(stored: str) -> str:
 
 
 def clock_text(microseconds: int) -> str:
-    """HH:MM:SS and as many digits behind as are needed."""
+    """Return HH:MM:SS and as many digits behind as are needed."""
     seconds, fraction = divmod(microseconds, SECOND_US)
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
@@ -76,7 +76,7 @@ def clock_text(microseconds: int) -> str:
 
 
 def _parted(number: int, by: int) -> tuple[int, int]:
-    """Quotient and rest, both with the sign of the number."""
+    """Return quotient and rest, both with the sign of the number."""
     quotient, rest = divmod(abs(number), by)
     return (-quotient, -rest) if number < 0 else (quotient, rest)
 
@@ -129,8 +129,9 @@ FIELDS: Final = ("year", "month", "day", "hour", "minute", "second")
 
 
 def span_of_fields(text: str, first: str, last: str, digits: int | None = None) -> Span:
-    """INTERVAL 'text' `first` TO `last`: which unit a number without one has, and which is the
-    smallest that counts; `digits`: of a fraction of a second. Raises as `span_of_text`."""
+    """Return the span of INTERVAL 'text' `first` TO `last`: they say which unit a number without
+    one has, and which is the smallest that counts. `digits` are those of a fraction of a second.
+    Raises as `span_of_text`."""
     span = span_of_text(text, last, minutes_first=(first, last) == ("minute", "second"))
     months, days, microseconds = span
     if last == "year":
@@ -149,9 +150,11 @@ def span_of_fields(text: str, first: str, last: str, digits: int | None = None) 
 
 
 def span_of_text(text: str, last: str = "second", *, minutes_first: bool = False) -> Span:
-    """`1 day 2:30`, `1 year 2 mons`, `P1DT2H`, `3 days ago` … `last`: the unit of a number at the
-    end that has none; `minutes_first`: 1:30 is a minute and a half. Raises InvalidMoment (22007),
-    MomentOutOfRange (22008)."""
+    """Return the span that a text says: `1 day 2:30`, `1 year 2 mons`, `P1DT2H`, `3 days ago` …
+
+    `last` is the unit of a number at the end that has none; with `minutes_first` 1:30 is a minute
+    and a half. Raises InvalidMoment (22007), MomentOutOfRange (22008).
+    """
     trimmed = text.strip(BLANKS)
     if len(trimmed) > TEXT_CHARACTERS_MAX:
         raise _invalid(text)
@@ -232,7 +235,8 @@ def _clock(text: str, whole: str, *, minutes_first: bool) -> int:
 
 
 def _of_unit(number: Decimal, unit: str) -> tuple[int, int, int]:
-    """A fraction of months becomes days, one of days a time, as in PostgreSQL."""
+    """Return months, days and microseconds. A fraction of months becomes days, one of days a time,
+    as in PostgreSQL."""
     if unit in _TIMES:
         return 0, 0, round(number * _TIMES[unit])
     if unit in _DAYS:

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 from leasehold.model.errors import InvalidText, OutOfRange, TooLong, UntranslatableCharacter
 from leasehold.values.numeric import (
     SCALE_MAX,
-    WHOLE_DIGITS_MAX,
+    decimal_of_number,
     decimal_of_text,
     has_room,
     sort_key,
@@ -26,8 +26,6 @@ NESTING_MAX: Final = 500
 TEXT_CHARACTERS_MAX: Final = 262_144
 _PLAIN_BITS_MAX: Final = 1_024
 """Of a whole number that Python writes by itself; it refuses those of more than 4,300 digits."""
-_WHOLE_BITS_MAX: Final = 4 * WHOLE_DIGITS_MAX
-"""No number of more bits has WHOLE_DIGITS_MAX digits."""
 _ESCAPED: Final = re.compile(r'["\\\x00-\x1f]')
 _ESCAPES: Final = {
     '"': '\\"',
@@ -41,7 +39,7 @@ _ESCAPES: Final = {
 
 
 def value_of(text: str) -> Any:
-    """JSON text as Python values: numbers are Decimal, so none loses a digit.
+    """Return JSON text as Python values: numbers are Decimal, so none loses a digit.
 
     Raises InvalidText (22P02), UntranslatableCharacter (22P05), OutOfRange, TooLong.
     """
@@ -58,9 +56,10 @@ def value_of(text: str) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """The one text of a value of JSON: None, bool, numbers, str, list, tuple or mapping.
+    """Return the one text of a value of JSON: None, bool, numbers, str, list, tuple or mapping.
 
-    Raises InvalidText, UntranslatableCharacter, OutOfRange, TooLong."""
+    Raises InvalidText, UntranslatableCharacter, OutOfRange, TooLong.
+    """
     parts: list[str] = []
     _write(value, parts, 0)
     made = "".join(parts)
@@ -74,7 +73,7 @@ def stored_form(text: str) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """What jsonb_typeof says of one of `value_of`'s values."""
+    """Return what jsonb_typeof says of one of `value_of`'s values."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -93,13 +92,13 @@ _COUNT_BYTES: Final = 4
 
 
 def ordered_form(stored: str) -> bytes:
-    """Bytes that are equal for equal values (1.0 and 1.00 are one number), in PostgreSQL's order:
-    an object above an array, true above false, a number, a string, null."""
+    """Return bytes that are equal for equal values (1.0 and 1.00 are one number), in PostgreSQL's
+    order: an object above an array, true above false, a number, a string, null."""
     return ordered_bytes(value_of(stored))
 
 
 def ordered_bytes(value: Any) -> bytes:
-    """`ordered_form` of one of `value_of`'s values."""
+    """Return `ordered_form` of one of `value_of`'s values."""
     parts: list[bytes] = []
     if isinstance(value, list | dict):
         _order(value, parts, whole=True)
@@ -110,7 +109,7 @@ def ordered_bytes(value: Any) -> bytes:
 
 
 def _order(value: Any, parts: list[bytes], *, whole: bool = False) -> None:
-    """No form is the beginning of another one's."""
+    """Append the form of a value; no form is the beginning of another one's."""
     if value is None:
         parts.append(_NULL)
     elif isinstance(value, bool):
@@ -136,7 +135,7 @@ def _by_bytes(value: Mapping[str, Any]) -> Iterator[tuple[bytes, Any]]:
 
 
 def is_stored_form(value: object) -> bool:
-    """For checks of what lies in a store."""
+    """Whether a value is what `stored_form` makes, for checks of what lies in a store."""
     try:
         return isinstance(value, str) and stored_form(value) == value
     except (InvalidText, UntranslatableCharacter, OutOfRange, TooLong):
@@ -144,8 +143,8 @@ def is_stored_form(value: object) -> bool:
 
 
 def quoted(text: str) -> str:
-    """A JSON string. Raises UntranslatableCharacter for U+0000, InvalidText for half a pair of
-    surrogates."""
+    """Return a JSON string. Raises UntranslatableCharacter for U+0000, InvalidText for half a pair
+    of surrogates."""
     if "\0" in text:
         raise UntranslatableCharacter("unsupported Unicode escape sequence: \\u0000 is no text")
     try:
@@ -193,7 +192,7 @@ def _write(value: Any, parts: list[str], depth: int) -> None:
 
 
 def _members(value: Mapping[Any, Any]) -> list[tuple[str, Any]]:
-    """(name as it is written, value), in their order."""
+    """Return (name as it is written, value) of the members in their order."""
     named = []
     for name in value:
         if not isinstance(name, str):
@@ -207,7 +206,7 @@ def _members(value: Mapping[Any, Any]) -> list[tuple[str, Any]]:
 def _number(value: int | float | Decimal) -> str:
     if isinstance(value, int) and value.bit_length() <= _PLAIN_BITS_MAX:
         return str(value)
-    number = value if isinstance(value, Decimal) else Decimal(_exact(value))
+    number = value if isinstance(value, Decimal) else decimal_of_number(value)
     if not number.is_finite():
         raise InvalidText(f"JSON has no number {number}")
     if not has_room(number):
@@ -216,15 +215,6 @@ def _number(value: int | float | Decimal) -> str:
     if len(text.partition(".")[2]) > SCALE_MAX:
         raise OutOfRange("value overflows numeric format")
     return text
-
-
-def _exact(value: int | float) -> int | str:
-    """What Decimal makes the number of: of a double its shortest text."""
-    if isinstance(value, float):
-        return repr(value)
-    if value.bit_length() > _WHOLE_BITS_MAX:
-        raise OutOfRange("value overflows numeric format")
-    return value
 
 
 def _too_deep() -> OutOfRange:

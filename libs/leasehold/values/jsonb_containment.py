@@ -31,12 +31,13 @@ class _Listed:
 
 
 def _key(scalar: Any) -> Any:
-    """Equal for equal scalars: Python finds True equal to 1; JSON does not."""
+    """Return what is equal for equal scalars: Python finds True equal to 1; JSON does not."""
     return (scalar,) if isinstance(scalar, bool) else scalar
 
 
-def holds(value: Any, wanted: Any) -> bool:
-    """Raises TooComplex where nested arrays would have to be compared too often."""
+def contains(value: Any, wanted: Any) -> bool:
+    """Whether a value contains another one. Raises TooComplex where nested arrays would have to be
+    compared too often."""
     return _Containment().holds(value, wanted, outermost=True)
 
 
@@ -76,7 +77,8 @@ class _Containment:
         )
 
     def _by_kind(self, values: list[Any]) -> _Listed:
-        """Once for each array: it stands in the value that is asked, so its id stays its own."""
+        """Return the elements of an array by kind, made once for each: it stands in the value that
+        is asked, so its id stays its own."""
         found = self._listed.get(id(values))
         if found is None:
             found = self._listed[id(values)] = _Listed(values)
@@ -89,7 +91,7 @@ class _Containment:
 
 
 def _without_equals(asked: list[Any], there: list[Any]) -> list[Any]:
-    """Those that no equal one holds; of few all, which are sooner compared than written."""
+    """Return those that no equal one holds; of few all, which are sooner compared than written."""
     if len(asked) * len(there) <= _PAIRS_COMPARED_MAX:
         return asked
     known = {ordered_bytes(value) for value in there}

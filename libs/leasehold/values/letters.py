@@ -22,29 +22,31 @@ _PIECE: Final = 16_384
 
 
 def upper(text: str) -> str:
-    """Letter by letter, as PostgreSQL's usual locales have it: one that has no capital of a single
-    letter stays, as ß does."""
+    """Return the text in capitals, letter by letter, as PostgreSQL's usual locales have it: one
+    that has no capital of a single letter stays, as ß does."""
     if text.isascii():
         return text.upper()
     return _changed(text, _other_case(UPPER))
 
 
 def lower(text: str) -> str:
-    """As `upper`: of İ an i stays, Σ is σ wherever it stands."""
+    """Return the text in small letters, as `upper` does: of İ an i stays, Σ is σ wherever it
+    stands."""
     if text.isascii():
         return text.lower()
     return _changed(text, _other_case(LOWER))
 
 
 def ascii_lower(text: str) -> str:
-    """A to Z alone: for words of a grammar, none of which has another letter."""
+    """Return the text with A to Z alone in small letters: for words of a grammar, none of which has
+    another letter."""
     if text.isascii():
         return text.lower()
     return text.encode(errors="surrogatepass").lower().decode(errors="surrogatepass")
 
 
 def ascii_upper(text: str) -> str:
-    """a to z alone, as `ascii_lower`."""
+    """Return the text with a to z alone in capitals, as `ascii_lower`."""
     if text.isascii():
         return text.upper()
     return text.encode(errors="surrogatepass").upper().decode(errors="surrogatepass")
@@ -58,7 +60,7 @@ def is_letter_or_digit(character: str) -> bool:
 
 
 def is_digits(text: str) -> bool:
-    """0 to 9 alone, and at least one."""
+    """Whether a text is 0 to 9 alone, and at least one of them."""
     return text.isascii() and text.isdecimal()
 
 
@@ -85,7 +87,7 @@ def _other_case(table: str) -> dict[str, str]:
 
 @cache
 def _letters_and_digits() -> tuple[list[int], list[int]]:
-    """First and last ones of what is side by side."""
+    """Return the first and last ones of what is side by side."""
     found = list(chain.from_iterable(_parts(run) for run, _ in _runs(LETTERS_AND_DIGITS)))
     return [first for first, _ in found], [last for _, last in found]
 

@@ -35,6 +35,8 @@ WHOLE_DIGITS_MAX: Final = 131_072
 PRECISION_MAX: Final = 1_000
 """What numeric(p, s) may say."""
 TEXT_CHARACTERS_MAX: Final = 262_144
+_WHOLE_BITS_MAX: Final = 4 * WHOLE_DIGITS_MAX
+"""No number of more bits has WHOLE_DIGITS_MAX digits; Decimal takes seconds for them."""
 
 EXACT: Final = Context(
     prec=MAX_PREC, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[]
@@ -61,23 +63,24 @@ _SPECIAL_FORMS: Final = {"-Infinity": "A0", "Infinity": INFINITY, "NaN": NAN}
 
 
 def sort_key(stored: str) -> str:
-    """What equality, order and index entries go by."""
+    """Return what equality, order and index entries go by."""
     return stored[:-1]
 
 
 def with_scale(key: str, scale: int) -> str:
-    """The stored form of that key in a column of numeric(p, scale), where equal numbers are all
-    shown alike."""
+    """Return the stored form of that key in a column of numeric(p, scale), where equal numbers are
+    all shown alike."""
     return key + ("0" if key[0] in _SPECIAL else chr(_SCALE_ZERO + max(scale, 0)))
 
 
 def scale_of(stored: str) -> int:
-    """Digits that are shown behind the point."""
+    """Return how many digits are shown behind the point."""
     return ord(stored[-1]) - _SCALE_ZERO
 
 
 def stored_form(value: Decimal) -> str:
-    """Raises OutOfRange (22003) above WHOLE_DIGITS_MAX; digits behind SCALE_MAX are rounded."""
+    """Return the storage form. Raises OutOfRange (22003) above WHOLE_DIGITS_MAX; digits behind
+    SCALE_MAX are rounded."""
     if not value.is_finite():
         return _SPECIAL_FORMS[str(value.copy_abs() if value.is_nan() else value)]
     exponent = value.adjusted() + 1
@@ -89,7 +92,7 @@ def stored_form(value: Decimal) -> str:
     whole, _, fraction = text.partition(".")
     scale = len(fraction)
     if scale > SCALE_MAX:
-        return stored_form(rounded(value, SCALE_MAX))
+        return stored_form(round_number(value, SCALE_MAX))
     digits = (whole + fraction).lstrip("-0").rstrip("0")
     shown = chr(_SCALE_ZERO + scale)
     if not digits:
@@ -104,15 +107,15 @@ def stored_form(value: Decimal) -> str:
 
 
 def has_room(value: Decimal) -> bool:
-    """Is the first digit in a place that numeric has, before or behind the point? To be asked of a
-    foreign number before its digits are written out: ten characters may say a billion of zeros.
-    Those behind the first one have been sent, each of them."""
+    """Whether the first digit is in a place that numeric has, before or behind the point. To be
+    asked of a foreign number before its digits are written out: ten characters may say a billion of
+    zeros. Those behind the first one have been sent, each of them."""
     return not value.is_finite() or -SCALE_MAX <= value.adjusted() < WHOLE_DIGITS_MAX
 
 
 def decimal_of(stored: str) -> Decimal:
-    """The number; a finite one has the exponent −scale, so its digits are those shown. Raises
-    InvalidText for what is no stored form, which a damaged store may hold."""
+    """Return the number; a finite one has the exponent −scale, so its digits are those shown.
+    Raises InvalidText for what is no stored form, which a damaged store may hold."""
     try:
         return _decimal_of(stored)
     except (TypeError, LookupError, ValueError, DecimalException) as error:
@@ -138,7 +141,7 @@ def _decimal_of(stored: str) -> Decimal:
 
 
 def words_of(key: str) -> str:
-    """A sort key, or a stored numeric, as people read it; a key has no scale."""
+    """Return a sort key, or a stored numeric, as people read it; a key has no scale."""
     if key[-1:] not in (" ", "~") and key not in ("A", "C", "E", "F"):
         return text_of(key)
     body = key[1:-1] if key[0] == "D" else key[1:-1].translate(_MIRROR)
@@ -152,7 +155,7 @@ def words_of(key: str) -> str:
 
 
 def is_stored_form(value: object) -> bool:
-    """Is it what `stored_form` makes? For checks of what lies in a store."""
+    """Whether a value is what `stored_form` makes, for checks of what lies in a store."""
     try:
         return isinstance(value, str) and stored_form(decimal_of(value)) == value
     except (InvalidText, OutOfRange):
@@ -160,12 +163,22 @@ def is_stored_form(value: object) -> bool:
 
 
 def text_of(stored: str) -> str:
-    """The text that PostgreSQL shows: never with an exponent."""
+    """Return the text that PostgreSQL shows: never with an exponent."""
     return format(decimal_of(stored), "f")
 
 
+def decimal_of_number(value: int | float) -> Decimal:
+    """Return the number, of a double that of its shortest text. Raises OutOfRange."""
+    if isinstance(value, float):
+        return Decimal(repr(value))
+    if value.bit_length() > _WHOLE_BITS_MAX:
+        raise OutOfRange("value overflows numeric format")
+    return Decimal(value)
+
+
 def decimal_of_text(text: str) -> Decimal:
-    """A constant as PostgreSQL's input reads it. Raises InvalidText, OutOfRange, TooLong."""
+    """Return the number of a constant as PostgreSQL's input reads it. Raises InvalidText,
+    OutOfRange, TooLong."""
     trimmed = text.strip(" \t\n\r\v\f")
     if len(trimmed) > TEXT_CHARACTERS_MAX:
         raise TooLong(f"a number of {len(trimmed)} characters; at most {TEXT_CHARACTERS_MAX}")
@@ -183,11 +196,12 @@ def decimal_of_text(text: str) -> Decimal:
     assert isinstance(exponent, int)
     if -exponent > SCALE_MAX:
         raise OutOfRange("value overflows numeric format")
-    return rounded(value, 0) if exponent > 0 else value
+    return round_number(value, 0) if exponent > 0 else value
 
 
-def rounded(value: Decimal, scale: int) -> Decimal:
-    """Half away from zero; `scale` < 0 rounds before the point, what comes out has scale ≥ 0."""
+def round_number(value: Decimal, scale: int) -> Decimal:
+    """Return the value rounded half away from zero. `scale` < 0 rounds before the point; what comes
+    out has scale ≥ 0."""
     if not value.is_finite():
         return value
     made: Decimal = value.quantize(Decimal((0, (1,), -scale)), context=EXACT)
@@ -196,8 +210,8 @@ def rounded(value: Decimal, scale: int) -> Decimal:
     return made or made.copy_abs()
 
 
-def fitted(value: Decimal, precision: int | None, scale: int | None) -> Decimal:
-    """A value as numeric(precision, scale) holds it. Raises OutOfRange (22003)."""
+def fit_number(value: Decimal, precision: int | None, scale: int | None) -> Decimal:
+    """Return a value as numeric(precision, scale) holds it. Raises OutOfRange (22003)."""
     if precision is None:
         return value
     scale = scale or 0
@@ -209,7 +223,7 @@ def fitted(value: Decimal, precision: int | None, scale: int | None) -> Decimal:
         return value
     if value and value.adjusted() >= WHOLE_DIGITS_MAX:  # whose digits nobody is to write
         raise OutOfRange("value overflows numeric format")
-    made = rounded(value, scale)
+    made = round_number(value, scale)
     if made and made.adjusted() + 1 > precision - scale:
         raise OutOfRange(
             f"numeric field overflow: a value of numeric({precision}, {scale}) must round to less"

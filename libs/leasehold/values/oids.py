@@ -83,5 +83,6 @@ def modifier_of(kind: WireType) -> int:
 
 
 def type_of_oid(oid: int) -> WireType | None:
-    """None: the client left it open, or it is a type that nobody here knows."""
+    """Return the type of an oid, None where the client left it open, or it is one that nobody here
+    knows."""
     return _BY_OID.get(oid)

@@ -20,8 +20,9 @@ from leasehold.values.float_text import shortest
 from leasehold.values.interval import text_of as interval_text
 from leasehold.values.letters import BLANKS, ascii_lower
 from leasehold.values.numeric import text_of as numeric_text
+from leasehold.values.storage import to_storage
 from leasehold.values.time_zone import UTC, local_of, offset_text
-from leasehold.values.types import INTEGER_BITS, VECTORS, Type, element_of, to_storage
+from leasehold.values.types import INTEGER_BITS, VECTORS, Type, element_of
 
 _TRUE: Final = frozenset({"t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"})
 _FALSE: Final = frozenset({"f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"})
@@ -35,8 +36,8 @@ _BYTE: Final = re.compile(rb"\\(\\|[0-3][0-7][0-7])")
 
 
 def from_text(kind: Type, text: str, zone: ZoneInfo = UTC) -> Any:
-    """The storage value of a quoted constant, e.g. integer '3', boolean 'yes'. `zone`: which a
-    timestamptz is meant in that names none.
+    """Return the storage value of a quoted constant, e.g. integer '3', boolean 'yes'. A timestamptz
+    that names no time zone is meant in `zone`.
 
     Raises InvalidText, InvalidArgument, OutOfRange, TooLong, InvalidMoment and MomentOutOfRange.
     """
@@ -82,7 +83,8 @@ def _invalid(kind: Type, text: str) -> InvalidText:
 
 
 def integer(digits: str) -> int:
-    """Raises OutOfRange for more digits than any type holds."""
+    """Return the number of a text of digits. Raises OutOfRange for more digits than any type
+    holds."""
     if len(digits) > _DIGITS_MAX:
         raise OutOfRange(f"a number of {len(digits)} digits is out of range")
     return int(digits)
@@ -110,7 +112,8 @@ def _uuid(kind: Type, text: str) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """`\\x` and hex digits, or characters with `\\\\` and `\\ooo` among them."""
+    """Return the bytes of `\\x` and hex digits, or of characters with `\\\\` and `\\ooo` among
+    them."""
     if text.startswith("\\x"):
         spelled = re.sub(r"[ \t\n\r]", "", text[2:])
         try:
@@ -132,12 +135,13 @@ def _escaped(found: re.Match[bytes]) -> bytes:
 
 
 def shows_zone(kind: Type) -> bool:
-    """Does a value's text depend on the session's time zone?"""
+    """Whether a value's text depends on the session's time zone."""
     return (element_of(kind) or kind).name == "timestamptz"
 
 
 def to_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
-    """A cast to text. A boolean is a word; char(n) has lost the blanks that fill it up."""
+    """Return what a cast to text gives. A boolean is a word; char(n) has lost the blanks that fill
+    it up."""
     match kind.name:
         case "text" | "varchar" | "char" | "uuid" | "jsonb":
             return str(value)
@@ -167,7 +171,7 @@ def to_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
 
 
 def shown_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
-    """What a client is shown, and `concat` and `format` use: a boolean is t or f."""
+    """Return what a client is shown, and `concat` and `format` use: a boolean is t or f."""
     if kind.name == "boolean":
         return "t" if value else "f"
     if kind.name == "char" and kind.length:
@@ -181,7 +185,8 @@ def _moment_text(value: int) -> str:
 
 
 def double_text(value: float) -> str:
-    """The shortest digits that are this double; with an exponent below 1e-4 and from 1e15 on."""
+    """Return the shortest digits that are this double; with an exponent below 1e-4 and from 1e15
+    on."""
     if not math.isfinite(value):
         return "Infinity" if value > 0 else "-Infinity" if value < 0 else "NaN"
     if value == 0.0:

@@ -58,7 +58,8 @@ class NowInZone(NamedTuple):
 
 
 def zone_at(moment: Any) -> ZoneInfo:
-    """Of the session whose statement has this moment; UTC where there is no session."""
+    """Return the zone of the session whose statement has this moment, UTC where there is no
+    session."""
     found: ZoneInfo = getattr(moment, "zone", UTC)
     return found
 
@@ -68,7 +69,7 @@ def zone_at(moment: Any) -> ZoneInfo:
 
 @lru_cache(maxsize=1)
 def _names() -> dict[str, str]:
-    """Of all of IANA's zones, by lower case."""
+    """Return the names of all of IANA's zones, by lower case."""
     listed = resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8")
     return {ascii_lower(name): name for name in listed.split()}
 
@@ -81,8 +82,9 @@ def _listed(name: str) -> ZoneInfo:
 
 @lru_cache(maxsize=512)
 def zone_of(name: str) -> ZoneInfo:
-    """A name of IANA's in any case, or a rule of POSIX, where west is positive: EST5EDT, <+02>-2.
-    Its `key` is what it is shown as. Raises InvalidArgument (22023) for what nobody knows."""
+    """Return the zone of a name of IANA's in any case, or of a rule of POSIX, where west is
+    positive: EST5EDT, <+02>-2. Its `key` is what it is shown as. Raises InvalidArgument (22023) for
+    what nobody knows."""
     found = _names().get(ascii_lower(name))
     if found is not None:
         return UTC if found == "UTC" else _listed(found)
@@ -93,9 +95,9 @@ def zone_of(name: str) -> ZoneInfo:
 
 
 @lru_cache(maxsize=512)
-def zone_said(name: str) -> ZoneInfo:
-    """As `zone_of`, of a zone in a time or behind AT TIME ZONE, where an abbreviation (CET, PDT)
-    is an offset."""
+def zone_of_word(name: str) -> ZoneInfo:
+    """Return a zone as `zone_of` does, for a zone in a time or behind AT TIME ZONE, where an
+    abbreviation (CET, PDT) is an offset."""
     offset = ABBREVIATIONS.get(ascii_lower(name))
     if offset is None:
         return zone_of(name)
@@ -103,8 +105,9 @@ def zone_said(name: str) -> ZoneInfo:
 
 
 @lru_cache(maxsize=512)
-def zone_set(text: str) -> ZoneInfo:
-    """What the setting TimeZone takes: as `zone_of`, or hours east (-8, 5.5), or INTERVAL '…'."""
+def zone_of_setting(text: str) -> ZoneInfo:
+    """Return the zone that the setting TimeZone takes: as `zone_of`, or hours east (-8, 5.5), or
+    INTERVAL '…'."""
     interval = _INTERVAL.fullmatch(text.strip(BLANKS))
     if interval is not None:
         return _ahead(_interval_s(interval[1]))
@@ -122,7 +125,7 @@ def _interval_s(text: str) -> int:
 
 
 def _ahead(seconds: int) -> ZoneInfo:
-    """East is positive; shown as POSIX says it."""
+    """Return the zone of an offset: east is positive, and it is shown as POSIX says it."""
     if abs(seconds) >= _DAY_S:
         raise InvalidArgument("a time zone is less than a day ahead or behind")
     east, shown = seconds >= 0, _clock(abs(seconds))
@@ -176,7 +179,7 @@ def _fixed(key: str, abbreviation: str, ahead_s: int) -> ZoneInfo:
 
 
 def _file(ahead_s: int, abbreviation: str, footer: str) -> bytes:
-    """A file of RFC 8536 without transitions: one offset, or the rule in its footer."""
+    """Return a file of RFC 8536 without transitions: one offset, or the rule in its footer."""
     name = abbreviation.encode() + b"\0"
     head = b"TZif" + (b"2" if footer else b"\0") + bytes(15)
     counts = struct.pack(">6l", 0, 0, 0, 0, 1, len(name))
@@ -188,15 +191,15 @@ def _file(ahead_s: int, abbreviation: str, footer: str) -> bytes:
 
 
 def in_range(microseconds: int) -> int:
-    """Raises MomentOutOfRange outside the years 1 to 9999."""
+    """Return the time. Raises MomentOutOfRange outside the years 1 to 9999."""
     if not DAY_LEAST <= microseconds // DAY_US <= DAY_MOST:
         raise MomentOutOfRange("timestamp out of range: the years are 1 to 9999")
     return microseconds
 
 
 def at_zone(local: int, zone: ZoneInfo) -> int:
-    """The moment at which the clocks of a zone show `local`: of two the later one, and where there
-    is none, as if they had not been put forward yet."""
+    """Return the moment at which the clocks of a zone show `local`: of two the later one, and where
+    there is none, as if they had not been put forward yet."""
     if zone is UTC:
         return in_range(local)
     wall = utc_of(in_range(local))
@@ -210,12 +213,12 @@ def at_zone(local: int, zone: ZoneInfo) -> int:
 
 
 def local_of(moment: int, zone: ZoneInfo) -> int:
-    """What the clocks of a zone show at a moment."""
+    """Return what the clocks of a zone show at a moment."""
     return moment if zone is UTC else moment + offset_at(moment, zone) * _SECOND_US
 
 
 def offset_at(moment: int, zone: ZoneInfo) -> int:
-    """Seconds ahead of UTC."""
+    """Return the seconds by which a zone is ahead of UTC at a moment."""
     return _us(_shown(moment, zone)) // _SECOND_US
 
 
@@ -237,12 +240,12 @@ def _us(moment: datetime) -> int:
 
 
 def offset_text(ahead_s: int) -> str:
-    """+00, +05:30, -00:44:30."""
+    """Return an offset as clocks show it: +00, +05:30, -00:44:30."""
     return ("-" if ahead_s < 0 else "+") + _clock(abs(ahead_s))
 
 
 def by_zone(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of the zone and values as one of a moment and values."""
+    """Turn a function of the zone and values into one of a moment and values."""
     return lambda moment, *values: compute(zone_at(moment), *values)
 
 

@@ -1,35 +1,18 @@
-"""Column types: what a value may be, and the storage value that stands for it everywhere inside.
-
-Storage values are what SQLite orders as PostgreSQL would order the type: int for integers, booleans
-(0/1), dates (days since 1970-01-01), timestamps (microseconds since 1970-01-01, UTC); float for
-double precision, but for NaN, which is the text NaN there (`doubles.py`); str for text, varchar,
-char (without trailing blanks) and uuid (lower-case canonical); bytes for bytea. numeric, jsonb,
-interval and arrays are text of their own form (`numeric.py`, `jsonb.py`, `interval.py`,
-`arrays.py`): what a client sees of them is made at the edge.
-"""
+"""Types of columns and expressions: their names, modifiers and wire form, and how their values are
+ordered. What stands for a value inside: `storage.py`."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
-from decimal import Decimal
-from functools import lru_cache
 from typing import Any, Final
-from uuid import UUID
 
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidArgument,
-    InvalidText,
-    OutOfRange,
-    Refused,
-    TooLong,
-    WrongType,
 )
-from leasehold.values import arrays, dates, doubles, interval, jsonb, numeric
+from leasehold.values import arrays, doubles, interval, jsonb, numeric
 from leasehold.values.letters import BLANKS, ascii_lower
 from leasehold.values.numeric import PRECISION_MAX
 
@@ -78,18 +61,16 @@ VECTORS: Final = {"int2vector": "smallint", "oidvector": "oid"}
 """Arrays of the system catalog alone: subscripts begin at 0, and blanks stand between elements."""
 TEXT_BYTES_MAX: Final = 262_144
 SCALE_LIMIT: Final = 1_000
-_WHOLE_BITS_MAX: Final = 4 * numeric.WHOLE_DIGITS_MAX
-"""No number of more bits has that many digits; Decimal takes seconds for them."""
 _SINGLE_BITS, _DOUBLE_BITS = 24, 53
-_NOT_FINITE: Final = frozenset({"Infinity", "-Infinity", "NaN"})  # JSON has no numbers for them
 _MODIFIED: Final = re.compile(r"([^(]*)\(([^()]*)\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """`name` is one of KNOWN, `interval`, or one of these and `[]` for an array of it, whose length
-    and precision are the element's; `length` (characters) only for varchar(n) and char(n),
-    `precision` and `scale` only for numeric(p, s), both or neither."""
+    """The type of a column or an expression. `name` is one of KNOWN, `interval`, or one of these
+    and `[]` for an array of it, whose length and precision are the element's. `length` (characters)
+    is only for varchar(n) and char(n), `precision` and `scale` only for numeric(p, s), both or
+    neither."""
 
     name: str
     length: int | None = None
@@ -112,7 +93,7 @@ def array_of(element: Type) -> Type:
 
 
 def element_of(kind: Type) -> Type | None:
-    """None: it is no array."""
+    """Return the type of an array's elements, None for what is no array."""
     if kind.name.endswith("[]"):
         return replace(kind, name=kind.name[:-2])
     found = VECTORS.get(kind.name)
@@ -124,7 +105,7 @@ def first_subscript(array: Type) -> int:
 
 
 def parse_type(text: str) -> Type:
-    """`varchar(20)`, `int8`, `numeric(10, 2)` … → Type.
+    """Return the type that a text names: `varchar(20)`, `int8`, `numeric(10, 2)` …
 
     Raises FeatureNotSupported naming the known types, InvalidArgument for a modifier out of range.
     """
@@ -145,7 +126,8 @@ def parse_type(text: str) -> Type:
 
 
 def type_with(name: str, modifiers: Sequence[int]) -> Type:
-    """varchar [20] → varchar(20), numeric [10] → numeric(10,0). Raises InvalidArgument."""
+    """Return a type with its modifiers: varchar [20] → varchar(20), numeric [10] → numeric(10,0).
+    Raises InvalidArgument."""
     if not modifiers:
         return Type(name, 1) if name == "char" else Type(name)
     if name == "numeric" and len(modifiers) <= 2:
@@ -169,7 +151,8 @@ def type_with(name: str, modifiers: Sequence[int]) -> Type:
 
 
 def type_to_wire(kind: Type) -> dict[str, Any]:
-    """Fields of a column's wire form; what only numeric has stands there only for numeric."""
+    """Return the fields of a column's wire form; what only numeric has stands there only for
+    numeric."""
     fields: dict[str, Any] = {"type": kind.name, "length": kind.length}
     if kind.precision is not None:
         fields |= {"precision": kind.precision, "scale": kind.scale}
@@ -181,7 +164,7 @@ def type_from_wire(body: Mapping[str, Any]) -> Type:
 
 
 def words_of(kind: Type, value: Any) -> str:
-    """A storage value, or the sort key of one, as a refusal shows it."""
+    """Return a storage value, or the sort key of one, as a refusal shows it."""
     if value == doubles.NAN and kind.name == "double precision":
         return doubles.NAN
     shown = numeric.words_of(value) if kind.name == "numeric" and value else repr(value)
@@ -189,17 +172,18 @@ def words_of(kind: Type, value: Any) -> str:
 
 
 def sort_key_of(kind: Type) -> Callable[[Any], Any] | None:
-    """What stands for a value (not NULL) in equality, SQLite's order and index entries; None:
-    itself."""
+    """Return the function that makes what stands for a value (not NULL) in equality, SQLite's order
+    and index entries, None where that is the value itself."""
     element = element_of(kind)
     if element is not None:
         ordered = doubles.number_of if element.name == "double precision" else sort_key_of(element)
-        return arrays.sort_key(ordered)
+        return arrays.make_sort_key(ordered)
     return _SORT_KEYS.get(kind.name)
 
 
 def order_key_of(kind: Type) -> Callable[[Any], Any] | None:
-    """What Python compares in the place of values, which are not NULL; None: themselves."""
+    """Return the function that makes what Python compares in the place of values (not NULL), None
+    where these are compared themselves."""
     return doubles.order_of if kind.name == "double precision" else sort_key_of(kind)
 
 
@@ -210,277 +194,8 @@ _SORT_KEYS: Final[Mapping[str, Callable[[Any], Any]]] = {
 }
 
 
-Converter = Callable[[Any], Any]
-
-
-@lru_cache(maxsize=256)
-def to_storage(kind: Type) -> Converter:
-    """A function from an outside value (JSON or Python) to the storage value; None stays None.
-
-    It raises WrongType, InvalidText, OutOfRange or TooLong; the caller adds the column's name.
-    """
-    convert = _converter(kind)
-
-    def checked(value: Any) -> Any:
-        return None if value is None else convert(value)
-
-    return checked
-
-
-def _converter(kind: Type) -> Converter:
-    if kind.name in INTEGER_BITS:
-        return _integer(kind.name)
-    if kind.name in ("text", "varchar"):
-        return _text(kind)
-    if kind.name == "char":
-        return _padded(kind)
-    if kind.name == "numeric":
-        return _numeric(kind)
-    element = element_of(kind)
-    if element is not None:
-        return _array(kind, element)
-    simple: dict[str, Converter] = {
-        "double precision": _double,
-        "boolean": _boolean,
-        "bytea": _bytes,
-        "date": _date,
-        "timestamp": lambda value: _timestamp(value, zoned=False),
-        "timestamptz": lambda value: _timestamp(value, zoned=True),
-        "uuid": _uuid,
-        "jsonb": _jsonb,
-        "interval": _interval,
-    }
-    return simple[kind.name]
-
-
-def _wrong(value: Any, wanted: str) -> Refused:
-    if isinstance(value, str):
-        return InvalidText(f"{value[:80]!r} is not a valid {wanted}")
-    return WrongType(f"a {type(value).__name__} can't be stored as {wanted}")
-
-
-def _integer(name: str) -> Converter:
-    limit = 1 << INTEGER_BITS[name] - 1
-
-    def convert(value: Any) -> int:
-        if type(value) is not int:
-            if isinstance(value, float | Decimal) and _is_whole(value):
-                value = int(value)
-            else:
-                raise _wrong(value, name)
-        if not -limit <= value < limit:
-            raise OutOfRange(f"{_number_words(value)} is out of range for {name}")
-        return value  # type: ignore[no-any-return]
-
-    return convert
-
-
-def _number_words(value: int | float | Decimal) -> str:
-    """⚠ Python writes no int of more than 4,300 digits."""
-    if isinstance(value, int) and value.bit_length() > 128:
-        return "a huge number"
-    return str(value)[:80]
-
-
-def _is_whole(value: float | Decimal) -> bool:
-    if isinstance(value, float):
-        return value.is_integer()
-    return value.is_finite() and value.adjusted() < 40 and value == value.to_integral_value()
-
-
-def _text(kind: Type) -> Converter:
-    length = kind.length
-
-    def convert(value: Any) -> str:
-        if type(value) is not str:
-            raise _wrong(value, str(kind))
-        text: str = value
-        if length is not None and len(text) > length:
-            if text[length:].strip(" "):
-                raise TooLong(f"{len(text)} characters are too long for {kind}")
-            text = text[:length]  # blanks that are too many go, as in PostgreSQL
-        if len(text) > TEXT_BYTES_MAX:
-            raise TooLong(f"{len(text)} characters; at most {TEXT_BYTES_MAX} are stored")
-        if "\x00" in text:
-            raise InvalidText("text must not contain the character U+0000")
-        if not text.isascii():
-            try:
-                text.encode()
-            except UnicodeEncodeError as error:
-                raise InvalidText("text holds a surrogate that UTF-8 has no form for") from error
-        return text
-
-    return convert
-
-
-def _double(value: Any) -> doubles.Stored:
-    if isinstance(value, str) and value in _NOT_FINITE:
-        value = float(value)
-    if type(value) not in (float, int, Decimal):
-        raise _wrong(value, "double precision")
-    try:
-        number = float(value)
-    except (OverflowError, ValueError) as error:  # the latter of a signaling NaN
-        words = f"{_number_words(value)} is out of range for double precision"
-        raise OutOfRange(words) from error
-    return doubles.stored_form(number)
-
-
-def _boolean(value: Any) -> int:
-    if type(value) is not bool:
-        raise _wrong(value, "boolean")
-    return int(value)
-
-
-def _bytes(value: Any) -> bytes:
-    if isinstance(value, bytes):
-        data = value
-    elif isinstance(value, str) and value.startswith("\\x"):
-        try:
-            data = bytes.fromhex(value[2:])
-        except ValueError as error:
-            raise InvalidText("bytea text must be \\x and an even number of hex digits") from error
-    else:
-        raise _wrong(value, "bytea (bytes, or text starting with \\x)")
-    if len(data) > TEXT_BYTES_MAX:
-        raise TooLong(f"{len(data)} bytes; at most {TEXT_BYTES_MAX} are stored")
-    return data
-
-
-def _padded(kind: Type) -> Converter:
-    """char(n) is stored without the blanks that fill it up."""
-    text = _text(kind)
-    return lambda value: str(text(value)).rstrip(" ")
-
-
-def _numeric(kind: Type) -> Converter:
-    precision, scale = kind.precision, kind.scale
-
-    def convert(value: Any) -> str:
-        if type(value) is str:
-            number = numeric.decimal_of_text(value)
-        elif type(value) is int:
-            if value.bit_length() > _WHOLE_BITS_MAX:
-                raise OutOfRange("value overflows numeric format")
-            number = Decimal(value)
-        elif type(value) is float:
-            number = Decimal(repr(value))  # the shortest text that is this double
-        elif isinstance(value, Decimal):
-            number = value
-        else:
-            raise _wrong(value, str(kind))
-        return numeric.stored_form(numeric.fitted(number, precision, scale))
-
-    return convert
-
-
-def _jsonb(value: Any) -> str:
-    """Text is JSON's text, as in SQL; anything else the value itself."""
-    return jsonb.stored_form(value) if isinstance(value, str) else jsonb.text_of(value)
-
-
-def _interval(value: Any) -> str:
-    if not isinstance(value, str):
-        raise _wrong(value, "interval")
-    return interval.stored_form(interval.span_of_text(value))
-
-
-def _array(kind: Type, element: Type) -> Converter:
-    store = to_storage(element)
-
-    def convert(value: Any) -> str:
-        if not isinstance(value, list | tuple):
-            raise _wrong(value, str(kind))
-        if any(isinstance(item, list | tuple) for item in value):
-            raise FeatureNotSupported("arrays of more than one dimension are not supported")
-        return arrays.stored_form([store(item) for item in value])
-
-    return convert
-
-
-def _date(value: Any) -> int:
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return dates.day_of(value)
-    if not isinstance(value, str):
-        raise _wrong(value, "date")
-    try:
-        return dates.day_of(date.fromisoformat(value))
-    except ValueError as error:
-        raise _wrong(value, "date (YYYY-MM-DD)") from error
-
-
-def _timestamp(value: Any, *, zoned: bool) -> int:
-    if isinstance(value, str):
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError as error:
-            raise _wrong(value, "timestamp (ISO 8601)") from error
-    elif isinstance(value, datetime):
-        moment = value
-    else:
-        raise _wrong(value, "timestamp")
-    return dates.microseconds_of(moment, zoned=zoned)
-
-
-def _uuid(value: Any) -> str:
-    if isinstance(value, UUID):
-        return str(value)
-    if not isinstance(value, str):
-        raise _wrong(value, "uuid")
-    try:
-        return str(UUID(value))
-    except ValueError as error:
-        raise _wrong(value, "uuid") from error
-
-
-def from_storage(kind: Type, value: Any) -> Any:
-    """The Python value of a storage value: bool, date, datetime (aware for timestamptz), UUID,
-    Decimal …; of jsonb its text, of an array a list."""
-    if value is None:
-        return None
-    match kind.name:
-        case "boolean":
-            return bool(value)
-        case "date":
-            return dates.date_of(value)
-        case "timestamp":
-            return dates.utc_of(value).replace(tzinfo=None)
-        case "timestamptz":
-            return dates.utc_of(value)
-        case "double precision":
-            return doubles.number_of(value)
-        case "numeric":
-            return numeric.decimal_of(value)
-        case "char":
-            return value.ljust(kind.length or 0)
-        case "interval":
-            return interval.text_of(value)
-        case "uuid":
-            return UUID(value)
-    element = element_of(kind)
-    if element is not None:
-        return [from_storage(element, item) for item in arrays.elements_of(value)]
-    return value
-
-
-def to_json(kind: Type, value: Any) -> Any:
-    """The JSON form of a storage value, the one that `to_storage` reads back."""
-    decoded = from_storage(kind, value)
-    if isinstance(decoded, date | datetime):
-        return decoded.isoformat()
-    if isinstance(decoded, UUID):
-        return str(decoded)
-    if isinstance(decoded, Decimal):
-        return format(decoded, "f")
-    if isinstance(decoded, bytes):
-        return "\\x" + decoded.hex()
-    if isinstance(decoded, float) and not math.isfinite(decoded):
-        return "NaN" if math.isnan(decoded) else "Infinity" if decoded > 0 else "-Infinity"
-    return decoded
-
-
 def why_no_key(kind: Type) -> str:
-    """Why a column of this type can't be in a primary key, "" where it can."""
+    """Return why a column of this type can't be in a primary key, "" where it can."""
     if kind.name == "jsonb":
         return "1.0 and 1.00 in jsonb would be one key of two forms"
     if kind == Type("numeric"):

@@ -16,7 +16,8 @@ import pytest
 
 from leasehold.model.errors import Refused
 from leasehold.sql.functions.registry import function_for
-from leasehold.values.types import Type, from_storage
+from leasehold.values.storage import from_storage
+from leasehold.values.types import Type
 from tests.support.postgres.postgres_server import postgres_server
 from tests.support.postgres.recorded_answers import hold_to
 from tests.support.sql.recorded_cases import REGULAR, REGULAR_REFUSED

@@ -18,6 +18,7 @@ from leasehold.adapters.redis.acks import (
 )
 from leasehold.adapters.redis.master_subscriber import MasterSubscriber
 from leasehold.adapters.redis.resp import REPLY_BYTES_MAX
+from leasehold.replication.fast_path.log import NOBODY
 from leasehold.settings.environment import RedisSettings
 from tests.support.cluster.redis_server import RedisServer, listen_by_tls, self_signed
 from tests.support.cluster.redis_talk import DEADLINE_S, Talk
@@ -38,13 +39,13 @@ class Both(Talk):
 
     def tell(self, data: bytes = b"ack", term: tuple[int, bytes] = TERM) -> int:
         self.number += 1
-        if not self.speaker.tell(self.number, *term, data):
+        if not self.speaker.publish_to_term(term, data, self.number):
             self.told[self.number] = False
         return self.number
 
     def turn(self) -> None:
         self.told |= self.speaker.outcomes()
-        self.heard += self.listener.messages().acks
+        self.heard += self.listener.received().acks
         self.longest = max(self.longest, *map(len, self.heard), 0)
 
     def wait(self) -> None:
@@ -80,7 +81,7 @@ class Both(Talk):
 @pytest.fixture
 def both(server: RedisServer) -> Iterator[Both]:
     made = Both(RedisSettings(url=server.url))
-    made.listener.listen(*TERM)
+    made.listener.listen(TERM)
     made.works()
     yield made
     made.close()
@@ -108,10 +109,10 @@ def test_nobody_listens_to_another_term_log_or_cluster(both: Both, server: Redis
 
 
 def test_a_master_that_stops_listening_is_not_counted(both: Both) -> None:
-    both.listener.stop()
+    both.listener.listen(NOBODY)
     both.fails()
     assert not both.listener.up
-    both.listener.listen(*TERM)
+    both.listener.listen(TERM)
     both.works()
 
 
@@ -215,7 +216,7 @@ def test_a_user_without_the_channels_is_told_once_what_to_do(
     with redis.Redis.from_url(server.url) as client:
         client.execute_command("ACL", "SETUSER", "node", *rights)
         both = Both(RedisSettings(url=url))
-        both.listener.listen(*TERM)
+        both.listener.listen(TERM)
 
         def lines() -> list[str]:
             return [r.getMessage() for r in caplog.records if r.name == "leasehold.redis"]
@@ -256,7 +257,7 @@ def test_a_password_is_given_as_for_the_ledger(
         (line,) = said_in_vain(RedisSettings(url=server.url, password=password), caplog)
         assert "LEASEHOLD_REDIS_PASSWORD" in line
     right = Both(RedisSettings(url=server.url, password="secret"))
-    right.listener.listen(*TERM)
+    right.listener.listen(TERM)
     right.works()
     right.close()
 
@@ -270,7 +271,7 @@ def test_tls_as_for_the_ledger(server: RedisServer, tmp_path: Path) -> None:
     stranger.fails()  # nobody whom it trusts has signed that
     stranger.close()
     both = Both(RedisSettings(url=url, ca=certificate))
-    both.listener.listen(*TERM)
+    both.listener.listen(TERM)
     both.works()
     said = [bytes([n % 256]) * ACK_BYTES_MAX for n in range(500)]
     for data in said:

@@ -32,13 +32,13 @@ class Both(Talk):
 
     def tell(self, offset: int, record: bytes = b"record", term: Term = TERM) -> int:
         self.number += 1
-        if not self.speaker.tell(self.number, term, offset, record):
+        if not self.speaker.publish_record(self.number, term, offset, record):
             self.told[self.number] = False
         return self.number
 
     def turn(self) -> None:
         self.told |= self.speaker.outcomes()
-        self.heard += self.ear.messages()
+        self.heard += self.ear.records()
 
     def wait(self) -> None:
         self.ear.wait(0.002)

@@ -22,12 +22,12 @@ from leasehold.adapters.redis.requests import (
     AnswerPublisher,
     AnswerSubscriber,
     RequestPublisher,
-    packed_requests,
-    requests_of,
+    pack_requests,
+    read_requests,
 )
 from leasehold.adapters.redis.resp import REPLY_BYTES_MAX
 from leasehold.model.records.requests import Outcome, Result, ResultBatch
-from leasehold.replication.fast_path.log import Term
+from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.settings.environment import RedisSettings
 from tests.support.cluster.redis_server import RedisServer
 from tests.support.cluster.redis_talk import DEADLINE_S, Talk
@@ -54,7 +54,7 @@ class Both(Talk):
         self.speaker = RequestPublisher(settings, "t", requester)
         self.answers = AnswerSubscriber(settings, "t", requester)
         self.master = MasterSubscriber(settings, "t")
-        self.master.listen(*term)
+        self.master.listen(term)
         self.replies = AnswerPublisher(settings, "t")
         self.heard: list[Told] = []
         self.acks: list[bytes] = []
@@ -64,20 +64,20 @@ class Both(Talk):
         self.number += 1
         self.speaker.open()
         told = [(JSON, body) for body in bodies]
-        if not self.speaker.tell(term, 1, self.number, told):
+        if not self.speaker.publish_requests(term, 1, self.number, told):
             self.told[self.number] = False
         return self.number
 
     def answer(self, *results: Result, requester: bytes | None = None) -> None:
-        self.replies.tell(requester or self.requester, ResultBatch(results))
+        self.replies.publish_answers(requester or self.requester, ResultBatch(results))
 
     def turn(self) -> None:
         self.speaker.open()
         self.answers.open()
         self.told |= {number: heard for (_, number), heard in self.speaker.outcomes()}
-        heard = self.master.messages()
+        heard = self.master.received()
         for data in heard.requests:
-            asked = requests_of(data)
+            asked = read_requests(data)
             if asked is not None:
                 self.heard.append(asked[1:4])
         self.acks += heard.acks
@@ -158,7 +158,7 @@ def test_a_terms_channel_is_heard_by_its_master_alone(both: Both, server: RedisS
     other.until(lambda: other.outcome(other.ask(b"y", term=(3, b"another process!"))), "heard")
     both.asks()
     assert {body for _, _, told in other.heard for _, body in told} == {b"y"}
-    both.master.stop()
+    both.master.listen(NOBODY)
     both.asks_in_vain()
     other.close()
 
@@ -239,7 +239,7 @@ def test_what_is_too_large_is_no_request_and_ends_no_connection(
     both: Both, server: RedisServer
 ) -> None:
     """What Redis hands on whole. Beyond that the connection is given up, and made anew."""
-    room = REQUEST_BYTES_MAX - len(packed_requests(ME, 1, 1, [(JSON, b"x" * 50_000)])) + 50_000
+    room = REQUEST_BYTES_MAX - len(pack_requests(ME, 1, 1, [(JSON, b"x" * 50_000)])) + 50_000
     assert both.outcome(both.ask(b"x" * room))
     both.until(lambda: len(both.heard) == 1, "the largest one")
     both.ask(b"x" * (room + 1))
@@ -310,7 +310,7 @@ def test_without_the_channel_of_requests_acknowledgements_go_on(
         def more() -> bool:
             nonlocal number
             number += 1
-            acks.tell(number, *TERM, b"ack")
+            acks.publish_to_term(TERM, b"ack", number)
             acks.outcomes()
             return len(both.acks) > count
 
@@ -324,7 +324,7 @@ def test_without_the_channel_of_requests_acknowledgements_go_on(
     assert advice(caplog, REQUESTS.pattern("t")) == 2, "and the requester's"
     caplog.clear()
     user_of(server, *(kind.pattern("t") for kind in (ACKS, REQUESTS, ANSWERS)))
-    both.master.listen(*TERM)  # the next term
+    both.master.listen(TERM)  # the next term
     both.works()
     both.close()
     acks.close()

@@ -23,9 +23,9 @@ import pytest
 from leasehold.adapters.codec.published import restore_image
 from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key, row_key
 from leasehold.adapters.kafka.admin import TopicAdmin
-from leasehold.adapters.kafka.compacted import read_compacted
 from leasehold.adapters.kafka.reader import Record, TopicReader
 from leasehold.adapters.kafka.transaction import Fenced, TransactionWriter
+from leasehold.adapters.kafka.whole_topic import read_compacted
 from leasehold.adapters.kafka.writer import BY_KEY, log_writer
 from leasehold.catalog.job import Phase, Status
 from leasehold.model.errors import BusUnavailable

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
-from leasehold.adapters.kafka.leader_wait import once_led
+from leasehold.adapters.kafka.leader_wait import ask_once_led
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.kafka.writer import BY_KEY, TopicWriter
 from leasehold.adapters.os.clock import boottime_ns, unix_us
@@ -144,7 +144,7 @@ class Answering:
 
     def __enter__(self) -> Answering:
         requests = self._stage.topics.requests.name
-        end = once_led(lambda: self._reader.end_offset(requests, 0))
+        end = ask_once_led(lambda: self._reader.end_offset(requests, 0))
         self._reader.start(requests, 0, end)
         self._thread.start()
         return self

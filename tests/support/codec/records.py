@@ -57,3 +57,23 @@ def record(cls: Any) -> st.SearchStrategy[Any]:
 
 
 ANY_RECORD = st.one_of([record(cls) for cls in CLASS_BY_TAG.values()])
+
+
+def sample(hint: Any) -> Any:
+    """Return one and the same value for an annotation, with something in every part of it."""
+    if hint is Any:
+        return {"a": (1, "b", None)}
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return sample(next(a for a in args if a is not type(None)))
+    if origin is tuple:
+        return tuple(sample(a) for a in args if a is not Ellipsis)
+    if origin is not None and issubclass(origin, Mapping):
+        return {sample(args[0]): sample(args[1])}
+    if issubclass(hint, Enum):
+        return list(hint)[-1]
+    if issubclass(hint, tuple):
+        hints = get_type_hints(hint)
+        return hint(*[sample(hints[name]) for name in hints])
+    plain: dict[Any, Any] = {int: 300, str: "text", bytes: b"bytes", bool: True, float: 1.5}
+    return IntKeys([1, 2]) if hint is IntKeys else plain[hint]

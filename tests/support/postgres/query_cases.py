@@ -10,7 +10,8 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import EXPRESSION, Column, Index
 from leasehold.model.ids import genid
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
-from leasehold.values.types import Type, parse_type, to_storage
+from leasehold.values.storage import to_storage
+from leasehold.values.types import Type, parse_type
 
 KINDS: Final = (
     *("integer", "bigint", "smallint", "text", "varchar(6)", "boolean", "double precision"),

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.model.ids import format_request_id, request_id
 from leasehold.model.ports import Now
 from leasehold.model.records.log import Commit, Decisions, LogPosition, Refusal
@@ -34,6 +33,7 @@ from leasehold.replication.master.master import MasterSettings
 from leasehold.replication.master.queue_topics import Found
 from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.outcomes import OutcomeSettings
+from tests.support.memory_store.store import MemoryStore
 
 CODEC: Final = MessagePackCodec()
 WALL_MS: Final = 1_700_000_000_000

@@ -15,7 +15,8 @@ from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.replica.queries import as_tuples
 from leasehold.sql.planning.plan import Prepared, prepare
 from leasehold.sql.system_catalog.system_relations import with_system
-from leasehold.values.types import Type, to_storage
+from leasehold.values.storage import to_storage
+from leasehold.values.types import Type
 
 FLIGHTS: Final = Descriptor(
     1,

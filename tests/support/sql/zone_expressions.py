@@ -12,7 +12,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import LeaseholdError, UnknownTable
 from leasehold.sql.functions.session import NOBODY, CallersMoment
 from leasehold.sql.planning.plan import prepare
-from leasehold.values.time_zone import zone_set
+from leasehold.values.time_zone import zone_of_setting
 from tests.support.sql.value_expressions import NAMES, WORDS
 
 ZONES: Final = (
@@ -88,7 +88,7 @@ def random_expression(random: Random) -> str:
 def ours(zone: str, expression: str) -> str:
     """As `value_oracle.Oracle.answers` says it."""
     text = f"SELECT v, coalesce(v::text, 'NULL') FROM (SELECT {expression} AS v) AS x"
-    where = zone_set(zone)
+    where = zone_of_setting(zone)
     moment = CallersMoment.of(0, b"seed", NOBODY._replace(zone=where))
     try:
         prepared = prepare(text, no_table, zone=where)

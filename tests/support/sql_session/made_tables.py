@@ -13,7 +13,8 @@ from leasehold.catalog.elements import Check, Column, Derived, Index, Lock, Miss
 from leasehold.catalog.states import State
 from leasehold.values.doubles import NAN
 from leasehold.values.jsonb import text_of
-from leasehold.values.types import INTEGER_BITS, KNOWN, Type, parse_type, to_storage
+from leasehold.values.storage import to_storage
+from leasehold.values.types import INTEGER_BITS, KNOWN, Type, parse_type
 
 TIMES: Final = ("timestamp", "timestamptz")
 FOLLOWED: Final = (

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.dead_elements import brief_of, dead_elements
 from leasehold.adapters.sqlite.layout import entries_name, entries_tables
 from leasehold.adapters.sqlite.store import SqliteStore
@@ -23,6 +22,7 @@ from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.log import ChangeKind, Fill, LogPosition, RowChange
 from leasehold.model.records.requests import Outcome, ReadRange
 from leasehold.rows.key_values import compose
+from tests.support.memory_store.store import MemoryStore
 from tests.support.sqlite.flights_table import TABLE, history
 from tests.support.sqlite.past_states import PastStates
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.states import READABLE
@@ -14,6 +13,7 @@ from leasehold.model.errors import SnapshotTooOld, UnknownTable
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row
 from leasehold.rows.index_entries import entry_of
+from tests.support.memory_store.store import MemoryStore
 from tests.support.sqlite.flights_table import TABLE
 
 Rows = dict[Key, Row]

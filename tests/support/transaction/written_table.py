@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
@@ -15,6 +14,7 @@ from leasehold.model.records.log import DescriptorWrite, LogPosition
 from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
 from leasehold.transaction.rules import RULES, VerifyRules
 from leasehold.transaction.verify import Decided, verify
+from tests.support.memory_store.store import MemoryStore
 
 Store: TypeAlias = MemoryStore | SqliteStore
 STORES: Final = ("memory", "sqlite")

@@ -83,7 +83,9 @@ class Redis:
         self.up = not self.away
         return self.up
 
-    def tell(self, term: Term, run: int, number: int, requests: Sequence[Request]) -> bool:
+    def publish_requests(
+        self, term: Term, run: int, number: int, requests: Sequence[Request]
+    ) -> bool:
         if self.away or self.breaks:
             self.up = False
             return False

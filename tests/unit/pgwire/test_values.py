@@ -20,8 +20,9 @@ from leasehold.values.arrays import stored_form as array_form
 from leasehold.values.interval import Span, stored_form
 from leasehold.values.jsonb import text_of
 from leasehold.values.oids import NUMBERS, modifier_of
+from leasehold.values.storage import to_storage
 from leasehold.values.time_zone import offset_text, zone_of
-from leasehold.values.types import Type, array_of, to_storage
+from leasehold.values.types import Type, array_of
 from tests.support.pgwire.small_session import type_named
 from tests.support.pgwire.talk import Talk
 from tests.support.pgwire.value_cases import INPUTS, REFUSED

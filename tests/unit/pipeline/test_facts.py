@@ -32,10 +32,10 @@ from leasehold.pipeline.facts import (
     make_reader,
     select_counted,
 )
-from leasehold.rows.consistency import KeyValueData, violations
 from leasehold.schema_change.coordinator.verification import as_if_public
 from leasehold.values.doubles import Stored
 from leasehold.values.types import Type
+from tests.support.memory_store.consistency import KeyValueData, violations
 from tests.support.schema_change.made_job import index_job
 
 CODEC = MessagePackCodec()

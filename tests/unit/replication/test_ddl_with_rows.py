@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.records.log import ChangeKind, DescriptorWrite, JobWrite, TableTruncated
 from leasehold.model.records.requests import Outcome
 from leasehold.replication.master.batch import BatchSettings
 from leasehold.replication.node import Node, NodeSettings
+from tests.support.memory_store.store import MemoryStore
 from tests.unit.replication.test_node import CODEC, World, insert, update
 
 OLD = "create table t (id bigint primary key, a integer, b text)"

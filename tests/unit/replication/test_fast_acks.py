@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.model.ports import Now
 from leasehold.model.records.acks import Ack, HoldingReport
 from leasehold.model.records.log import Barrier, Claim, Decisions, Grant, LedgerRun
@@ -41,6 +40,7 @@ from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
 from leasehold.replication.master.answers import Answers
 from leasehold.replication.node import Node, NodeSettings
 from tests.models.mutants.replication import CoherencyRules, broken
+from tests.support.memory_store.store import MemoryStore
 
 MS = 1_000_000
 MASTER = b"master"

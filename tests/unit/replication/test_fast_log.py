@@ -8,7 +8,6 @@ import itertools
 import pytest
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.model.ports import Now
 from leasehold.model.records.log import Barrier, Claim, Decisions, Grant, LogRecord
 from leasehold.replication.effects import Effect, LogRead, LogReceived, ReadLog, Send, Tick, Topic
@@ -21,6 +20,7 @@ from leasehold.replication.fast_path.log import (
 from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
 from leasehold.replication.node import Node, NodeSettings
 from tests.models.mutants.replication import FastLogRules, broken
+from tests.support.memory_store.store import MemoryStore
 
 MS = 1_000_000
 TERM = (3, b"master")

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.ids import request_id
@@ -20,6 +19,7 @@ from leasehold.model.records.log import Commit, Decisions, LogPosition
 from leasehold.replication.log.apply import COLLECT_EVERY_RECORDS, apply_record
 from leasehold.replication.log.retention import HistorySettings
 from leasehold.replication.outcomes import OutcomeSettings
+from tests.support.memory_store.store import MemoryStore
 
 START_MS = 1_700_000_000_000
 KEPT_MS = 60_000

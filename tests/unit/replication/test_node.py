@@ -14,7 +14,6 @@ from typing import Any, Final
 import pytest
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.model.ids import format_request_id, genid, request_id
 from leasehold.model.ports import Now
 from leasehold.model.records.acks import Ack
@@ -57,6 +56,7 @@ from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.outcomes import OutcomeSettings
 from leasehold.replication.rules import ReplicationRules
 from leasehold.transaction.verify import VerifyRules
+from tests.support.memory_store.store import MemoryStore
 
 CODEC = MessagePackCodec()
 WALL_MS = 1_700_000_000_000

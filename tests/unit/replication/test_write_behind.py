@@ -16,7 +16,6 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.elements import Lock
 from leasehold.catalog.states import WRITTEN
@@ -27,6 +26,7 @@ from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.model.records.requests import Outcome
 from leasehold.replication.master.write_behind import WriteBehind
 from leasehold.rows.key_values import compose
+from tests.support.memory_store.store import MemoryStore
 from tests.support.sqlite.flights_table import BY_GATE, GATE, NUMBER, PRICE, SEATS, TABLE, history
 
 HISTORY = history(wide_key=False)

@@ -10,7 +10,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Check, Column
 from leasehold.catalog.states import State
 from leasehold.model.errors import DivisionByZero, UnknownColumn, WrongType
-from leasehold.rows.check_constraints import breaks, condition_of
+from leasehold.rows.check_constraints import condition_of, explain_violation
 from leasehold.values.types import Type
 
 ID, A, B, OPEN = 1, 2, 3, 4
@@ -31,7 +31,7 @@ TABLE = Descriptor(
 def broken(expression: str, *columns: int, **pairs: object) -> str:
     ids = {"id": ID, "a": A, "b": B, "open": OPEN}
     image = {ids[name]: value for name, value in pairs.items()}
-    return breaks(condition_of(TABLE, Check(9, "k", expression, columns)), image)
+    return explain_violation(condition_of(TABLE, Check(9, "k", expression, columns)), image)
 
 
 @pytest.mark.parametrize(

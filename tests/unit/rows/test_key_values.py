@@ -10,8 +10,9 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from leasehold.model.records.log import ChangeKind
-from leasehold.rows.key_values import EntryChange, compose, entries, key_values
+from leasehold.rows.key_values import EntryChange, compose, entries
 from leasehold.values.types import Type
+from tests.support.memory_store.key_values import key_values
 
 KEY = Column(1, "id", Type("bigint"), nullable=False)
 A = Column(2, "a", Type("integer"))

@@ -15,7 +15,7 @@ from leasehold.catalog.elements import MISSING_BYTES_MAX, Column, Missing
 from leasehold.catalog.job import Step
 from leasehold.catalog.states import State
 from leasehold.model.records.log import ChangeKind, DescriptorWrite
-from leasehold.rows.filled_by_key import completed, filled
+from leasehold.rows.filled_by_key import complete_image, fill_row
 from leasehold.rows.key_values import compose
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import JobPlan
@@ -65,7 +65,7 @@ def test_what_happens_to_the_default_later_changes_nothing_for_old_rows() -> Non
     sql = "ALTER TABLE t ADD COLUMN c integer NOT NULL DEFAULT 7, ALTER COLUMN c SET DEFAULT 8"
     newest = versions_of(sql)[-1]
     assert newest.by_name["c"].default == 8
-    assert completed(newest, 6, {1: 1}) == {1: 1, 2: 7}
+    assert complete_image(newest, 6, {1: 1}) == {1: 1, 2: 7}
 
 
 def test_a_column_of_another_type_is_another_column_and_told_by_images() -> None:
@@ -84,19 +84,19 @@ def test_a_long_default_is_told_by_images(length: int, by_key: bool) -> None:
 def test_an_image_of_before_gets_the_value_and_a_later_one_says_null() -> None:
     public = Column(2, "c", Type("integer"), default=8, missing=Missing(7, 7))
     table = replace(TABLE, version=9, columns=(*TABLE.columns, public))
-    assert completed(table, 6, {1: 1}) == {1: 1, 2: 7}
-    assert completed(table, 6, {1: 1, 2: 9}) == {1: 1, 2: 9}
-    assert completed(table, 7, {1: 1}) == {1: 1}
+    assert complete_image(table, 6, {1: 1}) == {1: 1, 2: 7}
+    assert complete_image(table, 6, {1: 1, 2: 9}) == {1: 1, 2: 9}
+    assert complete_image(table, 7, {1: 1}) == {1: 1}
 
 
 def test_a_pair_that_is_there_stays() -> None:
     column = Column(2, "c", Type("integer"), False, 7, State.WRITE_ONLY, missing=Missing(7, 7))
-    assert filled(column, {1: 1}) == {1: 1, 2: 7}
-    assert filled(column, {1: 1, 2: 0}) is None
+    assert fill_row(column, {1: 1}) == {1: 1, 2: 7}
+    assert fill_row(column, {1: 1, 2: 0}) is None
 
 
 def test_an_image_under_the_version_that_is_filled_has_the_pair() -> None:
-    """What `completed` rests on: any insert or update there puts it."""
+    """What `complete_image` rests on: any insert or update there puts it."""
     column = Column(2, "c", Type("integer"), True, 7, State.WRITE_ONLY, missing=Missing(6, 7))
     table = replace(TABLE, version=6, columns=(*TABLE.columns, column))
     assert compose(table, ChangeKind.UPDATE, {1: 1}, {})[2] == 7

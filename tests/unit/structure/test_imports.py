@@ -26,7 +26,7 @@ PURE = tuple(
 )
 MAY_USE_DATES = frozenset(
     {
-        *("values/types.py", "values/dates.py", "values/date_text.py", "values/time_zone.py"),
+        *("values/storage.py", "values/dates.py", "values/date_text.py", "values/time_zone.py"),
         *("sql/functions/date_templates.py", "sql/functions/dates.py", "sql/syntax/as_of.py"),
     }
 )

@@ -19,7 +19,8 @@ from leasehold.values.jsonb import (
     text_of,
     value_of,
 )
-from leasehold.values.types import Type, to_storage
+from leasehold.values.storage import to_storage
+from leasehold.values.types import Type
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 JSON = st.recursive(

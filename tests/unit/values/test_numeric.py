@@ -18,16 +18,17 @@ from leasehold.values.numeric import (
     SCALE_MAX,
     decimal_of,
     decimal_of_text,
-    fitted,
+    fit_number,
     is_stored_form,
-    rounded,
+    round_number,
     scale_of,
     sort_key,
     stored_form,
     text_of,
     words_of,
 )
-from leasehold.values.types import Type, parse_type, to_storage
+from leasehold.values.storage import to_storage
+from leasehold.values.types import Type, parse_type
 
 DIGITS = st.integers(-(10**25), 10**25)
 NUMBERS = st.builds(
@@ -54,7 +55,7 @@ def test_nan_is_greater_than_all(number: Decimal) -> None:
 
 @given(NUMBERS, st.integers(0, 70))
 def test_round_trip_keeps_the_scale(number: Decimal, scale: int) -> None:
-    shown = rounded(number, scale)
+    shown = round_number(number, scale)
     stored = stored_form(shown)
     assert decimal_of(stored).as_tuple() == shown.as_tuple()
     assert scale_of(stored) == scale
@@ -155,4 +156,4 @@ def test_words_of_a_key(text: str) -> None:
 
 
 def test_fitted_without_a_precision_changes_nothing() -> None:
-    assert fitted(Decimal("1.50"), None, None).as_tuple() == Decimal("1.50").as_tuple()
+    assert fit_number(Decimal("1.50"), None, None).as_tuple() == Decimal("1.50").as_tuple()

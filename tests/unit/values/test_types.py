@@ -22,15 +22,8 @@ from leasehold.model.errors import (
     TooLong,
     WrongType,
 )
-from leasehold.values.types import (
-    KNOWN,
-    TEXT_BYTES_MAX,
-    Type,
-    from_storage,
-    parse_type,
-    to_json,
-    to_storage,
-)
+from leasehold.values.storage import from_storage, to_json, to_storage
+from leasehold.values.types import KNOWN, TEXT_BYTES_MAX, Type, parse_type
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,23 @@
 
 JSON has no infinity and no NaN, Python's json module writes and reads them all the same. Here they
 are the texts "Infinity", "-Infinity" and "NaN", as in PostgreSQL's to_json, and a request may give
-them so to a double precision column (values/types.py).
+them so to a double precision column (values/storage.py).
 """
 
 from __future__ import annotations
 
 import json
 import math
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Any, Final, NoReturn
-from uuid import UUID
+
+from leasehold.values.storage import plain_form
 
 _WORDS: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    """Bytes become `\\x` and hex digits, dates and timestamps ISO 8601, UUIDs and Decimals
-    their text."""
+    """Return a value as JSON text. Bytes become `\\x` and hex digits, dates and timestamps ISO
+    8601, UUIDs and Decimals their text."""
     try:
         return _dumps(value, indent)
     except ValueError:  # rare: the walk is not paid for every row
@@ -27,8 +26,8 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
 
 
 def parse_json(text: str) -> Any:
-    """Raises ValueError for what is no JSON, such as a bare Infinity or a number too large for a
-    double, and RecursionError for nesting too deep."""
+    """Return the value of a JSON text. Raises ValueError for what is no JSON, such as a bare
+    Infinity or a number too large for a double, and RecursionError for nesting too deep."""
     return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
 
 
@@ -49,14 +48,9 @@ def _with_words(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return "\\x" + value.hex()
-    if isinstance(value, date | datetime):
-        return value.isoformat()
-    if isinstance(value, UUID):
-        return str(value)
-    if isinstance(value, Decimal):
-        return format(value, "f")
+    plain = plain_form(value)
+    if plain is not value:
+        return plain
     try:
         return dict(value)
     except (TypeError, ValueError):

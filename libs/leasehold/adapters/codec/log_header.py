@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgpack
 
 from leasehold.adapters.codec.record_shape import TAG_BY_CLASS
-from leasehold.adapters.codec.records import FORMAT, UNREADABLE, unzipped
+from leasehold.adapters.codec.records import FORMAT, UNREADABLE, unzip_record
 from leasehold.model.errors import LogStopped
 from leasehold.model.records.log import Claim, Decisions, Disposition, Grant
 
@@ -24,8 +24,8 @@ _TIMES_END: Final = Decisions._fields.index("reset_us") + 1
 
 
 class LogHeader(NamedTuple):
-    """`lsn` is the last LSN up to and with this record; `commit_us` 0 without a commit. The last
-    three as of Decisions."""
+    """The head of a Decisions record. `lsn` is the last LSN up to and with this record, `commit_us`
+    is 0 without a commit, and the last three are as of Decisions."""
 
     epoch: int
     sequence: int
@@ -43,13 +43,13 @@ class LogHeader(NamedTuple):
 
 
 def read_header(data: bytes) -> LogHeader | Claim | None:
-    """None for a record that neither decides nor claims (a Barrier).
+    """Return the head of a log record, None for one that neither decides nor claims (a Barrier).
 
     Raises LogStopped for bytes that are no log record.
     """
     try:
         unpacker = msgpack.Unpacker(use_list=False, strict_map_key=False, max_buffer_size=0)
-        unpacker.feed(unzipped(data))
+        unpacker.feed(unzip_record(data))
         fields = unpacker.read_array_header()
         if unpacker.unpack() != FORMAT:
             raise ValueError("it is of another wire format")

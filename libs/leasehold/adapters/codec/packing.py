@@ -11,8 +11,8 @@ import msgpack
 
 
 class Packing(threading.local):
-    """`pack(value)` for every thread, each with a packer of its own; `default` gives the plain form
-    of what MessagePack has none for, or raises TypeError."""
+    """A function `pack(value)` for every thread, each with a packer of its own. `default` gives the
+    plain form of what MessagePack has none for, or raises TypeError."""
 
     def __init__(self, default: Callable[[Any], Any]) -> None:
         self.pack: Callable[[Any], bytes] = msgpack.Packer(default=default).pack

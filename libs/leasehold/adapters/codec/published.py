@@ -36,8 +36,9 @@ LOG: Final = logging.getLogger("leasehold.changefeed")
 
 
 def row_message(key: Key, image: RowImage | None) -> tuple[bytes, bytes | None] | None:
-    """Record key and value for the rows topic, a tombstone for None; a RowLeftOut for an image that
-    is too large. None where its key alone is: of such a row nothing can be told."""
+    """Return record key and value for the rows topic, a tombstone for None, and a RowLeftOut for an
+    image that is too large. Returns None where its key alone is: of such a row nothing can be told.
+    """
     packed = row_key(key)
     if image is None:
         if _fits(packed, b""):
@@ -60,9 +61,9 @@ def row_message(key: Key, image: RowImage | None) -> tuple[bytes, bytes | None] 
 
 
 def feed_message(key: bytes, record: VersionEvent | JobEvent | DeadLetter) -> bytes:
-    """The value of a message of that key; version events are for everybody, hence JSON, and have a
-    limit of their own. Of a job what is long in its elements and findings is cut where it is too
-    large, of a dead letter what is long in the request."""
+    """Return the value of a message of that key; version events are for everybody, hence JSON, and
+    have a limit of their own. Of a job what is long in its elements and findings is cut where it is
+    too large, of a dead letter what is long in the request."""
     if isinstance(record, VersionEvent):
         return encode_event(record)
     value = _CODEC.encode(record)
@@ -79,7 +80,7 @@ def feed_message(key: bytes, record: VersionEvent | JobEvent | DeadLetter) -> by
 
 
 def restore_image(key: Key, value: bytes) -> RowImage | RowLeftOut | RowsTruncated:
-    """What a record of a rows topic holds that is no tombstone. Raises MalformedRequest."""
+    """Return what a record of a rows topic holds that is no tombstone. Raises MalformedRequest."""
     if not key:
         return _CODEC.decode_as(RowsTruncated, value)
     record = _CODEC.decode(value)
@@ -93,7 +94,8 @@ def _fits(key: bytes, value: bytes) -> bool:
 
 
 def _cut(letter: DeadLetter) -> DeadLetter:
-    """Its reason stays; `body_bytes` says how many there were."""
+    """Return a dead letter with a short body, whose reason stays; `body_bytes` says how many there
+    were."""
     body = letter.body or b""
     detail = {**_shortened(letter.detail), "body_bytes": len(body), "body_cut": True}
     message = letter.message[: BODY_BYTES_MAX // 4]
@@ -111,7 +113,8 @@ def _shortened(value: Any) -> Any:
 
 
 def _without(name: Any, value: Any) -> Any:
-    """⚠ Part of a value of an element may be no value, and part of an expression is another one."""
+    """Return the value of a field in a shorter form. ⚠ Part of a value of an element may be no
+    value, and part of an expression is another one."""
     if name in _NOT_IN_PART and _is_long(value):
         return _NOT_IN_PART[name]
     return _shortened(value)
@@ -124,7 +127,8 @@ def _is_long(value: Any) -> bool:
 
 
 def _without_steps(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a job: each step with no element, so that its number and state still mean something."""
+    """Return a job's body whose steps have no elements, so that their numbers and states still mean
+    something."""
     kept: dict[str, Any] = _shortened({**body, "findings": [], "steps": []})
     kept["steps"] = [[[], *work] for _, *work in body["steps"]]
     return kept

@@ -17,7 +17,7 @@ _PLAIN: Final = (str, int, float, bytes, bool, type(None))
 
 
 def decode_reads(value: Any) -> ReadSet:
-    """Raises MalformedRequest."""
+    """Return the read set that a request's field holds. Raises MalformedRequest."""
     try:
         found: ReadSet = _RESTORE(_as_tuples(value))
     except (ValueError, TypeError, LookupError) as error:

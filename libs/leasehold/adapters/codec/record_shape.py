@@ -86,13 +86,14 @@ assert len(TAG_BY_CLASS) == len(CLASS_BY_TAG), "one tag per class, one class per
 _RESTORERS: Final[dict[type[Any], Restorer]] = {}
 
 
-def as_it_is(value: Any) -> Any:
+def keep_value(value: Any) -> Any:
     return value
 
 
 def record_restorer(cls: type[Any]) -> Restorer:
-    """Sequence of fields → `cls`. Fields appended since the record was written take their default;
-    a record with more fields than this software knows is refused: their meaning is unknown."""
+    """Return the function that makes a `cls` from a tuple of fields. Fields appended since the
+    record was written take their default; a record with more fields than this software knows is
+    refused: their meaning is unknown."""
     if cls not in _RESTORERS:
         _RESTORERS[cls] = _made_restorer(cls)
     return _RESTORERS[cls]
@@ -108,7 +109,7 @@ def _made_restorer(cls: type[Any]) -> Restorer:
         if type(fields) is not tuple:
             raise ValueError(f"{cls.__name__} is not an array of fields")
         if len(fields) != len(names):
-            fields = completed(cls, fields)
+            fields = complete_fields(cls, fields)
         try:
             return cls(*[r(value) for r, value in zip(restorers, fields, strict=True)])
         except ValueError:
@@ -124,8 +125,8 @@ def _made_restorer(cls: type[Any]) -> Restorer:
     return restore
 
 
-def completed(cls: type[Any], fields: tuple[Any, ...]) -> tuple[Any, ...]:
-    """`fields` of an older writer, with the defaults of the fields it did not know."""
+def complete_fields(cls: type[Any], fields: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return `fields` of an older writer, with the defaults of the fields it did not know."""
     names: tuple[str, ...] = cls._fields
     missing = names[len(fields) :]
     if len(fields) > len(names) or any(name not in cls._field_defaults for name in missing):
@@ -134,11 +135,12 @@ def completed(cls: type[Any], fields: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def restorer(hint: Any) -> Restorer:
-    """The function for one annotation; every annotation used in `model/records/` is covered."""
+    """Return the function for one annotation; every annotation used in `model/records/` is
+    covered."""
     if hint is Any:
-        return as_it_is
+        return keep_value
     if hint == Keys:
-        return restored_keys
+        return restore_keys
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return _union(args)
@@ -198,8 +200,8 @@ def _tuple(args: tuple[Any, ...]) -> Restorer:
     return restore
 
 
-def restored_keys(value: Any) -> Any:
-    """Thousands of keys, whose shape is looked at in one go: a tenth of `_tuple`'s time."""
+def restore_keys(value: Any) -> Any:
+    """Return thousands of keys, whose shape is looked at in one go: a tenth of `_tuple`'s time."""
     if type(value) is bytes:
         return IntKeys.from_wire(value)
     if type(value) is not tuple or not {tuple}.issuperset(map(type, value)):

@@ -23,9 +23,9 @@ from leasehold.adapters.codec.record_shape import (
     CLASS_BY_TAG,
     TAG_BY_CLASS,
     Restorer,
-    completed,
+    complete_fields,
     record_restorer,
-    restored_keys,
+    restore_keys,
     restorer,
 )
 from leasehold.adapters.codec.request_decoding import decode_request
@@ -100,8 +100,8 @@ class MessagePackCodec:
     """
 
     def encode(self, record: Any) -> bytes:
-        """Any record with a tag. Raises TypeError, ValueError or OverflowError for values that
-        have no wire form (a programmer's error: values are storage values)."""
+        """Return the bytes of any record with a tag. Raises TypeError, ValueError or OverflowError
+        for values that have no wire form (a programmer's error: values are storage values)."""
         tag = TAG_BY_CLASS[type(record)]
         if tag == _DECISIONS_TAG:
             record = record._replace(commits=tuple([_commit_fields(c) for c in record.commits]))
@@ -111,7 +111,7 @@ class MessagePackCodec:
         return _packed((FORMAT, tag, *record))
 
     def pack_commit(self, commit: Commit) -> bytes:
-        """A part for `join_decisions`; its length is what it adds to the record (L8)."""
+        """Return a part for `join_decisions`; its length is what it adds to the record (L8)."""
         return _packed(_commit_fields(commit))
 
     def pack_refusal(self, refusal: Refusal) -> bytes:
@@ -120,7 +120,7 @@ class MessagePackCodec:
     def join_decisions(
         self, header: Decisions, commits: Sequence[bytes], refusals: Sequence[bytes]
     ) -> bytes:
-        """Exactly the bytes of `encode(header with these commits and refusals)`.
+        """Return exactly the bytes of `encode(header with these commits and refusals)`.
 
         `header` is a Decisions whose own commits and refusals are ignored.
         """
@@ -132,13 +132,14 @@ class MessagePackCodec:
         return _zipped(b"".join(parts))
 
     def zipped_bytes(self, packed: bytes) -> int:
-        """What a part takes of a record that has nothing else in it (L8)."""
+        """Return what a part takes of a record that has nothing else in it (L8)."""
         return len(zlib.compress(packed, 1))
 
     def decode_log(self, data: bytes) -> LogRecord:
-        """Raises LogStopped for bytes that are no log record of a format known here."""
+        """Return a record of the log. Raises LogStopped for bytes that are no log record of a
+        format known here."""
         try:
-            fields = _unpacked(unzipped(data))
+            fields = _unpacked(unzip_record(data))
             tag = fields[1]
             if tag == _DECISIONS_TAG:
                 return _decisions(fields[2:])
@@ -155,9 +156,9 @@ class MessagePackCodec:
         return record
 
     def decode(self, data: bytes) -> Any:
-        """Any record with a tag. Behind zlib travel records of the log alone, which `decode_log`
-        reads. Raises MalformedRequest, and nothing else: anybody who may write to a topic chooses
-        these bytes, and each of its readers comes to them."""
+        """Return any record with a tag. Behind zlib travel records of the log alone, which
+        `decode_log` reads. Raises MalformedRequest, and nothing else: anybody who may write to a
+        topic chooses these bytes, and each of its readers comes to them."""
         try:
             fields = _unpacked(data)
             cls = CLASS_BY_TAG[fields[1]]
@@ -166,8 +167,8 @@ class MessagePackCodec:
             raise MalformedRequest(f"{len(data)} bytes are no record: {_words(error)}") from error
 
     def decode_as(self, cls: type[RecordT], data: bytes) -> RecordT:
-        """A record that must be a `cls`; a VersionEvent also as the versions topics hold it (JSON).
-        Raises MalformedRequest, and nothing else."""
+        """Return a record that must be a `cls`; a VersionEvent also as the versions topics hold it
+        (JSON). Raises MalformedRequest, and nothing else."""
         public = cls is VersionEvent and data[:1] == b"{"
         record = _version_event(data) if public else self.decode(data)
         if type(record) is not cls:
@@ -175,7 +176,7 @@ class MessagePackCodec:
         return record
 
     def digest(self, data: bytes) -> bytes:
-        """What the next record names as `previous` (L2)."""
+        """Return what the next record names as `previous` (L2)."""
         return blake2b(data, digest_size=DIGEST_BYTES).digest()
 
     def decode_request(self, content_type: str, data: bytes) -> ChangeRequest:
@@ -192,7 +193,8 @@ def _version_event(data: bytes) -> Any:
 
 
 def row_key(key: Sequence[Any]) -> bytes:
-    """Record key of a row on its rows topic: the primary key's storage values as one array.
+    """Return the record key of a row on its rows topic: the primary key's storage values as one
+    array.
 
     Equal keys have equal bytes (every storage value has one type and one shortest form), which is
     what compaction goes by.
@@ -201,7 +203,7 @@ def row_key(key: Sequence[Any]) -> bytes:
 
 
 def restore_row_key(data: bytes) -> tuple[Any, ...]:
-    """Raises MalformedRequest."""
+    """Return the storage values of a record key. Raises MalformedRequest."""
     try:
         key = msgpack.unpackb(data, use_list=False, strict_map_key=False)
     except UNREADABLE as error:
@@ -211,9 +213,9 @@ def restore_row_key(data: bytes) -> tuple[Any, ...]:
     return key
 
 
-def unpacked_together(packed: Collection[bytes]) -> tuple[Any, ...]:
-    """What each of them is, in a third of the time that one after the other takes. Raises one of
-    UNREADABLE when any is not exactly one value."""
+def unpack_together(packed: Collection[bytes]) -> tuple[Any, ...]:
+    """Return what each of them is, in a third of the time that one after the other takes. Raises
+    one of UNREADABLE when any is not exactly one value."""
     together: tuple[Any, ...] = msgpack.unpackb(
         _array_head(len(packed)) + b"".join(packed), use_list=False, strict_map_key=False
     )
@@ -244,8 +246,9 @@ def is_zipped(data: bytes) -> bool:
     return data[:1] == _ZLIB  # with which no array of MessagePack begins
 
 
-def unzipped(data: bytes) -> bytes:
-    """A record of the log as it was packed, however it has travelled. Raises one of UNREADABLE."""
+def unzip_record(data: bytes) -> bytes:
+    """Return a record of the log as it was packed, however it has travelled. Raises one of
+    UNREADABLE."""
     if not is_zipped(data):
         return data
     reader = zlib.decompressobj()
@@ -283,8 +286,8 @@ def _array_head(length: int) -> bytes:
 
 
 def _written(record: tuple[Any, ...], head: int) -> tuple[Any, ...]:
-    """Its fields without those behind `head` that say nothing, at the end: what has nothing new in
-    it has the bytes that older releases write and read."""
+    """Return a record's fields without those behind `head` that say nothing, at the end: what has
+    nothing new in it has the bytes that older releases write and read."""
     count = len(record)
     while count > head and not record[count - 1]:
         count -= 1
@@ -299,11 +302,12 @@ def _commit_fields(commit: Commit) -> tuple[Any, ...]:
 
 
 def _decisions(fields: tuple[Any, ...]) -> Decisions:
-    """The log is trusted (written by a master of this database), so that row changes are restored
-    without looking at every value; shapes that are off still fail, as UNREADABLE errors."""
+    """Restore a Decisions. The log is trusted (written by a master of this database), so that row
+    changes are restored without looking at every value; shapes that are off still fail, as
+    UNREADABLE errors."""
     count = len(fields)
     if count < _DECISIONS_HEAD or count > _DECISIONS_FIELDS:
-        fields = completed(Decisions, fields)
+        fields = complete_fields(Decisions, fields)
     elif count < _DECISIONS_FIELDS:
         fields += _DECISIONS_TAIL[count - _DECISIONS_HEAD :]
     epoch, incarnation, sequence, previous, first, commits, refusals = fields[:7]
@@ -331,7 +335,7 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
 
 def _commit(fields: Any) -> Commit:
     if len(fields) != _COMMIT_FIELDS:
-        fields = completed(Commit, fields)
+        fields = complete_fields(Commit, fields)
     request_id, attempt, at_us, versions, changes, rows, reply_to, fills, catalog, answer = fields
     restored: tuple[Any, ...] = (
         request_id,
@@ -359,15 +363,16 @@ def _commit(fields: Any) -> Commit:
 
 
 def _fill(fields: tuple[Any, ...]) -> Fill:
-    """As a row change is: values of images and genids are not looked at one by one."""
+    """Restore a fill as a row change is: values of images and genids are not looked at one by
+    one."""
     if len(fields) != _FILL_FIELDS:
-        fields = completed(Fill, fields)
+        fields = complete_fields(Fill, fields)
     *head, keys, images, genids = fields
     if type(images) is not tuple or type(genids) is not tuple:
         raise ValueError("Fill: expected arrays of images and genids")
     if not {dict}.issuperset(map(type, images + genids)):
         raise ValueError("Fill: expected maps as images and genids")
-    return _new(Fill, (*head, restored_keys(keys), images, genids))
+    return _new(Fill, (*head, restore_keys(keys), images, genids))
 
 
 _RESULT: Final = record_restorer(Result)
@@ -375,7 +380,7 @@ _OUTCOME_TYPES: Final = (int, int, int, int, bool, str, str, dict, bool)  # all 
 
 
 def _result_batch(fields: tuple[Any, ...]) -> ResultBatch:
-    """Hundreds of outcomes, each looked at in one go: a third of the restorer's time."""
+    """Restore hundreds of outcomes, each looked at in one go: a third of the restorer's time."""
     (results,) = fields
     if type(results) is not tuple:
         raise ValueError("ResultBatch.results: expected an array")

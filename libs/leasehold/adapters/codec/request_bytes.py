@@ -11,18 +11,17 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Mapping
-from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final, NoReturn
-from uuid import UUID
 
 import msgpack
 
 from leasehold.adapters.codec.packing import Packing
-from leasehold.adapters.codec.request_checks import kind_of, shown
+from leasehold.adapters.codec.request_checks import describe_value, show_name
 from leasehold.model.errors import MalformedRequest, RequestTooLarge
 from leasehold.model.topics import MESSAGE_BYTES_MAX
 from leasehold.values.numeric import has_room
+from leasehold.values.storage import plain_form
 
 JSON: Final = "application/json"
 MESSAGE_PACK: Final = "application/msgpack"
@@ -44,10 +43,11 @@ _UNREADABLE: Final = (ValueError, TypeError, LookupError, OverflowError, Recursi
 
 
 def pack_fields(fields: Mapping[str, Any]) -> tuple[str, bytes]:
-    """(content type, bytes) that `read_fields` reads back; dates, timestamps, UUIDs and Decimals as
-    text.
+    """Return (content type, bytes) that `read_fields` reads back; dates, timestamps, UUIDs and
+    Decimals travel as text.
 
-    Raises MalformedRequest for values without a wire form, RequestTooLarge."""
+    Raises MalformedRequest for values without a wire form, RequestTooLarge.
+    """
     try:
         data = _PACKING.pack(fields)
     except _UNREADABLE as error:
@@ -65,9 +65,10 @@ def pack_fields(fields: Mapping[str, Any]) -> tuple[str, bytes]:
 
 
 def read_fields(content_type: str, data: bytes) -> dict[Any, Any]:
-    """`content_type` is the record's header, "" = none (then JSON).
+    """Return the fields of a request. `content_type` is the record's header, "" = none (then JSON).
 
-    Raises MalformedRequest, RequestTooLarge."""
+    Raises MalformedRequest, RequestTooLarge.
+    """
     if len(data) > REQUEST_BYTES_MAX:
         raise RequestTooLarge(
             f"the request has {len(data)} bytes; at most {REQUEST_BYTES_MAX} are taken. "
@@ -90,7 +91,7 @@ def read_fields(content_type: str, data: bytes) -> dict[Any, Any]:
                 field="content-type",
             )
     if type(fields) is not dict:
-        raise MalformedRequest(f"a request is an object with fields, not {kind_of(fields)}")
+        raise MalformedRequest(f"a request is an object with fields, not {describe_value(fields)}")
     return fields
 
 
@@ -150,7 +151,9 @@ def _without_repeats(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
         twice = next(
             name for name, times in Counter(name for name, _ in pairs).items() if times > 1
         )
-        raise MalformedRequest(f"{twice!r:.80} is given twice in one object", field=shown(twice))
+        raise MalformedRequest(
+            f"{twice!r:.80} is given twice in one object", field=show_name(twice)
+        )
     return fields
 
 
@@ -162,8 +165,9 @@ def _no_constant(text: str) -> NoReturn:
 
 
 def _finite(text: str) -> float | Decimal:
-    """JSON has no infinity: what comes out as one was a number too large for a double. A number
-    that no double is (0.12345678901234567891) keeps its digits, for a numeric column."""
+    """Return the number that a JSON text says. JSON has no infinity: what comes out as one was a
+    number too large for a double. A number that no double is (0.12345678901234567891) keeps its
+    digits, for a numeric column."""
     value = float(text)
     if math.isinf(value):
         raise MalformedRequest(f"the number {text[:40]} is too large")
@@ -174,17 +178,14 @@ def _finite(text: str) -> float | Decimal:
 
 
 def _as_text(value: Any) -> Any:
-    if isinstance(value, date | datetime):
-        return value.isoformat()
-    if isinstance(value, UUID):
-        return str(value)
-    if isinstance(value, Decimal):
-        if not has_room(value):
-            raise ValueError("a number has more digits than a numeric")
-        return format(value, "f")
+    if isinstance(value, Decimal) and not has_room(value):
+        raise ValueError("a number has more digits than a numeric")
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"a {type(value).__name__} has no wire form")
+    plain = plain_form(value)
+    if plain is value:
+        raise TypeError(f"a {type(value).__name__} has no wire form")
+    return plain
 
 
 _PACKING: Final = Packing(_as_text)

@@ -15,7 +15,8 @@ NAME_CHARACTERS_MAX: Final = 256
 
 
 def check_storable(value: Any, where: str, field: str, name: Any) -> None:
-    """`value` can be a storage value or become one; which type it must be, the log knows."""
+    """Raise MalformedRequest unless `value` can be a storage value or become one. Which type it
+    must be, the log knows."""
     kind = type(value)
     if kind is str:
         if value.isascii() or encodable(value):
@@ -33,25 +34,25 @@ def check_storable(value: Any, where: str, field: str, name: Any) -> None:
         wanted = "a number of as many digits as a numeric has"
     else:
         wanted = "text, a number, true, false, bytes or null"
-    place = f"{where}{field}" if name is None else f"{where}{field}.{shown(name)}"
-    raise expected(place, wanted, value)
+    place = f"{where}{field}" if name is None else f"{where}{field}.{show_name(name)}"
+    raise unexpected_value(place, wanted, value)
 
 
-def a_name(value: Any, where: str, field: str) -> str:
+def check_name(value: Any, where: str, field: str) -> str:
     if type(value) is not str or not 0 < len(value) <= NAME_CHARACTERS_MAX:
-        raise expected(
+        raise unexpected_value(
             f"{where}{field}", f"a name (text of 1 to {NAME_CHARACTERS_MAX} characters)", value
         )
     if not value.isascii() and not encodable(value):
-        raise expected(f"{where}{field}", "a name without lone surrogates", value)
+        raise unexpected_value(f"{where}{field}", "a name without lone surrogates", value)
     return value
 
 
-def a_text(value: Any, field: str, characters_max: int) -> str:
+def check_text(value: Any, field: str, characters_max: int) -> str:
     if type(value) is not str or not 0 < len(value) <= characters_max:
-        raise expected(field, "text", value)
+        raise unexpected_value(field, "text", value)
     if not encodable(value):
-        raise expected(field, "text without lone surrogates", value)
+        raise unexpected_value(field, "text without lone surrogates", value)
     return value
 
 
@@ -63,26 +64,26 @@ def encodable(text: str) -> bool:
     return True
 
 
-def a_whole(value: Any, field: str, least: int, most: int) -> int:
+def check_whole_number(value: Any, field: str, least: int, most: int) -> int:
     if type(value) is not int or not least <= value <= most:
-        raise expected(field, f"a whole number from {least} to {most}", value)
+        raise unexpected_value(field, f"a whole number from {least} to {most}", value)
     return value
 
 
-def a_flag(value: Any, field: str) -> bool:
+def check_flag(value: Any, field: str) -> bool:
     if type(value) is not bool:
-        raise expected(field, "true or false", value)
+        raise unexpected_value(field, "true or false", value)
     return value
 
 
-def a_choice(value: Any, field: str, choices: Mapping[str, Any]) -> Any:
+def check_choice(value: Any, field: str, choices: Mapping[str, Any]) -> Any:
     if type(value) is not str or value not in choices:
-        raise expected(field, f"one of {', '.join(choices)}", value)
+        raise unexpected_value(field, f"one of {', '.join(choices)}", value)
     return choices[value]
 
 
-def expected(field: str, wanted: str, value: Any) -> MalformedRequest:
-    found = "nothing" if value is None else kind_of(value)
+def unexpected_value(field: str, wanted: str, value: Any) -> MalformedRequest:
+    found = "nothing" if value is None else describe_value(value)
     return MalformedRequest(f"'{field}': expected {wanted}, found {found}", field=field)
 
 
@@ -99,13 +100,13 @@ _KIND_WORDS: Final[Mapping[type[Any], Callable[[Any], str]]] = {
 }
 
 
-def kind_of(value: Any) -> str:
+def describe_value(value: Any) -> str:
     words = _KIND_WORDS.get(type(value))
     return f"a {type(value).__name__}" if words is None else words(value)
 
 
-def shown(name: Any) -> str:
-    """A stranger's name as it may stand in a message: short, printable, encodable."""
+def show_name(name: Any) -> str:
+    """Return a stranger's name as it may stand in a message: short, printable, encodable."""
     return ascii(name)[1:-1][:80] if type(name) is str else repr(name)[:80]
 
 
@@ -115,5 +116,5 @@ def refuse_unknown(fields: Mapping[Any, Any], known: frozenset[str], where: str)
             continue
         near = get_close_matches(name[:64], sorted(known), n=1) if type(name) is str else []
         hint = f"; did you mean '{near[0]}'?" if near else f"; known are {', '.join(sorted(known))}"
-        place = f"{where}{shown(name)}"
+        place = f"{where}{show_name(name)}"
         raise MalformedRequest(f"'{place}' is not a field of this request{hint}", field=place)

@@ -13,16 +13,16 @@ from typing import Any, Final
 from leasehold.adapters.codec.read_set import decode_reads
 from leasehold.adapters.codec.request_bytes import OPERATIONS_MAX, read_fields
 from leasehold.adapters.codec.request_checks import (
-    a_choice,
-    a_flag,
-    a_name,
-    a_text,
-    a_whole,
+    check_choice,
+    check_flag,
+    check_name,
     check_storable,
-    expected,
-    kind_of,
+    check_text,
+    check_whole_number,
+    describe_value,
     refuse_unknown,
-    shown,
+    show_name,
+    unexpected_value,
 )
 from leasehold.catalog.descriptor import LOCKS_MAX
 from leasehold.model.errors import InvalidText, MalformedRequest, RequestTooLarge
@@ -75,7 +75,8 @@ _NO_ARBITERS: Final[tuple[str, ...]] = ()
 
 
 def decode_request(content_type: str, data: bytes) -> ChangeRequest:
-    """`content_type` is the record's header, "" = none (then JSON).
+    """Return the request that a record holds. `content_type` is the record's header, "" = none
+    (then JSON).
 
     Raises MalformedRequest or RequestTooLarge; both carry `field` in their detail where one field
     is at fault, and `request_id` and `reply_to` where the bytes still show who asked.
@@ -90,14 +91,14 @@ def decode_request(content_type: str, data: bytes) -> ChangeRequest:
 
 
 def _requester(fields: dict[Any, Any]) -> dict[str, Any]:
-    """The id of a request that is malformed otherwise, and where its sender listens (-1: that can't
-    be found); {} without an id."""
+    """Return the id of a request that is malformed otherwise, and where its sender listens (-1:
+    that can't be found); {} without an id."""
     try:
         request_id = _request_id(fields.get("id"))
     except (MalformedRequest, RequestTooLarge):
         return {}
     try:
-        reply_to = a_whole(fields.get("reply_to"), "reply_to", -1, PARTITION_MAX)
+        reply_to = check_whole_number(fields.get("reply_to"), "reply_to", -1, PARTITION_MAX)
     except (MalformedRequest, RequestTooLarge):
         reply_to = -1
     return {"request_id": request_id, "reply_to": reply_to}
@@ -123,31 +124,35 @@ def _request(fields: dict[Any, Any]) -> ChangeRequest:
         operations = _transaction(fields["transaction"])
     elif form == "job":
         control = _control(fields)
-    sql = a_text(fields["sql"], "sql", SQL_BYTES_MAX) if "sql" in fields else None
+    sql = check_text(fields["sql"], "sql", SQL_BYTES_MAX) if "sql" in fields else None
     get = fields.get
     on_conflict = _RETRY
     if "on_conflict" in fields:
-        on_conflict = a_choice(get("on_conflict"), "on_conflict", _ON_CONFLICT)
+        on_conflict = check_choice(get("on_conflict"), "on_conflict", _ON_CONFLICT)
     return ChangeRequest(
         _request_id(get("id")),
         operations,
         sql,
         control,
         on_conflict,
-        a_whole(get("attempt"), "attempt", 1, ATTEMPTS_MAX) if "attempt" in fields else 1,
-        a_flag(get("give_up"), "give_up") if "give_up" in fields else False,
-        a_whole(get("reply_to"), "reply_to", -1, PARTITION_MAX) if "reply_to" in fields else -1,
+        check_whole_number(get("attempt"), "attempt", 1, ATTEMPTS_MAX)
+        if "attempt" in fields
+        else 1,
+        check_flag(get("give_up"), "give_up") if "give_up" in fields else False,
+        check_whole_number(get("reply_to"), "reply_to", -1, PARTITION_MAX)
+        if "reply_to" in fields
+        else -1,
         _used(get("used")) if "used" in fields else _NO_USED,
         decode_reads(fields["reads"]) if "reads" in fields else None,
         _time_zones(get("time_zones")) if "time_zones" in fields else (),
-        a_choice(fields["clock"], "clock", _CLOCK_ACTIONS) if form == "clock" else False,
+        check_choice(fields["clock"], "clock", _CLOCK_ACTIONS) if form == "clock" else False,
     )
 
 
 def _time_zones(value: Any) -> tuple[str, ...]:
     if type(value) is not list or len(value) > ZONES_MAX:
-        raise expected("time_zones", f"an array of at most {ZONES_MAX} names", value)
-    return tuple([a_text(zone, "time_zones", ZONE_CHARACTERS_MAX) for zone in value])
+        raise unexpected_value("time_zones", f"an array of at most {ZONES_MAX} names", value)
+    return tuple([check_text(zone, "time_zones", ZONE_CHARACTERS_MAX) for zone in value])
 
 
 def _request_id(value: Any) -> bytes:
@@ -165,19 +170,20 @@ def _request_id(value: Any) -> bytes:
     except InvalidText as error:
         raise MalformedRequest(f"'id': {error.message}", field="id") from error
     raise MalformedRequest(
-        f"'id': expected a UUID of version 7 (text, or 16 bytes), not {kind_of(value)}", field="id"
+        f"'id': expected a UUID of version 7 (text, or 16 bytes), not {describe_value(value)}",
+        field="id",
     )
 
 
 def _transaction(value: Any) -> tuple[Operation, ...]:
     if type(value) is not list:
-        raise expected("transaction", "an array of operations", value)
+        raise unexpected_value("transaction", "an array of operations", value)
     _check_count(len(value))
     operations: list[Operation] = []
     for number, fields in enumerate(value):
         where = f"transaction[{number}]"
         if type(fields) is not dict:
-            raise expected(where, "an object with 'table' and 'op'", fields)
+            raise unexpected_value(where, "an object with 'table' and 'op'", fields)
         if "rows" in fields:
             operations += _many(fields, f"{where}.")
             _check_count(len(operations))
@@ -198,29 +204,31 @@ def _check_count(count: int) -> None:
 
 
 def _many(fields: dict[Any, Any], where: str) -> Iterator[Operation]:
-    """Inserts into one table that give the same columns: `rows` of values in the order of
+    """Yield inserts into one table that give the same columns: `rows` of values in the order of
     `columns`; `keys`, if the key is not among them, in key order."""
     if not fields.keys() <= _MANY_FIELDS:
         refuse_unknown(fields, _MANY_FIELDS, where)
-    table = a_name(fields.get("table"), where, "table")
+    table = check_name(fields.get("table"), where, "table")
     if fields.get("op") != OperationKind.INSERT.value:
-        raise expected(f"{where}op", "'insert', the one that takes rows", fields.get("op"))
+        raise unexpected_value(f"{where}op", "'insert', the one that takes rows", fields.get("op"))
     columns, rows, keys = fields.get("columns"), fields.get("rows"), fields.get("keys")
     if type(columns) is not list or len(set(map(str, columns))) != len(columns):
-        raise expected(f"{where}columns", "an array of column names, each once", columns)
+        raise unexpected_value(f"{where}columns", "an array of column names, each once", columns)
     for name in columns:
-        a_name(name, where, "columns")
+        check_name(name, where, "columns")
     if type(rows) is not list:
-        raise expected(f"{where}rows", "an array of rows", rows)
+        raise unexpected_value(f"{where}rows", "an array of rows", rows)
     if keys is not None and (type(keys) is not list or len(keys) != len(rows)):
-        raise expected(f"{where}keys", f"an array of {len(rows)} keys", keys)
+        raise unexpected_value(f"{where}keys", f"an array of {len(rows)} keys", keys)
     version = fields.get("schema_version")
     if version is not None:
-        version = a_whole(version, f"{where}schema_version", 1, VERSION_MAX)
+        version = check_whole_number(version, f"{where}schema_version", 1, VERSION_MAX)
     arbiters = _arbiters(fields["arbiters"], where) if "arbiters" in fields else _NO_ARBITERS
     for number, row in enumerate(rows):
         if type(row) is not list or len(row) != len(columns):
-            raise expected(f"{where}rows[{number}]", f"an array of {len(columns)} values", row)
+            raise unexpected_value(
+                f"{where}rows[{number}]", f"an array of {len(columns)} values", row
+            )
         for name, value in zip(columns, row, strict=True):
             check_storable(value, where, "rows", name)
         key = {} if keys is None else _key(keys[number], where, OperationKind.INSERT)
@@ -230,11 +238,11 @@ def _many(fields: dict[Any, Any], where: str) -> Iterator[Operation]:
 
 def _operation(fields: dict[Any, Any], where: str) -> Operation:
     get = fields.get
-    table = a_name(get("table"), where, "table")
+    table = check_name(get("table"), where, "table")
     word = get("op")
     kind = _KINDS.get(word) if type(word) is str else None
     if kind is None:
-        kind = a_choice(word, f"{where}op", _KINDS)
+        kind = check_choice(word, f"{where}op", _KINDS)
     key = _key(get("key"), where, kind)
     values = get("values")
     if kind is OperationKind.DELETE:
@@ -243,14 +251,14 @@ def _operation(fields: dict[Any, Any], where: str) -> Operation:
         values = {}
     else:
         if type(values) is not dict:
-            raise expected(f"{where}values", "an object of column name → value", values)
+            raise unexpected_value(f"{where}values", "an object of column name → value", values)
         values = _values(values, where)
     expect = get("expect")
     if expect is not None:
         expect = _expect(expect, where)
     version = get("schema_version")
     if version is not None:
-        version = a_whole(version, f"{where}schema_version", 1, VERSION_MAX)
+        version = check_whole_number(version, f"{where}schema_version", 1, VERSION_MAX)
     if "arbiters" not in fields:
         return Operation(kind, table, key, values, expect, version)
     if kind is not OperationKind.INSERT:
@@ -263,20 +271,24 @@ def _operation(fields: dict[Any, Any], where: str) -> Operation:
 
 
 def _arbiters(value: Any, where: str) -> tuple[str, ...]:
-    """Names of unique indexes, "" for the primary key."""
+    """Return names of unique indexes, "" for the primary key."""
     if type(value) is not list or len(value) > ARBITERS_MAX:
-        raise expected(f"{where}arbiters", f"an array of at most {ARBITERS_MAX} names", value)
-    return tuple([name if name == "" else a_name(name, where, "arbiters") for name in value])
+        raise unexpected_value(
+            f"{where}arbiters", f"an array of at most {ARBITERS_MAX} names", value
+        )
+    return tuple([name if name == "" else check_name(name, where, "arbiters") for name in value])
 
 
 def _expect(value: Any, where: str) -> int | dict[str, int]:
-    """One genid, or one per lock by its name."""
+    """Return the genid that a row is expected to have, or a genid per lock by its name."""
     if type(value) is not dict:
-        return a_whole(value, f"{where}expect", 0, GENID_MAX)
+        return check_whole_number(value, f"{where}expect", 0, GENID_MAX)
     if not 1 <= len(value) <= LOCKS_MAX + 1:
-        raise expected(f"{where}expect", f"1 to {LOCKS_MAX + 1} locks", value)
+        raise unexpected_value(f"{where}expect", f"1 to {LOCKS_MAX + 1} locks", value)
     return {
-        a_name(name, where, "expect"): a_whole(seen, f"{where}expect.{shown(name)}", 0, GENID_MAX)
+        check_name(name, where, "expect"): check_whole_number(
+            seen, f"{where}expect.{show_name(name)}", 0, GENID_MAX
+        )
         for name, seen in value.items()
     }
 
@@ -284,7 +296,7 @@ def _expect(value: Any, where: str) -> int | dict[str, int]:
 def _key(value: Any, where: str, kind: OperationKind) -> Any:
     if type(value) is dict and value:
         for name, part in value.items():
-            a_name(name, where, "key")
+            check_name(name, where, "key")
             check_storable(part, where, "key", name)
         return value
     if type(value) is list and value:
@@ -293,7 +305,7 @@ def _key(value: Any, where: str, kind: OperationKind) -> Any:
         return tuple(value)
     if value is None and kind is OperationKind.INSERT:
         return {}  # an insert's values hold its key
-    raise expected(
+    raise unexpected_value(
         f"{where}key", "an object of key column → value, or an array of key values", value
     )
 
@@ -301,10 +313,10 @@ def _key(value: Any, where: str, kind: OperationKind) -> Any:
 def _values(values: dict[Any, Any], where: str) -> Mapping[str, Any]:
     computed: dict[str, Expression] | None = None
     for name, value in values.items():
-        a_name(name, where, "values")
+        check_name(name, where, "values")
         if type(value) is dict:
             computed = computed or {}
-            computed[name] = _expression(value, f"{where}values.{shown(name)}")
+            computed[name] = _expression(value, f"{where}values.{show_name(name)}")
         else:
             check_storable(value, where, "values", name)
     return values if computed is None else {**values, **computed}
@@ -317,24 +329,24 @@ def _expression(fields: dict[Any, Any], where: str) -> Expression:
             ' beside "args" and "types", the values of $1, $2 … and their types',
             field=where,
         )
-    text = a_text(fields["expr"], f"{where}.expr", SQL_BYTES_MAX)
+    text = check_text(fields["expr"], f"{where}.expr", SQL_BYTES_MAX)
     args, types = fields.get("args", []), fields.get("types", [])
     if type(args) is not list or len(args) > ARGUMENTS_MAX:
-        raise expected(f"{where}.args", f"an array of at most {ARGUMENTS_MAX} values", args)
+        raise unexpected_value(f"{where}.args", f"an array of at most {ARGUMENTS_MAX} values", args)
     if type(types) is not list or len(types) != len(args):
-        raise expected(f"{where}.types", f"an array of {len(args)} types' names", types)
+        raise unexpected_value(f"{where}.types", f"an array of {len(args)} types' names", types)
     for value in args:
         check_storable(value, f"{where}.", "args", None)
-    names = tuple(a_name(kind, f"{where}.", "types") for kind in types)
+    names = tuple(check_name(kind, f"{where}.", "types") for kind in types)
     return Expression(text, tuple(args), names)
 
 
 def _control(fields: dict[Any, Any]) -> JobControl:
     action = fields.get("action")
     if type(action) is not str or action not in _ACTIONS:
-        raise expected("action", f"one of {', '.join(_ACTIONS)}", action)
+        raise unexpected_value("action", f"one of {', '.join(_ACTIONS)}", action)
     settings: dict[str, int] = {
-        name: a_whole(fields[name], name, 0, VERSION_MAX)
+        name: check_whole_number(fields[name], name, 0, VERSION_MAX)
         for name in _CONTROL_SETTINGS
         if name in fields
     }
@@ -347,14 +359,16 @@ def _control(fields: dict[Any, Any]) -> JobControl:
         raise MalformedRequest(
             f"the action 'set' needs one of {', '.join(_CONTROL_SETTINGS)}", field="action"
         )
-    return JobControl(a_whole(fields["job"], "job", 1, VERSION_MAX), action, settings)
+    return JobControl(check_whole_number(fields["job"], "job", 1, VERSION_MAX), action, settings)
 
 
 def _used(value: Any) -> Mapping[str, int]:
     if type(value) is not dict:
-        raise expected("used", "an object of table name → version", value)
+        raise unexpected_value("used", "an object of table name → version", value)
     return {
-        a_name(table, "", "used"): a_whole(version, f"used.{shown(table)}", 1, VERSION_MAX)
+        check_name(table, "", "used"): check_whole_number(
+            version, f"used.{show_name(table)}", 1, VERSION_MAX
+        )
         for table, version in value.items()
     }
 

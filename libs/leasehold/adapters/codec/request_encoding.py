@@ -22,10 +22,11 @@ _Shape: TypeAlias = tuple[str, int | None, tuple[str, ...], bool, tuple[str, ...
 
 
 def encode_request(request: ChangeRequest, reply_to: int | None = None) -> tuple[str, bytes]:
-    """(content type, bytes) that `decode_request` reads back; with `reply_to` in the place of the
-    request's own.
+    """Return (content type, bytes) that `decode_request` reads back; with `reply_to` in the place
+    of the request's own.
 
-    Raises what `pack_fields` raises."""
+    Raises what `pack_fields` raises.
+    """
     fields: dict[str, Any] = {"id": request.id}
     if request.sql is not None:
         fields["sql"] = request.sql
@@ -59,7 +60,8 @@ def encode_request(request: ChangeRequest, reply_to: int | None = None) -> tuple
 
 
 def _all_fields(operations: Iterable[Operation]) -> Iterator[dict[str, Any]]:
-    """Inserts that give the same columns of one table are told as rows."""
+    """Yield the fields of operations; inserts that give the same columns of one table are told as
+    rows."""
     for shape, same in groupby(operations, _shape):
         if shape is None:
             yield from map(_operation_fields, same)
@@ -86,7 +88,7 @@ def _rows_fields(shape: _Shape, group: list[Operation]) -> dict[str, Any]:
 
 
 def _shape(operation: Operation) -> _Shape | None:
-    """What inserts have to share to be told as rows; None for anything else."""
+    """Return what inserts have to share to be told as rows, None for anything else."""
     kind, table, key, values, expect, version, arbiters = operation
     if kind is not OperationKind.INSERT or expect is not None or (key and isinstance(key, Mapping)):
         return None

@@ -1,4 +1,4 @@
-"""By which names a server of ours may be asked.
+"""Decides by which names a server of ours may be asked.
 
 A page of another site can have a name of its own resolve to this machine; what its visitor's
 browser then asks of us carries that name (DNS rebinding). So a request counts only under a name
@@ -16,7 +16,8 @@ LOCAL: Final = "localhost"
 
 
 def is_own_host(host: str | None, names: Collection[str]) -> bool:
-    """May a request with this Host header be answered? `names`: ours, in small letters."""
+    """Whether a request with this Host header may be answered. `names` are ours, in small
+    letters."""
     if not host:
         return False
     try:
@@ -27,8 +28,8 @@ def is_own_host(host: str | None, names: Collection[str]) -> bool:
 
 
 def is_own_origin(origin: str | None, host: str, names: Collection[str]) -> bool:
-    """May a page of this Origin ask `host`? One of the same place, or of a name that is ours; None:
-    no page asks, or one of the same place."""
+    """Whether a page of this Origin may ask `host`: one of the same place, or of a name that is
+    ours. With None no page asks, or one of the same place."""
     if origin is None:
         return True
     try:

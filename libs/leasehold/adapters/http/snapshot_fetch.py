@@ -156,7 +156,7 @@ def _position_of(part: Path, url: str) -> LogPosition:
 
 
 def _sync_folder(folder: Path) -> None:
-    """So that the new name survives a power cut."""
+    """Write the folder to the disk, so that the new name survives a power cut."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

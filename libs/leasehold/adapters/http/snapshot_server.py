@@ -63,7 +63,8 @@ class CopiesUnderWay:
 
     @contextmanager
     def of(self, offset: int) -> Iterator[None]:
-        """While it lasts, a copy is under way whose log position is `offset` or later."""
+        """Count a copy whose log position is `offset` or later as under way, while the context
+        lasts."""
         with self._lock:
             self._count += 1
             number = self._count
@@ -75,13 +76,14 @@ class CopiesUnderWay:
                 del self._offsets[number]
 
     def oldest(self) -> int | None:
-        """Of the log, what the copies under way need next; None when there are none."""
+        """Return what the copies under way need next of the log, None when there are none."""
         with self._lock:
             return min(self._offsets.values(), default=None)
 
 
 class StoreCopy(NamedTuple):
-    """`position`: fields of LogPosition that a reader of headers may want."""
+    """A copy of the store in a file. `position` holds fields of LogPosition that a reader of
+    headers may want."""
 
     path: Path
     size_bytes: int

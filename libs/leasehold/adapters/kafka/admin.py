@@ -1,13 +1,13 @@
-"""Topics made and shortened while the system runs."""
+"""Topics made, described, shortened and deleted while the system runs."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from leasehold.adapters.kafka.client import (
     ASK_SLICE_S,
@@ -15,7 +15,7 @@ from leasehold.adapters.kafka.client import (
     ClientWatch,
     client_options,
     error_of,
-    made,
+    make_client,
 )
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.model.errors import BusUnavailable
@@ -30,21 +30,50 @@ _NOT_THERE: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNK
 LOOK_AGAIN_S: Final = 0.02
 
 
+class AdminConnection:
+    """An admin client, which is made anew once it has lost all its brokers."""
+
+    def __init__(self, settings: KafkaSettings, client_id: str) -> None:
+        self._watch = ClientWatch(settings, client_id)
+        self._options = client_options(settings, client_id, self._watch)
+        self._client = make_client(AdminClient, self._options)
+
+    def poll(self) -> None:
+        """Run callbacks: they tell why a call has timed out, and would gather otherwise."""
+        self._client.poll(0)
+
+    def client_for(self, topic: str) -> AdminClient:
+        """Return the client, to be asked about `topic` now."""
+        self.poll()
+        if self._watch.is_lost(self._client, topic):
+            self._watch.starts_anew(LOST)
+            self._client = make_client(AdminClient, self._options)
+        return self._client
+
+    def works(self) -> None:
+        """Note that a call has succeeded."""
+        self._watch.works()
+
+    def unavailable(self, doing: str, exception: KafkaException | TimeoutError) -> BusUnavailable:
+        """Return the error to raise where `doing` ("creating topic a") has failed."""
+        self.poll()
+        return self._watch.unavailable(doing, exception)
+
+
 class TopicAdmin:
-    """One admin connection. Every method raises BusUnavailable."""
+    """Questions and orders about topics, through one connection. Every method raises
+    BusUnavailable."""
 
     def __init__(self, settings: KafkaSettings, client_id: str) -> None:
         self._pause = threading.Event()  # never set: nothing tells when metadata has spread
-        self._watch = ClientWatch(settings, client_id)
-        self._options = client_options(settings, client_id, self._watch)
-        self._client = made(AdminClient, self._options)
+        self._connection = AdminConnection(settings, client_id)
 
     def create(
         self, topics: Sequence[Topic], replication_factor: int, timeout_s: float = TIMEOUT_S
     ) -> tuple[str, ...]:
-        """Create those that are missing; the names that were. May be repeated and raced.
+        """Create those topics that are missing, and return their names. May be repeated and raced.
 
-        When it returns every partition has a leader, so that producing can begin.
+        When it returns every partition of them has a leader, so that producing can begin.
         """
         wanted = [
             NewTopic(t.name, t.partitions, replication_factor, config=dict(t.config))
@@ -53,8 +82,7 @@ class TopicAdmin:
         if not wanted:
             return ()
         created = []
-        self._look(wanted[0].topic)
-        pending = self._client.create_topics(
+        pending = self._connection.client_for(wanted[0].topic).create_topics(
             wanted, operation_timeout=timeout_s, request_timeout=timeout_s
         )
         for name, future in pending.items():
@@ -65,13 +93,12 @@ class TopicAdmin:
                 if isinstance(error, TimeoutError) or not _is_there(error):
                     raise self._unavailable(f"creating topic {name}", error) from error
         if created:
-            self._wait_for_leaders(frozenset(created), timeout_s)
+            self.partitions(created, timeout_s)
         return tuple(created)
 
     def delete(self, name: str, timeout_s: float = TIMEOUT_S) -> None:
-        """Delete a topic; one that is not there is gone already, so this may be repeated."""
-        self._look(name)
-        pending = self._client.delete_topics(
+        """Delete a topic. One that is not there is gone already, so this may be repeated."""
+        pending = self._connection.client_for(name).delete_topics(
             [name], operation_timeout=timeout_s, request_timeout=timeout_s
         )
         try:
@@ -80,44 +107,70 @@ class TopicAdmin:
             if not is_missing(error):
                 raise self._unavailable(f"deleting topic {name}", error) from error
 
-    def _wait_for_leaders(self, names: frozenset[str], timeout_s: float) -> None:
-        """The controller answers a moment before the brokers know of the topic."""
+    def partitions(self, names: Collection[str], timeout_s: float = TIMEOUT_S) -> dict[str, int]:
+        """Wait until all partitions of these topics have leaders, and return how many each topic
+        has: the controller says that a topic was made a moment before the brokers know of it."""
         give_up_ns = boottime_ns() + int(timeout_s * 1e9)
+        wanted = frozenset(names)
         while True:
             try:
-                known = self._client.list_topics(timeout=timeout_s).topics
+                known = self._connection.client_for(min(wanted)).list_topics(timeout=timeout_s)
             except KafkaException as error:
                 raise self._unavailable("asking for topics", error) from error
             led = {
-                name
-                for name in names & known.keys()
-                if known[name].partitions
-                and all(part.leader >= 0 for part in known[name].partitions.values())
+                name: len(topic.partitions)
+                for name, topic in known.topics.items()
+                if name in wanted
+                and topic.partitions
+                and all(part.leader >= 0 for part in topic.partitions.values())
             }
-            if led == names:
-                return
+            if led.keys() == wanted:
+                return led
             if boottime_ns() > give_up_ns:
-                missing = ", ".join(sorted(names - led))
+                missing = ", ".join(sorted(wanted - led.keys()))
                 raise BusUnavailable(f"Topics without a leader after {timeout_s:g} s: {missing}")
             self._pause.wait(LOOK_AGAIN_S)
+
+    def settings(
+        self, names: Sequence[str], timeout_s: float = TIMEOUT_S
+    ) -> dict[str, dict[str, str | None]]:
+        """Return the settings that the broker has for these topics, by topic and setting."""
+        if not names:
+            return {}
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        pending = self._connection.client_for(names[0]).describe_configs(resources)
+        try:
+            return {
+                resource.name: {
+                    name: entry.value for name, entry in future.result(timeout=timeout_s).items()
+                }
+                for resource, future in pending.items()
+            }
+        except (KafkaException, TimeoutError) as error:
+            raise self._unavailable("asking for the settings of topics", error) from error
 
     def delete_below(
         self, topic: str, partition: int, offset: int, timeout_s: float = TIMEOUT_S
     ) -> int:
-        """Delete the records of a partition below `offset`; the new first offset (L7)."""
-        return self._wait(self.delete_below_soon(topic, partition, offset), timeout_s)
+        """Delete the records of a partition below `offset`; returns its new first offset (L7)."""
+        future = self.delete_below_soon(topic, partition, offset)
+        try:
+            first: int = future.result(timeout=timeout_s).low_watermark
+        except (KafkaException, TimeoutError) as error:
+            raise self._unavailable("deleting records", error) from error
+        return first
 
     def delete_below_soon(self, topic: str, partition: int, offset: int) -> Any:
-        """As `delete_below`, without waiting: a Future of the new first offset."""
+        """Begin what `delete_below` does, and return a Future with the `low_watermark`."""
         assert offset >= 0, offset
         place = TopicPartition(topic, partition, offset)
-        self._look(topic)
-        (future,) = self._client.delete_records([place]).values()
+        (future,) = self._connection.client_for(topic).delete_records([place]).values()
         return future
 
     def topic_id(self, topic: str, give_up: Callable[[], bool] = lambda: False) -> str:
-        """The id that Kafka gave the topic when it was made: one that is deleted and made anew has
-        another. NO_ID of a broker that has none. `give_up`: asked twice a second meanwhile."""
+        """Return the id that Kafka gave the topic when it was made: one that is deleted and made
+        anew has another. A broker that gives none has NO_ID. `give_up` is asked twice a second
+        meanwhile."""
         future = self.topic_id_soon(topic)
         end_ns = boottime_ns() + int(ID_TIMEOUT_S * 1e9)
         while True:
@@ -131,33 +184,19 @@ class TopicAdmin:
                 raise self._unavailable(f"asking which topic {topic} is", error) from error
 
     def topic_id_soon(self, topic: str) -> Any:
-        """As `topic_id`, without waiting: a Future, of what `id_in` takes."""
-        self._look(topic)
-        asked = self._client.describe_topics(TopicCollection([topic]), request_timeout=ID_TIMEOUT_S)
+        """Begin what `topic_id` does, and return a Future of what `id_in` takes."""
+        asked = self._connection.client_for(topic).describe_topics(
+            TopicCollection([topic]), request_timeout=ID_TIMEOUT_S
+        )
         (future,) = asked.values()
         return future
 
-    def _look(self, topic: str) -> None:
-        """Run callbacks, which else would gather, and begin anew if there is nobody to ask."""
-        self._client.poll(0)
-        if self._watch.is_lost(self._client, topic):
-            self._watch.starts_anew(LOST)
-            self._client = made(AdminClient, self._options)
-
-    def _wait(self, future: Any, timeout_s: float) -> int:
-        try:
-            first: int = future.result(timeout=timeout_s).low_watermark
-        except (KafkaException, TimeoutError) as error:
-            raise self._unavailable("deleting records", error) from error
-        return first
-
     def _unavailable(self, doing: str, exception: KafkaException | TimeoutError) -> BusUnavailable:
-        self._client.poll(0)  # runs the callbacks that tell why a call timed out
-        return self._watch.unavailable(doing, exception)
+        return self._connection.unavailable(doing, exception)
 
 
 def id_in(description: Any) -> str:
-    """Of a topic's description."""
+    """Return the id that a topic's description has, NO_ID where it has none."""
     found = str(description.topic_id)
     return NO_ID if found == NO_UUID else found
 

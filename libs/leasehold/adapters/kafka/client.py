@@ -96,7 +96,7 @@ class ClientWatch:
             LOG.log(level, template, *args)
 
     def receive(self, error: KafkaError) -> None:
-        """What librdkafka tells by itself."""
+        """Take what librdkafka tells by itself."""
         if error.code() in _CONNECTION_CODES:
             self._heard_ns = boottime_ns()
         self.error(error)
@@ -127,7 +127,7 @@ class ClientWatch:
 
     @property
     def is_silent(self) -> bool:
-        """Nothing was heard, of success or of a connection that failed, for long."""
+        """Whether nothing was heard for long, of success or of a connection that failed."""
         return boottime_ns() - self._heard_ns >= LOST_AFTER_S * 1e9 * (1 << self._losses)
 
     def is_lost(self, client: Producer | Consumer | AdminClient, topic: str) -> bool:
@@ -148,7 +148,7 @@ class ClientWatch:
         return False
 
     def words(self, error: KafkaError) -> str:
-        """What to say of an error of one call or record."""
+        """Return what to say of an error of one call or record."""
         if self.fatal is not None and error.code() in _GIVEN_UP:
             return self.denied or self.fatal
         return self._denied_by(error) or error.str()
@@ -194,7 +194,7 @@ class ClientWatch:
 
 
 def client_options(settings: KafkaSettings, client_id: str, watch: ClientWatch) -> dict[str, Any]:
-    """Options of consumers and producers alike."""
+    """Return the options that consumers and producers share."""
     error: Callable[[KafkaError], None] = watch.receive
     return {
         **settings.librdkafka(),
@@ -212,9 +212,9 @@ def client_options(settings: KafkaSettings, client_id: str, watch: ClientWatch) 
 ClientT = TypeVar("ClientT")
 
 
-def made(client: Callable[[dict[str, Any]], ClientT], options: dict[str, Any]) -> ClientT:
-    """`client(options)`. Raises ConfigurationError for options that librdkafka refuses, such as a
-    certificate file that is not there."""
+def make_client(client: Callable[[dict[str, Any]], ClientT], options: dict[str, Any]) -> ClientT:
+    """Return `client(options)`. Raises ConfigurationError for options that librdkafka refuses, such
+    as a certificate file that is not there."""
     try:
         return client(options)
     except (KafkaException, ValueError, TypeError) as error:
@@ -230,7 +230,7 @@ def error_of(exception: KafkaException) -> KafkaError:
     return error
 
 
-def hasten(producer: Producer, topic: str) -> None:
+def prepare_producer(producer: Producer, topic: str) -> None:
     """Let a new producer have its id, and know of `topic`, before its first record; takes what two
     questions to a broker take, and half a second at most. An answer about any topic is what makes
     librdkafka 2.16 ask for the id. The first one may come by the connection to the bootstrap
@@ -243,9 +243,9 @@ def hasten(producer: Producer, topic: str) -> None:
 
 
 def flush(producer: Producer, timeout_s: float, ended: Callable[[KafkaException], None]) -> int:
-    """Wait for the outcome of everything that was produced; the number of records without one.
-    `ended` is told of an error after which the producer is of no more use; then it goes on, since
-    such an error brings the outcome of whatever still waits."""
+    """Wait for the outcome of everything that was produced, and return the number of records
+    without one. `ended` is told of an error after which the producer is of no more use; then it
+    goes on, since such an error brings the outcome of whatever still waits."""
     give_up_ns = boottime_ns() + int(timeout_s * 1e9)
     while True:
         left_s = max(0.0, (give_up_ns - boottime_ns()) / 1e9)

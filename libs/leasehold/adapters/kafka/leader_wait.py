@@ -28,8 +28,9 @@ _PASSING: Final = frozenset(
 )
 
 
-def once_led(ask: Callable[[], Answer], timeout_s: float = LEADER_TIMEOUT_S) -> Answer:
-    """`ask()`, again while only a leader is missing. Raises what `ask` raises, BusUnavailable."""
+def ask_once_led(ask: Callable[[], Answer], timeout_s: float = LEADER_TIMEOUT_S) -> Answer:
+    """Return `ask()`, asked again while only a leader is missing. Raises what `ask` raises, and
+    BusUnavailable after `timeout_s`."""
     give_up_ns = boottime_ns() + int(timeout_s * 1e9)
     never = threading.Event()
     while True:

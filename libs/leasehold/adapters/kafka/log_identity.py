@@ -31,8 +31,8 @@ LOG: Final = logging.getLogger("leasehold.log")
 
 
 def log_offsets(reader: TopicReader, log: str, position: LogPosition) -> tuple[int, int]:
-    """The first offset of the log and its next one; a reader at `position` may go on there, and
-    nothing of the log is assigned. Raises LogStopped, BusUnavailable."""
+    """Return the first offset of the log and its next one. A reader at `position` may go on there,
+    and nothing of the log is assigned. Raises LogStopped, BusUnavailable."""
     first, end = reader.offsets(log, 0)
 
     def digests(begin: int, below: int) -> Iterator[bytes]:
@@ -56,12 +56,14 @@ def log_offsets(reader: TopicReader, log: str, position: LogPosition) -> tuple[i
 
 
 class TopicLook:
-    """One question at a time, which nobody waits for. `told` runs on a thread of the admin's."""
+    """A question to the broker that nobody waits for, one at a time. `told` runs on a thread of the
+    admin's."""
 
     def __init__(
         self, admin: TopicAdmin, topic: str, told: Callable[[str], None], missing: str = LOG_MISSING
     ) -> None:
-        """`missing`: what it means that there is no such topic, and what to do."""
+        """Prepare the question which topic has the name. `missing` says what it means that there is
+        none, and what to do."""
         self._admin = admin
         self._topic = topic
         self._told = told
@@ -85,18 +87,19 @@ class TopicLook:
         # A broker that is away is told of by readers and writers.
 
     def _say_missing(self) -> None:
-        """No reason to stop: a broker that has just started may not know of it yet."""
+        """Log that the topic is missing. It is no reason to stop: a broker that has just started
+        may not know of it yet."""
         now_ns = boottime_ns()
         if now_ns - self._said_ns >= MISSING_SAID_NS:
             self._said_ns = now_ns
             LOG.warning("Kafka has no topic %r now: %s", self._topic, self._missing)
 
 
-def explained(
+def explain_stop(
     error: LogStopped, identity: LogIdentity, admin: TopicAdmin, log: str, position: LogPosition
 ) -> LeaseholdError:
-    """Why a reader was stopped: `error`, or that the log's topic is another one now, which is what
-    most of them come from. Asks a broker, which has just answered."""
+    """Return why a reader was stopped: `error`, or that the log's topic is another one now, which
+    is what most of them come from. Asks a broker, which has just answered."""
     try:
         identity.told(log, admin.topic_id(log), position)
     except LogStopped as cause:

@@ -18,7 +18,7 @@ from leasehold.adapters.kafka.client import (
     ClientWatch,
     client_options,
     error_of,
-    made,
+    make_client,
 )
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.model.errors import BusUnavailable, LogStopped
@@ -80,7 +80,7 @@ class Record(NamedTuple):
 
     @property
     def content_type(self) -> str:
-        """The content-type header, "" = none."""
+        """The content-type header, "" without one."""
         for name, value in self.headers:
             if name == "content-type" and value is not None:
                 return value.decode("ascii", "replace")
@@ -88,9 +88,9 @@ class Record(NamedTuple):
 
 
 class TopicReader:
-    """Any number of partitions through one connection. For one thread.
+    """A reader of any number of partitions through one connection. For one thread.
 
-    A broker that is away is waited for (and told of in the log); what `read` raises will not pass
+    A broker that is away is waited for (and told of in the log). What `read` raises will not pass
     by itself: LogStopped for an offset that is not there, AccessDenied.
     """
 
@@ -107,13 +107,17 @@ class TopicReader:
         give_up: Callable[[], bool] = lambda: False,
         may_lose: Collection[str] = (),
     ) -> None:
-        """`read_committed`: only records of finished transactions. `tell_ends`: keep `ended`.
-        `queued_kbytes_max`: how far is read ahead. `fetch_wait_ms`: how long a broker holds a fetch
-        that finds nothing; an end is not told before that. `gather_ms`: while a record that was
-        fetched waits to be read, more are asked for that often only; with 0 each record is fetched
-        as soon as it is there, which is a request each where they come one by one. `give_up`: asked
-        twice a second while a broker is waited for; then BusUnavailable. `may_lose`: topics of
-        which an offset that is not there is noted in `lost`, and not raised."""
+        """Connect, with nothing to read yet.
+
+        With `read_committed` only records of finished transactions are read, and with `tell_ends`
+        `ended` is kept. `queued_kbytes_max` says how far is read ahead, and `fetch_wait_ms` how
+        long a broker holds a fetch that finds nothing; an end is not told before that. While a
+        record that was fetched waits to be read, more are asked for every `gather_ms` only; with 0
+        each record is fetched as soon as it is there, which is a request each where they come one
+        by one. `give_up` is asked twice a second while a broker is waited for; then BusUnavailable
+        is raised. An offset of the topics `may_lose` that is not there is noted in `lost`, and not
+        raised.
+        """
         self._bootstrap = settings.bootstrap
         self._watch = ClientWatch(settings, client_id)
         self._give_up = give_up
@@ -140,10 +144,10 @@ class TopicReader:
             "fetch.error.backoff.ms": 50,
             "queued.max.messages.kbytes": queued_kbytes_max,
         }
-        self._consumer = made(Consumer, self._options)
+        self._consumer = make_client(Consumer, self._options)
 
     def give_up_when(self, give_up: Callable[[], bool]) -> None:
-        """For an owner that learns only later what it stops for; as the argument `give_up`."""
+        """Set the argument `give_up`, for an owner that learns only later what it stops for."""
         self._give_up = give_up
 
     @property
@@ -168,7 +172,7 @@ class TopicReader:
         self._paused.discard((topic, partition))
 
     def pause(self, topic: str, partition: int) -> None:
-        """Back-pressure: nothing of it is delivered until `resume`; nothing is lost."""
+        """Hold a partition back: nothing of it is delivered until `resume`, and nothing is lost."""
         self._paused.add((topic, partition))
         self._consumer.pause([TopicPartition(topic, partition)])
 
@@ -177,11 +181,12 @@ class TopicReader:
         self._consumer.resume([TopicPartition(topic, partition)])
 
     def next_offset(self, topic: str, partition: int) -> int:
-        """The next offset that will be delivered, as far as known."""
+        """Return the next offset that will be delivered, as far as known."""
         return self._next[topic, partition]
 
     def read(self, records_max: int, timeout_s: float) -> list[Record]:
-        """What is there, at most `records_max`; waits up to `timeout_s` for the first record.
+        """Return what is there, at most `records_max`; waits up to `timeout_s` for the first
+        record.
 
         Offsets of a partition rise; those of compacted and transactional topics have gaps.
         """
@@ -191,13 +196,14 @@ class TopicReader:
         ]
 
     def messages(self, records_max: int, timeout_s: float) -> list[Any]:
-        """`read`, as librdkafka's own objects: for who wants only keys and values of many."""
+        """Return what `read` does as librdkafka's own objects, for who wants only keys and values
+        of many."""
         return [message for _, _, message in self._wanted(records_max, timeout_s)]
 
     def _wanted(
         self, records_max: int, timeout_s: float
     ) -> Iterator[tuple[tuple[str, int], int, Any]]:
-        """((topic, partition), offset, message) of each."""
+        """Yield ((topic, partition), offset, message) of each record that is there and wanted."""
         assert 1 <= records_max <= RECORDS_MAX, records_max
         messages: list[Any] = []  # the stubs allow None where a good message has none
         try:
@@ -226,18 +232,17 @@ class TopicReader:
             yield place, offset, message
 
     def _look(self, topic: str) -> None:
-        """Has the consumer a broker, or does it look for one? One that has lost all of them is made
-        anew, and goes on where it was."""
+        """Make a consumer that has lost all its brokers anew; it goes on where it was."""
         if not self._watch.is_lost(self._consumer, topic):
             return
         self._watch.starts_anew(LOST)
         self._consumer.close()
-        self._consumer = made(Consumer, self._options)
+        self._consumer = make_client(Consumer, self._options)
         self._consumer.incremental_assign([TopicPartition(*p, o) for p, o in self._next.items()])
         self._consumer.pause([TopicPartition(*place) for place in self._paused])
 
     def _heed(self, message: Any, error: KafkaError) -> None:
-        """An error in the stream: raise what will not pass, tell of the rest."""
+        """Raise an error in the stream that will not pass, and tell of the others."""
         code, topic, partition = error.code(), message.topic(), message.partition()
         if code == KafkaError._PARTITION_EOF:
             self.ended[topic, partition] = message.offset()
@@ -262,17 +267,18 @@ class TopicReader:
         self._watch.note(f"{error.name()} {topic}", f"{where}: {error.str()}; still trying")
 
     def end_offset(self, topic: str, partition: int, timeout_s: float = ASK_TIMEOUT_S) -> int:
-        """The offset that the next record will get, asked of the leader now. BusUnavailable."""
+        """Return the offset that the next record will get, asked of the leader now. Raises
+        BusUnavailable."""
         return self.offsets(topic, partition, timeout_s)[1]
 
     def first_offset(self, topic: str, partition: int, timeout_s: float = ASK_TIMEOUT_S) -> int:
-        """The first offset that has not been deleted. Raises BusUnavailable."""
+        """Return the first offset that has not been deleted. Raises BusUnavailable."""
         return self.offsets(topic, partition, timeout_s)[0]
 
     def offsets(
         self, topic: str, partition: int, timeout_s: float = ASK_TIMEOUT_S
     ) -> tuple[int, int]:
-        """`first_offset` and `end_offset`, asked together. Raises BusUnavailable."""
+        """Return `first_offset` and `end_offset`, asked together. Raises BusUnavailable."""
         place = TopicPartition(topic, partition)
         doing = f"asking for the end of {topic}"
         self._look(topic)
@@ -293,7 +299,8 @@ class TopicReader:
             raise
 
     def partitions(self, topic: str, timeout_s: float = ASK_TIMEOUT_S) -> int:
-        """How many the topic has. Raises BusUnavailable, also for a topic that does not exist."""
+        """Return how many partitions the topic has. Raises BusUnavailable, also for a topic that
+        does not exist."""
         doing = f"asking for topic {topic}"
         self._look(topic)
         found = self._ask(
@@ -306,7 +313,7 @@ class TopicReader:
         return len(found.partitions)
 
     def _ask(self, doing: str, ask: Callable[[float], AnswerT], timeout_s: float) -> AnswerT:
-        """`ask(seconds)`, in slices, until a broker answers. Raises BusUnavailable."""
+        """Return `ask(seconds)`, asked in slices until a broker answers. Raises BusUnavailable."""
         give_up_ns = boottime_ns() + int(timeout_s * 1e9)
         while True:
             left_s = (give_up_ns - boottime_ns()) / 1e9
@@ -323,8 +330,8 @@ class TopicReader:
             return answer
 
     def _hear_errors(self) -> None:
-        """Why a call timed out is told by callbacks, and they run in `poll`. While something is
-        read `read` does that, and a record must not be lost here."""
+        """Run the callbacks that tell why a call timed out. While something is read `read` does
+        that, and a record must not be lost here."""
         if not self._next:
             self._consumer.poll(0)
 

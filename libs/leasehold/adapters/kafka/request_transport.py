@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.adapters.kafka.leader_wait import once_led
+from leasehold.adapters.kafka.leader_wait import ask_once_led
 from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, Record, TopicReader
 from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.adapters.os.clock import boottime_ns
@@ -37,13 +37,13 @@ QUEUE_FULL_WAIT_S: Final = 0.02
 SEND_TIMEOUT_S: Final = 30.0
 
 
-def packed_term(term: Term) -> bytes:
+def pack_term(term: Term) -> bytes:
     epoch, incarnation = term
     return epoch.to_bytes(EPOCH_BYTES, "big") + incarnation
 
 
 def term_of(record: Record) -> Term:
-    """NOBODY: its master does not listen."""
+    """Return the term of the master that gave these results, NOBODY where it does not listen."""
     for name, value in record.headers:
         if name == TERM_HEADER and value is not None:
             if not EPOCH_BYTES < len(value) <= EPOCH_BYTES + INCARNATION_BYTES_MAX:
@@ -53,8 +53,8 @@ def term_of(record: Record) -> Term:
 
 
 class KafkaRequestTransport:
-    """`send` may be called from any thread, `gather` and `send_gathered` from one of the caller's
-    choice, everything else from one.
+    """The transport of one producer. `send` may be called from any thread, `gather` and
+    `send_gathered` from one of the caller's choice, everything else from one.
 
     Raises BusUnavailable when Kafka can't be reached at the start.
     """
@@ -68,7 +68,7 @@ class KafkaRequestTransport:
         self._reader = TopicReader(settings, "leasehold-results", fetch_wait_ms=STEADY_WAIT_MS)
         try:
             # The place is fixed before the first request can be sent, so no answer is missed.
-            end = once_led(lambda: self._reader.end_offset(results, partition))
+            end = ask_once_led(lambda: self._reader.end_offset(results, partition))
             self._reader.start(results, partition, end)
         except BaseException:
             self._reader.close()
@@ -96,18 +96,19 @@ class KafkaRequestTransport:
         self._queue(self._writer, key, content_type, body)
 
     def gather(self, key: bytes, content_type: str, body: bytes) -> None:
-        """As `send`, which it does with the others at `send_gathered`."""
+        """Queue one request as `send` does, to travel with others at `send_gathered`."""
         if self._gathering is None:
             self._gathering = self._new_writer("leasehold-requests-gathered", GATHERED_LINGER_MS)
         self._queue(self._gathering, key, content_type, body)
 
     def send_gathered(self) -> None:
-        """One batch, if the broker has taken the one before."""
+        """Send what was gathered as one batch, if the broker has taken the one before."""
         if self._gathering is not None:
             self._gathering.flush(GATHERED_FLUSH_S)
 
     def tell(self, requests: Sequence[tuple[bytes, str, bytes]]) -> bool:
-        """False: librdkafka takes them with a lock, and may wait for room."""
+        """Return False, nothing is published: librdkafka takes records with a lock, and may wait
+        for room."""
         return False
 
     def _queue(self, writer: TopicWriter, key: bytes, content_type: str, body: bytes) -> None:
@@ -141,7 +142,7 @@ class KafkaRequestTransport:
         return found
 
     def failures(self) -> list[tuple[bytes, str]]:
-        """Keys of requests that may be in the topic or not, each with the reason."""
+        """Return the keys of requests that may be in the topic or not, each with the reason."""
         return [
             (delivery.token, f"Kafka did not confirm it: {delivery.error}")
             for writer in self._writers()

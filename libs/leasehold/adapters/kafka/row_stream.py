@@ -12,7 +12,7 @@ from leasehold.settings.environment import KafkaSettings
 
 
 class KafkaRowStream:
-    """For one thread."""
+    """The rows of the tables that are followed. For one thread."""
 
     def __init__(self, settings: KafkaSettings, topics: Topics) -> None:
         self._topics = topics
@@ -24,8 +24,9 @@ class KafkaRowStream:
         self._wanted.add(table_id)
 
     def rows(self, timeout_s: float, rows_max: int) -> list[RowRecord]:
-        """Raises MalformedRequest for a record that is no row image: stepping over it would show
-        an old row as the newest. Raises LogStopped when records were deleted under the reader."""
+        """Return the records that have come, waiting up to `timeout_s`. Raises MalformedRequest for
+        a record that is no row image: stepping over it would show an old row as the newest. Raises
+        LogStopped when records were deleted under the reader."""
         if self._wanted:
             self._start_wanted()
         found = []

@@ -41,7 +41,7 @@ class _Part(NamedTuple):
 
 
 class Sends:
-    """For the one thread of a node's loop."""
+    """The effects of a node on their way out. For the one thread of its loop."""
 
     def __init__(
         self,
@@ -49,7 +49,8 @@ class Sends:
         topics: Mapping[str, str],
         headers: Callable[[Send], Headers] = lambda _: (),
     ) -> None:
-        """`topics`: names by the words of `Topic`. `headers`: of a message that is sent now."""
+        """Prepare to send by `writer`. `topics` holds names by the words of `Topic`; `headers`
+        returns those of a message that is sent now."""
         self._writer = writer
         self._topics = topics
         self._headers = headers
@@ -58,12 +59,13 @@ class Sends:
         self._given: list[int] = []
 
     @property
-    def waits(self) -> bool:
-        """Whether something is to be tried again, by `given`."""
+    def is_waiting(self) -> bool:
+        """Whether something is to be tried again, by `take_delivered`."""
         return bool(self._waiting)
 
     def send(self, send: Send) -> None:
-        """At once, in as many messages as it takes; what has a token and finds no room later."""
+        """Send an effect at once, in as many messages as it takes; what has a token and finds no
+        room is tried later."""
         messages = list(_messages(send.record))
         whole = _Whole(send, len(messages), self._term)
         for data in messages:
@@ -72,14 +74,14 @@ class Sends:
                 self._waiting.append(part)
 
     def end_term(self) -> None:
-        """This node is master no longer: what waits here is given by whoever is next (L7)."""
+        """Forget what waits: this node is master no longer, and whoever is next gives it (L7)."""
         self._term += 1
         self._waiting.clear()
         self._given.clear()
 
-    def given(self) -> list[int]:
-        """Tokens of what the broker has wholly since the last call; to be called again and again.
-        What waits for room is tried in its order, until there is none."""
+    def take_delivered(self) -> list[int]:
+        """Return the tokens of what the broker has wholly since the last call; to be called again
+        and again. What waits for room is tried in its order, until there is none."""
         for delivery in self._writer.deliveries():
             part: _Part = delivery.token
             whole = part.whole
@@ -95,7 +97,7 @@ class Sends:
         return given
 
     def _try(self, part: _Part) -> bool:
-        """False: there is no room for it now."""
+        """Send a message, and return False if there is no room for it now."""
         send = part.whole.send
         partition = BY_KEY if send.partition < 0 else send.partition
         try:
@@ -117,8 +119,8 @@ class Sends:
             self._given.append(whole.send.token)
 
     def _drop(self, part: _Part, why: str) -> None:
-        """It can never be sent, and must not hold up others: it counts as given. Who waits for it
-        asks again (T5)."""
+        """Count a message as given that can never be sent, and must not hold up others. Who waits
+        for it asks again (T5)."""
         record = part.whole.send.record
         results = record.results if isinstance(record, ResultBatch) else ()
         names = [result.request_id.hex() for result in results]

@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import OffsetSpec
 
-from leasehold.adapters.kafka.client import LOST, ClientWatch, client_options, made
+from leasehold.adapters.kafka.admin import AdminConnection
 from leasehold.adapters.kafka.leader_wait import lacks_leader
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.model.topics import Topic, Topics
@@ -37,26 +37,25 @@ class _Asked(NamedTuple):
 
 
 class TopicEndsReader:
-    """For one thread. `poll` never waits for a broker."""
+    """Asks where topics end, and takes the answers later: `poll` never waits for a broker. For one
+    thread."""
 
     def __init__(self, settings: KafkaSettings, topics: Topics, client_id: str) -> None:
         self._topics = topics
-        self._watch = ClientWatch(settings, client_id)
-        self._options = client_options(settings, client_id, self._watch)
-        self._client = made(AdminClient, self._options)
+        self._connection = AdminConnection(settings, client_id)
         self._asked: _Asked | None = None
         self._asked_ns = 0
         self._rows_asked_ns = 0
 
     def poll(self, table_ids: Collection[int]) -> dict[str, int] | None:
-        """Asks when it is time to, and takes the answers that have come.
+        """Ask when it is time to, take the answers that have come, and return what they say.
 
-        Returns next offsets by "log", "requests", "backfill" and "dead-letter", and of
+        These are next offsets by "log", "requests", "backfill" and "dead-letter", and of
         `rows/<table id>` how many records are kept, about; None while nothing new is known. What a
         broker can't tell just now is left out, and a table without a topic (it never had a row).
         Raises BusUnavailable when Kafka can't be reached.
         """
-        self._client.poll(0)  # runs the callbacks that tell why a call timed out
+        self._connection.poll()
         answered = None
         if self._asked is not None and self._is_answered(self._asked):
             asked, self._asked = self._asked, None
@@ -69,9 +68,6 @@ class TopicEndsReader:
 
     def _ask(self, table_ids: Collection[int], now_ns: int) -> _Asked:
         topics = self._topics
-        if self._watch.is_lost(self._client, topics.log.name):
-            self._watch.starts_anew(LOST)
-            self._client = made(AdminClient, self._options)
         wanted: dict[str, Topic] = {
             "log": topics.log,
             "requests": topics.requests,
@@ -89,7 +85,7 @@ class TopicEndsReader:
         )
 
     def _offsets(self, topics: Collection[Topic], spec: OffsetSpec) -> Mapping[TopicPartition, Any]:
-        return self._client.list_offsets(
+        return self._connection.client_for(self._topics.log.name).list_offsets(
             {
                 TopicPartition(topic.name, number): spec
                 for topic in topics
@@ -114,9 +110,10 @@ class TopicEndsReader:
                 except KafkaException as error:
                     # A table without a row yet has no topic; a missing leader comes back.
                     if not (label.startswith("rows/") or lacks_leader(error)):
-                        raise self._watch.unavailable("asking where topics end", error) from error
+                        doing = "asking where topics end"
+                        raise self._connection.unavailable(doing, error) from error
                     unknown.add(label)
                 else:
                     found[label] = found.get(label, 0) + sign * offset
-        self._watch.works()
+        self._connection.works()
         return {label: max(0, count) for label, count in found.items() if label not in unknown}

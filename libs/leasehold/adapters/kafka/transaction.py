@@ -18,8 +18,8 @@ from leasehold.adapters.kafka.client import (
     ClientWatch,
     client_options,
     error_of,
-    hasten,
-    made,
+    make_client,
+    prepare_producer,
 )
 from leasehold.adapters.kafka.writer import Headers
 from leasehold.adapters.os.clock import boottime_ns
@@ -43,20 +43,22 @@ _FENCED: Final = frozenset(
 
 
 class TransactionAborted(Exception):
-    """Nothing of the transaction will be seen; sending the same again is right."""
+    """Raised where nothing of the transaction will be seen; sending the same again is right."""
 
 
 class Fenced(BusUnavailable):
-    """Another process with the same transactional id has started since: this one must end.
+    """Raised where another process with the same transactional id has started since: this one must
+    end.
 
     Kafka says the same where it ended a transaction that was open for too long, such as one that
     the broker's own outage held up (librdkafka #3297). A transaction that old is therefore no sign
-    of another process: it is BusUnavailable, and who starts anew takes over from what there may
-    be. Of two that do so, the one that is left has a young transaction, and that one is fenced."""
+    of another process: it is BusUnavailable, and who starts anew takes over from what there may be.
+    Of two that do so, the one that is left has a young transaction, and that one is fenced.
+    """
 
 
 class TransactionWriter:
-    """One transaction at a time, for one thread::
+    """A producer of one transaction at a time, for one thread::
 
         writer.open()
         writer.begin(); writer.send(…); writer.commit()
@@ -75,9 +77,10 @@ class TransactionWriter:
         give_up: Callable[[], bool] = lambda: False,
         topic: str | None = None,
     ) -> None:
-        """`give_up`: asked twice a second while a broker is waited for; then BusUnavailable, and
-        what became of the open transaction is for the next `open` to settle. `topic`: any that is
-        there; `open` then need not wait half a second for the producer's id (`hasten`)."""
+        """Connect; `open` comes next. `give_up` is asked twice a second while a broker is waited
+        for; then BusUnavailable is raised, and what became of the open transaction is for the next
+        `open` to settle. `topic` is any that is there; `open` then need not wait half a second for
+        the producer's id (`prepare_producer`)."""
         self._give_up = give_up
         self._topic = topic
         self._transactional_id = transactional_id
@@ -87,7 +90,7 @@ class TransactionWriter:
         self._sent = 0
         self._delivered = 0
         self._failed: str | None = None
-        self._producer = made(
+        self._producer = make_client(
             Producer,
             {
                 **client_options(settings, client_id, self._watch),
@@ -110,7 +113,7 @@ class TransactionWriter:
         """Fence older processes and finish what they left; waits for a broker, told in the log."""
         doing = "opening transactions"
         if self._topic is not None:
-            hasten(self._producer, self._topic)
+            prepare_producer(self._producer, self._topic)
         try:
             self._patiently(doing, self._producer.init_transactions)
         except KafkaException as error:
@@ -147,7 +150,8 @@ class TransactionWriter:
             return
 
     def commit(self) -> None:
-        """All records and the end of the transaction are on the brokers when this returns."""
+        """Commit: all records and the end of the transaction are on the brokers when this
+        returns."""
         doing = "committing a transaction"
         try:
             self._patiently(doing, self._producer.commit_transaction)
@@ -165,7 +169,7 @@ class TransactionWriter:
             raise self._fatal(doing, error) from error
 
     def close(self) -> None:
-        """Ends without waiting: an open transaction is aborted by the next `open` or in time."""
+        """End without waiting: an open transaction is aborted by the next `open` or in time."""
         self._producer.purge()
         with suppress(BusUnavailable):  # it is left behind because of just that
             self._poll(0)
@@ -178,8 +182,9 @@ class TransactionWriter:
             raise self._fatal("publishing", error) from error
 
     def _patiently(self, doing: str, call: Callable[[float], object]) -> None:
-        """`call(seconds)`, which goes on where it stopped, until it is done. Raises BusUnavailable
-        when told to give up or when access is denied, and KafkaException as `call` does."""
+        """Repeat `call(seconds)`, which goes on where it stopped, until it is done. Raises
+        BusUnavailable when told to give up or when access is denied, and KafkaException as `call`
+        does."""
         began_ns = boottime_ns()
         while True:
             try:
@@ -199,7 +204,7 @@ class TransactionWriter:
                         raise self._fatal(doing, error) from error
 
     def _is_lost(self) -> bool:
-        """Then nothing will come of waiting: what is open is for the next `open` to settle."""
+        """Whether nothing will come of waiting: what is open is for the next `open` to settle."""
         return self._topic is not None and self._watch.is_lost(self._producer, self._topic)
 
     def _wait_for_first_delivery(self) -> None:

@@ -6,7 +6,7 @@ import threading
 from typing import Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.adapters.kafka.leader_wait import once_led
+from leasehold.adapters.kafka.leader_wait import ask_once_led
 from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.model.errors import BusUnavailable, LogStopped, MalformedRequest
@@ -21,8 +21,8 @@ class KafkaVersionStream:
     """Connects when first read, so that an agent starts without a broker."""
 
     def __init__(self, settings: KafkaSettings, versions: str, notices: str, acks: str) -> None:
-        """`versions` is read from its beginning; `notices`, which says the same sooner, from now
-        on."""
+        """Prepare to read `versions` from its beginning and `notices`, which says the same sooner,
+        from now on."""
         self._settings = settings
         self._versions = versions
         self._notices = notices
@@ -34,13 +34,14 @@ class KafkaVersionStream:
         self._begin_again.set()
 
     def events(self, timeout_s: float) -> list[VersionEvent]:
-        """Raises BusUnavailable while Kafka can't be reached."""
+        """Return the version events that have come, waiting up to `timeout_s`. Raises
+        BusUnavailable while Kafka can't be reached."""
         if self._reader is None:
             self._reader = TopicReader(self._settings, "leasehold-versions", read_committed=True)
         if self._begin_again.is_set():
             reader = self._reader
-            first = once_led(lambda: reader.first_offset(self._versions, 0))
-            newest = once_led(lambda: reader.end_offset(self._notices, 0))
+            first = ask_once_led(lambda: reader.first_offset(self._versions, 0))
+            newest = ask_once_led(lambda: reader.end_offset(self._notices, 0))
             self._begin_again.clear()
             self._reader.start(self._versions, 0, first)
             self._reader.start(self._notices, 0, newest)
@@ -74,7 +75,7 @@ class KafkaVersionStream:
             return  # it wakes a waiter (D4), who looks anyway, or is for people
 
     def rewind(self) -> None:
-        """From any thread; done at the next `events`."""
+        """Begin anew at the next `events`; may be called from any thread."""
         self._begin_again.set()
 
     def close(self) -> None:

@@ -15,8 +15,8 @@ from leasehold.adapters.kafka.client import (
     client_options,
     error_of,
     flush,
-    hasten,
-    made,
+    make_client,
+    prepare_producer,
 )
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import MESSAGE_BYTES_MAX
@@ -54,7 +54,7 @@ class TopicWriter:
     records are always told, delivered ones where `send` was given a token and `tells_all`.
     `batches_under_way`: how many a broker connection may have; with 1 what is sent meanwhile
     gathers for the next one. `topic`: of its first record, which then need not wait half a second
-    for the producer's id (`hasten`); making it takes two questions to a broker then.
+    for the producer's id (`prepare_producer`); making it takes two questions to a broker then.
     """
 
     def __init__(
@@ -91,10 +91,10 @@ class TopicWriter:
             "retry.backoff.ms": 20,
             "retry.backoff.max.ms": 200,
         }
-        self._producer = made(Producer, self._options)
+        self._producer = make_client(Producer, self._options)
         self._topic = topic
         if topic is not None:
-            hasten(self._producer, topic)
+            prepare_producer(self._producer, topic)
 
     def send(
         self,
@@ -143,7 +143,7 @@ class TopicWriter:
             self._deliveries.append(Delivery(token, topic, partition, -1, words))
 
     def deliveries(self, timeout_s: float = 0) -> list[Delivery]:
-        """What became known since the last call; waits up to `timeout_s` for something."""
+        """Return what became known since the last call; waits up to `timeout_s` for something."""
         if timeout_s or len(self._producer):  # else there is no event, and none to come
             self._serve(0 if self._deliveries else timeout_s)
         if len(self._producer):
@@ -154,13 +154,15 @@ class TopicWriter:
         return told
 
     def wait(self, timeout_s: float) -> bool:
-        """Until `deliveries` has something to tell, or the time is over; whether it has."""
+        """Wait until `deliveries` has something to tell, or the time is over; returns whether it
+        has."""
         if not self._deliveries and len(self._producer):
             self._serve(timeout_s)
         return bool(self._deliveries)
 
     def flush(self, timeout_s: float) -> int:
-        """Wait for all outcomes; the number of records still without one. `deliveries` tells."""
+        """Wait for all outcomes, and return the number of records still without one. `deliveries`
+        tells."""
         return flush(self._producer, timeout_s, self._ended)
 
     def purge(self) -> None:
@@ -170,14 +172,15 @@ class TopicWriter:
         self._serve(0)
 
     def close(self, timeout_s: float) -> int:
-        """Flush, and the number of records given up."""
+        """Flush, and return the number of records given up."""
         left = self.flush(timeout_s)
         if left:
             self.purge()
         return left
 
     def __len__(self) -> int:
-        """Records queued or on their way, and news not yet told; 0 = nothing is open."""
+        """Return how many records are queued or on their way, and news not yet told; 0 = nothing is
+        open."""
         return len(self._producer) + len(self._deliveries)
 
     def _serve(self, timeout_s: float) -> None:
@@ -191,12 +194,12 @@ class TopicWriter:
         self._watch.error(error_of(exception))
 
     def _look(self) -> None:
-        """Has the producer a broker, or does it look for one? Of one that has lost all of them what
-        waits is told as failed."""
+        """Make a producer that has lost all its brokers anew. What waits in it is told as
+        failed."""
         if self._topic is not None and self._watch.is_lost(self._producer, self._topic):
             self._watch.fatal = LOST
             self._renew()
-            hasten(self._producer, self._topic)
+            prepare_producer(self._producer, self._topic)
 
     def _renew(self) -> None:
         # After a fatal error librdkafka refuses every call: outcomes are told, then begin anew.
@@ -206,7 +209,7 @@ class TopicWriter:
         self._serve(0)
         self.flush(1.0)
         self._watch.fatal = None
-        self._producer = made(Producer, self._options)
+        self._producer = make_client(Producer, self._options)
 
     def _delivered(self, token: Any, error: KafkaError | None, message: Any) -> None:
         """librdkafka's callback: never raises."""
@@ -231,7 +234,8 @@ def log_writer(
     delivery_timeout_ms: int = LOG_DELIVERY_TIMEOUT_MS,
     topic: str | None = None,
 ) -> TopicWriter:
-    """For the log: no linger, and a short time-out, since the epoch is given up after it (L4)."""
+    """Return a writer for the log: no linger, and a short time-out, since the epoch is given up
+    after it (L4)."""
     return TopicWriter(
         settings,
         client_id,

@@ -19,7 +19,7 @@ os.register_at_fork(after_in_child=_SEEDS.clear)
 
 
 def boottime_ns() -> int:
-    """Nanoseconds of CLOCK_BOOTTIME: for leases and waits.
+    """Return nanoseconds of CLOCK_BOOTTIME: for leases and waits.
 
     CLOCK_MONOTONIC stops while a machine sleeps, and a lease must not outlive its owner's sleep.
     """
@@ -27,23 +27,24 @@ def boottime_ns() -> int:
 
 
 def unix_us() -> int:
-    """Unix time in microseconds: for commit times, request ids and people; never for leases."""
+    """Return Unix time in microseconds: for commit times, request ids and people; never for
+    leases."""
     return time.time_ns() // 1_000
 
 
 def now() -> Now:
-    """Both clocks, read once per step."""
+    """Return both clocks, read once per step."""
     return Now(boottime_ns(), unix_us())
 
 
 def random_bytes(count: int) -> bytes:
-    """Randomness of the operating system."""
+    """Return randomness of the operating system."""
     return os.urandom(count)
 
 
 def fresh_seed() -> bytes:
-    """SEED_BYTES of the operating system's randomness, which is asked for many at a time: a call
-    for each request's id would be a quarter of what the id costs."""
+    """Return SEED_BYTES of the operating system's randomness, which is asked for many at a time: a
+    call for each request's id would be a quarter of what the id costs."""
     try:
         return _SEEDS.pop()
     except IndexError:
@@ -53,10 +54,10 @@ def fresh_seed() -> bytes:
 
 
 def new_request_id() -> bytes:
-    """A fresh UUIDv7: its time decides how long its outcome is remembered (L5)."""
+    """Return a fresh UUIDv7: its time decides how long its outcome is remembered (L5)."""
     return request_id(time.time_ns() // 1_000_000, fresh_seed()[:10])
 
 
 def new_incarnation() -> bytes:
-    """A fresh random incarnation, one per start of a process (L4, C3)."""
+    """Return a fresh random incarnation, one per start of a process (L4, C3)."""
     return os.urandom(INCARNATION_BYTES)

@@ -12,7 +12,8 @@ _ONE_OF_THEM: Final = "leasehold.transaction.verify"
 
 
 def version_line() -> str:
-    """`leasehold 0.1.0, compiled` or `…, interpreted`."""
+    """Return the program's version and how it runs: `leasehold 0.1.0, compiled` or `…,
+    interpreted`."""
     spec = find_spec(_ONE_OF_THEM)
     assert spec is not None, _ONE_OF_THEM
     assert spec.origin is not None, _ONE_OF_THEM

@@ -9,8 +9,8 @@ THRESHOLDS: Final = (50_000, 20, 50)
 
 
 def collect_seldom() -> None:
-    """What is there stays and is looked through no more, what comes is seldom. Records are tuples
-    without cycles, and there are tens of thousands a second: what the scans of the young generation
-    would cost is a stall for every request behind."""
+    """Make the cycle collector run seldom. What is there stays and is looked through no more, and
+    records are tuples without cycles, tens of thousands a second: what the scans of the young
+    generation would cost is a stall for every request behind."""
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)

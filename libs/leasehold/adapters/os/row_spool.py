@@ -21,7 +21,7 @@ _VALUE_BYTES: Final = 16
 
 
 class SpoolFull(Exception):
-    """There is no more room for these rows."""
+    """Raised where there is no more room for these rows."""
 
 
 class SpoolRoom:
@@ -33,7 +33,7 @@ class SpoolRoom:
 
     @property
     def is_nearly_full(self) -> bool:
-        """Has another batch perhaps no room?"""
+        """Whether another batch perhaps has no room."""
         return self.bytes_taken + SPOOL_BATCH_BYTES > self.bytes_max
 
     def take(self, size: int) -> None:
@@ -62,7 +62,8 @@ class RowSpool:
         self.closed = False
 
     def add(self, rows: list[tuple[Any, ...]]) -> None:
-        """Raises SpoolFull, of which nothing is kept that came after (`not_kept`), and OSError."""
+        """Append rows. Raises SpoolFull, of which nothing is kept that came after (`not_kept`), and
+        OSError."""
         left = iter(rows)
         try:
             for row in left:
@@ -78,7 +79,7 @@ class RowSpool:
             raise
 
     def end(self) -> None:
-        """No more come."""
+        """Write what is left: no more rows come."""
         if self._last:
             self._put()
 
@@ -96,13 +97,14 @@ class RowSpool:
         self._firsts.append(self.count)
 
     def not_kept(self) -> list[tuple[Any, ...]]:
-        """Behind a SpoolFull: the rows that were added and had no room. They are the caller's."""
+        """Return the rows that were added and had no room, behind a SpoolFull. They are the
+        caller's."""
         rows, self._last, self._last_bytes = self._last, [], 0
         return rows
 
     def rows(self, first: int, count: int) -> list[tuple[Any, ...]]:
-        """Those that there are of `count` from `first` on, at most to the end of their batch; []
-        only behind the last. Raises OSError."""
+        """Return those that there are of `count` rows from `first` on, at most to the end of their
+        batch; [] only behind the last. Raises OSError."""
         if first >= self.count:
             return []
         number = bisect_right(self._firsts, first) - 1
@@ -118,7 +120,7 @@ class RowSpool:
         return self._batch[1]
 
     def close(self) -> None:
-        """May be called twice."""
+        """Give the room back; may be called twice."""
         if self.closed:
             return
         self.closed = True

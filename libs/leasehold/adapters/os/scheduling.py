@@ -25,8 +25,9 @@ _ATTR: Final = struct.Struct("=IIQiIQQQ")
 
 
 def take_short_turns() -> None:
-    """The calling thread, and every thread and process that it starts from now on (`sched_setattr`,
-    Linux 6.12 or newer). Elsewhere, and where it is forbidden, turns are as long as they are."""
+    """Give the calling thread, and every thread and process that it starts from now on, short turns
+    (`sched_setattr`, Linux 6.12 or newer). Elsewhere, and where it is forbidden, turns are as long
+    as they are."""
     number = _SETATTR.get(platform.machine())
     if number is None or platform.system() != "Linux":
         return

@@ -19,7 +19,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from leasehold.adapters.os.clock import boottime_ns
-from leasehold.adapters.redis.resp import Malformed, Replies, packed
+from leasehold.adapters.redis.resp import Malformed, Replies, pack_command
 from leasehold.settings.environment import RedisSettings
 
 CONNECT_TIMEOUT_S: Final = 2.0
@@ -30,19 +30,21 @@ SILENCE_NS: Final = 1_000_000_000
 again."""
 PAUSE_NS: Final = 200_000_000
 PAUSE_NS_MAX: Final = 5_000_000_000
-_PING: Final = packed(b"PING")
+_PING: Final = pack_command(b"PING")
 _LATER: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 LOG: Final = logging.getLogger("leasehold.redis")
 
 
 class Advice(str):
-    """Trouble with what to do about it: it is told even when there was trouble before."""
+    """Words of trouble that say what to do about it: they are logged even when there was trouble
+    before."""
 
     __slots__ = ()
 
 
 class RedisLine:
-    """For one thread. `what` is done with it, for people: once it fails, one line says so."""
+    """A connection that never blocks, for one thread. `what` names for people what it carries: once
+    it fails, one line says so."""
 
     def __init__(self, settings: RedisSettings, what: str) -> None:
         self._pool = redis.ConnectionPool.from_url(
@@ -69,8 +71,8 @@ class RedisLine:
         return self._socket is not None
 
     def open(self) -> bool:
-        """Have it made if it is not there, with pauses between attempts; to be called again and
-        again. True: a new one is there since this call."""
+        """Connect if there is no connection, with pauses between attempts; to be called again and
+        again. Returns True when a new connection is there since this call."""
         if self._socket is not None:
             return False
         attempt = self._attempt
@@ -94,7 +96,8 @@ class RedisLine:
         return True
 
     def send(self, data: bytes) -> bool:
-        """False: it is not there, or is given up because it does not take all of it at once."""
+        """Send bytes. False means that the connection is not there, or is given up because it does
+        not take all of them at once."""
         if self._socket is None:
             return False
         try:
@@ -108,7 +111,7 @@ class RedisLine:
         return False
 
     def read(self) -> list[Any]:
-        """Replies that have come; afterwards it may be no longer `up`."""
+        """Return replies that have come; afterwards the connection may be no longer `up`."""
         found: list[Any] = []
         try:
             for _ in range(READS_MAX):  # who says more than can be read must not hold the loop
@@ -128,14 +131,14 @@ class RedisLine:
         return found
 
     def wait(self, timeout_s: float) -> None:
-        """Until something may have come."""
+        """Wait until something may have come, at most `timeout_s`."""
         made = self._socket
         if made is None or (isinstance(made, ssl.SSLSocket) and made.pending()):
             return
         self._poll.poll(timeout_s * 1e3)
 
     def works(self, what: str = "") -> None:
-        """What was said by it was understood: the next trouble is a new one."""
+        """Note that what was said by it was understood: the next trouble is a new one."""
         self._pause_ns = 0
         if self._said.pop(what or self._what, ""):
             LOG.info("%s by Redis at %s again", what or self._what, self._where)
@@ -148,9 +151,10 @@ class RedisLine:
         self.say(why)
 
     def say(self, why: str, what: str = "") -> None:
-        """One line, until `works`, and one more if there is advice only then (Redis ends the
+        """Log one line, until `works`, and one more if there is advice only then (Redis ends the
         connections of a user who loses his rights, and says why to the next): what comes for
-        minutes must not fill the log. `what`: of several things by this line, which."""
+        minutes must not fill the log. `what` names one of several things that the connection
+        carries."""
         what = what or self._what
         said = self._said.get(what, "")
         if not said or (isinstance(why, Advice) and not isinstance(said, Advice)):
@@ -173,7 +177,7 @@ class RedisLine:
 
 
 class KeptAlive:
-    """Of a line that listens: a connection may die without a word to its other end."""
+    """The watch over a connection that listens: it may die without a word to its other end."""
 
     def __init__(self, line: RedisLine) -> None:
         self._line = line
@@ -181,7 +185,8 @@ class KeptAlive:
         self._asked = False
 
     def look(self, *, heard: bool) -> None:
-        """`heard`: something came, or the connection is new. To be called again and again."""
+        """Ask Redis whether it is there, or give it up, after silence; to be called again and
+        again. `heard`: something came, or the connection is new."""
         now_ns = boottime_ns()
         if heard:
             self._heard_ns, self._asked = now_ns, False
@@ -193,7 +198,8 @@ class KeptAlive:
 
 
 class _Attempt(Thread):
-    """To connect: names are resolved, and TLS and the password take several round trips."""
+    """An attempt to connect: names are resolved, and TLS and the password take several round
+    trips."""
 
     def __init__(self, pool: redis.ConnectionPool) -> None:
         super().__init__(name="redis-line", daemon=True)
@@ -210,13 +216,13 @@ class _Attempt(Thread):
             connection: Any = pool.connection_class(**pool.connection_kwargs)
             connection.connect()
         except Exception as error:  # noqa: BLE001 - one line says it, no traceback of each
-            self.trouble = explained(error)
+            self.trouble = explain_failure(error)
         else:
             self.connection = connection
 
 
-def explained(error: Exception) -> str:
-    """What is to be said of a connection that could not be made."""
+def explain_failure(error: Exception) -> str:
+    """Return what is to be said of a connection that could not be made."""
     if isinstance(error, redis.AuthenticationError):
         return Advice(f"{error}; check the user in LEASEHOLD_REDIS, and LEASEHOLD_REDIS_PASSWORD")
     if "CERTIFICATE_VERIFY_FAILED" in str(error):

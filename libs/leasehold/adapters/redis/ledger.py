@@ -1,8 +1,8 @@
 """The ledger in Redis: one Lua call per command, the run id checked inside it (D6).
 
-`ledger.lua` answers as `lease/ledger/ledger.py` does. This file turns commands into
-arguments and
-replies back, and every trouble with the connection into LedgerUnavailable, in bounded time.
+`ledger.lua` answers as `lease/ledger/ledger.py` does. This file turns commands into arguments, what
+comes back into replies, by the fields that both have, and every trouble with the connection into
+LedgerUnavailable, in bounded time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import sha1
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import redis
 from redis.backoff import NoBackoff
@@ -27,7 +27,6 @@ from leasehold.lease.commands import (
     ExpireAgent,
     Holders,
     KillSession,
-    Lease,
     Liveness,
     MarkReady,
     Newest,
@@ -47,7 +46,6 @@ from leasehold.lease.replies import (
     Expired,
     Granted,
     HolderList,
-    Holding,
     Killed,
     LedgerRefused,
     LivenessReport,
@@ -56,15 +54,12 @@ from leasehold.lease.replies import (
     Opened,
     Published,
     Ready,
-    RefusalReason,
     Registered,
     Released,
     Renewed,
     Reply,
     Seeded,
-    SessionStatus,
     SnapshotReport,
-    TableStatus,
 )
 from leasehold.model.errors import LedgerUnavailable
 from leasehold.settings.environment import RedisSettings
@@ -80,7 +75,8 @@ Arguments = list[str | int]
 
 
 class RedisLedger:
-    """One connection; not for several threads at once. `database` prefixes the keys."""
+    """The ledger by one connection, not for several threads at once. `database` prefixes the
+    keys."""
 
     def __init__(
         self, settings: RedisSettings, database: str, call_timeout_s: float = CALL_TIMEOUT_S
@@ -102,9 +98,9 @@ class RedisLedger:
         self._where = settings.where
 
     def call(self, command: Command) -> Reply:
-        """Raises LedgerUnavailable: the outcome is then unknown, and asking again is allowed."""
-        arguments = [_NAMES[type(command)], *_ARGUMENTS[type(command)](command)]
-        _check_numbers(arguments)
+        """Carry out a command. Raises LedgerUnavailable: the outcome is then unknown, and asking
+        again is allowed."""
+        arguments = _arguments(command)
         source, digest = _script()
         try:
             try:
@@ -121,8 +117,8 @@ class RedisLedger:
         return _reply(raw)
 
     def call_all(self, commands: Sequence[Command]) -> list[Reply]:
-        """The replies to `commands`, in order, for what one round trip takes and not one each. For
-        commands that only look: after an error nobody knows which of them were carried out.
+        """Return the replies to `commands`, in order, for what one round trip takes and not one
+        each. For commands that only look: after an error nobody knows which of them were done.
 
         Raises LedgerUnavailable.
         """
@@ -130,9 +126,7 @@ class RedisLedger:
             return []
         first = self.call(commands[0])  # afterwards the script is there
         _, digest = _script()
-        given = [[_NAMES[type(c)], *_ARGUMENTS[type(c)](c)] for c in commands[1:]]
-        for arguments in given:
-            _check_numbers(arguments)
+        given = [_arguments(command) for command in commands[1:]]
         connection = self._open_connection()
         try:
             connection.send_packed_command(
@@ -156,7 +150,8 @@ class RedisLedger:
         return connection.read_response()
 
     def _open_connection(self) -> Any:
-        """Past the client's pool and retries, which take longer than all the rest of a call."""
+        """Return the connection, past the client's pool and retries, which take longer than all the
+        rest of a call."""
         connection = self._connection
         if connection is None:
             connection = self._connection = self._client.connection_pool.get_connection()
@@ -169,7 +164,8 @@ class RedisLedger:
 
 
 def _stale(connection: Any) -> bool:
-    """Has Redis closed it since? (To be restarted between two calls is no trouble of a call.)"""
+    """Whether Redis has closed the connection since. (To be restarted between two calls is no
+    trouble of a call.)"""
     try:
         return bool(connection.is_connected and connection.can_read())
     except (redis.RedisError, OSError):
@@ -182,46 +178,7 @@ def _script() -> tuple[str, str]:
     return source, sha1(source.encode(), usedforsecurity=False).hexdigest()
 
 
-def _check_numbers(arguments: Sequence[str | int]) -> None:
-    for argument in arguments:
-        if isinstance(argument, int):
-            assert 0 <= argument <= NUMBER_MAX, f"{argument} is no number for the ledger"
-        else:
-            assert len(argument.encode()) <= AGENT_BYTES_MAX, f"too long a name: {argument:.40}…"
-
-
 # --- commands → arguments ----------------------------------------------------------------------
-
-
-def _flat(command: Any) -> Arguments:
-    return list(command)
-
-
-def _register(command: Register) -> Arguments:
-    arguments: Arguments = [command.agent, command.session, command.counter]
-    assert len(command.leases) <= LEASES_PER_SESSION_MAX + 1, "more leases than can be held"
-    for lease in command.leases:
-        arguments += lease
-    return arguments
-
-
-def _publish(command: Publish) -> Arguments:
-    assert 1 <= len(command.changes) <= TABLES_PER_CALL_MAX, "a publish names its tables"
-    assert len({change.table for change in command.changes}) == len(command.changes)
-    arguments: Arguments = [command.epoch, command.intent]
-    for change in command.changes:
-        arguments += change
-    return arguments
-
-
-def _seed(command: SeedTables) -> Arguments:
-    assert len(command.tables) <= TABLES_PER_CALL_MAX, "a re-seeding goes in parts"
-    arguments: Arguments = [command.epoch, command.run_id, command.part, int(command.final)]
-    for seed in command.tables:
-        assert 1 <= seed.min_version <= seed.current, f"D5: {seed}"
-        arguments += seed
-    return arguments
-
 
 _NAMES: Final[dict[type, str]] = {
     OpenSession: "open",
@@ -243,96 +200,100 @@ _NAMES: Final[dict[type, str]] = {
     Snapshot: "snapshot",
 }
 
-_ARGUMENTS: Final[dict[type, Callable[[Any], Arguments]]] = {
-    **dict.fromkeys(_NAMES, _flat),
-    Register: _register,
-    Publish: _publish,
-    SeedTables: _seed,
-}
+
+def _arguments(command: Command) -> Arguments:
+    """Return the command's name and its fields: numbers and names in their order, then whatever
+    records it holds, field by field."""
+    _check_limits(command)
+    arguments: Arguments = [_NAMES[type(command)]]
+    records: list[tuple[int, ...]] = []
+    for part in command:
+        if isinstance(part, tuple):
+            records += part
+        else:
+            arguments.append(int(part) if isinstance(part, bool) else part)
+    for record in records:
+        arguments += record
+    for argument in arguments:
+        if isinstance(argument, int):
+            assert 0 <= argument <= NUMBER_MAX, f"{argument} is no number for the ledger"
+        else:
+            assert len(argument.encode()) <= AGENT_BYTES_MAX, f"too long a name: {argument:.40}…"
+    return arguments
+
+
+def _check_limits(command: Command) -> None:
+    match command:
+        case Register(leases=leases):
+            assert len(leases) <= LEASES_PER_SESSION_MAX + 1, "more leases than can be held"
+        case Publish(changes=changes):
+            assert 1 <= len(changes) <= TABLES_PER_CALL_MAX, "a publish names its tables"
+            assert len({change.table for change in changes}) == len(changes)
+        case SeedTables(tables=tables):
+            assert len(tables) <= TABLES_PER_CALL_MAX, "a re-seeding goes in parts"
+            for seed in tables:
+                assert 1 <= seed.min_version <= seed.current, f"D5: {seed}"
 
 
 # --- replies -----------------------------------------------------------------------------------
 
-
-def _reply(raw: Any) -> Reply:
-    kind, run_id, *rest = raw
-    return _REPLIES[kind](run_id, *rest)
+Read = Callable[[Any], Any]
 
 
-def _flag(text: str) -> bool:
+def _reader(hint: Any) -> Read:
+    """Return the function that makes what an annotation promises of texts, and of arrays of them,
+    as Lua sends them."""
+    if get_origin(hint) is tuple:
+        return _tuple_reader(*get_args(hint))
+    if issubclass(hint, tuple):
+        fields = _tuple_reader(*get_type_hints(hint).values())
+        return lambda raw: hint(*fields(raw))
+    return _read_flag if hint is bool else hint
+
+
+def _tuple_reader(*hints: Any) -> Read:
+    if hints[-1] is Ellipsis:
+        each = _reader(hints[0])
+        return lambda raw: tuple(map(each, raw))
+    readers = tuple(map(_reader, hints))
+    return lambda raw: tuple(read(part) for read, part in zip(readers, raw, strict=True))
+
+
+def _read_flag(text: str) -> bool:
     return text == "1"
 
 
-def _holdings(raw: list[list[str]]) -> tuple[Holding, ...]:
-    return tuple(Holding(int(t), int(v), int(session), agent) for t, v, session, agent in raw)
-
-
-def _refused(run_id: str, reason: str, *rest: Any) -> LedgerRefused:
-    *numbers, holders = rest
-    table, current, min_version, epoch, counter, total = map(int, numbers)
-    return LedgerRefused(
-        RefusalReason(reason),
-        run_id,
-        table,
-        current,
-        min_version,
-        epoch,
-        counter,
-        total,
-        _holdings(holders),
-    )
-
-
-def _liveness(run_id: str, epoch: str, seeded: str, ready: str, raw: Any) -> LivenessReport:
-    sessions = tuple(
-        SessionStatus(int(session), agent, int(counter), int(held), _flag(expiring))
-        for session, agent, counter, held, expiring in raw
-    )
-    return LivenessReport(run_id, int(epoch), _flag(seeded), _flag(ready), sessions)
-
-
-def _snapshot(run_id: str, *rest: Any) -> SnapshotReport:
-    *liveness, raw = rest
-    tables = tuple(
-        TableStatus(
-            int(table),
-            int(current),
-            int(min_version),
-            int(intent),
-            tuple((int(version), int(count)) for version, count in leases),
-        )
-        for table, current, min_version, intent, leases in raw
-    )
-    return SnapshotReport(*_liveness(run_id, *liveness), tables)
-
-
-_REPLIES: Final[dict[str, Callable[..., Reply]]] = {
-    "refused": _refused,
-    "opened": lambda run, session: Opened(run, int(session)),
-    "renewed": lambda run, counter: Renewed(run, int(counter)),
-    "registered": lambda run, seeded, refused: Registered(
-        run, _flag(seeded), tuple(Lease(int(t), int(v)) for t, v in refused)
-    ),
-    "granted": lambda run, *numbers: Granted(run, *map(int, numbers)),
-    "released": lambda run, was_held: Released(run, _flag(was_held)),
-    "epoch registered": lambda run, seeded, ready: EpochRegistered(
-        run, _flag(seeded), _flag(ready)
-    ),
-    "published": lambda run, already: Published(run, _flag(already)),
-    "min version set": lambda run, version, total, holders: MinVersionSet(
-        run, int(version), int(total), _holdings(holders)
-    ),
-    "seeded": lambda run, complete, swept: Seeded(run, _flag(complete), int(swept)),
-    "ready": Ready,
-    "killed": lambda run, freed: Killed(run, int(freed)),
-    "expired": lambda run, sessions: Expired(run, tuple(map(int, sessions))),
-    "dropped": lambda run, freed: Dropped(run, int(freed)),
-    "holders": lambda run, ready, total, holders: HolderList(
-        run, _flag(ready), int(total), _holdings(holders)
-    ),
-    "liveness": _liveness,
-    "newest": lambda run, raw: NewestVersions(
-        run, tuple((int(table), int(current)) for table, current in raw)
-    ),
-    "snapshot": _snapshot,
+_REPLIES: Final[dict[str, Read]] = {
+    kind: _reader(reply)
+    for kind, reply in {
+        "refused": LedgerRefused,
+        "opened": Opened,
+        "renewed": Renewed,
+        "registered": Registered,
+        "granted": Granted,
+        "released": Released,
+        "epoch registered": EpochRegistered,
+        "published": Published,
+        "min version set": MinVersionSet,
+        "seeded": Seeded,
+        "ready": Ready,
+        "killed": Killed,
+        "expired": Expired,
+        "dropped": Dropped,
+        "holders": HolderList,
+        "liveness": LivenessReport,
+        "newest": NewestVersions,
+        "snapshot": SnapshotReport,
+    }.items()
 }
+"""By what a reply begins with; its fields follow in the order that the class has them."""
+
+
+def _reply(raw: Any) -> Reply:
+    kind, run_id, *rest = raw
+    if kind == "refused":  # its reason stands before the run id
+        reason, *rest = rest
+        rest = [run_id, *rest]
+        run_id = reason
+    reply: Reply = _REPLIES[kind]([run_id, *rest])
+    return reply

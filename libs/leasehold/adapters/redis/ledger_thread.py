@@ -25,7 +25,8 @@ class Ledger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """`outcome`: the reply, or why its outcome is unknown. Times are CLOCK_BOOTTIME."""
+    """A call and what came of it. `outcome` is the reply, or why its outcome is unknown. Times are
+    CLOCK_BOOTTIME."""
 
     token: object
     command: Command
@@ -49,7 +50,8 @@ class LedgerThread:
         self._thread.start()
 
     def submit(self, command: Command, token: object) -> bool:
-        """False: the queue is full, nothing was taken; treat it as an unavailable ledger."""
+        """Queue a command. False means that the queue is full and nothing was taken; treat it as an
+        unavailable ledger."""
         if self._closing:
             return False
         try:
@@ -59,7 +61,7 @@ class LedgerThread:
         return True
 
     def close(self) -> None:
-        """Carries out what was submitted before, within CLOSE_DEADLINE_S."""
+        """Carry out what was submitted before, within CLOSE_DEADLINE_S, and end."""
         self._closing = True
         try:
             self._queue.put(None, timeout=CLOSE_DEADLINE_S)

@@ -1,5 +1,5 @@
-"""What a master is told by the fast ways, acknowledgements and requests, through one connection: it
-can wait for one socket only."""
+"""What a master receives by the fast paths, acknowledgements and requests, through one connection:
+it can wait for one socket only."""
 
 from __future__ import annotations
 
@@ -15,61 +15,46 @@ from leasehold.settings.environment import RedisSettings
 BOTH: Final = (ACKS, REQUESTS)
 
 
-class Heard(NamedTuple):
+class Received(NamedTuple):
     acks: list[bytes]
     requests: list[bytes]
 
 
-NOTHING: Final = Heard([], [])
+NOTHING: Final = Received([], [])
 
 
-class MasterSubscriber:
-    """For one thread, which it never holds up."""
+class MasterSubscriber(ChannelSubscriber):
+    """Receives what nodes and requesters publish to one term's master."""
 
     def __init__(
         self, settings: RedisSettings, database: str, kinds: tuple[Channels, ...] = BOTH
     ) -> None:
-        """`kinds`: what to listen to."""
-        self._kinds = kinds
-        self._database = database
-        self._subscriber = ChannelSubscriber(settings, database, kinds[0] if kinds else ACKS)
+        """Prepare to listen to `kinds`; without any nothing is ever subscribed to."""
+        super().__init__(settings, database, *(kinds or (ACKS,)))
+        self._is_used = bool(kinds)
         self._requests = b""
 
     @property
-    def up(self) -> bool:
-        return self._subscriber.up
-
-    @property
     def hears_requests(self) -> bool:
-        return self._subscriber.listens_to(self._requests)
+        return self.listens_to(self._requests)
 
-    def listen(self, epoch: int, incarnation: bytes) -> None:
-        self.stop()
-        if self._kinds:
-            term: Term = (epoch, incarnation)
-            if REQUESTS in self._kinds:
-                self._requests = REQUESTS.of(self._database, term)
-            self._subscriber.listen(term, *self._kinds)
+    def listen(self, term: Term) -> None:
+        """Subscribe to that term's channels through a new connection, on which rights count that
+        its user was given since; with NOBODY to none."""
+        super().listen(NOBODY)
+        self._requests = REQUESTS.of(self._database, term)
+        super().listen(term if self._is_used else NOBODY)
 
-    def stop(self) -> None:
-        self._subscriber.listen(NOBODY)
-
-    def wait(self, timeout_s: float) -> None:
-        """Until something may have come."""
-        self._subscriber.wait(timeout_s)
-
-    def messages(self) -> Heard:
-        """What was told since the last call, whoever said it; to be called again and again."""
-        told = self._subscriber.of_channels()
-        if not told:
+    def received(self) -> Received:
+        """Return what was published since the last call, whoever did it. To be called again and
+        again."""
+        messages = self.messages()
+        if not messages:
             return NOTHING
-        heard = Heard([], [])
-        for channel, data in told:
+        found = Received([], [])
+        for channel, data in messages:
             if channel == self._requests:
-                heard.requests.append(data)
+                found.requests.append(data)
             elif len(data) <= ACK_BYTES_MAX:
-                heard.acks.append(data)
-        return heard
-
-    def close(self) -> None:
-        self._subscriber.close()
+                found.acks.append(data)
+        return found

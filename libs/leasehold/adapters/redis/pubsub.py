@@ -1,4 +1,4 @@
-"""Channels of Redis on which nodes and one term's master tell each other things (PUBLISH,
+"""Channels of Redis on which nodes and one term's master publish to each other (PUBLISH,
 SUBSCRIBE): acknowledgements (`acks.py`), records of the log (`log.py`), requests and
 their answers (`requests.py`).
 
@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.redis.connection import SILENCE_NS, Advice, KeptAlive, RedisLine
-from leasehold.adapters.redis.resp import Failure, packed
+from leasehold.adapters.redis.resp import Failure, pack_command
 from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.settings.environment import RedisSettings
 
@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 
 class Channels:
-    """Of one thing that is told, `what` for people; `name` stands in the channels' names, and
-    `setting` turns it off."""
+    """The channels of one kind of message. `what` says to people what is published there, `name`
+    stands in the channels' names, and `setting` is the variable that turns the kind off."""
 
     def __init__(self, name: str, what: str, setting: str) -> None:
         self._name = name
@@ -34,11 +34,11 @@ class Channels:
         self.what = what
 
     def pattern(self, database: str) -> str:
-        """What a Redis user has to be allowed, as ACL SETUSER takes it behind `&`."""
+        """Return what a Redis user has to be allowed, as ACL SETUSER takes it behind `&`."""
         return f"leasehold:{{{database}}}:{self._name}:*"
 
     def of(self, database: str, term: Term) -> bytes:
-        """The term's channel."""
+        """Return the name of the term's channel."""
         epoch, incarnation = term
         return self.named(database, f"{epoch}:{incarnation.hex()}")
 
@@ -57,75 +57,86 @@ class Channels:
 
 
 class ChannelPublisher(Generic[T]):
-    """Publishes on one channel. `T` names what was published. For one thread at a time, which it
-    never blocks."""
+    """Publishes messages of one kind. `T` names what was published. For one thread at a time, which
+    it never blocks."""
 
     def __init__(self, settings: RedisSettings, database: str, channels: Channels) -> None:
         self._line = RedisLine(settings, channels.what)
         self._database = database
         self._channels = channels
-        self._told: deque[tuple[T, int]] = deque()  # and when; no reply yet
+        self._term = NOBODY
+        self._channel = b""  # the term's
+        self._unanswered: deque[tuple[T, int]] = deque()  # each with the time it was published
 
     @property
     def up(self) -> bool:
         return self._line.up
 
     def open(self) -> None:
-        """Have the connection made, if it is not there."""
+        """Connect in the background, if there is no connection."""
         if self._line.open():
-            self._told.clear()
+            self._unanswered.clear()
 
-    def tell(self, channel: bytes, data: bytes, name: T) -> bool:
-        """False: it was not told, and won't be. `outcomes` says what became of the others."""
+    def publish_to_term(self, term: Term, data: bytes, name: T) -> bool:
+        """Publish on the channel of a master's term; returns what `publish` does."""
+        if self._term != term:
+            self._term = term
+            self._channel = self._channels.of(self._database, term)
+        return self.publish(self._channel, data, name)
+
+    def publish(self, channel: bytes, data: bytes, name: T) -> bool:
+        """Send a message. False means that it was not published, and won't be; what became of the
+        others `outcomes` says."""
         self.open()
         now_ns = boottime_ns()
-        told = self._told
-        if told and (len(told) >= UNANSWERED_MAX or now_ns - told[0][1] > SILENCE_NS):
+        waiting = self._unanswered
+        if waiting and (len(waiting) >= UNANSWERED_MAX or now_ns - waiting[0][1] > SILENCE_NS):
             self._line.lost("it does not answer")
-        if not self._line.send(packed(b"PUBLISH", channel, data)):
+        if not self._line.send(pack_command(b"PUBLISH", channel, data)):
             return False
-        told.append((name, now_ns))
+        waiting.append((name, now_ns))
         return True
 
     def outcomes(self) -> list[tuple[T, bool]]:
-        """What Redis has answered for since, and whether somebody listened; to be called again and
-        again."""
-        told = self._told
-        if not told:
+        """Return the names of what Redis has answered for since the last call, each with whether
+        somebody listened. To be called again and again."""
+        waiting = self._unanswered
+        if not waiting:
             return []
         found: list[tuple[T, bool]] = []
         for reply in self._line.read():
-            if not told:
+            if not waiting:
                 self._line.lost(f"an answer to nothing, {reply!r:.80}")
                 break
             heard = isinstance(reply, int) and reply > 0
-            found.append((told.popleft()[0], heard))
+            found.append((waiting.popleft()[0], heard))
             if isinstance(reply, Failure):
                 self._line.say(self._channels.advice(reply, self._database))
             elif heard:
                 self._line.works()
         if not self._line.up:
-            found += ((name, False) for name, _ in told)
-            told.clear()
+            found += ((name, False) for name, _ in waiting)
+            waiting.clear()
         return found
 
     def close(self) -> None:
         self._line.close()
-        self._told.clear()
+        self._unanswered.clear()
 
 
 class ChannelSubscriber:
-    """What is told on some channels, through one connection. For one thread, which it never holds
-    up."""
+    """Receives what is published on some channels, through one connection. For one thread, which it
+    never blocks."""
 
-    def __init__(self, settings: RedisSettings, database: str, channels: Channels) -> None:
-        """`channels`: without those it would be of no use."""
-        self._line = RedisLine(settings, channels.what)
+    def __init__(self, settings: RedisSettings, database: str, *kinds: Channels) -> None:
+        """Prepare to listen to channels of these kinds. Where the first one is refused, the
+        connection is of no use, and is given up."""
+        self._line = RedisLine(settings, kinds[0].what)
         self._alive = KeptAlive(self._line)
         self._database = database
+        self._kinds = kinds
         self._wanted: tuple[tuple[bytes, Channels], ...] = ()
         self._asked: deque[tuple[bytes, Channels]] = deque()  # not answered yet
-        self._main = channels
         self._listens: set[bytes] = set()
 
     @property
@@ -133,12 +144,12 @@ class ChannelSubscriber:
         return self._line.up
 
     def listens_to(self, channel: bytes) -> bool:
-        """Whether Redis has said so."""
+        """Whether Redis has confirmed the subscription."""
         return self._line.up and channel in self._listens
 
-    def listen(self, term: Term, *channels: Channels) -> None:
-        """To that term and no other; NOBODY: to none. `channels`: not to its own alone."""
-        kinds = (channels or (self._main,)) if term != NOBODY else ()
+    def listen(self, term: Term) -> None:
+        """Subscribe to that term's channels and no others; with NOBODY to none."""
+        kinds = self._kinds if term != NOBODY else ()
         self.listen_to(*((kind.of(self._database, term), kind) for kind in kinds))
 
     def listen_to(self, *wanted: tuple[bytes, Channels]) -> None:
@@ -147,35 +158,33 @@ class ChannelSubscriber:
             self._line.close()
 
     def wait(self, timeout_s: float) -> None:
-        """Until something may have come."""
+        """Wait until something may have come, at most `timeout_s`."""
         self._line.wait(timeout_s)
 
-    def messages(self) -> list[bytes]:
-        """What was told since the last call, whoever said it; to be called again and again."""
-        return [data for _, data in self.of_channels()]
-
-    def of_channels(self) -> list[tuple[bytes, bytes]]:
-        """As `messages`, with the channel of each."""
+    def messages(self) -> list[tuple[bytes, bytes]]:
+        """Return (channel, message) of what was published since the last call, whoever did it. To
+        be called again and again: it also keeps the connection there."""
         if not self._wanted:
             return []
         if self._line.open():
             self._asked.clear()
             self._listens.clear()
             for channel, kind in self._wanted:
-                self._line.send(packed(b"SUBSCRIBE", channel))
+                self._line.send(pack_command(b"SUBSCRIBE", channel))
                 self._asked.append((channel, kind))
             self._alive.look(heard=True)
         if not self._line.up:
             return []
         replies = self._line.read()
         self._alive.look(heard=bool(replies))
-        return [told for reply in replies if (told := self._message(reply)) is not None]
+        return [found for reply in replies if (found := self._message(reply)) is not None]
 
     def _message(self, reply: Any) -> tuple[bytes, bytes] | None:
         if isinstance(reply, Failure):
-            _, kind = self._asked.popleft() if self._asked else (b"", self._main)
+            main = self._kinds[0]
+            _, kind = self._asked.popleft() if self._asked else (b"", main)
             self._line.say(kind.advice(reply, self._database), kind.what)
-            if kind is self._main:
+            if kind is main:
                 self._line.lost(reply)
             return None
         if not isinstance(reply, list) or len(reply) != 3:

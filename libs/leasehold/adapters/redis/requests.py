@@ -1,5 +1,5 @@
-"""The fast way of requests and answers (`replication/fast_path/requests.py`): a requester PUBLISHes
-its requests on the channel of the master's term, and listens on one of its own.
+"""The fast path of requests and answers (`replication/fast_path/requests.py`): a requester
+PUBLISHes its requests on the channel of the master's term, and listens on one of its own.
 
 A message of requests: a byte for the form, who asks (16 bytes), the run and the number in it (8
 each), then [[content type, body], …] as MessagePack. One of answers: a byte for the form, then a
@@ -19,7 +19,7 @@ from leasehold.adapters.redis.pubsub import ChannelPublisher, Channels, ChannelS
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.records.requests import Result, ResultBatch
 from leasehold.replication.effects import RequestsReceived
-from leasehold.replication.fast_path.log import NOBODY, Term
+from leasehold.replication.fast_path.log import Term
 from leasehold.settings.environment import RedisSettings
 
 REQUESTS: Final = Channels("requests", "requests", "LEASEHOLD_FAST_REQUESTS")
@@ -39,7 +39,7 @@ Request = tuple[str, bytes]
 """Content type and body."""
 
 
-def packed_requests(requester: bytes, run: int, number: int, requests: Sequence[Request]) -> bytes:
+def pack_requests(requester: bytes, run: int, number: int, requests: Sequence[Request]) -> bytes:
     assert len(requester) == ASKER_BYTES, requester
     head = (
         FORM + requester + run.to_bytes(NUMBER_BYTES, "big") + number.to_bytes(NUMBER_BYTES, "big")
@@ -48,8 +48,8 @@ def packed_requests(requester: bytes, run: int, number: int, requests: Sequence[
     return head + body
 
 
-def requests_of(data: bytes) -> RequestsReceived | None:
-    """None: it is no such message, whoever said it."""
+def read_requests(data: bytes) -> RequestsReceived | None:
+    """Return what a message of requests holds, None for one that is none."""
     if not HEAD_BYTES < len(data) <= REQUEST_BYTES_MAX or not data.startswith(FORM):
         return None
     requester_end = len(FORM) + ASKER_BYTES
@@ -78,63 +78,36 @@ def _is_request(said: object) -> bool:
     )
 
 
-class RequestPublisher:
-    """Publishes a requester's requests. For one thread at a time, which it never blocks."""
+class RequestPublisher(ChannelPublisher[tuple[int, int]]):
+    """Publishes a requester's requests, each message under (run, number)."""
 
     def __init__(self, settings: RedisSettings, database: str, requester: bytes) -> None:
-        self._publisher = ChannelPublisher[tuple[int, int]](settings, database, REQUESTS)
-        self._database = database
+        super().__init__(settings, database, REQUESTS)
         self._requester = requester
-        self._term = NOBODY
-        self._channel = b""
 
-    def open(self) -> None:
-        """Have the connection made, if it is not there."""
-        self._publisher.open()
-
-    @property
-    def up(self) -> bool:
-        return self._publisher.up
-
-    def tell(self, term: Term, run: int, number: int, requests: Sequence[Request]) -> bool:
-        """False: it was not told, and won't be. `outcomes` says what became of the others."""
-        if self._term != term:
-            self._term = term
-            self._channel = REQUESTS.of(self._database, term)
-        data = packed_requests(self._requester, run, number, requests)
-        return self._publisher.tell(self._channel, data, (run, number))
-
-    def outcomes(self) -> list[tuple[tuple[int, int], bool]]:
-        """((run, number), whether a master listened) of those that Redis has answered since."""
-        return self._publisher.outcomes()
-
-    def close(self) -> None:
-        self._publisher.close()
+    def publish_requests(
+        self, term: Term, run: int, number: int, requests: Sequence[Request]
+    ) -> bool:
+        """Publish one message of requests to a term's master; returns what `publish` does."""
+        data = pack_requests(self._requester, run, number, requests)
+        return self.publish_to_term(term, data, (run, number))
 
 
-class AnswerSubscriber:
-    """Receives the answers to a requester. For one thread, which it never blocks."""
+class AnswerSubscriber(ChannelSubscriber):
+    """Receives the answers to a requester."""
 
     def __init__(self, settings: RedisSettings, database: str, requester: bytes) -> None:
-        self._subscriber = ChannelSubscriber(settings, database, ANSWERS)
+        super().__init__(settings, database, ANSWERS)
         self._channel = ANSWERS.named(database, requester.hex())
 
-    @property
-    def up(self) -> bool:
-        return self._subscriber.up
-
     def open(self) -> None:
-        """Have the connection made; `results` goes on with it."""
-        self._subscriber.listen_to((self._channel, ANSWERS))
-
-    def wait(self, timeout_s: float) -> None:
-        """Until something may have come."""
-        self._subscriber.wait(timeout_s)
+        """Subscribe to the requester's channel; `results` goes on with it."""
+        self.listen_to((self._channel, ANSWERS))
 
     def results(self) -> list[Result]:
-        """What was told since the last call; to be called again and again."""
+        """Return what was published since the last call. To be called again and again."""
         found: list[Result] = []
-        for data in self._subscriber.messages():
+        for _, data in self.messages():
             if not data.startswith(FORM):
                 continue
             try:
@@ -143,36 +116,26 @@ class AnswerSubscriber:
                 LOG.debug("an answer that was told is left out: %s", error.message)
         return found
 
-    def close(self) -> None:
-        self._subscriber.close()
 
-
-class AnswerPublisher:
+class AnswerPublisher(ChannelPublisher[None]):
     """Publishes the master's answers. What a requester does not receive it asks for through Kafka,
-    so nothing comes back of what is told. For one thread, which it never holds up."""
+    so it does not matter what becomes of them."""
 
     def __init__(self, settings: RedisSettings, database: str) -> None:
-        self._publisher = ChannelPublisher[None](settings, database, ANSWERS)
-        self._database = database
+        super().__init__(settings, database, ANSWERS)
 
-    def tell(self, requester: bytes, batch: ResultBatch) -> None:
-        self._publisher.outcomes()
+    def publish_answers(self, requester: bytes, batch: ResultBatch) -> None:
+        """Publish a batch of results on the requester's own channel, as far as that works."""
+        self.outcomes()
         channel = ANSWERS.named(self._database, requester.hex())
         for data in _in_parts(batch):
-            if not self._publisher.tell(channel, data, None):
+            if not self.publish(channel, data, None):
                 break
-
-    def open(self) -> None:
-        """Have the connection made before it is needed."""
-        self._publisher.open()
-
-    def close(self) -> None:
-        self._publisher.close()
 
 
 def _in_parts(batch: ResultBatch) -> Iterable[bytes]:
-    """Of what Redis keeps for who does not take it, and its reader reads; one result that is larger
-    is left to Kafka."""
+    """Yield messages of the size that Redis keeps for who does not take them, and its reader reads.
+    One result that is larger is left to Kafka."""
     data = FORM + CODEC.encode(batch)
     results = batch.results
     if len(data) <= ANSWER_BYTES_MAX:

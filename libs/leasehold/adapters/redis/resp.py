@@ -15,25 +15,25 @@ _KEPT_BYTES_MAX: Final = 1_024
 
 
 class Malformed(Exception):
-    """What came begins no reply, or is larger than any that is wanted: nothing that follows can be
-    read."""
+    """Raised for bytes that begin no reply, or one larger than any that is wanted: nothing that
+    follows can be read."""
 
 
 class Failure(str):
-    """An error that Redis answered with; its first word names the kind."""
+    """The text of an error that Redis answered with; its first word names the kind."""
 
     __slots__ = ()
 
 
-def packed(*words: bytes) -> bytes:
-    """A command."""
+def pack_command(*words: bytes) -> bytes:
+    """Return a command as bytes."""
     parts = [b"*%d\r\n" % len(words)]
     parts += (b"$%d\r\n%b\r\n" % (len(word), word) for word in words)
     return b"".join(parts)
 
 
 class Replies:
-    """Of one connection."""
+    """The replies of one connection, taken from bytes."""
 
     def __init__(self) -> None:
         # What `replyError` gives is a value among others, and no exception.
@@ -41,7 +41,8 @@ class Replies:
         self._unfinished = 0  # bytes since the last whole reply, or a little more
 
     def take(self, data: bytes) -> list[Any]:
-        """What is whole by now: int, bytes, Failure, None, or a list of those. Raises Malformed."""
+        """Return what is whole by now: int, bytes, Failure, None, or a list of those. Raises
+        Malformed."""
         reader = self._reader
         reader.feed(data)
         found: list[Any] = []

@@ -54,8 +54,8 @@ class SqlitePast(Closing):
         return self._snapshot.connection
 
     def has_changed(self, table_id: int) -> bool:
-        """Has a row of it been written since, so that its rows of now are not those of then?
-        Raises SnapshotTooOld where the table was truncated since."""
+        """Whether a row of the table was written since, so that its rows of now are not those of
+        then. Raises SnapshotTooOld where the table was truncated since."""
         found = self._changed.get(table_id)
         if found is None:
             check_kept(table_kept_from(self.connection, table_id), self.lsn)
@@ -113,7 +113,8 @@ class SqlitePast(Closing):
     def scan(
         self, descriptor: Descriptor, low: Key | None, high: Key | None, *, rows_max: int
     ) -> Iterator[tuple[Key, Row]]:
-        """As of that LSN; see the port. Raises SnapshotTooOld as `get` does."""
+        """Yield (key, row) of a key range as of that LSN, as the port says. Raises SnapshotTooOld
+        as `get` does."""
         plan = self._checked_plan(descriptor)
         names = ", ".join(plan.all_names)
         where = range_of(plan.key_names, low, high)
@@ -153,7 +154,7 @@ class SqlitePast(Closing):
         return self._snapshot.plan(descriptor)
 
     def _old(self, plan: ReadPlan, alias: str = "") -> str:
-        """FROM … WHERE, looked at once."""
+        """Return FROM … WHERE of the images replaced since, made once for each table and alias."""
         table = plan.descriptor.table_id
         found = self._since.get((table, alias))
         if found is None:
@@ -197,8 +198,9 @@ class SqlitePast(Closing):
 
 
 def old_images(connection: apsw.Connection, plan: ReadPlan, later: int, alias: str) -> str:
-    """FROM … WHERE of a table's images replaced since (`later` is to be bound): in the order in
-    which they were, or, of many, as their keys are asked for."""
+    """Return FROM … WHERE of a table's images replaced since; `later` is to be bound for it. They
+    come in the order in which they were replaced or, if they are many, as their keys are asked for.
+    """
     counted = f"SELECT count(*) FROM (SELECT 1 FROM {plan.past} WHERE id >= ? LIMIT ?)"
     many = connection.execute(counted, (later, FEW_CHANGES + 1)).get == FEW_CHANGES + 1
     return f"{plan.past}{alias} " + ("WHERE +id >= ?" if many else "NOT INDEXED WHERE id >= ?")
@@ -218,7 +220,8 @@ def entries_then(plan: ReadPlan, entries: EntriesPlan, since: str) -> str:
 
 
 def range_of(names: tuple[str, ...], low: Key | None, high: Key | None) -> str:
-    """AND … of a half-open range over key columns, by row values so that the key's order serves."""
+    """Return AND … of a half-open range over key columns, by row values so that the key's order
+    serves."""
     terms: list[str] = []
     for bound, sign in ((low, ">="), (high, "<")):
         if bound:
@@ -228,6 +231,6 @@ def range_of(names: tuple[str, ...], low: Key | None, high: Key | None) -> str:
 
 
 def match_of(plan: ReadPlan) -> str:
-    """ON of entries `x` and their rows `t`."""
+    """Return the condition that joins entries `x` with their rows `t`."""
     primary = enumerate(plan.descriptor.primary_key)
     return " AND ".join(f"t.{column_name(e)} = x.p{n}" for n, e in primary)

@@ -178,7 +178,7 @@ class StoredTables:
         return dead_elements(self._versions(table_id), lowest, collected)
 
     def removable_elements(self, table_id: int) -> frozenset[int]:
-        """Of those, what nobody can read as of an earlier LSN either."""
+        """Return those of the dead elements that nobody can read as of an earlier LSN either."""
         dead, floor = self.dead_elements(table_id), kept_from(self._connection)
         if floor is None or not dead:
             return dead

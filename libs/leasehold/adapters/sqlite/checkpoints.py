@@ -1,4 +1,4 @@
-"""When a store's WAL is copied into its file, and by whom.
+"""Decides when a store's WAL is copied into its file, and by which thread.
 
 What takes long, to write the pages and to have the disk take them, a thread does by a connection of
 its own: the writer goes on meanwhile. Every 16 MB it copies what it finds. But the WAL begins anew
@@ -53,7 +53,8 @@ one number all would copy at the same record, on one machine with the same proce
 
 
 class Checkpoints:
-    """For the writer's thread. Failures are left to commits, which meet them, too."""
+    """The copying of one WAL, as the writer's thread drives it. Failures are left to commits, which
+    meet them, too."""
 
     def __init__(self, connection: apsw.Connection, path: Path) -> None:
         self._connection = connection
@@ -78,7 +79,7 @@ class Checkpoints:
         if pages < self._there:  # it has begun anew
             self._copied, self._due, self._must = 0, self.pages, self.pages_max
             self._begun_anew = True
-            self._ahead.begun_anew()
+            self._ahead.note_new_begin()
             if self._copier is not None:
                 self._copier.take()  # of what was there before
         self._there = pages
@@ -91,7 +92,7 @@ class Checkpoints:
         return apsw.SQLITE_OK
 
     def tidy(self) -> None:
-        """Between transactions, when nobody waits."""
+        """Do what was put off; to be called between transactions, when nobody waits."""
         if self._begun_anew or self._there * _FRAME_BYTES > self._kept + WAL_BYTES_CUT:
             self._keep()
         if not self._reserved and self._there >= WAL_PAGES_UNRESERVED:

@@ -23,7 +23,8 @@ INSERT INTO row_counts VALUES (?1, ?2) ON CONFLICT (table_id) DO UPDATE SET rows
 
 
 class RowCounts:
-    """The writer's. `changed`: table id → rows more or less than at the last commit."""
+    """The counts as the writer keeps them. `changed`: table id → rows more or less than at the last
+    commit."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         """Tables of an earlier program's store are counted here, once, before the node runs."""
@@ -45,7 +46,7 @@ class RowCounts:
         return sorted(int(table_id) for (table_id,) in found)
 
     def rows(self, table_id: int) -> int:
-        """As the writer sees it, uncommitted changes included."""
+        """Return a table's rows as the writer sees them, uncommitted changes included."""
         kept = self._connection.execute(
             "SELECT rows FROM row_counts WHERE table_id = ?", (table_id,)
         ).get
@@ -55,7 +56,7 @@ class RowCounts:
         self.changed[table_id] = self.changed.get(table_id, 0) + rows
 
     def commit(self) -> None:
-        """Inside the transaction that is about to end."""
+        """Write the changed counts, inside the transaction that is about to end."""
         self._connection.executemany(_ADD, self.changed.items())
         self.changed = {}
 
@@ -74,5 +75,5 @@ class RowCounts:
 
 
 def forget_rows(connection: apsw.Connection, table_id: int) -> None:
-    """The table is gone from the file."""
+    """Delete the count of a table that is gone from the file."""
     connection.execute("DELETE FROM row_counts WHERE table_id = ?", (table_id,))

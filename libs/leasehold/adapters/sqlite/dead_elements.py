@@ -1,4 +1,4 @@
-"""Which elements of a table are dead: left over on purpose, seen by nobody any more."""
+"""Tells which elements of a table are dead: left over on purpose, seen by nobody any more."""
 
 from __future__ import annotations
 

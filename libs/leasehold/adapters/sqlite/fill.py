@@ -16,7 +16,7 @@ from leasehold.catalog.elements import Column
 from leasehold.model.keys import IntKeys, Key, Keys
 from leasehold.model.records.events import Genids, Image
 from leasehold.model.records.log import Fill
-from leasehold.rows.filled_by_key import filled
+from leasehold.rows.filled_by_key import fill_row
 
 ChangeEntries = Callable[[WritePlan, Key, Image | None, Image | None], None]
 
@@ -139,7 +139,7 @@ def fill_indexed(
         if not found:
             continue
         before = dict(zip(plan.indexed_ids, found[0], strict=True))
-        after = filled(column, before)
+        after = fill_row(column, before)
         if after is not None:
             connection.execute(update, (after[column.element_id], *key))
             change_entries(plan, key, before, after)

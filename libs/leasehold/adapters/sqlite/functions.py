@@ -15,16 +15,13 @@ import apsw
 from leasehold.adapters.sqlite.layout import column_name
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import EXPRESSION, Index
-from leasehold.model.errors import Refused
 from leasehold.model.records.events import Image
 from leasehold.rows.index_entries import entry_of
-from leasehold.values import jsonb, numeric
-from leasehold.values.types import Type, to_storage
 
 
 class EntryFunctions:
-    """Of one index. `held`: SQL that is 1 for a row `t` with an entry, else 0; "" where each row
-    has one."""
+    """The computed parts of one index's entries. `held` is SQL that is 1 for a row `t` with an
+    entry, else 0; "" where each row has one."""
 
     def __init__(self, descriptor: Descriptor, index: Index) -> None:
         self._descriptor = descriptor
@@ -74,35 +71,3 @@ class EntryFunctions:
             connection.create_scalar_function(
                 f"{self._name}_{what}", function, numargs=len(ids), deterministic=True
             )
-
-
-def form_check(kind: Type) -> str:
-    """The SQL function of one text that says whether it is a storage value of numeric or jsonb."""
-    name = f"is_{kind.name}"
-    if kind.precision is None or kind.scale is None:
-        return name
-    return f"{name}_{kind.precision}_{'m' if kind.scale < 0 else ''}{abs(kind.scale)}"
-
-
-def install_form_check(connection: apsw.Connection, kind: Type) -> None:
-    """Give the connection what `form_check` names, where the type has a form of its own."""
-    if kind.name not in ("jsonb", "numeric"):
-        return
-    store = to_storage(kind)
-
-    def has_form(*values: Any) -> int:
-        (value,) = values
-        if kind.name == "jsonb":
-            return int(jsonb.is_stored_form(value))
-        if not numeric.is_stored_form(value):
-            return 0
-        return int(_kept(store, numeric.decimal_of(value)) == value)
-
-    connection.create_scalar_function(form_check(kind), has_form, numargs=1, deterministic=True)
-
-
-def _kept(store: Callable[[Any], Any], value: Any) -> Any:
-    try:
-        return store(value)
-    except Refused:
-        return None

@@ -303,7 +303,8 @@ def sqlite_errors(path: Path) -> Iterator[None]:
 
 
 def _why_unwritable(error: BaseException | None) -> BaseException | None:
-    """⚠ SQLite may have rolled back what was open, so whoever wants to do that fails once more."""
+    """Return the error in the chain that says that the disk can't be written, None without one. ⚠
+    SQLite may have rolled back what was open, so whoever wants to do that fails once more."""
     while error is not None and not isinstance(error, _UNWRITABLE):
         error = error.__context__
     return error

@@ -49,11 +49,11 @@ NEWEST_KEPT: Final = 20_000
 
 
 class _Newest:
-    """Which ids above `floor` may have an outcome. Ids rise with time (UUIDv7), so of one that is
-    new this tells that there is none, without a look into the file: a master asks for each request,
-    and nearly all are new. Ids that were put and rolled back may stay, which costs a look each.
-    An id far ahead of its time, which was refused, raises the floor above all others some day: then
-    each is looked for in the file."""
+    """The newest ids that may have an outcome, those above `floor`. Ids rise with time (UUIDv7), so
+    of one that is new this tells that there is none, without a look into the file: a master asks
+    for each request, and nearly all are new. Ids that were put and rolled back may stay, which
+    costs a look each. An id far ahead of its time, which was refused, raises the floor above all
+    others some day: then each is looked for in the file."""
 
     def __init__(self, floor: bytes) -> None:
         self._floor = floor
@@ -114,12 +114,12 @@ class Outcomes:
         return found
 
     def oldest(self, count: int) -> list[Outcome]:
-        """Those decided first."""
+        """Return the outcomes that were decided first."""
         found: list[Any] = self._execute(_OLDEST, (count,)).fetchall()
         return [_outcome(body) for (body,) in found]
 
     def collect(self, id_horizon_us: int, rows_max: int) -> int:
-        """As of StoreWriter."""
+        """Forget outcomes below the id horizon, as StoreWriter.collect_outcomes says."""
         assert rows_max > 0
         if not self._looked:
             self._looked = True
@@ -131,7 +131,8 @@ class Outcomes:
         return self._connection.changes()
 
     def collect_decided(self, decided_before_us: int, rows_max: int) -> int:
-        """As records without an id horizon have it: by the time of the decision."""
+        """Forget outcomes by the time of their decision, as records without an id horizon have
+        it."""
         assert rows_max > 0
         self._connection.execute(_COLLECT_DECIDED, (decided_before_us, rows_max))
         return self._connection.changes()

@@ -78,11 +78,11 @@ class EntriesPlan:
         """Give the connection what `from_row` and `held` call."""
         self._functions.install(connection)
 
-    def to_put(self, entry: Entry, primary: Key) -> tuple[Any, ...]:
+    def put_bindings(self, entry: Entry, primary: Key) -> tuple[Any, ...]:
         width = len(self.keys)
         return (*entry_key(entry[:width]), *primary, *entry[width:])
 
-    def to_remove(self, entry: Entry, primary: Key) -> tuple[Any, ...]:
+    def remove_bindings(self, entry: Entry, primary: Key) -> tuple[Any, ...]:
         return (*entry_key(entry[: len(self.keys)]), *primary)
 
 

@@ -1,42 +1,30 @@
-"""Runs prepared statements on a snapshot's connection, and gives it the functions that they
-call."""
+"""Runs prepared statements on a snapshot's connection."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import count, islice
+from itertools import islice
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 import apsw
 
-from leasehold.adapters.sqlite import series, system
+from leasehold.adapters.sqlite.explain import explain_statement
 from leasehold.adapters.sqlite.snapshot import STEPS_BETWEEN_LOOKS
+from leasehold.adapters.sqlite.statement_functions import begin
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import (
     InvalidFrame,
-    InvalidLimit,
-    InvalidOffset,
     OutOfRange,
     QueryCanceled,
     RequestTooLarge,
     TooComplex,
-    TooManyRows,
 )
 from leasehold.model.ids import genid
 from leasehold.sql.binding.select_for_verify import Visit
-from leasehold.sql.functions.aggregates import Aggregate
-from leasehold.sql.functions.function import Function
-from leasehold.sql.functions.session import reseeded, system_of
 from leasehold.sql.planning.emitted import Emitted
 from leasehold.sql.planning.plan import Prepared
-from leasehold.sql.planning.read_set import told
-from leasehold.values.jsonb import ordered_form
-from leasehold.values.numeric import sort_key
 
 BATCH_ROWS: Final = 256
 _VALUE_BYTES: Final = 16  # of a row's value beside its text or bytes
@@ -58,7 +46,8 @@ _TOO_COMPLEX: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one statement. `stop`: asked now and then, True ends it (a client's cancel)."""
+    """The limits of one statement. `stop` is asked now and then, and True ends it (a client's
+    cancel)."""
 
     time_s: float | None = None
     rows_max: int | None = None
@@ -67,73 +56,6 @@ class Limits:
 
 
 NO_LIMITS: Final = Limits()
-
-
-class _Functions:
-    """What one connection has registered. `moment`: of the statement that runs on it; what is drawn
-    at random follows from its seed and from how many have been drawn before in that statement, so
-    that who runs it again draws the same."""
-
-    def __init__(self) -> None:
-        self.names: set[str] = set()
-        self.moment = Moment(0, b"")
-        self._calls = count(1)
-
-    def begin(self, moment: Moment) -> None:
-        """One of the queries of a statement, all of which have that very moment."""
-        if moment is not self.moment:
-            self.moment = moment
-            self._calls = count(1)
-
-    def install(self, connection: apsw.Connection, emitted: Emitted) -> None:
-        if "lh_limit" not in self.names:
-            _install_own(connection)
-            self.names.add("lh_limit")
-        if not (emitted.functions or emitted.aggregates or emitted.systems):
-            return
-        for name, function in emitted.functions.items():
-            if name not in self.names:
-                # While a statement runs its session's zone is one.
-                immutable = function.zoned or function.volatility == "immutable"
-                connection.create_scalar_function(
-                    name, self._callable(function), deterministic=immutable
-                )
-                self.names.add(name)
-        for name, (aggregate, windowed) in emitted.aggregates.items():
-            if name not in self.names:
-                if windowed:
-                    connection.create_window_function(name, partial(_Window, aggregate))
-                else:
-                    connection.create_aggregate_function(name, partial(_Group, aggregate))
-                self.names.add(name)
-        for name, relation in emitted.systems.items():
-            if name not in self.names:
-                system.install(connection, name, relation, lambda: system_of(self.moment))
-                self.names.add(name)
-
-    def _callable(self, function: Function) -> Callable[..., Any]:
-        compute = function.in_queries
-        if function.volatility == "volatile":
-
-            def called(*values: Any) -> Any:
-                seed = self.moment.seed + next(self._calls).to_bytes(8, "big")
-                return compute(reseeded(self.moment, seed), *values)
-
-        elif function.volatility == "stable":
-
-            def called(*values: Any) -> Any:
-                return compute(self.moment, *values)
-
-        else:
-            called = compute
-        if not function.strict:
-            return called
-        if len(function.arguments) == 1 and not function.variadic:
-            return lambda value: None if value is None else called(value)
-        return lambda *values: None if None in values else called(*values)
-
-
-_INSTALLED: Final[WeakKeyDictionary[apsw.Connection, _Functions]] = WeakKeyDictionary()
 
 
 def run(
@@ -147,15 +69,15 @@ def run(
     visit: Visit | None = None,
     later: bool = False,
 ) -> Rows:
-    """The statement's rows on a connection whose snapshot is open. `parameters`: storage values of
-    the prepared types; `as_of`: the LSN that tables are read as of that have changed since;
-    `visit`: is told of rows that SELECTV shows; `later`: nothing is computed before the first row
-    is fetched.
+    """Return the statement's rows on a connection whose snapshot is open. `parameters` are storage
+    values of the prepared types, `as_of` is the LSN that tables are read as of that have changed
+    since. `visit` is told of rows that SELECTV shows. With `later` nothing is computed before the
+    first row is fetched.
 
     Raises here, or while rows are fetched: what functions raise, QueryCanceled, RequestTooLarge.
     """
     if prepared.explain:
-        return Rows(connection, "", (), ready=explained(connection, prepared, parameters))
+        return Rows(connection, "", (), ready=explain_statement(connection, prepared, parameters))
     assert prepared.write is None, "its rows are found and written by Writing"
     rows = emitted_rows(
         connection,
@@ -196,10 +118,8 @@ def emitted_rows(
     as_of: int = 0,
     later: bool = False,
 ) -> Rows:
-    """As `run`, of one of a statement's queries."""
-    functions = _functions_of(connection)
-    functions.install(connection, emitted)
-    functions.begin(moment)
+    """Return the rows of one of a statement's queries; arguments and errors are those of `run`."""
+    begin(connection, emitted, moment)
     bindings = (*parameters, *emitted.constants)
     if emitted.now_at is not None:
         at = len(parameters) + emitted.now_at
@@ -210,20 +130,9 @@ def emitted_rows(
     return Rows(connection, emitted.text, bindings[: emitted.highest], limits, later=later)
 
 
-def install(connection: apsw.Connection, emitted: Emitted) -> None:
-    """What it calls, for one who runs it by himself."""
-    _functions_of(connection).install(connection, emitted)
-
-
-def _functions_of(connection: apsw.Connection) -> _Functions:
-    found = _INSTALLED.get(connection)
-    if found is None:
-        found = _INSTALLED[connection] = _Functions()
-    return found
-
-
 class Rows:
-    """Rows in batches: a slow reader holds no more than one. Close it, or read to the end."""
+    """Rows in batches, so that a slow reader holds no more than one. Close it, or read to the
+    end."""
 
     def __init__(
         self,
@@ -236,8 +145,8 @@ class Rows:
         later: bool = False,
         ends_with: Exception | None = None,
     ) -> None:
-        """`ready`: rows that are there already, behind which comes `ends_with`; nothing is run
-        then. `later`: not before the first fetch."""
+        """Begin to run the text; with `later` not before the first fetch. With `ready` nothing is
+        run: these rows are there already, and behind them comes `ends_with`."""
         self._connection = connection
         self._ready = ready
         self._ends_with = ends_with
@@ -260,7 +169,7 @@ class Rows:
         except BaseException as error:
             self.close()
             if isinstance(error, apsw.Error):
-                raise said(error) from error
+                raise translate_error(error) from error
             raise
 
     def _execute(self) -> None:
@@ -280,14 +189,17 @@ class Rows:
         return look
 
     def fetch(self, rows_max: int = BATCH_ROWS) -> list[tuple[Any, ...]]:
-        """The next rows, [] at the end."""
-        rows, error = self.partly(rows_max)
+        """Return the next rows, [] at the end. Raises what comes in the place of the first of
+        them."""
+        rows, error = self.fetch_part(rows_max)
         if error is not None:
             raise error
         return rows
 
-    def partly(self, rows_max: int = BATCH_ROWS) -> tuple[list[tuple[Any, ...]], Exception | None]:
-        """The next rows, and what comes in the place of the one behind them."""
+    def fetch_part(
+        self, rows_max: int = BATCH_ROWS
+    ) -> tuple[list[tuple[Any, ...]], Exception | None]:
+        """Return the next rows, and the error that comes in the place of the one behind them."""
         if self._ready is not None:
             found, self._ready = self._ready[:rows_max], self._ready[rows_max:]
             return found, self._ends_with if len(found) < rows_max else None
@@ -300,7 +212,7 @@ class Rows:
             rows.extend(islice(self._cursor, rows_max))  # those before an error are in it then
             self._count(rows)
         except Exception as error:  # noqa: BLE001 - it is handed over
-            failure = said(error) if isinstance(error, apsw.Error) else error
+            failure = translate_error(error) if isinstance(error, apsw.Error) else error
             self.close()
         except BaseException:
             self.close()
@@ -332,13 +244,13 @@ class Rows:
     def all(self) -> list[tuple[Any, ...]]:
         return list(self)
 
-    def whole(self) -> Rows:
-        """The same, computed now. Raises QueryCanceled, RequestTooLarge."""
+    def compute_all(self) -> Rows:
+        """Return the same rows, computed now. Raises QueryCanceled, RequestTooLarge."""
         rows: list[tuple[Any, ...]] = []
         error: Exception | None = None
         more = True
         while more:
-            part, error = self.partly()
+            part, error = self.fetch_part()
             rows += part
             more = error is None and len(part) == BATCH_ROWS
         if isinstance(error, QueryCanceled | RequestTooLarge):
@@ -346,7 +258,7 @@ class Rows:
         return Rows(self._connection, "", (), ready=rows, ends_with=error)
 
     def close(self) -> None:
-        """May be called twice."""
+        """End the statement; may be called twice."""
         cursor, self._cursor = self._cursor, None
         if self._watch is not None:
             self._connection.set_progress_handler(None, id=self._watch)
@@ -355,8 +267,8 @@ class Rows:
             cursor.close(force=True)
 
 
-def said(error: apsw.Error) -> Exception:
-    """SQLite's error as this project's; itself where it is a defect."""
+def translate_error(error: apsw.Error) -> Exception:
+    """Return SQLite's error as this project's, itself where it is a defect."""
     if isinstance(error, apsw.InterruptError):
         return QueryCanceled("the statement was ended: it took too long, or was cancelled")
     if isinstance(error, apsw.TooBigError):
@@ -374,147 +286,3 @@ def said(error: apsw.Error) -> Exception:
         if any(words in text for words in _TOO_COMPLEX):
             return TooComplex(f"the statement is too complex: {text}")
     return error
-
-
-# -------------------------------------------------------------- functions of our own
-
-
-def _install_own(connection: apsw.Connection) -> None:
-    functions: dict[str, Callable[..., Any]] = {
-        "lh_limit": _limit,
-        "lh_offset": _offset,
-        "lh_positive": _positive,
-        "lh_greatest": partial(_extreme, max, _as_sqlite),
-        "lh_least": partial(_extreme, min, _as_sqlite),
-        "lh_greatest_by_key": partial(_extreme, max, sort_key),
-        "lh_least_by_key": partial(_extreme, min, sort_key),
-        "lh_greatest_by_order": partial(_extreme, max, ordered_form),
-        "lh_least_by_order": partial(_extreme, min, ordered_form),
-    }
-    for name, function in functions.items():
-        connection.create_scalar_function(name, function, deterministic=True)
-    connection.create_scalar_function("lh_too_many_rows", _too_many_rows, numargs=0)
-    series.install(connection)
-
-
-def _extreme(choose: Callable[..., Any], key: Callable[[Any], Any] | None, *values: Any) -> Any:
-    """Of what is not NULL; of equal ones the first, as in PostgreSQL."""
-    return choose((v for v in values if v is not None), key=key, default=None)
-
-
-def _as_sqlite(value: Any) -> tuple[bool, Any]:
-    """Text behind numbers: a double may be the text NaN."""
-    return type(value) is str, value
-
-
-def _limit(value: int | None) -> int:
-    if value is not None and value < 0:
-        raise InvalidLimit("LIMIT must not be negative")
-    return -1 if value is None else value
-
-
-def _offset(value: int | None) -> int:
-    if value is not None and value < 0:
-        raise InvalidOffset("OFFSET must not be negative")
-    return value or 0
-
-
-def _positive(value: int | None) -> int | None:
-    if value is not None and value <= 0:
-        raise OutOfRange("the argument of ntile or nth_value must be greater than zero")
-    return value
-
-
-def _too_many_rows(*_: Any) -> None:
-    raise TooManyRows("more than one row returned by a subquery used as an expression")
-
-
-class _Group:
-    """One run of an aggregate over the rows of a group."""
-
-    def __init__(self, aggregate: Aggregate) -> None:
-        self._aggregate = aggregate
-        self._state = aggregate.start()
-
-    def step(self, *values: Any) -> None:
-        if not (self._aggregate.strict and None in values):
-            self._state = self._aggregate.step(self._state, *values)
-
-    def final(self) -> Any:
-        return self._aggregate.finish(self._state)
-
-
-class _Window:
-    """One run over a window. A window that has lost a row is gone through anew, as PostgreSQL does
-    for doubles: taking away what was added would leave another sum."""
-
-    def __init__(self, aggregate: Aggregate) -> None:
-        self._aggregate = aggregate
-        self._rows: deque[tuple[Any, ...]] = deque()
-        self._group = _Group(aggregate)
-        self._stale = False
-
-    def step(self, *values: Any) -> None:
-        self._rows.append(values)
-        if not self._stale:
-            self._group.step(*values)
-
-    def inverse(self, *values: Any) -> None:
-        self._rows.popleft()
-        self._stale = True
-
-    def value(self) -> Any:
-        if self._stale:
-            self._group = _Group(self._aggregate)
-            for values in self._rows:
-                self._group.step(*values)
-            self._stale = False
-        return self._group.final()
-
-    final = value
-
-
-# -------------------------------------------------------------- EXPLAIN
-
-
-def explained(
-    connection: apsw.Connection, prepared: Prepared, parameters: Sequence[Any] = ()
-) -> list[tuple[Any, ...]]:
-    """SQLite's plan, with the names of tables and indexes in the place of its own; or what would be
-    read."""
-    if prepared.tells_reads:
-        tables = prepared.tables.values()
-        values = (*parameters, *[None] * (len(prepared.parameters) - len(parameters)))
-        return [(line,) for line in told(prepared.reads, tables, values)]
-    names = {}
-    for chosen in prepared.chosen:
-        names[f"r{chosen.relation}"] = (chosen.table, "")
-        names[f"i{chosen.relation}"] = (chosen.table, chosen.by)
-    depth: dict[int, int] = {0: -1}
-    lines: list[tuple[Any, ...]] = []
-    for number, parent, text in query_plan(connection, prepared.emitted):
-        depth[number] = depth.get(parent, -1) + 1
-        lines.append(("  " * depth[number] + _shown(text, names),))
-    return lines
-
-
-def query_plan(connection: apsw.Connection, emitted: Emitted) -> list[tuple[int, int, str]]:
-    """SQLite's own steps: number, number of the one above, words."""
-    install(connection, emitted)
-    found = connection.execute(f"EXPLAIN QUERY PLAN {emitted.text}", [None] * emitted.highest)
-    return [(number, parent, str(text)) for number, parent, _, text in found]
-
-
-def _shown(text: str, names: dict[str, tuple[str, str]]) -> str:
-    words = text.split(" ", 2)
-    if len(words) < 2 or words[0] not in ("SCAN", "SEARCH") or words[1] not in names:
-        return text
-    table, index = names[words[1]]
-    rest = words[2] if len(words) > 2 else ""
-    condition = rest[rest.index("(") :] if "(" in rest else ""
-    if index:
-        verb = "Index Search" if words[0] == "SEARCH" else "Index Scan"
-        return f"{verb} using {index} on {table} {condition}".rstrip()
-    if words[0] == "SEARCH":
-        return f"Primary Key Search on {table} {condition}".rstrip()
-    return f"Seq Scan on {table}"

@@ -23,7 +23,8 @@ def places_read(
     limits: Limits,
     as_of: int,
 ) -> Iterator[Read]:
-    """As of `sqlite_query.run`. Raises QueryCanceled."""
+    """Yield what a statement reads: the places that its text names, and those that rows of other
+    tables lead to. The arguments are those of `query.run`. Raises QueryCanceled."""
     yield from plan.reads.of(values)
     for lookup in plan.reads.lookups:
         for prefix in _looked_up(connection, plan, lookup, values, moment, limits, as_of):
@@ -41,8 +42,8 @@ def _looked_up(
     limits: Limits,
     as_of: int,
 ) -> list[tuple[Any, ...]]:
-    """Where they are too many, or a row fails to which the statement itself may never come: the
-    whole table."""
+    """Return the key prefixes that a lookup finds. Where they are too many, or a row fails to which
+    the statement itself may never come, it is the whole table, [()]."""
     emitted = lookup.emitted(len(plan.parameters), plan.beside)
     try:
         found = emitted_rows(

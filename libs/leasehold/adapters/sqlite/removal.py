@@ -31,9 +31,9 @@ from leasehold.adapters.sqlite.layout import (
 
 
 class Removal:
-    """The writer's; `look` after every change of the catalog, then `step` until it says no.
-    `waits`: something is dead that can still be read as of an earlier LSN; when the floor of what
-    is kept has risen, `look` again."""
+    """The removal as the writer drives it: `look` after every change of the catalog, then `step`
+    until it says no. `waits` says that something is dead that can still be read as of an earlier
+    LSN; when the floor of what is kept has risen, `look` again."""
 
     def __init__(self, connection: apsw.Connection, tables: StoredTables) -> None:
         self._connection = connection
@@ -43,11 +43,13 @@ class Removal:
         self.waits = False
 
     def look(self) -> None:
-        """What is dead may have changed: begin anew, once all that is to be read is committed."""
+        """Begin anew, since what is dead may have changed, once all that is to be read is
+        committed."""
         self._work = self._everything()
 
     def step(self, rows_max: int) -> bool:
-        """Touch at most about `rows_max` rows in one transaction; is there more to do?"""
+        """Touch at most about `rows_max` rows in one transaction, and return whether there is more
+        to do."""
         if self._work is None:
             return False
         self._rows_max = rows_max
@@ -87,7 +89,7 @@ class Removal:
             yield from self._emptied(history_name(table_id))
 
     def _emptied(self, name: str) -> Iterator[None]:
-        """Rows first, so that dropping the table frees next to nothing."""
+        """Delete a table's rows first, so that dropping it frees next to nothing."""
         keys = ", ".join(primary_key_of(self._connection, name))
         some = f"SELECT {keys} FROM {name} ORDER BY {keys} LIMIT ?"
         while True:
@@ -124,7 +126,8 @@ class Removal:
         yield
 
     def _removed(self, table_id: int) -> set[int]:
-        """Columns that are empty already: they are not looked through again after a restart."""
+        """Return the columns that are empty already: they are not looked through again after a
+        restart."""
         found = self._connection.execute(
             "SELECT element_id FROM removed WHERE table_id = ?", (table_id,)
         )

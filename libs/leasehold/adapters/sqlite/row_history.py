@@ -47,8 +47,8 @@ ON CONFLICT (table_id) DO UPDATE SET floor_lsn = ?2, written_lsn = ?2
 
 
 class RowHistory:
-    """The writer's. `keeps`: are old images kept at all? `written`: table id → LSN of its last
-    write, of this transaction."""
+    """The history as the writer keeps it. `keeps` says whether old images are kept at all;
+    `written` holds table id → LSN of its last write, of this transaction."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -63,7 +63,8 @@ class RowHistory:
         self._more = self.keeps
 
     def keep(self, on: bool) -> None:
-        """Outside a transaction. What is kept begins with the LSN at which it was switched on."""
+        """Switch the history on or off, outside a transaction. What is kept begins with the LSN at
+        which it was switched on."""
         if on == self.keeps:
             return
         with self._connection:
@@ -83,7 +84,7 @@ class RowHistory:
             self._connection.execute(f"DELETE FROM {name}")
 
     def set_aside(self, table_id: int) -> None:
-        """Under another name, by which the removal finds it."""
+        """Give a table's old images another name, by which the removal finds them."""
         name = history_name(table_id)
         if physical_columns(self._connection, name):
             number = self._connection.pragma("schema_version")
@@ -92,21 +93,22 @@ class RowHistory:
     # ------------------------------------------------------------ inside a transaction
 
     def last_write(self, table_id: int) -> int:
-        """LSN of the last write of any row of it, as far back as it is known (0: before that)."""
+        """Return the LSN of the last write of any row of it, as far back as it is known (0: before
+        that)."""
         pending = self.written.get(table_id)
         if pending is not None:
             return pending
         return last_write(self._connection, table_id)
 
     def emptied(self, table_id: int, lsn: int) -> None:
-        """The table was truncated: what its rows were before is not kept."""
+        """Begin the history of a truncated table anew: what its rows were before is not kept."""
         self.set_aside(table_id)
         make_past(self._connection, table_id)
         self.written.pop(table_id, None)
         self._connection.execute(_EMPTIED, (table_id, lsn))
 
     def forget(self, table_id: int) -> None:
-        """The table is known no more."""
+        """Delete what is known of a table that is gone."""
         self.written.pop(table_id, None)
         self._connection.execute("DELETE FROM row_history WHERE table_id = ?", (table_id,))
 
@@ -114,16 +116,17 @@ class RowHistory:
         self._connection.executemany("INSERT INTO commit_times VALUES (?, ?)", times)
 
     def reset_times(self, lsn: int, time_us: int) -> None:
-        """The log's time was set to that after commit `lsn`, from which on rows are kept: times
-        before say nothing of the order of commits any more."""
+        """Begin the commit times anew, since the log's time was set to `time_us` after commit
+        `lsn`: times before say nothing of the order of commits any more. Rows are kept from there
+        on."""
         self._connection.execute("UPDATE rows_kept SET from_lsn = max(from_lsn, ?)", (lsn,))
         self._connection.execute("DELETE FROM commit_times")
         self._connection.execute("INSERT INTO commit_times VALUES (?, ?)", (lsn, time_us))
         self._more = True
 
     def collect(self, before_us: int, newest_lsn: int) -> bool:
-        """Raise the floor to the last commit before that time; has it risen? `newest_lsn`: of all
-        that is applied, committed or not."""
+        """Raise the floor to the last commit before that time, and return whether it has risen.
+        `newest_lsn` is that of all that is applied, committed or not."""
         floor = kept_from(self._connection)
         assert floor is not None, "no history is kept"
         until = lsn_at(self._connection, before_us, newest_lsn)
@@ -138,7 +141,7 @@ class RowHistory:
         return until > floor
 
     def commit(self, lsn: int) -> None:
-        """Inside the transaction that is about to end at `lsn`."""
+        """Write what the transaction has changed, inside it, as it is about to end at `lsn`."""
         if not self.keeps:
             return
         self._connection.execute("UPDATE rows_kept SET until_lsn = ?", (lsn,))
@@ -162,8 +165,8 @@ class RowHistory:
     # ------------------------------------------------------------ beside the log
 
     def step(self, rows_max: int) -> bool:
-        """Outside a transaction: take some images below the floor out of the file; are there
-        more? A floor that rises is looked at again."""
+        """Take some images below the floor out of the file, outside a transaction; returns whether
+        there are more. After the floor has risen there may be some again."""
         if not self._more:
             return False
         floor = kept_from(self._connection)
@@ -184,13 +187,13 @@ class RowHistory:
 
 
 def kept_from(connection: apsw.Connection) -> int | None:
-    """The LSN from which on rows of the past are kept, None when none are."""
+    """Return the LSN from which on rows of the past are kept, None when none are."""
     found: int | None = connection.execute("SELECT from_lsn FROM rows_kept").get
     return None if found is None else max(found, history_floor(connection))
 
 
 def last_write(connection: apsw.Connection, table_id: int) -> int:
-    """LSN of the last write of a row of it that is kept, 0: before that."""
+    """Return the LSN of the last write of a row of it that is kept, 0: before that."""
     found: int | None = connection.execute(
         "SELECT written_lsn FROM row_history WHERE table_id = ?", (table_id,)
     ).get
@@ -198,7 +201,7 @@ def last_write(connection: apsw.Connection, table_id: int) -> int:
 
 
 def table_kept_from(connection: apsw.Connection, table_id: int) -> int:
-    """Where a table was truncated since: that LSN; else 0."""
+    """Return the LSN of the table's last TRUNCATE, 0 without one."""
     found = connection.execute(
         "SELECT floor_lsn FROM row_history WHERE table_id = ?", (table_id,)
     ).get
@@ -206,9 +209,10 @@ def table_kept_from(connection: apsw.Connection, table_id: int) -> int:
 
 
 def lsn_at(connection: apsw.Connection, time_us: int, newest_lsn: int) -> int:
-    """The LSN of the last commit at or before a time; 0 when that is no longer known.
+    """Return the LSN of the last commit at or before a time, 0 when that is no longer known.
 
-    Commit times are kept where they do not just rise by 1 µs from one LSN to the next."""
+    Commit times are kept where they do not just rise by 1 µs from one LSN to the next.
+    """
     found: list[Any] = connection.execute(
         "SELECT lsn, commit_us FROM commit_times WHERE commit_us <= ? ORDER BY lsn DESC LIMIT 1",
         (time_us,),

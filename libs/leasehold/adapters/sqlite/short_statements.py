@@ -1,5 +1,5 @@
-"""Which statements surely end soon: those that may run where others wait for the same thread, and
-how a query of them is run there."""
+"""Recognises statements that surely end soon, which may run where others wait for the same thread,
+and runs queries among them there."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
-from leasehold.adapters.sqlite.query import install, query_plan, said
+from leasehold.adapters.sqlite.explain import query_plan
+from leasehold.adapters.sqlite.query import translate_error
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
+from leasehold.adapters.sqlite.statement_functions import install
 from leasehold.model.errors import LeaseholdError
 from leasehold.sql.functions.function import Function
 from leasehold.sql.planning.emit_from import OWN_ROWS
@@ -29,9 +31,9 @@ _KNOWN: Final[WeakKeyDictionary[Emitted, bool]] = WeakKeyDictionary()
 
 
 def is_brief(connection: apsw.Connection, prepared: Prepared) -> bool:
-    """Does SQLite search every table it uses by a key or an index, and does every function work on
-    values of fixed size alone? How many rows it finds is not known: that takes a bound while it
-    runs. Looked up once for each plan."""
+    """Whether SQLite searches every table that the statement uses by a key or an index, and every
+    function works on values of fixed size alone. How many rows it finds is not known: that takes a
+    bound while it runs. Looked up once for each plan."""
     known = _KNOWN.get(prepared.emitted)
     if known is None:
         try:
@@ -45,7 +47,8 @@ def is_brief(connection: apsw.Connection, prepared: Prepared) -> bool:
 
 
 def needs_nothing(prepared: Prepared) -> bool:
-    """Does it find its rows in what is newest, ask for nothing else, and note nothing?"""
+    """Whether the query finds its rows in what is newest, asks for nothing else, and notes
+    nothing."""
     emitted = prepared.emitted
     return not (
         prepared.explain
@@ -59,8 +62,8 @@ def needs_nothing(prepared: Prepared) -> bool:
 def brief_rows(
     snapshot: SqliteSnapshot, prepared: Prepared, parameters: Sequence[Any], rows_max: int
 ) -> list[tuple[Any, ...]] | None:
-    """All rows of a brief query that `needs_nothing`; None: they are more, or it took longer than
-    such a query does, or it fails behind some of them. Raises what functions raise."""
+    """Return all rows of a brief query that `needs_nothing`, or None: they are more, or it took
+    longer than such a query does, or it fails behind some of them. Raises what functions raise."""
     emitted, reader = prepared.emitted, snapshot.reader
     if id(emitted) not in reader.installed:
         install(reader.connection, emitted)
@@ -75,7 +78,7 @@ def brief_rows(
     except apsw.Error as error:
         if rows:
             return None
-        raise said(error) from error
+        raise translate_error(error) from error
     except LeaseholdError:
         if rows:
             return None

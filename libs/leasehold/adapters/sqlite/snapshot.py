@@ -55,7 +55,7 @@ class Watch:
         self.looks_left: int | None = None
 
     def __call__(self) -> bool:
-        """True: it is ended."""
+        """Return True to end the statement that runs."""
         if self.looks_left is None:
             return False
         self.looks_left -= 1
@@ -63,7 +63,7 @@ class Watch:
 
 
 class Reader:
-    """One read connection with its plans; one thread at a time."""
+    """A read connection with its plans, for one thread at a time."""
 
     def __init__(self, path: Path, cache_mb: int) -> None:
         self.connection = connect(path, cache_mb=cache_mb, read_only=True)
@@ -78,7 +78,7 @@ class Reader:
         self._plans: dict[int, ReadPlan] = {}
 
     def knows(self, emitted: object) -> None:
-        """It has the functions that this one calls, from now on."""
+        """Note that the connection has the functions that this query calls."""
         if len(self.installed) >= PLANS_KEPT_MAX:
             self.installed.clear()
         self.installed[id(emitted)] = emitted
@@ -106,8 +106,8 @@ class Readers:
         self._decoded = DecodedDescriptors()
 
     def open_snapshot(self, *, alone: bool = False, brief: bool = False) -> SqliteSnapshot:
-        """`alone`: on a connection that nobody else gets before or after. `brief`: as of
-        SqliteSnapshot."""
+        """Open a read snapshot of what is committed now; any thread may call this. With `alone` its
+        connection is one that nobody else gets before or after; `brief` is as of SqliteSnapshot."""
         reader = Reader(self._path, self._cache_mb) if alone else self._take()
         reader.alone = alone
         return SqliteSnapshot(self, reader, brief=brief)
@@ -209,7 +209,7 @@ class SqliteSnapshot:
 
     @property
     def connection(self) -> apsw.Connection:
-        """For set-wise reading of this snapshot (checks, exports)."""
+        """The connection, for set-wise reading of this snapshot (checks, exports)."""
         return self.reader.connection
 
     def position(self) -> LogPosition:
@@ -221,7 +221,7 @@ class SqliteSnapshot:
         return self._readers.catalog(self._count, self.connection)
 
     def stored_catalog(self) -> StoredCatalog:
-        """With the jobs, to plan schema changes on."""
+        """Return the catalog with the jobs, to plan schema changes on."""
         return read_catalog(self.connection)
 
     def min_version(self, table_id: int) -> int:
@@ -249,7 +249,7 @@ class SqliteSnapshot:
         return collected_elements(self.connection, table_id)
 
     def descriptor_at(self, table: str, lsn: int) -> Descriptor:
-        """As it was current at `lsn`. Raises what History.table_at raises."""
+        """Return the version that was current at `lsn`. Raises what History.table_at raises."""
         floor = history_floor(self.connection)
         return History(self.all_versions(), floor, self.lsn).table_at(table, lsn)
 
@@ -327,7 +327,7 @@ class SqliteSnapshot:
     def rows(
         self, plan: ReadPlan, text: str, bindings: tuple[Any, ...]
     ) -> Iterator[tuple[Key, Row]]:
-        """Of a statement that shows `plan.all_names` first."""
+        """Yield (key, row) of a statement that shows `plan.all_names` first."""
         cursor = self.connection.cursor()
         self._scans.append(cursor)
         width, shown = plan.key_width, len(plan.all_names)

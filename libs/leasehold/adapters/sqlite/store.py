@@ -13,7 +13,8 @@ from typing import Any, Final
 import apsw
 
 from leasehold.adapters.sqlite.catalog import StoredTables
-from leasehold.adapters.sqlite.checker import Checker
+from leasehold.adapters.sqlite.checking.checker import Checker
+from leasehold.adapters.sqlite.checking.repair import repair_entry
 from leasehold.adapters.sqlite.checkpoints import Checkpoints
 from leasehold.adapters.sqlite.counts import RowCounts
 from leasehold.adapters.sqlite.fill import fill_column, fill_entries, fill_images, fill_indexed
@@ -32,7 +33,6 @@ from leasehold.adapters.sqlite.layout import (
 from leasehold.adapters.sqlite.outcomes import Outcomes
 from leasehold.adapters.sqlite.plan import WritePlan, entry_key
 from leasehold.adapters.sqlite.removal import Removal
-from leasehold.adapters.sqlite.repair import repair_entry
 from leasehold.adapters.sqlite.row_history import RowHistory, kept_from, table_kept_from
 from leasehold.adapters.sqlite.snapshot import PLANS_KEPT_MAX, Readers, SqliteSnapshot
 from leasehold.adapters.sqlite.written_since import gone_from, written_in
@@ -111,7 +111,8 @@ class SqliteStore:
         self._open = True
 
     def commit(self, position: LogPosition) -> None:
-        """L6: the position lies in the same transaction as what was applied."""
+        """End the transaction. L6: the position lies in the same transaction as what was
+        applied."""
         assert self._open, "no transaction is open"
         assert self._savepoints == 0, "a savepoint is open"
         self._tables.put_position(position)
@@ -325,7 +326,7 @@ class SqliteStore:
         self._counts.add(change.table_id, 1)
 
     def _image_before(self, plan: WritePlan, change: RowChange, before: Row | None) -> Image | None:
-        """The indexed pairs before the change; the whole row where the caller has it."""
+        """Return the indexed pairs before the change, or the whole row where the caller has it."""
         if change.kind is _INSERT:
             return None
         if before is not None:
@@ -341,9 +342,9 @@ class SqliteStore:
         for entry in entries(plan.descriptor, old, new):
             statements = plan.entries[entry.index_id]
             if entry.remove is not None:
-                self._execute(statements.remove, statements.to_remove(entry.remove, key))
+                self._execute(statements.remove, statements.remove_bindings(entry.remove, key))
             if entry.put is not None:
-                self._execute(statements.put, statements.to_put(entry.put, key))
+                self._execute(statements.put, statements.put_bindings(entry.put, key))
 
     def _unprepared(self, plan: WritePlan, elements: Iterable[int]) -> StoreCorrupted:
         return StoreCorrupted(
@@ -352,7 +353,7 @@ class SqliteStore:
         )
 
     def _contradiction(self, plan: WritePlan, change: RowChange) -> StoreCorrupted:
-        """The row is not the one that the log's change was decided on."""
+        """Return the error of a row that is not the one the log's change was decided on."""
         found = self._execute(plan.get, change.key).fetchall()
         there = plan.row(found[0]).genids if found else "no row"
         return StoreCorrupted(
@@ -454,14 +455,14 @@ class SqliteStore:
     # ------------------------------------------------------------ readers and checks
 
     def open_snapshot(self, *, brief: bool = False) -> SqliteSnapshot:
-        """A read snapshot of what is committed now; any thread may call this. `brief`: as of
+        """Open a read snapshot of what is committed now; any thread may call this. `brief` is as of
         SqliteSnapshot."""
         return self._readers.open_snapshot(brief=brief)
 
     def row_at_once(
         self, table: str, key_of: Callable[[Descriptor], Key]
     ) -> tuple[Descriptor, tuple[Any, ...] | None] | None:
-        """As of Readers; from any thread."""
+        """Return a table's newest version and one of its rows, from any thread; see Readers."""
         return self._readers.row_at_once(table, key_of)
 
     def check(

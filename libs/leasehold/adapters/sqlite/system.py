@@ -17,7 +17,8 @@ Systems = Callable[[], System]
 
 
 def install(connection: apsw.Connection, name: str, relation: Relation, system: Systems) -> None:
-    """`system`: of the statement that runs on the connection."""
+    """Make the relation a table of the connection. `system` returns the rows of the statement that
+    runs on it."""
     connection.create_module(
         name,
         cast(Any, _Module(relation, system)),  # what only tables that are made by name need is out
@@ -44,7 +45,8 @@ class _Table:
         self._relation, self._system = relation, system
 
     def BestIndexObject(self, info: Any) -> bool:  # noqa: N802
-        """By the columns that are equal to something. SQLite compares again what is found."""
+        """Search by the columns that are equal to something. SQLite compares again what is
+        found."""
         places: list[int] = []
         for number in range(info.nConstraint):
             place = info.get_aConstraint_iColumn(number)

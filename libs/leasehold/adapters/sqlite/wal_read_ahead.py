@@ -1,4 +1,4 @@
-"""Has the blocks that a WAL will be written over read in time.
+"""Reads the blocks that a WAL will be written over before it is.
 
 A WAL that has begun anew is written over its own old blocks. A frame has 4,120 bytes, so it covers
 parts of two blocks, and of a block that is changed in part the kernel needs the rest: where that
@@ -36,7 +36,8 @@ RANGES_MAX: Final = 16
 
 
 class WalReadAhead:
-    """For the writer's thread, which says how far it is; nothing here waits for the disk."""
+    """The reading, as the writer's thread drives it: it says how far it is, and waits for no disk
+    here."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -50,7 +51,7 @@ class WalReadAhead:
         was read may not stay."""
         self._anew = self._ask(0, AHEAD_BYTES)
 
-    def begun_anew(self) -> None:
+    def note_new_begin(self) -> None:
         self._has_old = True
         self._asked, self._anew = self._anew, 0
 

@@ -42,11 +42,11 @@ that was prepared on the connection prepared anew."""
 
 @dataclass(frozen=True, slots=True)
 class RowWrite:
-    """`before` None: an insert; `after` None: a delete; else it may have another key than `key`.
-    Images hold public columns, storage values.
-    `genids`: those of the row that was found, None for an insert and for a row that this
-    transaction has written before. `given`: the columns that an update sets. `arbiters`: of an
-    insert, the unique indexes (0: the primary key) by which ON CONFLICT has found no row."""
+    """A row that a statement writes. `before` is None for an insert and `after` for a delete, else
+    `after` may have another key than `key`. Images hold public columns, storage values. `genids`
+    are those of the row that was found, None for an insert and for a row that this transaction has
+    written before. `given` are the columns that an update sets; `arbiters` are, of an insert, the
+    unique indexes (0: the primary key) by which ON CONFLICT has found no row."""
 
     key: Key
     before: Image | None
@@ -58,8 +58,9 @@ class RowWrite:
 
 @dataclass(slots=True)
 class Written:
-    """`count`: rows as the command's tag counts them; `rows`: of RETURNING; `sought`: keys that ON
-    CONFLICT has looked for, with the index (0: the primary key)."""
+    """The result of a write: `count` is the rows as the command's tag counts them, `rows` are those
+    of RETURNING, and `sought` the keys that ON CONFLICT has looked for, with the index (0: the
+    primary key)."""
 
     writes: list[RowWrite] = field(default_factory=list)
     rows: list[tuple[Any, ...]] = field(default_factory=list)
@@ -71,7 +72,7 @@ class Written:
 
 
 class Writing:
-    """One run of one statement. Raises what its functions raise, NotNullViolation, and DuplicateKey
+    """The run of one statement. Raises what its functions raise, NotNullViolation, and DuplicateKey
     for a key that this statement has itself."""
 
     def __init__(
@@ -84,8 +85,8 @@ class Writing:
         hidden_keys: Iterator[str] | None = None,
         as_of: int = 0,
     ) -> None:
-        """`hidden_keys`: of rows that are inserted into a table without a primary key. `as_of`: as
-        of `sqlite_query.run`."""
+        """Prepare a run. `hidden_keys` gives keys of rows that are inserted into a table without a
+        primary key; `as_of` is as in `query.run`."""
         assert prepared.write is not None
         self._connection = connection
         self._prepared = prepared
@@ -111,7 +112,7 @@ class Writing:
         return self._written
 
     def run_each(self, many: Sequence[tuple[Any, ...]]) -> Written:
-        """As often as there are parameters, as one statement."""
+        """Run the statement once for each of many parameters, as one statement."""
         for self._parameters in many:
             self.run()
         return self._written
@@ -144,7 +145,7 @@ class Writing:
         return self._checked(before, {**before, **values})
 
     def _checked(self, before: Image | None, image: dict[int, Any]) -> Image:
-        """With generated columns, without NULLs. Raises NotNullViolation."""
+        """Return the image with generated columns and without NULLs. Raises NotNullViolation."""
         descriptor = self._descriptor
         kept = {e: v for e, v in image.items() if v is not None}
         derive(descriptor, before, kept)
@@ -176,7 +177,8 @@ class Writing:
         self._add(RowWrite(key, None, image, None, frozenset(values), arbiters), image, ())
 
     def _meets(self, key: Key, image: Image) -> bool:
-        """Is a row in the way? DO NOTHING leaves the new one out, DO UPDATE changes the old one."""
+        """Whether a row is in the way: DO NOTHING leaves the new one out, DO UPDATE changes the old
+        one."""
         conflict = self._write.bound.conflict
         assert conflict is not None
         for arbiter, emitted in self._write.there.items():
@@ -199,7 +201,7 @@ class Writing:
         return tuple(image[e] for e in self._descriptor.primary_key)
 
     def _own_in_the_way(self, arbiter: int, image: Image) -> bool:
-        """Has this very statement written a row with the arbiter's key?"""
+        """Whether this very statement has written a row with the arbiter's key."""
         mine = self._key_in(arbiter, image)
         return None not in mine and any(
             after is not None and self._key_in(arbiter, after) == mine
@@ -255,7 +257,7 @@ class Found(NamedTuple):
 
 
 def found_in(bound: BoundWrite, row: tuple[Any, ...]) -> Found:
-    """`row`: of `bound.find`."""
+    """Return what one row of `bound.find` says of the row that was found."""
     descriptor = bound.descriptor
     width, locks = len(bound.columns), len(descriptor.locks)
     new, extra = row[width + locks : len(row) - bound.extra], row[len(row) - bound.extra :]

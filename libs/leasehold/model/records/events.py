@@ -1,6 +1,6 @@
 """Rows and descriptor versions as the changefeed publishes them.
 
-Values of columns are *storage values* (`values/types.py`): int, float, str, bytes or None.
+Values of columns are *storage values* (`values/storage.py`): int, float, str, bytes or None.
 An image is a mapping element id → storage value; an element id that is missing, or None, is a
 pair that is not there (a NULL and an absent pair are the same physical fact).
 """

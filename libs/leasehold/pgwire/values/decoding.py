@@ -29,9 +29,10 @@ from leasehold.values.interval import Span
 from leasehold.values.interval import stored_form as interval_form
 from leasehold.values.jsonb import stored_form, value_of
 from leasehold.values.oids import WireType, oid_of
+from leasehold.values.storage import to_storage
 from leasehold.values.text_io import from_text
 from leasehold.values.time_zone import in_range
-from leasehold.values.types import VECTORS, Type, element_of, to_storage
+from leasehold.values.types import VECTORS, Type, element_of
 
 OID_MAX: Final = 4_294_967_295
 

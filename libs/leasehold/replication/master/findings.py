@@ -19,7 +19,7 @@ from leasehold.model.ports import Row, RowSource
 from leasehold.model.records.events import Image
 from leasehold.model.records.jobs import Findings
 from leasehold.model.records.log import FindingsDecided
-from leasehold.rows.check_constraints import breaks, code_raised, condition_of
+from leasehold.rows.check_constraints import condition_of, explain_violation, find_sqlstate
 from leasehold.rows.index_entries import entry_of, key_of, key_shown, key_words
 from leasehold.schema_change.coordinator.verification import INTEGRITY, REQUIRED, code_of, finding
 from leasehold.schema_change.job.transitions import FINDINGS_MAX
@@ -52,7 +52,7 @@ def confirm(findings: Findings, catalog: Catalog, store: Reader) -> FindingsDeci
             element = descriptor.element(element_id)
             condition = REQUIRED if isinstance(element, Column) else INTEGRITY
             if isinstance(element, Check) and row is not None:
-                code = code or code_raised(condition_of(descriptor, element), row.values)
+                code = code or find_sqlstate(condition_of(descriptor, element), row.values)
             code = code or code_of(element, condition)
             confirmed.append(finding(condition, element_id, key, words))
     return FindingsDecided(
@@ -94,7 +94,7 @@ def _judge(descriptor: Descriptor, element_id: int, catalog: Catalog, store: Rea
         case Check() as check:
             holds = condition_of(descriptor, check)
             words = f"check {check.name!r}: "
-            return lambda _, image: words + why if (why := breaks(holds, image)) else ""
+            return lambda _, image: words + why if (why := explain_violation(holds, image)) else ""
         case Column(name=name):
             words = f"column {name!r} is NULL"
             return lambda _, image: words if image.get(element_id) is None else ""

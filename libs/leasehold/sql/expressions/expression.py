@@ -34,7 +34,8 @@ from leasehold.sql.syntax.positions import placed
 from leasehold.sql.syntax.scanning import Token
 from leasehold.sql.syntax.tree import Name, Node
 from leasehold.sql.syntax.words import is_word
-from leasehold.values.types import Type, parse_type, to_storage
+from leasehold.values.storage import to_storage
+from leasehold.values.types import Type, parse_type
 
 _KEPT_MAX: Final = 4_096
 

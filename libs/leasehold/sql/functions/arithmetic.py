@@ -27,7 +27,7 @@ from leasehold.values.numeric import (
     EXACT,
     SCALE_MAX,
     decimal_of,
-    rounded,
+    round_number,
     stored_form,
 )
 from leasehold.values.types import INTEGER_BITS, Type
@@ -211,7 +211,7 @@ def _remainder(left: Decimal, right: Decimal) -> Decimal:
 
 def _product(left: Decimal, right: Decimal) -> Decimal:
     made = EXACT.multiply(left, right)
-    return rounded(made, SCALE_MAX) if shown_scale(made) > SCALE_MAX else made
+    return round_number(made, SCALE_MAX) if shown_scale(made) > SCALE_MAX else made
 
 
 _EXACT: Final[dict[str, Callable[..., Decimal]]] = {

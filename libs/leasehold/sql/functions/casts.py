@@ -24,11 +24,12 @@ from leasehold.values.catalog_types import REGISTERED, SYSTEM_TYPES
 from leasehold.values.date_text import day_in_range
 from leasehold.values.dates import DAY_US
 from leasehold.values.doubles import over_floats
-from leasehold.values.numeric import EXACT, decimal_of, fitted, stored_form
+from leasehold.values.numeric import EXACT, decimal_of, fit_number, stored_form
 from leasehold.values.numeric import text_of as numeric_text
+from leasehold.values.storage import to_storage
 from leasehold.values.text_io import from_text, shows_zone, to_text
 from leasehold.values.time_zone import InZone, at_zone, local_of
-from leasehold.values.types import INTEGER_BITS, Type, element_of, to_storage
+from leasehold.values.types import INTEGER_BITS, Type, element_of
 
 Context: TypeAlias = Literal["implicit", "assignment", "explicit"]
 Convert: TypeAlias = Callable[..., Any]
@@ -291,7 +292,7 @@ def _fitted(source: Type, target: Type, context: Context) -> Convert | None:
         if source == target:
             return None
         precision, scale = target.precision, target.scale
-        return lambda value: stored_form(fitted(decimal_of(value), precision, scale))
+        return lambda value: stored_form(fit_number(decimal_of(value), precision, scale))
     return None
 
 

@@ -26,7 +26,7 @@ from leasehold.values.interval import HOUR_US, MINUTE_US, Span, span_of, stored_
 from leasehold.values.letters import ascii_lower
 from leasehold.values.numeric import EXACT
 from leasehold.values.numeric import stored_form as stored_numeric
-from leasehold.values.time_zone import at_zone, local_of, offset_at, zone_said
+from leasehold.values.time_zone import at_zone, local_of, offset_at, zone_of_word
 
 _PLAIN: Final = "timestamp without time zone"
 _ZONED: Final = "timestamp with time zone"
@@ -298,7 +298,7 @@ def _truncated_in_zone(zone: ZoneInfo, name: str, moment: int) -> int:
 
 
 def _truncated_in_named(name: str, moment: int, zone: str) -> int:
-    return _truncated_in_zone(zone_said(zone), name, moment)
+    return _truncated_in_zone(zone_of_word(zone), name, moment)
 
 
 def _truncated_span(name: str, stored: str) -> str:

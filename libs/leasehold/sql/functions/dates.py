@@ -31,7 +31,7 @@ from leasehold.values.dates import DAY_US, day_of
 from leasehold.values.doubles import over_floats
 from leasehold.values.interval import Span, span_of, stored_form, text_of
 from leasehold.values.text_io import double_text
-from leasehold.values.time_zone import at_zone, in_range, local_of, zone_at, zone_said
+from leasehold.values.time_zone import at_zone, in_range, local_of, zone_at, zone_of_word
 
 
 def _now(moment: Moment) -> int:
@@ -76,7 +76,7 @@ def _make_timestamptz(*parts: Any) -> int:
     zone = parts[-1]
     offset = offset_of_text(zone)
     local = _make_local(*parts[:-1])
-    return at_zone(local, zone_said(zone)) if offset is None else in_range(local - offset)
+    return at_zone(local, zone_of_word(zone)) if offset is None else in_range(local - offset)
 
 
 def _make_interval(
@@ -108,11 +108,11 @@ def _of_seconds(seconds: float) -> int:
 
 
 def _from_zone(zone: str, local: int) -> int:
-    return at_zone(local, zone_said(zone))
+    return at_zone(local, zone_of_word(zone))
 
 
 def _to_zone(zone: str, moment: int) -> int:
-    return in_range(local_of(moment, zone_said(zone)))
+    return in_range(local_of(moment, zone_of_word(zone)))
 
 
 def _template_in_zone(zone: ZoneInfo, text: str, template: str) -> int:

@@ -9,7 +9,7 @@ from leasehold.model.errors import InvalidArgument, InvalidText
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, JSONB, TEXT, Function
 from leasehold.values.arrays import elements_of
 from leasehold.values.jsonb import kind_of, text_of, value_of
-from leasehold.values.jsonb_containment import holds
+from leasehold.values.jsonb_containment import contains
 from leasehold.values.letters import BLANKS, ascii_upper
 from leasehold.values.types import array_of
 
@@ -123,7 +123,7 @@ def _at_path(stored: str, path: str) -> Any:
 
 
 def _contains(left: str, right: str) -> int:
-    return int(holds(value_of(left), value_of(right)))
+    return int(contains(value_of(left), value_of(right)))
 
 
 def _exists(stored: str, name: str) -> int:

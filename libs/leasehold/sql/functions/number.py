@@ -42,7 +42,7 @@ from leasehold.sql.functions.powers import (
     power,
     square_root,
 )
-from leasehold.values.numeric import EXACT, SCALE_MAX, decimal_of, rounded, stored_form
+from leasehold.values.numeric import EXACT, SCALE_MAX, decimal_of, round_number, stored_form
 
 # ------------------------------------------------------------------ rounding
 
@@ -58,7 +58,7 @@ def _at_scale(compute: Callable[[Decimal, int], Decimal]) -> Callable[[str, int]
 
 
 def _round(number: Decimal, scale: int) -> Decimal:
-    return rounded(number, scale)
+    return round_number(number, scale)
 
 
 def _truncate(number: Decimal, scale: int) -> Decimal:
@@ -148,7 +148,7 @@ def _product_of(first: int, last: int) -> Decimal:
 def _trim_scale(number: Decimal) -> Decimal:
     if not number.is_finite():
         return number
-    return rounded(number, _least_scale(number))
+    return round_number(number, _least_scale(number))
 
 
 def _least_scale(number: Decimal) -> int:

@@ -23,7 +23,7 @@ from leasehold.sql.functions.arithmetic import (
     quotient,
     weight,
 )
-from leasehold.values.numeric import EXACT, WHOLE_DIGITS_MAX, rounded
+from leasehold.values.numeric import EXACT, WHOLE_DIGITS_MAX, round_number
 
 _GUARD = 12
 _HALVINGS = 48
@@ -72,7 +72,7 @@ def root_at(value: Decimal, scale: int) -> Decimal:
     root = root.quantize(unit, rounding=ROUND_DOWN, context=EXACT)
     while EXACT.multiply(root, root) > value:
         root = EXACT.subtract(root, unit)
-    return rounded(root, scale)
+    return round_number(root, scale)
 
 
 def _root_of_digits(value: Decimal, digits: int) -> Decimal:
@@ -99,8 +99,8 @@ def exponential(value: Decimal) -> Decimal:
     digits = -DISPLAY_SCALE_MAX if beyond else int(float(value) * _LOG10_E)
     scale = bounded_scale(DIGITS_LEAST - digits, value)
     if beyond:
-        return rounded(Decimal(0), scale)
-    return rounded(_exponential_at(value, scale + _GUARD, max(digits, 0)), scale)
+        return round_number(Decimal(0), scale)
+    return round_number(_exponential_at(value, scale + _GUARD, max(digits, 0)), scale)
 
 
 def _exponential_at(value: Decimal, places: int, digits: int) -> Decimal:
@@ -109,7 +109,7 @@ def _exponential_at(value: Decimal, places: int, digits: int) -> Decimal:
     doublings = max(int(value.copy_abs()).bit_length(), 0) + _HALVINGS
     bits = int((places + digits + 4) * _BITS_OF_DIGIT) + 2 * doublings + 16
     ten = places + digits + 10 + doublings
-    number = int(rounded(value.copy_abs(), ten).scaleb(ten, context=EXACT))
+    number = int(round_number(value.copy_abs(), ten).scaleb(ten, context=EXACT))
     part = ((number << bits) // 10**ten) >> doublings
     one = 1 << bits
     made = term = one
@@ -193,7 +193,7 @@ def natural_logarithm(value: Decimal) -> Decimal:
     if not value.is_finite():
         return value
     scale = bounded_scale(DIGITS_LEAST - _logarithm_places(value), value)
-    return rounded(_ln(value, scale), scale)
+    return round_number(_ln(value, scale), scale)
 
 
 def logarithm(base: Decimal, value: Decimal) -> Decimal:
@@ -214,7 +214,7 @@ def logarithm(base: Decimal, value: Decimal) -> Decimal:
     below = _ln_of_digits(base, digits)
     if not below:
         raise DivisionByZero("division by zero")
-    return rounded(_context(digits).divide(_ln_of_digits(value, digits), below), scale)
+    return round_number(_context(digits).divide(_ln_of_digits(value, digits), below), scale)
 
 
 def power(base: Decimal, exponent: Decimal) -> Decimal:
@@ -232,23 +232,25 @@ def power(base: Decimal, exponent: Decimal) -> Decimal:
     if is_whole and _WHOLE_LEAST <= exponent <= _WHOLE_MOST:
         return _whole_power(base, int(exponent))
     if not base:
-        return rounded(Decimal(0), DIGITS_LEAST)
+        return round_number(Decimal(0), DIGITS_LEAST)
     negative = base < 0 and int(exponent) % 2 == 1
     base = base.copy_abs()
     # Of the logarithm eight digits, as PostgreSQL takes them to see how large the result will be.
     rough = max(8 - _logarithm_places(base), 0)
-    estimate = float(rounded(EXACT.multiply(rounded(_ln(base, rough), rough), exponent), rough))
+    estimate = float(
+        round_number(EXACT.multiply(round_number(_ln(base, rough), rough), exponent), rough)
+    )
     if abs(estimate) > _RESULT_SCALE_MAX * 3.01:
         if estimate > 0:
             raise OutOfRange("value overflows numeric format")
-        return rounded(Decimal(0), DISPLAY_SCALE_MAX)
+        return round_number(Decimal(0), DISPLAY_SCALE_MAX)
     digits = int(estimate * _LOG10_E)
     scale = bounded_scale(DIGITS_LEAST - digits, base, exponent)
     places = scale + 10 + _GUARD
     # A small exponent takes digits of the logarithm away, a large one needs more.
     wide = _context(places + max(digits, 0) + max(exponent.adjusted(), 0) + 10)
     power = wide.multiply(_ln_of_digits(base, wide.prec), wide.plus(exponent))
-    made = rounded(_exponential_at(power, places, max(digits, 0)), scale)
+    made = round_number(_exponential_at(power, places, max(digits, 0)), scale)
     return made.copy_negate() if negative else made
 
 
@@ -285,15 +287,15 @@ def _special_power(base: Decimal, exponent: Decimal) -> Decimal | None:
 def _whole_power(base: Decimal, exponent: int) -> Decimal:
     scale = bounded_scale(DIGITS_LEAST, base)
     if exponent == 0:
-        return rounded(Decimal(1), scale)
+        return round_number(Decimal(1), scale)
     if exponent == 1:
-        return rounded(base, scale)
+        return round_number(base, scale)
     if exponent == -1:
         return quotient(Decimal(1), base, scale)
     if exponent == 2:
-        return rounded(EXACT.multiply(base, base), scale)
+        return round_number(EXACT.multiply(base, base), scale)
     if not base:
-        return rounded(base, scale)
+        return round_number(base, scale)
     size = base.adjusted() + math.log10(
         float(base.copy_abs().scaleb(-base.adjusted(), context=EXACT))
     )
@@ -301,9 +303,9 @@ def _whole_power(base: Decimal, exponent: int) -> Decimal:
     if places > WHOLE_DIGITS_MAX + 1:
         raise OutOfRange("value overflows numeric format")
     if places + 1 < -scale:
-        return rounded(Decimal(0), scale)
+        return round_number(Decimal(0), scale)
     context = _context(scale + max(int(places), 0) + 20 + _GUARD)
     made = context.power(base, exponent)
     if made.adjusted() >= WHOLE_DIGITS_MAX:
         raise OutOfRange("value overflows numeric format")
-    return rounded(made, scale)
+    return round_number(made, scale)

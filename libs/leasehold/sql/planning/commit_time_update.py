@@ -35,7 +35,8 @@ from leasehold.sql.expressions.expression import asks_session_zone, compile_expr
 from leasehold.sql.functions.function import INTEGERS, NUMERIC, TEXT, is_integer
 from leasehold.sql.functions.registry import cast_for, function_for, operator_for
 from leasehold.sql.planning.read_set import Reads
-from leasehold.values.types import Type, to_json
+from leasehold.values.storage import to_json
+from leasehold.values.types import Type
 
 _NUMBERS: Final = (*INTEGERS, NUMERIC)
 _SIGNS: Final = {"+": _NUMBERS, "-": _NUMBERS, "*": _NUMBERS, "||": (TEXT,)}

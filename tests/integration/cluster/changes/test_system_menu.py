@@ -15,7 +15,7 @@ import pytest
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, Replica, Subscriber
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
-from leasehold.adapters.kafka.compacted import read_compacted
+from leasehold.adapters.kafka.whole_topic import read_compacted
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.admin.watch import ClusterWatch
 from leasehold.catalog.descriptor import Descriptor

@@ -18,11 +18,11 @@ from infra.ports import Ports
 from leasehold.adapters.kafka import request_transport
 from leasehold.adapters.kafka.admin import TopicAdmin, id_in
 from leasehold.adapters.kafka.client import ClientWatch
-from leasehold.adapters.kafka.compacted import read_compacted
 from leasehold.adapters.kafka.log_identity import log_offsets
 from leasehold.adapters.kafka.reader import Record, TopicReader
 from leasehold.adapters.kafka.request_transport import KafkaRequestTransport
 from leasehold.adapters.kafka.transaction import TransactionWriter
+from leasehold.adapters.kafka.whole_topic import read_compacted
 from leasehold.adapters.kafka.writer import BY_KEY, Delivery, TopicWriter, log_writer
 from leasehold.model.errors import BusUnavailable, ConfigurationError, LogStopped
 from leasehold.model.records.log import Barrier, LogPosition, LogRecord

@@ -49,7 +49,7 @@ def first_has_no_brokers(two_topics: tuple[str, str], monkeypatch: pytest.Monkey
         return client({**options, **next(made, {})})
 
     for module in (kafka_admin, kafka_reader, transaction, kafka_writer):
-        monkeypatch.setattr(module, "made", make)
+        monkeypatch.setattr(module, "make_client", make)
 
 
 @pytest.mark.usefixtures("first_has_no_brokers")

@@ -74,13 +74,13 @@ def test_an_answer_that_finds_no_room_is_tried_once_a_turn() -> None:
     sends.send(answer(batch(1), 1))
     sends.send(answer(batch(1), 2))
     for turn in range(5):
-        assert sends.waits
-        assert (sends.given(), broker.tries) == ([], turn + 2)
+        assert sends.is_waiting
+        assert (sends.take_delivered(), broker.tries) == ([], turn + 2)
     broker.room = 100
-    assert sends.given() == []
-    assert not sends.waits
+    assert sends.take_delivered() == []
+    assert not sends.is_waiting
     broker.deliver()
-    assert sends.given() == [1, 2]
+    assert sends.take_delivered() == [1, 2]
 
 
 def test_an_answer_that_was_not_confirmed_is_sent_again() -> None:
@@ -91,10 +91,10 @@ def test_an_answer_that_was_not_confirmed_is_sent_again() -> None:
     sends.send(answer(batch(1)))
     sends.send(Send(Topic.ACKS, 0, b"n", ack, 0))
     broker.deliver("timed out")
-    assert sends.given() == []
+    assert sends.take_delivered() == []
     assert [topic for topic, *_ in broker.queued] == ["db.results"]
     broker.deliver()
-    assert sends.given() == [1]
+    assert sends.take_delivered() == [1]
 
 
 def test_results_are_split_by_bytes() -> None:
@@ -111,10 +111,10 @@ def test_results_are_split_by_bytes() -> None:
     assert found == list(told.results)
     last = broker.queued.pop()
     broker.deliver()
-    assert sends.given() == []
+    assert sends.take_delivered() == []
     broker.queued.append(last)
     broker.deliver()
-    assert sends.given() == [1]
+    assert sends.take_delivered() == [1]
 
 
 @pytest.mark.parametrize("knows", ["client", "broker"])
@@ -131,8 +131,8 @@ def test_what_can_never_be_sent_is_dropped_and_named(
         broker.deliver("too large", too_large=True)
         sends.send(answer(batch(1), 2))
         broker.deliver()
-        assert sends.given() == [1, 2]
-    assert not sends.waits
+        assert sends.take_delivered() == [1, 2]
+    assert not sends.is_waiting
     (line,) = caplog.messages
     assert "Conflict" in line
     assert "too large" in line
@@ -151,10 +151,10 @@ def test_what_a_deposed_master_had_to_give_is_its_successors() -> None:
     one, other = broker.queued
     broker.queued[:] = [one]
     broker.deliver()
-    assert sends.given() == []
+    assert sends.take_delivered() == []
     broker.queued[:] = [other]
     broker.deliver()
-    assert sends.given() == [1]
+    assert sends.take_delivered() == [1]
 
 
 def test_kafkas_client_says_what_it_will_never_take() -> None:
@@ -164,7 +164,7 @@ def test_kafkas_client_says_what_it_will_never_take() -> None:
         sends = Sends(writer, TOPICS)
         conflict = Conflict(b"r", 1, 7, "t", "", b"x" * (MESSAGE_BYTES_MAX + 1), None, "words")
         sends.send(Send(Topic.CONFLICTS, -1, b"r", conflict, 1))
-        assert sends.given() == [1]
-        assert not sends.waits
+        assert sends.take_delivered() == [1]
+        assert not sends.is_waiting
     finally:
         writer.close(0)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from leasehold.adapters.kafka import admin as kafka_admin
 from leasehold.adapters.kafka import topic_ends
 from leasehold.adapters.kafka.topic_ends import ASK_EVERY_NS, ROWS_EVERY_NS, TopicEndsReader
 from leasehold.model.errors import BusUnavailable
@@ -53,13 +54,13 @@ class Admin:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     now_ns = [10 * ROWS_EVERY_NS]
     monkeypatch.setattr(topic_ends, "boottime_ns", lambda: now_ns[0])
-    monkeypatch.setattr(topic_ends, "made", lambda client, options: Admin(options))
+    monkeypatch.setattr(kafka_admin, "make_client", lambda client, options: Admin(options))
     return now_ns
 
 
 def reader() -> tuple[TopicEndsReader, Admin]:
     made = TopicEndsReader(KafkaSettings(), TOPICS, "test")
-    return made, made._client  # type: ignore[return-value]
+    return made, made._connection._client  # type: ignore[return-value]
 
 
 def test_two_requests_however_many_tables(clock: list[int]) -> None:

@@ -48,7 +48,7 @@ class Producer:
 
 @pytest.fixture
 def writer(monkeypatch: pytest.MonkeyPatch) -> TopicWriter:
-    monkeypatch.setattr(kafka_writer, "made", lambda *_: Producer([7, None]))
+    monkeypatch.setattr(kafka_writer, "make_client", lambda *_: Producer([7, None]))
     made = TopicWriter(KafkaSettings(), "test")
     for token in ("first", "second"):
         made.send("log", 0, None, b"x", token=token)

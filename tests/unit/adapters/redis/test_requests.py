@@ -17,8 +17,8 @@ from leasehold.adapters.redis.requests import (
     REQUEST_BYTES_MAX,
     REQUESTS_MAX,
     _in_parts,
-    packed_requests,
-    requests_of,
+    pack_requests,
+    read_requests,
 )
 from leasehold.adapters.redis.resp import REPLY_BYTES_MAX
 from leasehold.model.records.requests import Outcome, Result, ResultBatch
@@ -40,7 +40,7 @@ JSON = "application/json"
 def test_what_is_packed_is_read(
     requester: bytes, run: int, number: int, requests: list[tuple[str, bytes]]
 ) -> None:
-    found = requests_of(packed_requests(requester, run, number, requests))
+    found = read_requests(pack_requests(requester, run, number, requests))
     assert found == RequestsReceived(requester, run, number, tuple(requests))
 
 
@@ -73,7 +73,7 @@ PROMISED = b"\xdd\xff\xff\xff\xff"
 @example(msgpack.packb({JSON: b""}))
 def test_whatever_is_said_it_is_requests_or_nothing(said: bytes) -> None:
     for data in (said, FORM + said, FORM + bytes(HEAD_BYTES - 1) + said):
-        found = requests_of(data)
+        found = read_requests(data)
         if found is None:
             continue
         assert len(found.requester) == ASKER_BYTES
@@ -88,25 +88,25 @@ def test_whatever_is_said_it_is_requests_or_nothing(said: bytes) -> None:
 def test_a_message_cut_short_or_with_more_behind_it_is_none(
     requests: list[tuple[str, bytes]], data: st.DataObject
 ) -> None:
-    whole = packed_requests(ASKER, 1, 2, requests)
+    whole = pack_requests(ASKER, 1, 2, requests)
     end = data.draw(st.integers(0, len(whole) - 1))
-    assert requests_of(whole[:end]) is None
-    assert requests_of(whole + b"\x00") is None
+    assert read_requests(whole[:end]) is None
+    assert read_requests(whole + b"\x00") is None
 
 
 def test_another_form_is_none() -> None:
-    whole = packed_requests(ASKER, 1, 2, [(JSON, b"body")])
-    assert requests_of(whole) is not None
-    assert requests_of(b"\x02" + whole[1:]) is None
+    whole = pack_requests(ASKER, 1, 2, [(JSON, b"body")])
+    assert read_requests(whole) is not None
+    assert read_requests(b"\x02" + whole[1:]) is None
 
 
 @pytest.mark.parametrize(("more", "read"), [(0, True), (1, False)])
 def test_bounds(more: int, read: bool) -> None:
     def message(*requests: tuple[str, bytes]) -> bytes:
-        return packed_requests(ASKER, 0, 0, requests)
+        return pack_requests(ASKER, 0, 0, requests)
 
     def is_read(data: bytes) -> bool:
-        return requests_of(data) is not None
+        return read_requests(data) is not None
 
     assert is_read(message(*[("", b"")] * (REQUESTS_MAX + more))) == read
     assert is_read(message(("x" * (CONTENT_TYPE_MAX + more), b""))) == read
@@ -120,8 +120,8 @@ def test_the_largest_that_an_asker_tells_is_read_by_redis_and_master() -> None:
     settings = FastRequestSettings()
     assert settings.under_way_max <= REQUESTS_MAX
     each = settings.bytes_max // settings.under_way_max
-    whole = packed_requests(ASKER, 2**60, 2**60, [(JSON, b"x" * each)] * settings.under_way_max)
-    assert requests_of(whole) is not None
+    whole = pack_requests(ASKER, 2**60, 2**60, [(JSON, b"x" * each)] * settings.under_way_max)
+    assert read_requests(whole) is not None
     assert REQUEST_BYTES_MAX < REPLY_BYTES_MAX
 
 

@@ -12,7 +12,7 @@ from leasehold.adapters.redis.resp import (
     Failure,
     Malformed,
     Replies,
-    packed,
+    pack_command,
 )
 
 KEPT = 1_024
@@ -82,7 +82,10 @@ def test_random_bytes_are_read_or_refused(seed: int) -> None:
 
 
 def test_a_command_is_its_words_with_their_lengths() -> None:
-    assert packed(b"PUBLISH", b"c", b"\r\n") == b"*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$2\r\n\r\n\r\n"
+    assert (
+        pack_command(b"PUBLISH", b"c", b"\r\n")
+        == b"*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$2\r\n\r\n\r\n"
+    )
 
 
 def test_what_is_read_is_not_kept() -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.layout import tables_aside, tables_of_rows
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor
@@ -21,6 +20,7 @@ from leasehold.model.errors import NotCoherent, SnapshotTooOld, UnknownTable
 from leasehold.model.ids import genid
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.values.types import Type
+from tests.support.memory_store.store import MemoryStore
 
 ID, A, BY_A = Column(1, "id", Type("bigint"), nullable=False), Column(2, "a", Type("integer")), 3
 V1 = Descriptor(1, "t", 1, (ID, A), (1,), (Index(BY_A, "by_a", (2,)),), 4, since_lsn=1)

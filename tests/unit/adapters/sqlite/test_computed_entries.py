@@ -33,7 +33,7 @@ from tests.support.transaction.written_table import (
     update,
     upsert,
 )
-from tests.unit.adapters.sqlite.test_check_slices import findings, sliced
+from tests.unit.adapters.sqlite.checking.test_check_slices import findings, sliced
 
 ID, A, B, C, INDEX = 1, 2, 3, 4, 5
 FULL: Final = Index(

@@ -11,7 +11,6 @@ import apsw
 import msgpack
 import pytest
 
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
@@ -19,6 +18,7 @@ from leasehold.model.errors import SnapshotTooOld
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.values.types import Type
+from tests.support.memory_store.store import MemoryStore
 from tests.support.sqlite.lockstep import reports_of
 
 ID = Column(1, "id", Type("bigint"), nullable=False)

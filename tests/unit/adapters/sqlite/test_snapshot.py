@@ -14,7 +14,6 @@ from typing import Any
 import apsw
 import pytest
 
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Index
@@ -25,6 +24,7 @@ from leasehold.model.ports import StoreSnapshot
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.values.types import Type
 from tests.support.descriptors import with_state
+from tests.support.memory_store.store import MemoryStore
 
 PLACE, NUMBER, COLOUR, SIZE, BY_COLOUR = 1, 2, 3, 4, 5
 CARS = Descriptor(

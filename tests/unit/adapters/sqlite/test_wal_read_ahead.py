@@ -78,7 +78,7 @@ def test_what_was_dropped_is_read_before_its_turn(tmp_path: Path, ahead: WalRead
     ahead.begins_anew_soon()
     wait_until_read(wal, AHEAD_BYTES)
     assert not any(in_page_cache(wal)[AHEAD_BYTES // BLOCK :]), "and no more than that"
-    ahead.begun_anew()
+    ahead.note_new_begin()
     ahead.written(STEP_BYTES)
     wait_until_read(wal, AHEAD_BYTES + STEP_BYTES)
 

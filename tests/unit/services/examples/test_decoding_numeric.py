@@ -7,7 +7,7 @@ from decimal import Decimal
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leasehold.values.numeric import rounded, stored_form, text_of
+from leasehold.values.numeric import round_number, stored_form, text_of
 from services.examples.decoding import numeric_text
 
 NUMBERS = st.builds(
@@ -21,5 +21,5 @@ NUMBERS = st.builds(
 @example(Decimal("NaN"), 0)
 @example(Decimal("-Infinity"), 0)
 def test_numeric_text(number: Decimal, scale: int) -> None:
-    stored = stored_form(rounded(number, scale))
+    stored = stored_form(round_number(number, scale))
     assert numeric_text(stored) == text_of(stored)

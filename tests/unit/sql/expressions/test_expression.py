@@ -30,7 +30,8 @@ from leasehold.model.errors import (
 )
 from leasehold.sql.expressions.expression import compile_expression
 from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX
-from leasehold.values.types import parse_type, to_storage
+from leasehold.values.storage import to_storage
+from leasehold.values.types import parse_type
 
 COLUMNS = {
     "id": "bigint",

@@ -31,7 +31,8 @@ from leasehold.sql.functions.registry import (
     operator_for,
 )
 from leasehold.values.arrays import stored_form as array_form
-from leasehold.values.types import KNOWN, Type, array_of, element_of, to_storage
+from leasehold.values.storage import to_storage
+from leasehold.values.types import KNOWN, Type, array_of, element_of
 
 SEED: Final = int(os.environ.get("SEED", "1"))
 CALLS: Final = int(os.environ.get("CALLS", "16"))

@@ -24,7 +24,8 @@ from leasehold.model.records.events import Image
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.sql.planning.plan import Prepared, prepare
 from leasehold.transaction.binding import binding
-from leasehold.values.types import Type, parse_type, to_storage
+from leasehold.values.storage import to_storage
+from leasehold.values.types import Type, parse_type
 
 SEED: Final = int(os.environ.get("LEASEHOLD_SEED", "1"))
 CASES: Final = 800

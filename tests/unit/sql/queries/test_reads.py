@@ -27,7 +27,8 @@ from leasehold.model.records.requests import Operation, OperationKind, ReadSet
 from leasehold.replica.sql_reads import gather
 from leasehold.sql.planning.plan import Prepared, prepare
 from leasehold.transaction.read_set import ReadRules, ReadsSoFar, check_reads
-from leasehold.values.types import Type, to_storage
+from leasehold.values.storage import to_storage
+from leasehold.values.types import Type
 from tests.models.summary import Tell
 from tests.support.transaction.written_table import WrittenTable
 

@@ -14,7 +14,7 @@ import pytest
 
 from leasehold.model.errors import Refused
 from leasehold.sql.planning.plan import Plans, prepare
-from leasehold.values.time_zone import UTC, zone_of, zone_set
+from leasehold.values.time_zone import UTC, zone_of, zone_of_setting
 from tests.support.sql.zone_expressions import no_table, ours
 
 LINES = (Path(__file__).parent / "zone_cases.jsonl").read_text().splitlines()
@@ -56,7 +56,7 @@ def test_a_plan_serves_the_zone_that_its_constants_were_read_in(text: str, depen
 
 
 def test_a_zone_is_the_same_object_as_long_as_it_is_known() -> None:
-    assert zone_of("utc") is zone_set("UTC") is UTC
+    assert zone_of("utc") is zone_of_setting("UTC") is UTC
     assert zone_of("Europe/Berlin") is BERLIN
 
 

@@ -16,8 +16,8 @@ from leasehold.catalog.elements import ForeignKey
 from leasehold.catalog.states import READABLE, WRITTEN, State
 from leasehold.model.keys import Key
 from leasehold.rows import index_entries as entries
-from leasehold.rows.check_constraints import breaks, condition_of
-from leasehold.rows.generated import relied_on, unlike, value_of
+from leasehold.rows.check_constraints import condition_of, explain_violation
+from leasehold.rows.generated import explain_difference, is_relied_on, value_of
 
 ORPHAN_CONDITIONS: Final = frozenset({1, 3, 5, 7})
 INTEGRITY_CONDITIONS: Final = frozenset({2, 4, 6})
@@ -171,11 +171,11 @@ def _derived(descriptor: Descriptor, rows: Mapping[Key, Mapping[int, Any]]) -> l
     """Condition 2 for a column that follows from others: each row has its value."""
     found: list[Violation] = []
     for column in descriptor.columns:
-        if not relied_on(column):
+        if not is_relied_on(column):
             continue
         compute = value_of(descriptor, column)
         for key, row in rows.items():
-            why = unlike(compute, row, column.element_id)
+            why = explain_difference(compute, row, column.element_id)
             if why:
                 words = f"column {column.name!r}, computed from others: {why}"
                 found.append(Violation(2, column.element_id, key, words))
@@ -229,7 +229,7 @@ def _computable(descriptor: Descriptor, rows: Mapping[Key, Mapping[int, Any]]) -
             continue
         exact = entries.exact_entry(descriptor, index)
         for key, row in rows.items():
-            why = entries.breaks(exact, row)
+            why = entries.explain_failure(exact, row)
             if why:
                 words = f"index {index.name!r}: {why}"
                 found.append(Violation(6, index.element_id, key, words))
@@ -263,7 +263,7 @@ def _checks(descriptor: Descriptor, rows: Mapping[Key, Mapping[int, Any]]) -> li
             continue
         holds = condition_of(descriptor, check)
         for key, row in rows.items():
-            why = breaks(holds, row)
+            why = explain_violation(holds, row)
             if why:
                 words = f"check {check.name!r}: {why}"
                 found.append(Violation(6, check.element_id, key, words))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from leasehold.adapters.memory.contents import Contents
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index
 from leasehold.catalog.history import History, check_kept, tables_at
@@ -15,6 +14,7 @@ from leasehold.model.keys import Key, order_of
 from leasehold.model.ports import Row
 from leasehold.model.records.log import LogPosition
 from leasehold.rows.index_entries import entry_of
+from tests.support.memory_store.contents import Contents
 
 
 class MemorySnapshot(Closing):

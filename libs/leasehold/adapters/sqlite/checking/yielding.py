@@ -38,8 +38,8 @@ PROCESSORS: Final = os.cpu_count() or 1
 
 
 def processors_wanted(path: Path = LOAD, there: int = PROCESSORS) -> int:
-    """Tasks too many for one processor of the machine to be idle; 0 where that is not told. Linux
-    counts those that run or want to, of all containers."""
+    """Return how many tasks there are too many for one processor of the machine to be idle, 0 where
+    that is not told. Linux counts those that run or want to, of all containers."""
     try:
         running = path.read_bytes().split()[3].partition(b"/")[0]
         return max(0, int(running) - there + 1)
@@ -48,8 +48,8 @@ def processors_wanted(path: Path = LOAD, there: int = PROCESSORS) -> int:
 
 
 def pause_ns(worked_ns: int, took_ns: int, wanted: int = 0) -> int:
-    """After so much processor time, for which it took so long by the clock, while so many tasks
-    are too many."""
+    """Return how long to pause after `worked_ns` of processor time that took `took_ns` by the
+    clock, while `wanted` tasks are too many for the processors."""
     waits_ns = WAITS_REPAID * max(0, took_ns - worked_ns)
     return min(PAUSES_MAX * worked_ns, waits_ns + WANTED_REPAID * wanted * worked_ns)
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import apsw
 
-from leasehold.adapters.sqlite.check import TableCheck, TableFindings
-from leasehold.adapters.sqlite.checksum import Checksum
+from leasehold.adapters.sqlite.checking.checksum import Checksum
+from leasehold.adapters.sqlite.checking.findings import TableFindings
+from leasehold.adapters.sqlite.checking.table_check import TableCheck
 from leasehold.adapters.sqlite.layout import entries_name, physical_columns
 from leasehold.adapters.sqlite.plan import EntriesPlan
 from leasehold.catalog.descriptor import Descriptor
@@ -22,13 +23,13 @@ from leasehold.catalog.elements import Index
 from leasehold.catalog.states import DELETED, READABLE
 from leasehold.model.keys import Key
 from leasehold.model.records.log import CheckSlice
-from leasehold.rows.generated import relied_on
 
 
 class SliceCheck(TableCheck):
-    """Of the rows: what a row alone, and look-ups by it, can tell (1, 2, 4, CHECK, FOREIGN KEY).
-    Of an index's entries: what an entry and its row tell (5), and whether its key is there twice
-    (6), for which a slice of a unique index ends behind the last entry of a key."""
+    """The check of one slice, of rows or of an index's entries. Of rows it finds what a row alone,
+    and look-ups by it, can tell (1, 2, 4, CHECK, FOREIGN KEY). Of entries it finds what an entry
+    and its row tell (5), and whether its key is there twice (6), for which a slice of a unique
+    index ends behind the last entry of a key."""
 
     def __init__(
         self,
@@ -39,13 +40,13 @@ class SliceCheck(TableCheck):
         lsn: int,
         wanted: CheckSlice,
     ) -> None:
-        """`connection` has its snapshot open and belongs to this check alone."""
+        """Prepare the check on a connection that has its snapshot open and belongs to it alone."""
         super().__init__(connection, versions, min_version, collected, lsn)
         self._wanted = wanted
 
     def run_slice(self, elements: Sequence[int] = ()) -> tuple[TableFindings, Key | None]:
-        """What was found, and the last key of the slice; None when nothing lies behind it. With
-        `elements` of those alone, as if they were public."""
+        """Return what was found, and the last key of the slice, None when nothing lies behind it.
+        With `elements` only those are checked, as if they were public."""
         # What is made on this connection is temporary: nothing in the file is ever changed by it.
         self._connection.execute("PRAGMA query_only = 0")
         wanted = self._as_public(elements) if elements else self._newest
@@ -57,7 +58,7 @@ class SliceCheck(TableCheck):
         self, wanted: Descriptor, elements: Sequence[int]
     ) -> tuple[TableFindings, Key | None]:
         if not self._physical:
-            return self._found(0, b""), None
+            return self._found.result(0, self._entries, b""), None
         until = self._until(self._table, self._keys)
         self._stand_before(self._table, self._keys, until)
         rows = self._rows_of(self._table)
@@ -69,28 +70,14 @@ class SliceCheck(TableCheck):
         self._row_by_row(wanted, elements)
         for index in wanted.indexes:
             if index.state in READABLE and (index.element_id in elements or not elements):
-                self._lacking(index)
+                self._look_up_entries(index)
         self._entry_tables = ()
         rows_sum, _ = self._checksum(elements)
-        return self._found(rows, rows_sum), until
+        return self._found.result(rows, self._entries, rows_sum), until
 
-    def _row_by_row(self, wanted: Descriptor, elements: Sequence[int]) -> None:
-        """What follows from others, CHECK, FOREIGN KEY: of all that are relied on, or of
-        `elements`."""
-        for column in filter(relied_on, wanted.columns):
-            if not elements or column.element_id in elements:
-                self._derived(column)
-        for check in wanted.checks:
-            if check.element_id in elements or (not elements and check.state in READABLE):
-                self._check(check)
-        for key in wanted.foreign_keys:
-            if key.element_id in elements or (not elements and key.state in READABLE):
-                self._foreign_key(key)
-
-    def _lacking(self, index: Index) -> None:
-        """Rows without their entry, by look-ups alone: joined, the view would be gone through for
-        each entry."""
-        where = f"index {index.name!r}"
+    def _look_up_entries(self, index: Index) -> None:
+        """Find rows without their entry by look-ups alone: joined, the view would be gone through
+        for each entry."""
         plan = EntriesPlan(self._newest, index)
         plan.install(self._connection)
         if plan.held:
@@ -98,9 +85,7 @@ class SliceCheck(TableCheck):
         clause = f"FROM {self._table} AS t WHERE {plan.held or '1'}"
         if index.element_id in self._entry_tables:
             clause = self._lacking_clause(plan)
-        self._report(
-            4, index.element_id, clause, plan.primary_of_row, f"{where} lacks the row's entry"
-        )
+        self._lacking(index, plan, clause)
 
     # ------------------------------------------------------------ entries
 
@@ -108,7 +93,7 @@ class SliceCheck(TableCheck):
         index = wanted.element(self._wanted.part)
         there = isinstance(index, Index) and index.element_id in self._entry_tables
         if not isinstance(index, Index) or not there or index.state not in DELETED:
-            return self._found(0, b""), None
+            return self._found.result(0, self._entries, b""), None
         plan = EntriesPlan(self._newest, index)
         until = self._until(plan.name, plan.columns)
         if until is not None and index.unique:
@@ -120,7 +105,7 @@ class SliceCheck(TableCheck):
         total = Checksum(self._connection)
         name = entries_name(self._newest.table_id, index.element_id)
         total.add(name, plan.columns, physical_columns(self._connection, name))
-        return self._found(0, total.digest()), until
+        return self._found.result(0, self._entries, total.digest()), until
 
     def _last_of_key(self, plan: EntriesPlan, until: Key) -> Key:
         keys = ", ".join(plan.keys)
@@ -158,8 +143,3 @@ class SliceCheck(TableCheck):
             terms.append(f"({', '.join(columns)}) {sign} (SELECT {names} FROM temp.bound_{letter})")
         where = f" WHERE {' AND '.join(terms)}" if terms else ""
         self._connection.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM main.{name}{where}")
-
-    def _found(self, rows: int, checksum: bytes) -> TableFindings:
-        findings = tuple(self._findings)
-        code = self._code()
-        return TableFindings(rows, self._entries, checksum, b"", self._total, findings, (), code)

@@ -1,22 +1,22 @@
-"""`CHECK TABLE` on a store in memory, by the definition itself (`schema.consistency`)."""
+"""`CHECK TABLE` on a store in memory, by the definition itself (`consistency.py`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from leasehold.adapters.memory.contents import Contents
+from leasehold.adapters.sqlite.checking.repair import WrongEntry
 from leasehold.adapters.sqlite.dead_elements import element_ids_of
-from leasehold.adapters.sqlite.repairs import WrongEntry
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ALL_ROWS, ForeignKey
 from leasehold.catalog.states import DELETED, READABLE
 from leasehold.model.keys import Key, order_of
 from leasehold.model.records.acks import CheckReport
-from leasehold.rows.consistency import KeyValueData, Violation, violations
 from leasehold.rows.index_entries import entry_of
 from leasehold.schema_change.coordinator.verification import as_if_public, finding
 from leasehold.transaction.mirror_table import genids_of, key_in
+from tests.support.memory_store.consistency import KeyValueData, Violation, violations
+from tests.support.memory_store.contents import Contents
 
 
 def check_contents(

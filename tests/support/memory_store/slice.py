@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from leasehold.adapters.memory.check import check_contents, data_of
-from leasehold.adapters.memory.contents import Contents
 from leasehold.catalog.elements import Index
 from leasehold.model.keys import Key
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.log import CheckSlice
 from leasehold.schema_change.coordinator.verification import as_if_public
+from tests.support.memory_store.check import check_contents, data_of
+from tests.support.memory_store.contents import Contents
 
 
 def check_slice(

@@ -2,7 +2,7 @@
 
 It is the reference that the SQLite store is tested against, and small enough for models and the
 simulation: `copy()` shares nothing that changes, `key()` is hashable. Nothing here is clever; it
-must be plainly what `schema.key_values` says.
+must be plainly what `leasehold.rows.key_values` says.
 """
 
 from __future__ import annotations
@@ -10,12 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from leasehold.adapters.memory.check import check_contents, wrong_entries
-from leasehold.adapters.memory.contents import Contents, OldRow
-from leasehold.adapters.memory.slice import check_slice
-from leasehold.adapters.memory.snapshot import MemorySnapshot
+from leasehold.adapters.sqlite.checking.repair import Repairs, WrongEntry
 from leasehold.adapters.sqlite.dead_elements import element_ids_of
-from leasehold.adapters.sqlite.repairs import Repairs, WrongEntry
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import WRITTEN
@@ -27,9 +23,14 @@ from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import Genids, Image
 from leasehold.model.records.log import ChangeKind, CheckSlice, Fill, LogPosition, RowChange
 from leasehold.model.records.requests import Outcome, ReadRange
-from leasehold.rows.filled_by_key import filled
+from leasehold.rows.filled_by_key import fill_row
 from leasehold.rows.index_entries import entry_of
-from leasehold.rows.key_values import EntryChange, entries, key_values
+from leasehold.rows.key_values import EntryChange, entries
+from tests.support.memory_store.check import check_contents, wrong_entries
+from tests.support.memory_store.contents import Contents, OldRow
+from tests.support.memory_store.key_values import key_values
+from tests.support.memory_store.slice import check_slice
+from tests.support.memory_store.snapshot import MemorySnapshot
 
 
 class MemoryStore:
@@ -260,7 +261,7 @@ class MemoryStore:
                     done += entry not in now.entries
                     now.entries.add(entry)
                 continue
-            after = filled(element, row.values)
+            after = fill_row(element, row.values)
             if after is not None:
                 now.pairs[table, key] = {**now.pairs[table, key], **after}
                 self._change_entries(table, key, entries(descriptor, row.values, after))

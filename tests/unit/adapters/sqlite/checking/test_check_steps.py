@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.adapters.sqlite.check import TableCheck, TableFindings
-from leasehold.adapters.sqlite.slice import SliceCheck
+from leasehold.adapters.sqlite.checking.findings import TableFindings
+from leasehold.adapters.sqlite.checking.slice_check import SliceCheck
+from leasehold.adapters.sqlite.checking.table_check import TableCheck
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Index

@@ -13,11 +13,12 @@ from typing import Final, NamedTuple
 import apsw
 
 from leasehold.adapters.os.scheduling import take_short_turns
-from leasehold.adapters.sqlite.check import FINDINGS_MAX, TableCheck, TableFindings
-from leasehold.adapters.sqlite.repairs import Repairs
-from leasehold.adapters.sqlite.slice import SliceCheck
+from leasehold.adapters.sqlite.checking.findings import FINDINGS_MAX, TableFindings
+from leasehold.adapters.sqlite.checking.repair import Repairs
+from leasehold.adapters.sqlite.checking.slice_check import SliceCheck
+from leasehold.adapters.sqlite.checking.table_check import TableCheck
+from leasehold.adapters.sqlite.checking.yielding import STEPS_BETWEEN_LOOKS, GivesWay
 from leasehold.adapters.sqlite.snapshot import Readers, SqliteSnapshot
-from leasehold.adapters.sqlite.yielding import STEPS_BETWEEN_LOOKS, GivesWay
 from leasehold.catalog.elements import ALL_ROWS
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.log import CheckSlice, LogPosition
@@ -36,7 +37,7 @@ class _Check(NamedTuple):
 
 
 class Checker:
-    """One worker thread that takes checks in turn; it starts with the first one.
+    """The one worker thread that takes checks in turn; it starts with the first one.
 
     Whatever goes wrong becomes a report with `error` set: a check that ends in silence would leave
     the master waiting for it.
@@ -75,7 +76,8 @@ class Checker:
         self._waiting.put(_Check(subject, tables, tuple(elements), repairs_max, part, snapshot))
 
     def give_way(self, *, beside_users: bool) -> None:
-        """From now on, a check that runs included."""
+        """Make checks pause while users write, or no longer. It holds for the one that runs,
+        too."""
         if beside_users:
             self._beside.set()
         else:
@@ -162,13 +164,13 @@ def _checked(check: _Check, table_id: int, repairs: Repairs) -> CheckReport:
 
 
 def _whole(snapshot: SqliteSnapshot, table_id: int, lsn: int) -> TableFindings:
-    """Of a table that is about to take the place of the one that is looked at."""
+    """Check a table that is about to take the place of the one that is asked about."""
     about = snapshot.versions(table_id), snapshot.min_version(table_id)
     return TableCheck(snapshot.connection, *about, snapshot.collected(table_id), lsn).run()
 
 
 def _with(found: TableFindings, other: TableFindings) -> TableFindings:
-    """One verdict on both."""
+    """Join two findings to one verdict on both tables."""
     return found._replace(
         entries={**found.entries, **other.entries},
         checksum=blake2b(found.checksum + other.checksum, digest_size=16).digest(),

@@ -1,7 +1,7 @@
 """Goal: `CHECK TABLE` finds each way in which a store can differ from its schema, and nothing else.
 
 Method: a sound table is damaged behind the store's back, one harm at a time; the findings must name
-condition, element and key, and agree with the definition (`schema.consistency`) on the same pairs.
+condition, element and key, and agree with the definition (`consistency.py`) on the same pairs.
 Harms that pairs cannot show (a wrong type, a genid from the future) are looked for by themselves.
 """
 
@@ -17,19 +17,18 @@ from typing import Any
 import apsw
 import pytest
 
-from leasehold.adapters.sqlite import check as sqlite_check
-from leasehold.adapters.sqlite import checker
-from leasehold.adapters.sqlite import checksum as sqlite_checksum
+from leasehold.adapters.sqlite.checking import checker, table_check
+from leasehold.adapters.sqlite.checking import checksum as sqlite_checksum
+from leasehold.adapters.sqlite.checking.yielding import GivesWay
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.adapters.sqlite.yielding import GivesWay
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from leasehold.model.keys import Key
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
-from leasehold.rows.consistency import KeyValueData, violations
 from leasehold.values.types import Type
+from tests.support.memory_store.consistency import KeyValueData, violations
 from tests.support.sqlite.lockstep import reports_of
 
 TABLE, PLACE, NUMBER, NAME, SIZE, MAYBE = 4, 1, 2, 3, 4, 5
@@ -292,7 +291,7 @@ def test_findings_are_bounded_and_counted(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damage(store, "DELETE FROM x4_6; DELETE FROM x4_7")
-    bounded = sqlite_check.TableCheck(
+    bounded = table_check.TableCheck(
         store._connection, (SHOPS,), 1, frozenset(), 3, findings_max=4
     ).run()
     assert (bounded.findings_total, len(bounded.findings)) == (6, 4)
@@ -370,7 +369,7 @@ def test_errors_of_a_check_become_reports(
     def broken(*_: Any) -> None:
         raise apsw.CorruptError("page 3 is torn")
 
-    monkeypatch.setattr(sqlite_check.TableCheck, "run", broken)
+    monkeypatch.setattr(table_check.TableCheck, "run", broken)
     store.check(b"z", (TABLE,), ())
     (torn,) = wait(store)
     assert (torn.subject, torn.offset, torn.error) == (b"z", 9, "CorruptError: page 3 is torn")

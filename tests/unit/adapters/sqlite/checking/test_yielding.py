@@ -7,8 +7,8 @@ from threading import Event
 
 import pytest
 
-from leasehold.adapters.sqlite import yielding
-from leasehold.adapters.sqlite.yielding import (
+from leasehold.adapters.sqlite.checking import yielding
+from leasehold.adapters.sqlite.checking.yielding import (
     LOAD,
     PAUSED_IN_ALL_MAX_NS,
     PAUSES_MAX,

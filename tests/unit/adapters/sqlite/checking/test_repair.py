@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Index
@@ -16,6 +15,7 @@ from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.values.types import Type
 from tests.support.descriptors import with_state
+from tests.support.memory_store.store import MemoryStore
 from tests.support.sqlite.lockstep import reports_of
 
 Store = SqliteStore | MemoryStore

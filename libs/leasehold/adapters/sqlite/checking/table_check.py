@@ -1,4 +1,5 @@
-"""`CHECK TABLE` on a store: the consistency of one table's pairs with its schema, at one LSN.
+"""The whole of `CHECK TABLE` on a store: the consistency of one table's pairs with its schema, at
+one LSN.
 
 The conditions are those of F1's definition of a consistent database, numbered as the project's
 schema-change design numbers them:
@@ -16,13 +17,15 @@ One row of a physical table holds all pairs of a row, so a pair without its row 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any
 
 import apsw
 
-from leasehold.adapters.sqlite.checksum import Checksum
+from leasehold.adapters.sqlite.checking.checksum import Checksum
+from leasehold.adapters.sqlite.checking.findings import FINDINGS_MAX, Findings, TableFindings
+from leasehold.adapters.sqlite.checking.value_forms import install_form_check, wrong_value
 from leasehold.adapters.sqlite.dead_elements import brief_of, dead_elements, element_ids_of
-from leasehold.adapters.sqlite.functions import form_check, install_form_check
 from leasehold.adapters.sqlite.layout import (
     column_name,
     element_ids,
@@ -33,60 +36,16 @@ from leasehold.adapters.sqlite.layout import (
     table_name,
 )
 from leasehold.adapters.sqlite.plan import EntriesPlan
-from leasehold.adapters.sqlite.repairs import WrongEntry
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ALL_ROWS, DEFAULT_LOCK, Check, Column, ForeignKey, Index
 from leasehold.catalog.states import DELETED, READABLE
 from leasehold.model.ids import GENID_POSITION_BITS
 from leasehold.model.keys import Key
-from leasehold.rows.check_constraints import breaks, code_raised, condition_of
-from leasehold.rows.generated import relied_on, unlike, value_of
-from leasehold.rows.index_entries import breaks as breaks_entry
-from leasehold.rows.index_entries import exact_entry, key_shown, key_words
-from leasehold.schema_change.coordinator.verification import as_if_public, code_of, finding
-from leasehold.values.doubles import NAN
-from leasehold.values.types import INTEGER_BITS
-
-FINDINGS_MAX: Final = 100
-Finding = tuple[int, int, Key, str]
-
-
-class TableFindings(NamedTuple):
-    """`code`: as in a CheckReport."""
-
-    rows: int
-    entries: dict[int, int]
-    checksum: bytes
-    rows_checksum: bytes
-    findings_total: int
-    findings: tuple[Finding, ...]
-    wrong: tuple[WrongEntry, ...]
-    code: str = ""
-
-
-def wrong_value(column: Column, name: str) -> str:
-    """SQL that is true for a value that is not a storage value of the column's type."""
-    kind = column.type
-    if kind.name in INTEGER_BITS:
-        limit = 1 << INTEGER_BITS[kind.name] - 1
-        right = f"typeof({name}) = 'integer' AND {name} BETWEEN {-limit} AND {limit - 1}"
-    elif kind.name == "boolean":
-        right = f"typeof({name}) = 'integer' AND {name} IN (0, 1)"
-    elif kind.name in ("date", "timestamp", "timestamptz"):
-        right = f"typeof({name}) = 'integer'"
-    elif kind.name == "double precision":
-        right = f"typeof({name}) = 'real' OR {name} = '{NAN}'"
-    elif kind.name == "bytea":
-        right = f"typeof({name}) = 'blob'"
-    else:
-        right = f"typeof({name}) = 'text'"
-        if kind.length is not None:
-            right += f" AND length({name}) <= {int(kind.length)}"
-        if kind.name == "char":
-            right += f" AND {name} = rtrim({name}, ' ')"
-        elif kind.name in ("numeric", "jsonb"):
-            right += f" AND {form_check(kind)}({name})"
-    return f"{name} IS NOT NULL AND NOT ({right})"
+from leasehold.model.records.events import Image
+from leasehold.rows.check_constraints import condition_of, explain_violation
+from leasehold.rows.generated import explain_difference, is_relied_on, value_of
+from leasehold.rows.index_entries import exact_entry, explain_failure, key_shown, key_words
+from leasehold.schema_change.coordinator.verification import as_if_public
 
 
 class TableCheck:
@@ -113,12 +72,7 @@ class TableCheck:
         self._known = collected.union(*map(element_ids_of, versions))
         self._dead = dead_elements(map(brief_of, versions), min_version, collected)
         self._lsn = lsn
-        self._findings_max = findings_max
-        self._findings: list[Finding] = []
-        self._repairs_max = repairs_max
-        self._wrong: list[WrongEntry] = []
-        self._total = 0
-        self._raised = ""  # the first SQLSTATE of what could not be computed of a row
+        self._found = Findings(connection, self._newest, findings_max, repairs_max)
         self._table = table_name(self._newest.table_id)
         self._keys = tuple(column_name(e) for e in self._newest.primary_key)
         self._physical = physical_columns(connection, self._table)
@@ -126,29 +80,33 @@ class TableCheck:
         self._entries: dict[int, int] = {}
 
     def run(self, elements: Sequence[int] = ()) -> TableFindings:
-        """Check everything, or with `elements` those that are about to become public."""
+        """Check everything, or with `elements` those that are about to become public. Raises
+        LookupError for an element that the newest version does not have."""
         rows = self._rows_of(self._table) if self._physical else 0
         if elements:
             self._some(elements, rows)
         else:
             self._rows()
             self._unknown()
-            for column in filter(relied_on, self._newest.columns):
-                self._derived(column)
+            self._row_by_row(self._newest, elements)
             for index in self._newest.indexes:
                 if index.state in DELETED:
                     self._index(index, rows, complete=index.state in READABLE)
-            for check in self._newest.checks:
-                if check.state in READABLE:
-                    self._check(check)
-            for key in self._newest.foreign_keys:
-                if key.state in READABLE:
-                    self._foreign_key(key)
         rows_sum, whole_sum = self._checksum(elements)
-        found = tuple(self._findings), tuple(self._wrong)
-        return TableFindings(
-            rows, self._entries, whole_sum, rows_sum, self._total, *found, self._code()
-        )
+        return self._found.result(rows, self._entries, whole_sum, rows_sum)
+
+    def _row_by_row(self, wanted: Descriptor, elements: Sequence[int]) -> None:
+        """Check what follows from others, CHECK and FOREIGN KEY: all that are relied on, or
+        `elements`."""
+        for column in filter(is_relied_on, wanted.columns):
+            if not elements or column.element_id in elements:
+                self._derived(column)
+        for check in wanted.checks:
+            if check.element_id in elements or (not elements and check.state in READABLE):
+                self._check(check)
+        for key in wanted.foreign_keys:
+            if key.element_id in elements or (not elements and key.state in READABLE):
+                self._foreign_key(key)
 
     def _some(self, elements: Sequence[int], rows: int) -> None:
         public = self._as_public(elements)
@@ -160,7 +118,7 @@ class TableCheck:
                 case Index() as index:
                     self._index(index, rows, complete=True)
                 case Column() as column:
-                    if relied_on(column):  # first: it says why there is no value
+                    if is_relied_on(column):  # first: it says why there is no value
                         self._derived(column)
                     self._columns([column])
                 case Check() as check:
@@ -169,7 +127,8 @@ class TableCheck:
                     self._foreign_key(key)
 
     def _as_public(self, elements: Sequence[int]) -> Descriptor:
-        """The schema that `elements` are looked at by. Raises LookupError: it has no such one."""
+        """Return the schema that `elements` are checked by: the newest version with those public.
+        Raises LookupError where it has no such element."""
         for element_id in elements:
             if element_id != ALL_ROWS and self._newest.element(element_id) is None:
                 raise LookupError(
@@ -181,8 +140,8 @@ class TableCheck:
     # ------------------------------------------------------------ the same rows in two tables
 
     def _twin(self, rows: int) -> None:
-        """Condition 4, as if the twin's rows were entries of an index: each row has exactly its
-        own there, equal in all that it holds, genids included."""
+        """Check condition 4 as if the twin's rows were entries of an index: each row has exactly
+        its own there, equal in all that it holds, genids included."""
         newest = self._newest
         twin = table_name(newest.twin)
         there = physical_columns(self._connection, twin)
@@ -200,13 +159,17 @@ class TableCheck:
         gone = f"u.{by_key[0]} IS NULL"
         keys = tuple(f"t.{name}" for name in self._keys)
         words = "the row is not there under the other key"
-        self._report(4, ALL_ROWS, f"{joined} WHERE {gone}", keys, words)
+        self._found.add_selected(4, ALL_ROWS, f"{joined} WHERE {gone}", keys, words)
         words = "the row under the other key differs"
-        self._report(5, ALL_ROWS, f"{joined} WHERE NOT {gone} AND NOT ({same})", keys, words)
+        self._found.add_selected(
+            5, ALL_ROWS, f"{joined} WHERE NOT {gone} AND NOT ({same})", keys, words
+        )
         total = self._rows_of(twin)
         self._entries[ALL_ROWS] = total
         if total > rows:
-            self._add(7, ALL_ROWS, (), f"{total - rows} rows under the other key belong to no row")
+            self._found.add(
+                7, ALL_ROWS, (), f"{total - rows} rows under the other key belong to no row"
+            )
 
     def _twin_keys(self, twin: str) -> set[str]:
         found = self._connection.execute(
@@ -228,7 +191,7 @@ class TableCheck:
             self._report_rows(1, lock, wrong, "genid or image LSN is missing or too new")
 
     def _columns(self, columns: Sequence[Column]) -> None:
-        """Types (1) and required pairs (2): NOT NULL tells what a row must have."""
+        """Check types (1) and required pairs (2): NOT NULL tells what a row must have."""
         faults: list[tuple[int, int, str, str]] = []
         for column in columns:
             name = column_name(column.element_id)
@@ -255,7 +218,9 @@ class TableCheck:
 
     def _report_rows(self, condition: int, element: int, wrong: str, words: str) -> None:
         if self._physical:
-            self._report(condition, element, f"FROM {self._table} WHERE {wrong}", self._keys, words)
+            self._found.add_selected(
+                condition, element, f"FROM {self._table} WHERE {wrong}", self._keys, words
+            )
 
     # ------------------------------------------------------------ indexes (3 to 6)
 
@@ -272,9 +237,7 @@ class TableCheck:
         if index.element_id not in self._entry_tables or not self._physical:
             self._entries[index.element_id] = 0
             if complete and rows:
-                shown = statements.primary_of_row
-                clause = f"FROM {self._table} AS t WHERE {held}"
-                self._report(4, index.element_id, clause, shown, f"{where} lacks the row's entry")
+                self._lacking(index, statements, f"FROM {self._table} AS t WHERE {held}")
             return
         values = zip(
             (*statements.keys, *statements.included),
@@ -297,25 +260,30 @@ class TableCheck:
         primary = tuple(f"x.{name}" for name in statements.primary)
         if orphans:
             words = f"entry of {where} belongs to no row"
-            self._report(5, index.element_id, f"{joined} WHERE {gone}", primary, words)
-            self._remember(index, statements, f"{joined} WHERE {gone}")
+            self._found.add_selected(5, index.element_id, f"{joined} WHERE {gone}", primary, words)
+            self._found.remember_wrong(index.element_id, statements, f"{joined} WHERE {gone}")
         if wrong:
             words = f"entry of {where} differs from its row"
             clause = f"{joined} WHERE NOT ({same}) AND NOT {gone}"
-            self._report(5, index.element_id, clause, primary, words)
-            self._remember(index, statements, clause)
+            self._found.add_selected(5, index.element_id, clause, primary, words)
+            self._found.remember_wrong(index.element_id, statements, clause)
         # No two entries are equal, so each row agrees with at most one: when as many entries
         # agree as there are rows, none is missing.
         if complete and total - orphans - wrong != rows:
             clause = self._lacking_clause(statements)
-            shown = statements.primary_of_row
-            self._report(4, index.element_id, clause, shown, f"{where} lacks the row's entry")
-            self._remember_lacking(index, shown, clause)
+            self._lacking(index, statements, clause)
+            self._found.remember_lacking(index.element_id, statements.primary_of_row, clause)
         if complete and index.unique:
             self._unique(index, statements)
 
+    def _lacking(self, index: Index, statements: EntriesPlan, clause: str) -> None:
+        """Report rows that `clause` selects as having no entry (condition 4)."""
+        shown, words = statements.primary_of_row, f"index {index.name!r} lacks the row's entry"
+        self._found.add_selected(4, index.element_id, clause, shown, words)
+
     def _lacking_clause(self, statements: EntriesPlan) -> str:
-        """Rows that should have an entry and don't: one look-up in the entries for each."""
+        """Return FROM … WHERE of the rows that should have an entry and don't: one look-up in the
+        entries for each."""
         # "+": as a value without a type of its own. A key of type INTEGER would else be compared
         # as a number, the look-up would end before it, and go through all entries of equal keys.
         values = (*statements.from_row, *(f"+{name}" for name in statements.primary_of_row))
@@ -327,25 +295,8 @@ class TableCheck:
             f" (SELECT 1 FROM main.{statements.name} AS x WHERE {same})"
         )
 
-    def _remember(self, index: Index, statements: EntriesPlan, clause: str) -> None:
-        """Whole entries that are wrong, for a repair."""
-        room = self._repairs_max - len(self._wrong)
-        if room <= 0:
-            return
-        first, end = len(statements.keys), len(statements.columns)
-        for entry in self._connection.execute(f"SELECT x.* {clause} LIMIT ?", (room,)):
-            self._wrong.append(WrongEntry(index.element_id, entry[first:end], entry))
-
-    def _remember_lacking(self, index: Index, shown: Sequence[str], clause: str) -> None:
-        room = self._repairs_max - len(self._wrong)
-        if room <= 0:
-            return
-        text = f"SELECT {', '.join(shown)} {clause} LIMIT ?"
-        for key in self._connection.execute(text, (room,)):
-            self._wrong.append(WrongEntry(index.element_id, key, None))
-
     def _unique(self, index: Index, statements: EntriesPlan) -> None:
-        """Condition 6; a key with a NULL in it equals no other, as in PostgreSQL."""
+        """Check condition 6 of keys; a key with a NULL in it equals no other, as in PostgreSQL."""
         keys = ", ".join(statements.keys)
         full = " AND ".join(f"{key} <> x''" for key in statements.keys)
         twice = (
@@ -360,21 +311,21 @@ class TableCheck:
             return f"unique index {index.name!r}: ({names}) = ({shown}) is in another row, too"
 
         # By value, so that the rows of a duplicate are listed together.
-        self._report(6, index.element_id, clause, (*statements.keys, *primary), words, len(primary))
+        self._found.add_selected(
+            6, index.element_id, clause, (*statements.keys, *primary), words, len(primary)
+        )
 
     def _computable(self, index: Index) -> None:
-        """Condition 6: each row's entry can be computed."""
+        """Check condition 6 of a computed index: each row's entry can be computed."""
         exact = exact_entry(self._newest, index)
-        for key, image in self._images(tuple(index.over)):
-            why = breaks_entry(exact, image)
-            if why:
-                self._raised = self._raised or code_raised(exact, image)
-                self._add(6, index.element_id, key, f"index {index.name!r}: {why}")
+        where = f"index {index.name!r}"
+        why = partial(explain_failure, exact)
+        self._each_row(6, index.element_id, tuple(index.over), exact, why, where)
 
     # ------------------------------------------------------------ foreign keys (6)
 
     def _foreign_key(self, key: ForeignKey) -> None:
-        """Rows that refer to none, by the parent's primary key or by its index's entries."""
+        """Find rows that refer to none, by the parent's primary key or by its index's entries."""
         if not self._physical:
             return
         own = [f"t.{column_name(column)}" for column in key.columns]
@@ -396,31 +347,45 @@ class TableCheck:
         shown = tuple(f"t.{column}" for column in self._keys)
         words = f"foreign key {key.name!r}: the row that it refers to is not there"
         words += ", or it is NULL in parts" if key.full else ""
-        self._report(6, key.element_id, clause, shown, words)
+        self._found.add_selected(6, key.element_id, clause, shown, words)
 
     # ------------------------------------------------------------ row by row (2 and 6)
 
     def _check(self, check: Check) -> None:
         holds = condition_of(self._newest, check)
-        for key, image in self._images(check.columns):
-            why = breaks(holds, image)
-            if why:
-                self._raised = self._raised or code_raised(holds, image)
-                self._add(6, check.element_id, key, f"check {check.name!r}: {why}")
+        where = f"check {check.name!r}"
+        self._each_row(
+            6, check.element_id, check.columns, holds, partial(explain_violation, holds), where
+        )
 
     def _derived(self, column: Column) -> None:
-        """A column that follows from others has the value that its expression gives."""
+        """Check condition 2 of a column that follows from others: it has what its expression
+        gives."""
         assert column.derived is not None, column
+        own = column.element_id
         compute = value_of(self._newest, column)
-        for key, image in self._images((*column.derived.sources, column.element_id)):
-            why = unlike(compute, image, column.element_id)
-            if why:
-                self._raised = self._raised or code_raised(compute, image)
-                words = f"column {column.name!r}, computed from others: {why}"
-                self._add(2, column.element_id, key, words)
+        why = partial(explain_difference, compute, element_id=own)
+        where = f"column {column.name!r}, computed from others"
+        self._each_row(2, own, (*column.derived.sources, own), compute, why, where)
+
+    def _each_row(
+        self,
+        condition: int,
+        element: int,
+        columns: Sequence[int],
+        compute: Callable[[Image], object],
+        why: Callable[[Image], str],
+        where: str,
+    ) -> None:
+        """Add a finding for each row of which `why` says something, and what `compute` raises."""
+        for key, image in self._images(columns):
+            words = why(image)
+            if words:
+                self._found.note_raised(compute, image)
+                self._found.add(condition, element, key, f"{where}: {words}")
 
     def _images(self, columns: Sequence[int]) -> Iterator[tuple[Key, dict[int, Any]]]:
-        """Key and some columns of every row; what is done with them is done beside the log."""
+        """Yield key and some columns of every row, for what is done with them beside the log."""
         there = element_ids(self._physical)
         ids = tuple(e for e in dict.fromkeys((*self._newest.primary_key, *columns)) if e in there)
         if not ids:
@@ -438,20 +403,20 @@ class TableCheck:
             if element not in self._known:
                 wrong = f"{column_name(element)} IS NOT NULL"
                 self._report_rows(1, element, wrong, "pair of a column that no version names")
-                self._add(7, element, (), "physical column that no version names")
+                self._found.add(7, element, (), "physical column that no version names")
         for index_id in self._entry_tables:
             if index_id not in self._known:
                 name = entries_name(self._newest.table_id, index_id)
                 primary = [c for c in physical_columns(self._connection, name) if c[0] == "p"]
                 words = "entry of an index that no version names"
-                self._report(3, index_id, f"FROM {name}", tuple(primary), words)
-                self._add(7, index_id, (), "entries table that no version names")
+                self._found.add_selected(3, index_id, f"FROM {name}", tuple(primary), words)
+                self._found.add(7, index_id, (), "entries table that no version names")
 
     # ------------------------------------------------------------ results
 
     def _checksum(self, elements: Sequence[int]) -> tuple[bytes, bytes]:
-        """Of the rows, and of rows and entries: over everything live, or over `elements`; dead
-        elements are left out on purpose."""
+        """Return the sums of the rows, and of rows and entries, over everything live or over
+        `elements`. Dead elements are left out on purpose."""
         total = Checksum(self._connection)
         columns = sorted(
             e for e in element_ids(self._physical) if e in self._known and e not in self._dead
@@ -473,53 +438,11 @@ class TableCheck:
         return rows_sum, total.digest()
 
     def _rows_of(self, table: str) -> int:
-        """⚠ Without a condition SQLite counts all pages in one step, which no progress handler
-        interrupts: tens of milliseconds of a processor, on every node at the same moment."""
+        """Count the rows of a table. ⚠ Without a condition SQLite counts all pages in one step,
+        which no progress handler interrupts: tens of milliseconds of a processor, on every node at
+        the same moment."""
         rows: int = self._one(f"SELECT count(*) FROM {table} WHERE +1")[0]
         return rows
 
     def _one(self, text: str) -> Any:
         return self._connection.execute(text).fetchall()[0]
-
-    def _code(self) -> str:
-        """What the first finding comes to, or what was raised: a value that can't be computed is
-        why it is not there, too."""
-        if self._raised or not self._findings:
-            return self._raised
-        condition, element, *_ = self._findings[0]
-        return code_of(self._newest.element(element), condition)
-
-    def _add(self, condition: int, element: int, key: Key, words: str) -> None:
-        self._total += 1
-        if len(self._findings) < self._findings_max:
-            self._findings.append(finding(condition, element, key, words))
-
-    def _report(
-        self,
-        condition: int,
-        element: int,
-        clause: str,
-        shown: tuple[str, ...],
-        words: str | Callable[[Key], str],
-        key_width: int | None = None,
-    ) -> None:
-        """Count what `clause` selects, and keep the first in order while there is room. The last
-        `key_width` of `shown` are the row's key, `words` may be made of what stands before it."""
-        count = self._one(f"SELECT count(*) {clause}")[0]
-        self._total += count
-        room = self._findings_max - len(self._findings)
-        if not count or room <= 0:
-            return
-        columns = ", ".join(shown)
-        listed = self._connection.execute(
-            f"SELECT {columns} {clause} ORDER BY {columns} LIMIT ?", (room,)
-        )
-        for row in listed:
-            values, key = _parted(tuple(row), key_width)
-            said = words if isinstance(words, str) else words(values)
-            self._findings.append(finding(condition, element, key, said))
-
-
-def _parted(row: Key, key_width: int | None) -> tuple[Key, Key]:
-    before = 0 if key_width is None else len(row) - key_width
-    return row[:before], row[before:]

@@ -1,0 +1,302 @@
+"""What a value may be, and the storage value that stands for it everywhere inside.
+
+Storage values are what SQLite orders as PostgreSQL would order the type: int for integers, booleans
+(0/1), dates (days since 1970-01-01), timestamps (microseconds since 1970-01-01, UTC); float for
+double precision, but for NaN, which is the text NaN there (`doubles.py`); str for text, varchar,
+char (without trailing blanks) and uuid (lower-case canonical); bytes for bytea. numeric, jsonb,
+interval and arrays are text of their own form (`numeric.py`, `jsonb.py`, `interval.py`,
+`arrays.py`): what a client sees of them is made at the edge.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final
+from uuid import UUID
+
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    InvalidText,
+    OutOfRange,
+    Refused,
+    TooLong,
+    WrongType,
+)
+from leasehold.values import arrays, dates, doubles, interval, jsonb, numeric
+from leasehold.values.types import INTEGER_BITS, TEXT_BYTES_MAX, Type, element_of
+
+_NOT_FINITE: Final = frozenset({"Infinity", "-Infinity", "NaN"})  # JSON has no numbers for them
+
+Converter = Callable[[Any], Any]
+
+
+@lru_cache(maxsize=256)
+def to_storage(kind: Type) -> Converter:
+    """Return a function from an outside value (JSON or Python) to the storage value; None stays
+    None.
+
+    It raises WrongType, InvalidText, OutOfRange or TooLong; the caller adds the column's name.
+    """
+    convert = _converter(kind)
+
+    def checked(value: Any) -> Any:
+        return None if value is None else convert(value)
+
+    return checked
+
+
+def _converter(kind: Type) -> Converter:
+    if kind.name in INTEGER_BITS:
+        return _integer(kind.name)
+    if kind.name in ("text", "varchar"):
+        return _text(kind)
+    if kind.name == "char":
+        return _padded(kind)
+    if kind.name == "numeric":
+        return _numeric(kind)
+    element = element_of(kind)
+    if element is not None:
+        return _array(kind, element)
+    simple: dict[str, Converter] = {
+        "double precision": _double,
+        "boolean": _boolean,
+        "bytea": _bytes,
+        "date": _date,
+        "timestamp": lambda value: _timestamp(value, zoned=False),
+        "timestamptz": lambda value: _timestamp(value, zoned=True),
+        "uuid": _uuid,
+        "jsonb": _jsonb,
+        "interval": _interval,
+    }
+    return simple[kind.name]
+
+
+def _wrong(value: Any, wanted: str) -> Refused:
+    if isinstance(value, str):
+        return InvalidText(f"{value[:80]!r} is not a valid {wanted}")
+    return WrongType(f"a {type(value).__name__} can't be stored as {wanted}")
+
+
+def _integer(name: str) -> Converter:
+    limit = 1 << INTEGER_BITS[name] - 1
+
+    def convert(value: Any) -> int:
+        if type(value) is not int:
+            if isinstance(value, float | Decimal) and _is_whole(value):
+                value = int(value)
+            else:
+                raise _wrong(value, name)
+        if not -limit <= value < limit:
+            raise OutOfRange(f"{_number_words(value)} is out of range for {name}")
+        return value  # type: ignore[no-any-return]
+
+    return convert
+
+
+def _number_words(value: int | float | Decimal) -> str:
+    """Return a number for an error text. ⚠ Python writes no int of more than 4,300 digits."""
+    if isinstance(value, int) and value.bit_length() > 128:
+        return "a huge number"
+    return str(value)[:80]
+
+
+def _is_whole(value: float | Decimal) -> bool:
+    if isinstance(value, float):
+        return value.is_integer()
+    return value.is_finite() and value.adjusted() < 40 and value == value.to_integral_value()
+
+
+def _text(kind: Type) -> Converter:
+    length = kind.length
+
+    def convert(value: Any) -> str:
+        if type(value) is not str:
+            raise _wrong(value, str(kind))
+        text: str = value
+        if length is not None and len(text) > length:
+            if text[length:].strip(" "):
+                raise TooLong(f"{len(text)} characters are too long for {kind}")
+            text = text[:length]  # blanks that are too many go, as in PostgreSQL
+        if len(text) > TEXT_BYTES_MAX:
+            raise TooLong(f"{len(text)} characters; at most {TEXT_BYTES_MAX} are stored")
+        if "\x00" in text:
+            raise InvalidText("text must not contain the character U+0000")
+        if not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                raise InvalidText("text holds a surrogate that UTF-8 has no form for") from error
+        return text
+
+    return convert
+
+
+def _double(value: Any) -> doubles.Stored:
+    if isinstance(value, str) and value in _NOT_FINITE:
+        value = float(value)
+    if type(value) not in (float, int, Decimal):
+        raise _wrong(value, "double precision")
+    try:
+        number = float(value)
+    except (OverflowError, ValueError) as error:  # the latter of a signaling NaN
+        words = f"{_number_words(value)} is out of range for double precision"
+        raise OutOfRange(words) from error
+    return doubles.stored_form(number)
+
+
+def _boolean(value: Any) -> int:
+    if type(value) is not bool:
+        raise _wrong(value, "boolean")
+    return int(value)
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        data = value
+    elif isinstance(value, str) and value.startswith("\\x"):
+        try:
+            data = bytes.fromhex(value[2:])
+        except ValueError as error:
+            raise InvalidText("bytea text must be \\x and an even number of hex digits") from error
+    else:
+        raise _wrong(value, "bytea (bytes, or text starting with \\x)")
+    if len(data) > TEXT_BYTES_MAX:
+        raise TooLong(f"{len(data)} bytes; at most {TEXT_BYTES_MAX} are stored")
+    return data
+
+
+def _padded(kind: Type) -> Converter:
+    """Return the converter of char(n), which is stored without the blanks that fill it up."""
+    text = _text(kind)
+    return lambda value: str(text(value)).rstrip(" ")
+
+
+def _numeric(kind: Type) -> Converter:
+    precision, scale = kind.precision, kind.scale
+
+    def convert(value: Any) -> str:
+        if type(value) is str:
+            number = numeric.decimal_of_text(value)
+        elif type(value) is int or type(value) is float:
+            number = numeric.decimal_of_number(value)
+        elif isinstance(value, Decimal):
+            number = value
+        else:
+            raise _wrong(value, str(kind))
+        return numeric.stored_form(numeric.fit_number(number, precision, scale))
+
+    return convert
+
+
+def _jsonb(value: Any) -> str:
+    """Return the storage value of JSON: a text is JSON's text, as in SQL; anything else the value
+    itself."""
+    return jsonb.stored_form(value) if isinstance(value, str) else jsonb.text_of(value)
+
+
+def _interval(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _wrong(value, "interval")
+    return interval.stored_form(interval.span_of_text(value))
+
+
+def _array(kind: Type, element: Type) -> Converter:
+    store = to_storage(element)
+
+    def convert(value: Any) -> str:
+        if not isinstance(value, list | tuple):
+            raise _wrong(value, str(kind))
+        if any(isinstance(item, list | tuple) for item in value):
+            raise FeatureNotSupported("arrays of more than one dimension are not supported")
+        return arrays.stored_form([store(item) for item in value])
+
+    return convert
+
+
+def _date(value: Any) -> int:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return dates.day_of(value)
+    if not isinstance(value, str):
+        raise _wrong(value, "date")
+    try:
+        return dates.day_of(date.fromisoformat(value))
+    except ValueError as error:
+        raise _wrong(value, "date (YYYY-MM-DD)") from error
+
+
+def _timestamp(value: Any, *, zoned: bool) -> int:
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError as error:
+            raise _wrong(value, "timestamp (ISO 8601)") from error
+    elif isinstance(value, datetime):
+        moment = value
+    else:
+        raise _wrong(value, "timestamp")
+    return dates.microseconds_of(moment, zoned=zoned)
+
+
+def _uuid(value: Any) -> str:
+    if isinstance(value, UUID):
+        return str(value)
+    if not isinstance(value, str):
+        raise _wrong(value, "uuid")
+    try:
+        return str(UUID(value))
+    except ValueError as error:
+        raise _wrong(value, "uuid") from error
+
+
+def from_storage(kind: Type, value: Any) -> Any:
+    """Return the Python value of a storage value: bool, date, datetime (aware for timestamptz),
+    UUID, Decimal …; of jsonb its text, of an array a list."""
+    if value is None:
+        return None
+    match kind.name:
+        case "boolean":
+            return bool(value)
+        case "date":
+            return dates.date_of(value)
+        case "timestamp":
+            return dates.utc_of(value).replace(tzinfo=None)
+        case "timestamptz":
+            return dates.utc_of(value)
+        case "double precision":
+            return doubles.number_of(value)
+        case "numeric":
+            return numeric.decimal_of(value)
+        case "char":
+            return value.ljust(kind.length or 0)
+        case "interval":
+            return interval.text_of(value)
+        case "uuid":
+            return UUID(value)
+    element = element_of(kind)
+    if element is not None:
+        return [from_storage(element, item) for item in arrays.elements_of(value)]
+    return value
+
+
+def to_json(kind: Type, value: Any) -> Any:
+    """Return the JSON form of a storage value, the one that `to_storage` reads back."""
+    decoded = plain_form(from_storage(kind, value))
+    if isinstance(decoded, float) and not math.isfinite(decoded):
+        return "NaN" if math.isnan(decoded) else "Infinity" if decoded > 0 else "-Infinity"
+    return decoded
+
+
+def plain_form(value: Any) -> Any:
+    """Return the text that stands for a date, a time, a UUID, a Decimal or bytes where there is no
+    form for it, as in JSON; any other value is returned as it is."""
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return "\\x" + value.hex() if isinstance(value, bytes) else value
