@@ -31,7 +31,7 @@ from leasehold.schema_change.plan.truncate import (
     refuse_referred,
     with_referring,
 )
-from leasehold.sql.functions.session import (
+from leasehold.sql.functions.system.session import (
     Caller,
     CallersMoment,
     drawing,

@@ -29,9 +29,9 @@ from leasehold.model.errors import (
 )
 from leasehold.model.ids import genid
 from leasehold.sql.binding.select_for_verify import Visit
-from leasehold.sql.functions.aggregates import Aggregate
+from leasehold.sql.functions.aggregates.aggregates import Aggregate
 from leasehold.sql.functions.function import Function
-from leasehold.sql.functions.session import reseeded, system_of
+from leasehold.sql.functions.system.session import reseeded, system_of
 from leasehold.sql.planning.emitted import Emitted
 from leasehold.sql.planning.plan import Prepared
 from leasehold.sql.planning.read_set import told

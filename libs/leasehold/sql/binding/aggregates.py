@@ -18,9 +18,9 @@ from leasehold.sql.binding.bound_tree import OPEN, Aggregate, Bound, Key
 from leasehold.sql.binding.order import sortable
 from leasehold.sql.binding.typing import KEYED, PLAIN, keyed, opened, sentence_of
 from leasehold.sql.binding.walk import has_aggregate, has_window
-from leasehold.sql.functions import aggregates
-from leasehold.sql.functions.aggregates import AGGREGATE_NAMES
-from leasehold.sql.functions.distinct_aggregates import Sorted, distinct
+from leasehold.sql.functions.aggregates import aggregates
+from leasehold.sql.functions.aggregates.aggregates import AGGREGATE_NAMES
+from leasehold.sql.functions.aggregates.distinct_aggregates import Sorted, distinct
 from leasehold.sql.functions.function import BIGINT, DOUBLE, INTEGER, TEXT
 from leasehold.sql.functions.registry import aggregate_for
 from leasehold.sql.syntax import tree

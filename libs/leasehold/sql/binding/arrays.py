@@ -31,8 +31,8 @@ from leasehold.sql.binding.bound_tree import (
     Value,
 )
 from leasehold.sql.binding.typing import Typing, bare, keyed, opened
-from leasehold.sql.functions.aggregates import array_query
-from leasehold.sql.functions.array import array_slice, constructor, subscript
+from leasehold.sql.functions.aggregates.aggregates import array_query
+from leasehold.sql.functions.arrays.array import array_slice, constructor, subscript
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, unchanged
 from leasehold.sql.functions.registry import operator_for, set_for
 from leasehold.sql.syntax import tree

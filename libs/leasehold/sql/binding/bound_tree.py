@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor, Index
-from leasehold.sql.functions import aggregates
+from leasehold.sql.functions.aggregates import aggregates
 from leasehold.sql.functions.function import Function
 from leasehold.sql.system_catalog.relations import Relation
 from leasehold.values.types import Type

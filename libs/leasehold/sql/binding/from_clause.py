@@ -46,9 +46,9 @@ from leasehold.sql.binding.labels import label_of
 from leasehold.sql.binding.scope import Columns, Names, Scope
 from leasehold.sql.binding.typing import common_type
 from leasehold.sql.binding.walk import has_aggregate, has_window, relations_in, walk
+from leasehold.sql.functions.arrays.set_returning import COLUMN_NAMES, SERIES, WITHOUT_ROWS
 from leasehold.sql.functions.function import BIGINT, BOOLEAN, INTEGER
 from leasehold.sql.functions.registry import SET_NAMES
-from leasehold.sql.functions.set_returning import COLUMN_NAMES, SERIES, WITHOUT_ROWS
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import placed
 from leasehold.sql.system_catalog.oids import RELATIONS, table_oid

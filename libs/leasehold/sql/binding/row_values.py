@@ -23,7 +23,7 @@ from leasehold.sql.binding.bound_tree import (
 )
 from leasehold.sql.binding.typing import keyed
 from leasehold.sql.binding.walk import draws
-from leasehold.sql.functions.array import constructor
+from leasehold.sql.functions.arrays.array import constructor
 from leasehold.sql.functions.function import BOOLEAN, TEXT, Function
 from leasehold.sql.syntax import tree
 from leasehold.values.arrays import elements_of, stored_form

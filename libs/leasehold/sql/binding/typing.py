@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from leasehold.model.errors import CannotCast, Refused, UnknownFunction, WrongObject, WrongType
 from leasehold.sql.binding.bound_tree import OPEN, Apply, Bound, Native, Slot, Value
 from leasehold.sql.functions import resolution
-from leasehold.sql.functions.array import order_key
+from leasehold.sql.functions.arrays.array import order_key
 from leasehold.sql.functions.function import (
     BIGINT,
     BOOLEAN,

@@ -53,7 +53,7 @@ from leasehold.sql.binding.typing import Typing, keyed
 from leasehold.sql.binding.walk import has_aggregate, has_window, mapped, walk
 from leasehold.sql.expressions.default import decided_default, is_random
 from leasehold.sql.functions.function import BIGINT, BOOLEAN
-from leasehold.sql.functions.sequence import DRAWN
+from leasehold.sql.functions.system.sequence import DRAWN
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import placed
 

@@ -39,7 +39,6 @@ from leasehold.sql.expressions.typed import (
     without_session,
     zone_computed_in,
 )
-from leasehold.sql.functions.bytea import random_uuid
 from leasehold.sql.functions.function import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, NUMERIC
 from leasehold.sql.functions.not_supported import FUNCTIONS as NOT_BUILT
 from leasehold.sql.functions.registry import (
@@ -50,6 +49,7 @@ from leasehold.sql.functions.registry import (
     operator_for,
 )
 from leasehold.sql.functions.resolution import nullif_type
+from leasehold.sql.functions.texts.bytea import random_uuid
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.kept import nodes_of
 from leasehold.sql.syntax.positions import placed

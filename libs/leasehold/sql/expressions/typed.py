@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import Refused, WrongType
 from leasehold.sql.expressions.closures import Compute, constant, strict
-from leasehold.sql.functions.casts import Context
+from leasehold.sql.functions.casts.casts import Context
 from leasehold.sql.functions.function import Function, in_utc, in_zone, unchanged
 from leasehold.sql.functions.registry import cast_for
 from leasehold.sql.functions.resolution import common_type

@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import InvalidArgument, NullNotAllowed, OutOfRange
 from leasehold.sql.functions.function import INTEGER, JSONB, TEXT, Function, is_text
-from leasehold.sql.functions.json_values import json_of
-from leasehold.sql.functions.text import bounded, too_long
+from leasehold.sql.functions.jsonb.values import json_of
+from leasehold.sql.functions.texts.text import bounded, too_long
 from leasehold.sql.syntax.words import RESERVED
 from leasehold.values import jsonb
 from leasehold.values.integers import whole

@@ -15,31 +15,18 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, UnknownFunction
-from leasehold.sql.functions import (
-    arithmetic,
-    array,
-    bytea,
-    comparisons,
-    date_arithmetic,
-    date_fields,
-    dates,
-    json,
-    like,
-    node,
-    not_supported,
-    number,
-    polymorphic,
-    regexp,
-    sequence,
-    session,
-    set_returning,
-    system_catalog,
-    text,
-)
-from leasehold.sql.functions.aggregates import Aggregate, aggregate_of
-from leasehold.sql.functions.casts import Context, made_cast
+from leasehold.sql.functions import comparisons, not_supported, polymorphic
+from leasehold.sql.functions.aggregates.aggregates import Aggregate, aggregate_of
+from leasehold.sql.functions.arrays import array, set_returning
+from leasehold.sql.functions.casts.casts import Context, made_cast
+from leasehold.sql.functions.dates import arithmetic as date_arithmetic
+from leasehold.sql.functions.dates import fields, moments
 from leasehold.sql.functions.function import TEXT, Function, is_text, zoned
+from leasehold.sql.functions.jsonb import functions as jsonb
+from leasehold.sql.functions.numbers import arithmetic, mathematics
 from leasehold.sql.functions.resolution import category, resolved, shown
+from leasehold.sql.functions.system import catalog, node, sequence, session
+from leasehold.sql.functions.texts import bytea, like, regexp, text
 from leasehold.values.time_zone import InZone
 from leasehold.values.types import KNOWN, SYNONYMS, TEXT_BYTES_MAX, Type, element_of
 
@@ -54,16 +41,8 @@ def _by_name(table: Iterable[Function]) -> dict[str, tuple[Function, ...]]:
 
 
 _MODULES: Final[tuple[Any, ...]] = (
-    *(arithmetic, comparisons, polymorphic, array, bytea, system_catalog),
-    *(json, dates, node, number, like),
-    *(
-        regexp,
-        sequence,
-        session,
-        text,
-        date_arithmetic,
-        date_fields,
-    ),
+    *(arithmetic, comparisons, polymorphic, array, bytea, catalog, jsonb, moments, node),
+    *(mathematics, like, regexp, sequence, session, text, date_arithmetic, fields),
 )
 ALL_FUNCTIONS: Final[tuple[Function, ...]] = tuple(
     f for module in _MODULES for f in getattr(module, "FUNCTIONS", ())

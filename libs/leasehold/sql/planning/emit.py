@@ -37,9 +37,9 @@ from leasehold.sql.binding.bound_tree import (
 )
 from leasehold.sql.binding.typing import KEYED, ORDER_KEYED, has_order_key, keyed
 from leasehold.sql.binding.walk import walk
-from leasehold.sql.functions.array import order_key
+from leasehold.sql.functions.arrays.array import order_key
 from leasehold.sql.functions.function import NUMERIC, TEXT, Function
-from leasehold.sql.functions.sequence import COUNTING
+from leasehold.sql.functions.system.sequence import COUNTING
 from leasehold.sql.planning.emit_from import FromEmitter
 from leasehold.sql.planning.emitted import NOTHING, Beside, Emitted, called_as, once
 from leasehold.sql.planning.native import native_text

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
-from leasehold.sql.functions import aggregates
+from leasehold.sql.functions.aggregates import aggregates
 from leasehold.sql.functions.function import Function
 from leasehold.sql.system_catalog.relations import Relation
 

@@ -20,7 +20,7 @@ from leasehold.model.errors import (
     InsufficientPrivilege,
     UnknownTable,
 )
-from leasehold.sql.functions.session import CallersMoment, caller_of, numbers_of
+from leasehold.sql.functions.system.session import CallersMoment, caller_of, numbers_of
 from leasehold.sql.system_catalog.leasehold_schema import NODE_RELATIONS
 from leasehold.sql.system_catalog.relations import RELATIONS, Relation
 from leasehold.sql.system_catalog.rows import SystemCatalog

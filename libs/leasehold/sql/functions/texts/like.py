@@ -8,7 +8,7 @@ from typing import Final
 
 from leasehold.model.errors import InvalidEscapeSequence
 from leasehold.sql.functions.function import BOOLEAN, TEXT, Function
-from leasehold.sql.functions.like_search import Piece, find, piece_of, stands_at
+from leasehold.sql.functions.texts.like_search import Piece, find, piece_of, stands_at
 from leasehold.values.letters import lower
 
 _KEPT_MAX: Final = 1_024

@@ -11,9 +11,8 @@ from typing import Any, Final, TypeVar
 from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import InvalidArgument, MomentOutOfRange, RequestTooLarge
-from leasehold.sql.functions import regexp
-from leasehold.sql.functions.array import TEXTS, split_text
-from leasehold.sql.functions.date_arithmetic import plus, plus_in_zone
+from leasehold.sql.functions.arrays.array import TEXTS, split_text
+from leasehold.sql.functions.dates.arithmetic import plus, plus_in_zone
 from leasehold.sql.functions.function import (
     BIGINT,
     BOOLEAN,
@@ -28,6 +27,7 @@ from leasehold.sql.functions.function import (
     unchanged,
     zoned,
 )
+from leasehold.sql.functions.texts import regexp
 from leasehold.values.arrays import ELEMENTS_MAX, elements_of, stored_form
 from leasehold.values.catalog_types import REGCLASS
 from leasehold.values.interval import Span, sort_key, span_of

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from leasehold.model.errors import OutOfRange
 from leasehold.sql.functions.function import unchanged
-from leasehold.sql.functions.session import system_of
+from leasehold.sql.functions.system.session import system_of
 from leasehold.values.catalog_types import (
     LETTERED,
     NUMBERED,

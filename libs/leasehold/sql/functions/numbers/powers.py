@@ -16,7 +16,7 @@ from leasehold.model.errors import (
     OutOfRange,
     TooComplex,
 )
-from leasehold.sql.functions.arithmetic import (
+from leasehold.sql.functions.numbers.arithmetic import (
     DIGITS_LEAST,
     DISPLAY_SCALE_MAX,
     bounded_scale,

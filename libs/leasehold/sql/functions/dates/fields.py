@@ -8,8 +8,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, MomentOutOfRange
-from leasehold.sql.functions.arithmetic import quotient
-from leasehold.sql.functions.date_arithmetic import fields_of
+from leasehold.sql.functions.dates.arithmetic import fields_of
 from leasehold.sql.functions.function import (
     DATE,
     DOUBLE,
@@ -21,6 +20,7 @@ from leasehold.sql.functions.function import (
     Function,
     zoned,
 )
+from leasehold.sql.functions.numbers.arithmetic import quotient
 from leasehold.values.dates import DAY_US, date_of
 from leasehold.values.interval import HOUR_US, MINUTE_US, Span, span_of, stored_form
 from leasehold.values.letters import ascii_lower

@@ -13,14 +13,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, OutOfRange, UnknownFunction
-from leasehold.sql.functions.arithmetic import (
-    division_scale,
-    finite,
-    numeric_quotient,
-    quotient,
-    ranged,
-)
-from leasehold.sql.functions.date_arithmetic import span_divided
+from leasehold.sql.functions.dates.arithmetic import span_divided
 from leasehold.sql.functions.function import (
     BIGINT,
     BOOLEAN,
@@ -39,10 +32,17 @@ from leasehold.sql.functions.function import (
     TIMESTAMPTZ,
     Function,
 )
-from leasehold.sql.functions.json_values import json_of
-from leasehold.sql.functions.powers import root_at
+from leasehold.sql.functions.jsonb.values import json_of
+from leasehold.sql.functions.numbers.arithmetic import (
+    division_scale,
+    finite,
+    numeric_quotient,
+    quotient,
+    ranged,
+)
+from leasehold.sql.functions.numbers.powers import root_at
 from leasehold.sql.functions.resolution import resolved, shown
-from leasehold.sql.functions.text import MADE_CHARACTERS_MAX, bounded
+from leasehold.sql.functions.texts.text import MADE_CHARACTERS_MAX, bounded
 from leasehold.values import arrays, jsonb
 from leasehold.values.doubles import Stored, number_of, over_floats
 from leasehold.values.doubles import stored_form as stored_double

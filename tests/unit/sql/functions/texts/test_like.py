@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from leasehold.model.errors import InvalidEscapeSequence, TooComplex
-from leasehold.sql.functions import like_search
-from leasehold.sql.functions.like import is_ilike, is_like
+from leasehold.sql.functions.texts import like_search
+from leasehold.sql.functions.texts.like import is_ilike, is_like
 
 SEED = 20_261_127
 TEXT, WIDE = 262_144, 131_072

@@ -11,7 +11,11 @@ from zoneinfo import ZoneInfo
 
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, MomentOutOfRange
-from leasehold.sql.functions.date_templates import date_by_template, moment_by_template, moment_text
+from leasehold.sql.functions.dates.templates import (
+    date_by_template,
+    moment_by_template,
+    moment_text,
+)
 from leasehold.sql.functions.function import (
     BOOLEAN,
     DATE,

@@ -22,7 +22,7 @@ from leasehold.sql.functions.function import (
     TEXT,
     Function,
 )
-from leasehold.sql.functions.session import system_of
+from leasehold.sql.functions.system.session import system_of
 from leasehold.values.catalog_types import NAME, OID, REGCLASS
 from leasehold.values.letters import BLANKS, ascii_lower
 from leasehold.values.numeric import EXACT, decimal_of, text_of

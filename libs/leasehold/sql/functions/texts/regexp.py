@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, TEXT, Function
-from leasehold.sql.functions.regexp_translation import (
+from leasehold.sql.functions.texts.regexp_translation import (
     Flags,
     Match,
     flags_of,
     regular,
     similar_pattern,
 )
-from leasehold.sql.functions.text import bounded
+from leasehold.sql.functions.texts.text import bounded
 from leasehold.values.arrays import stored_form
 from leasehold.values.letters import is_digits
 from leasehold.values.types import TEXT_BYTES_MAX, array_of

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from leasehold.sql.functions.aggregates import Aggregate
+from leasehold.sql.functions.aggregates.aggregates import Aggregate
 from leasehold.values.types import order_key_of
 
 Rows = dict[tuple[Any, ...], tuple[Any, ...]]

@@ -15,17 +15,6 @@ from leasehold.model.errors import (
     OutOfRange,
     TooComplex,
 )
-from leasehold.sql.functions.arithmetic import (
-    OPERATORS as ARITHMETIC,
-)
-from leasehold.sql.functions.arithmetic import (
-    endless_quotient,
-    finite,
-    of_decimals,
-    ranged,
-    shown_scale,
-    times_power,
-)
 from leasehold.sql.functions.function import (
     BIGINT,
     DOUBLE,
@@ -35,7 +24,18 @@ from leasehold.sql.functions.function import (
     Function,
     of_doubles,
 )
-from leasehold.sql.functions.powers import (
+from leasehold.sql.functions.numbers.arithmetic import (
+    OPERATORS as ARITHMETIC,
+)
+from leasehold.sql.functions.numbers.arithmetic import (
+    endless_quotient,
+    finite,
+    of_decimals,
+    ranged,
+    shown_scale,
+    times_power,
+)
+from leasehold.sql.functions.numbers.powers import (
     exponential,
     logarithm,
     natural_logarithm,

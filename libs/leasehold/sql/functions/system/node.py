@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from leasehold.catalog.elements import Moment
 from leasehold.sql.functions.function import BIGINT, BOOLEAN, INTEGER, TEXT, Function
-from leasehold.sql.functions.session import system_of
+from leasehold.sql.functions.system.session import system_of
 
 
 def _does(action: str) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, InvalidMoment, MomentOutOfRange
-from leasehold.sql.functions.date_arithmetic import days_in_month, fields_of
+from leasehold.sql.functions.dates.arithmetic import days_in_month, fields_of
 from leasehold.values.dates import DAY_LEAST, DAY_MOST, DAY_US, date_of, day_of
 from leasehold.values.letters import BLANKS, ascii_lower, ascii_upper, is_letter_or_digit
 from leasehold.values.time_zone import abbreviation_at, local_of, offset_at

@@ -8,7 +8,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import FeatureNotSupported, UnknownTable, WrongObject
 from leasehold.sql.functions.function import BIGINT, BOOLEAN, TEXT, Function
-from leasehold.sql.functions.session import numbers_of, system_of
+from leasehold.sql.functions.system.session import numbers_of, system_of
 from leasehold.values.catalog_types import REGCLASS
 
 

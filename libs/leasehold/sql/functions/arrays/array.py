@@ -14,7 +14,7 @@ from leasehold.sql.functions.comparisons import SIGNS, comparison
 from leasehold.sql.functions.function import BOOLEAN, BYTEA, INTEGER, TEXT, Function, is_text
 from leasehold.sql.functions.polymorphic import in_zones
 from leasehold.sql.functions.resolution import common_type
-from leasehold.sql.functions.text import bounded
+from leasehold.sql.functions.texts.text import bounded
 from leasehold.values.arrays import elements_of, stored_form
 from leasehold.values.text_io import shown_text
 from leasehold.values.types import Type, array_of, element_of, first_subscript, order_key_of

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, OutOfRange
-from leasehold.sql.functions import catalog_casts
+from leasehold.sql.functions.casts import catalog_casts
 from leasehold.sql.functions.function import DOUBLE, Function, is_integer, is_text, unchanged, zoned
 from leasehold.sql.functions.resolution import is_implicit
 from leasehold.values import jsonb

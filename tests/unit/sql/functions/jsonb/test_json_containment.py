@@ -8,7 +8,7 @@ import pytest
 
 from leasehold.model.errors import TooComplex
 from leasehold.sql.functions.registry import operator_for
-from leasehold.sql.functions.text import FUNCTIONS
+from leasehold.sql.functions.texts.text import FUNCTIONS
 from leasehold.values import jsonb_containment
 from leasehold.values.jsonb import value_of
 from leasehold.values.jsonb_containment import holds

@@ -12,7 +12,7 @@ from typing import Any, Final
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import InvalidArgument, InvalidText, TooLong
 from leasehold.sql.functions.function import BYTEA, INTEGER, TEXT, UUID, Function
-from leasehold.sql.functions.text import part, place_of
+from leasehold.sql.functions.texts.text import part, place_of
 from leasehold.values.letters import ascii_lower
 from leasehold.values.types import TEXT_BYTES_MAX
 
