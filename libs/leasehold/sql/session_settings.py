@@ -224,9 +224,6 @@ _TABLE: Final = (
     Setting("leasehold.wait_for_jobs", "on", _switch),
 )
 SETTINGS: Final[Mapping[str, Setting]] = {setting.name.lower(): setting for setting in _TABLE}
-OF_TRANSACTION: Final = frozenset(
-    {"transaction_isolation", "transaction_read_only", "transaction_deferrable"}
-)
 
 
 def setting_named(name: str) -> Setting:

@@ -69,14 +69,6 @@ _MOMENTS: Final = {
     "localtimestamp": "timestamp",
     "current_date": "date",
 }
-_INTERNAL_NAMES: Final = {
-    "int4": "integer",
-    "decimal": "numeric",
-    "dec": "numeric",
-    "character": "char",
-    "bpchar": "char",
-    "character varying": "varchar",
-}
 LISTED_CONSTANTS_MAX: Final = 1_000
 """Of IN (…): more stand in one array, since SQLite takes 32,766 values for a statement."""
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}

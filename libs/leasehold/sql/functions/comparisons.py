@@ -26,6 +26,7 @@ from leasehold.sql.functions.function import (
     TIMESTAMPTZ,
     UUID,
     Function,
+    unchanged,
     zoned,
 )
 from leasehold.values.dates import DAY_US
@@ -54,7 +55,7 @@ def comparison(
     compare = SIGNS[sign]
     if left is None and right is None:
         return lambda a, b: int(compare(a, b))
-    first, second = left or _itself, right or _itself
+    first, second = left or unchanged, right or unchanged
     return lambda a, b: int(compare(first(a), second(b)))
 
 
@@ -66,10 +67,6 @@ def _double_comparison(sign: str) -> Callable[[Any, Any], int]:
         return with_nan(a, b) if a == NAN or b == NAN else int(compare(a, b))
 
     return compared
-
-
-def _itself(value: Any) -> Any:
-    return value
 
 
 def _midnight(day: int) -> int:

@@ -20,7 +20,6 @@ BIGINT: Final = Type("bigint")
 NUMERIC: Final = Type("numeric")
 DOUBLE: Final = Type("double precision")
 TEXT: Final = Type("text")
-VARCHAR: Final = Type("varchar")
 CHAR: Final = Type("char")  # without a length: of any, as PostgreSQL's bpchar
 BOOLEAN: Final = Type("boolean")
 BYTEA: Final = Type("bytea")

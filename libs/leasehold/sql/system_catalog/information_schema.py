@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from leasehold.catalog import definitions as text
+from leasehold.catalog.schema_names import PUBLIC
 from leasehold.sql.system_catalog.names import NAMESPACES
 from leasehold.sql.system_catalog.sequences import identity_of, information_sequences
 from leasehold.values.types import INTEGER_BITS, Type
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-SCHEMA: Final = "public"
 _KINDS: Final[Mapping[str, str]] = {
     "p": "PRIMARY KEY",
     "u": "UNIQUE",
@@ -172,6 +172,6 @@ def _check_constraints(catalog: SystemCatalog) -> Iterator[Row]:
 def _in_schema(what: str, catalog: SystemCatalog, name: str) -> Row:
     return {
         f"{what}_catalog": catalog.database,
-        f"{what}_schema": SCHEMA,
+        f"{what}_schema": PUBLIC,
         f"{what}_name": name,
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from leasehold.catalog import definitions as text
-from leasehold.catalog.schema_names import INFORMATION_SCHEMA, LEASEHOLD, PG_CATALOG
+from leasehold.catalog.schema_names import INFORMATION_SCHEMA, LEASEHOLD, PG_CATALOG, PUBLIC
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidText,
@@ -27,7 +27,6 @@ from leasehold.values.integers import whole
 if TYPE_CHECKING:
     from leasehold.sql.system_catalog.rows import SystemCatalog
 
-PUBLIC: Final = "public"
 NAMESPACES: Final = {
     PG_CATALOG: oids.CATALOG_NAMESPACE,
     PUBLIC: oids.PUBLIC_NAMESPACE,

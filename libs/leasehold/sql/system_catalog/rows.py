@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from leasehold.catalog import definitions as text
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ForeignKey, Index, OnChange
-from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG
+from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG, PUBLIC
 from leasehold.catalog.states import READABLE
 from leasehold.sql.expressions.key_types import key_types
 from leasehold.sql.session_settings import SETTINGS
@@ -365,7 +365,7 @@ class SystemCatalog:
         for table in self.base_tables:
             keys = any(c.kind == "f" for c in self._concerned.get(table.table_id, []))
             indexed = int(any(True for _ in self.indexes_of(table)))
-            named = {"schemaname": "public", "tablename": table.name}
+            named = {"schemaname": PUBLIC, "tablename": table.name}
             yield {**common, **named, "hasindexes": indexed, "hastriggers": int(keys)}
         for schema, name in SYSTEM_OIDS:
             if not is_view(name):
@@ -373,7 +373,7 @@ class SystemCatalog:
 
     def _index_definitions(self) -> Iterator[Row]:
         for table, _, name, oid in self.indexes:
-            named = {"schemaname": "public", "tablename": table.name, "indexname": name}
+            named = {"schemaname": PUBLIC, "tablename": table.name, "indexname": name}
             yield {**named, "indexdef": self.index_text(oid)}
 
     def _settings(self) -> Iterator[Row]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from leasehold.catalog import definitions as text
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
+from leasehold.catalog.schema_names import PUBLIC
 from leasehold.sql.system_catalog import oids
 from leasehold.values.oids import oid_of
 from leasehold.values.types import INTEGER_BITS, Type
@@ -43,7 +44,7 @@ def sequences_view(catalog: SystemCatalog) -> Iterator[Row]:
         found = table.sequence
         assert found is not None, table
         yield {
-            "schemaname": "public",
+            "schemaname": PUBLIC,
             "sequencename": table.name,
             "sequenceowner": catalog.user,
             "data_type": oid_of(Type(found.type)),
@@ -67,7 +68,7 @@ def information_sequences(catalog: SystemCatalog) -> Iterator[Row]:
             continue
         yield {
             "sequence_catalog": catalog.database,
-            "sequence_schema": "public",
+            "sequence_schema": PUBLIC,
             "sequence_name": table.name,
             "data_type": found.type,
             "numeric_precision": INTEGER_BITS[found.type],

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn, Protocol
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
-from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG
+from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG, PUBLIC
 from leasehold.model.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
@@ -26,7 +26,6 @@ from leasehold.sql.system_catalog.relations import RELATIONS, Relation
 from leasehold.sql.system_catalog.rows import SystemCatalog
 from leasehold.sql.system_catalog.sequences import LastValue
 
-PUBLIC: Final = "public"
 _POSTGRESQLS: Final = frozenset({PG_CATALOG, INFORMATION_SCHEMA})
 
 Row = Mapping[str, Any]

@@ -7,13 +7,14 @@ DISTINCT, FILTER and ORDER BY are the caller's; a state is never shared.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, OutOfRange, UnknownFunction
-from leasehold.sql.functions.dates.arithmetic import span_divided
+from leasehold.sql.functions.dates.arithmetic import span_divided, sum_spans
 from leasehold.sql.functions.function import (
     BIGINT,
     BOOLEAN,
@@ -31,6 +32,7 @@ from leasehold.sql.functions.function import (
     TIMESTAMP,
     TIMESTAMPTZ,
     Function,
+    unchanged,
 )
 from leasehold.sql.functions.jsonb.values import json_of
 from leasehold.sql.functions.numbers.arithmetic import (
@@ -73,8 +75,24 @@ def _none() -> None:
     return None
 
 
-def _as_it_is(state: State) -> Any:
-    return state
+def _folded(
+    name: str,
+    kind: Type,
+    result: Type,
+    combine: Callable[[Any, Any], Any],
+    finish: Callable[[Any], Any] = unchanged,
+    read: Callable[[Any], Any] = unchanged,
+) -> Aggregate:
+    """Return an aggregate that combines what `read` makes of each value, NULL of no rows."""
+
+    def step(state: State, value: Any) -> State:
+        return read(value) if state is None else combine(state, read(value))
+
+    def finished(state: State) -> Any:
+        return None if state is None else finish(state)
+
+    last = unchanged if finish is unchanged else finished
+    return Aggregate(name, (kind,), result, _none, step, last)
 
 
 # ------------------------------------------------------------------ counts and sums
@@ -86,40 +104,13 @@ def _one_more(state: int, *_values: Any) -> int:
 
 def _sum(kind: Type, result: Type) -> Aggregate:
     if kind == DOUBLE:
-        add = over_floats(finite(lambda a, b: a + b))
-        return Aggregate(
-            "sum", (kind,), result, _none, lambda s, v: v if s is None else add(s, v), _as_it_is
-        )
+        return _folded("sum", kind, result, over_floats(finite(operator.add)))
     if result == BIGINT:
-        checked = ranged(BIGINT, lambda value: value)
-        return Aggregate(
-            "sum",
-            (kind,),
-            result,
-            _none,
-            lambda s, v: v if s is None else s + v,
-            lambda s: None if s is None else checked(s),
-        )
+        return _folded("sum", kind, result, operator.add, ranged(BIGINT, unchanged))
     if kind == INTERVAL:
-        return Aggregate("sum", (kind,), kind, _none, _more_span, _stored_span)
+        return _folded("sum", kind, kind, sum_spans, stored_form, span_of)
     read = decimal_of if kind == NUMERIC else Decimal
-    return Aggregate(
-        "sum",
-        (kind,),
-        NUMERIC,
-        _none,
-        lambda s, v: read(v) if s is None else EXACT.add(s, read(v)),
-        lambda s: None if s is None else stored_numeric(s),
-    )
-
-
-def _more_span(state: Span | None, stored: str) -> Span:
-    span = span_of(stored)
-    return span if state is None else Span(*(a + b for a, b in zip(state, span, strict=True)))
-
-
-def _stored_span(state: Span | None) -> str | None:
-    return None if state is None else stored_form(state)
+    return _folded("sum", kind, NUMERIC, EXACT.add, stored_numeric, read)
 
 
 # ------------------------------------------------------------------ averages and spreads
@@ -237,7 +228,7 @@ class _SpanSums:
 
 def _more_spans(state: _SpanSums, stored: str) -> _SpanSums:
     state.count += 1
-    state.total = _more_span(state.total, stored)
+    state.total = sum_spans(state.total, span_of(stored))
     return state
 
 
@@ -249,7 +240,7 @@ def _span_average(state: _SpanSums) -> str | None:
 
 
 def _extreme(name: str, kind: Type) -> Aggregate:
-    key = order_key_of(kind) or _as_it_is
+    key = order_key_of(kind) or unchanged
     bigger = name == "max"
 
     def step(state: Any, value: Any) -> Any:
@@ -257,19 +248,7 @@ def _extreme(name: str, kind: Type) -> Aggregate:
             return value  # of equal ones the last
         return value if (key(value) > key(state)) == bigger else state
 
-    return Aggregate(name, (kind,), kind, _none, step, _as_it_is)
-
-
-def _bits(name: str, kind: Type) -> Aggregate:
-    computes: dict[str, Callable[[int, int], int]] = {
-        "bit_and": lambda a, b: a & b,
-        "bit_or": lambda a, b: a | b,
-        "bit_xor": lambda a, b: a ^ b,
-    }
-    compute = computes[name]
-    return Aggregate(
-        name, (kind,), kind, _none, lambda s, v: v if s is None else compute(s, v), _as_it_is
-    )
+    return Aggregate(name, (kind,), kind, _none, step, unchanged)
 
 
 # ------------------------------------------------------------------ texts and JSON
@@ -295,19 +274,25 @@ def _joined_bytes(state: list[bytes] | None) -> bytes | None:
     return None if state is None else b"".join(state)
 
 
-def _listed(kind: Type | None) -> Aggregate:
-    known = kind or TEXT
-    make = json_of(known)
+def _listed(
+    name: str,
+    kind: Type,
+    result: Type,
+    make: Callable[[Any], Any],
+    finish: Callable[[list[Any]], str],
+) -> Aggregate:
+    """Return an aggregate that lists what `make` makes of values, None for NULL; NULL of no
+    rows."""
 
     def step(state: list[Any] | None, value: Any) -> list[Any]:
         made = [] if state is None else state
         made.append(None if value is None else make(value))
         return made
 
-    def finish(state: list[Any] | None) -> str | None:
-        return None if state is None else jsonb.text_of(state)
+    def finished(state: list[Any] | None) -> str | None:
+        return None if state is None else finish(state)
 
-    return Aggregate("jsonb_agg", (known,), JSONB, _none, step, finish, strict=False)
+    return Aggregate(name, (kind,), result, _none, step, finished, strict=False)
 
 
 def array_query(kind: Type) -> Aggregate:
@@ -320,20 +305,6 @@ def array_query(kind: Type) -> Aggregate:
 def _one_more_of(state: list[Any], value: Any) -> list[Any]:
     state.append(value)
     return state
-
-
-def _arrayed(kind: Type | None) -> Aggregate:
-    known = kind or TEXT
-    if element_of(known):
-        raise FeatureNotSupported("array_agg of arrays is not supported: arrays have one dimension")
-
-    def step(state: list[Any] | None, value: Any) -> list[Any]:
-        return _one_more_of([] if state is None else state, value)
-
-    def finish(state: list[Any] | None) -> str | None:
-        return None if state is None else arrays.stored_form(state)
-
-    return Aggregate("array_agg", (known,), array_of(known), _none, step, finish, strict=False)
 
 
 def _named(name_kind: Type | None, kind: Type | None) -> Aggregate:
@@ -355,9 +326,15 @@ def _named(name_kind: Type | None, kind: Type | None) -> Aggregate:
 
 # ------------------------------------------------------------------ the table
 
+_BITS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "bit_and": operator.and_,
+    "bit_or": operator.or_,
+    "bit_xor": operator.xor,
+}
 _SPREADS: Final = ("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
 _EXTREMES: Final = (
-    *(*INTEGERS, NUMERIC, DOUBLE, TEXT, CHAR, DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL),
+    *INTEGERS,
+    *(NUMERIC, DOUBLE, TEXT, CHAR, DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL),
 )
 _TABLE: Final = (
     _sum(SMALLINT, BIGINT),
@@ -372,16 +349,9 @@ _TABLE: Final = (
     *(_exact_spread(name, kind) for name in _SPREADS for kind in (*INTEGERS, NUMERIC)),
     *(_double_spread(name) for name in _SPREADS),
     *(_extreme(name, kind) for name in ("min", "max") for kind in _EXTREMES),
-    *(
-        Aggregate(
-            name, (BOOLEAN,), BOOLEAN, _none, lambda s, v: v if s is None else s & v, _as_it_is
-        )
-        for name in ("bool_and", "every")
-    ),
-    Aggregate(
-        "bool_or", (BOOLEAN,), BOOLEAN, _none, lambda s, v: v if s is None else s | v, _as_it_is
-    ),
-    *(_bits(name, kind) for name in ("bit_and", "bit_or", "bit_xor") for kind in INTEGERS),
+    *(_folded(name, BOOLEAN, BOOLEAN, operator.and_) for name in ("bool_and", "every")),
+    _folded("bool_or", BOOLEAN, BOOLEAN, operator.or_),
+    *(_folded(name, k, k, combine) for name, combine in _BITS.items() for k in INTEGERS),
     Aggregate("string_agg", (TEXT, TEXT), TEXT, _none, _more_text, _joined_text, strict=False),
     Aggregate("string_agg", (BYTEA, BYTEA), BYTEA, _none, _more_text, _joined_bytes, strict=False),
 )
@@ -401,11 +371,18 @@ def aggregate_of(name: str, kinds: Sequence[Type | None]) -> Aggregate:
         raise FeatureNotSupported(_NOT_BUILT[name])
     if name == "count" and len(kinds) <= 1:
         known = tuple(kind or TEXT for kind in kinds)
-        return Aggregate("count", known, BIGINT, lambda: 0, _one_more, _as_it_is)
+        return Aggregate("count", known, BIGINT, lambda: 0, _one_more, unchanged)
     if name == "array_agg" and len(kinds) == 1:
-        return _arrayed(kinds[0])
+        known_kind = kinds[0] or TEXT
+        if element_of(known_kind):
+            raise FeatureNotSupported(
+                "array_agg of arrays is not supported: arrays have one dimension"
+            )
+        array = array_of(known_kind)
+        return _listed(name, known_kind, array, unchanged, arrays.stored_form)
     if name == "jsonb_agg" and len(kinds) == 1:
-        return _listed(kinds[0])
+        known_kind = kinds[0] or TEXT
+        return _listed(name, known_kind, JSONB, json_of(known_kind), jsonb.text_of)
     if name == "jsonb_object_agg" and len(kinds) == 2:
         return _named(*kinds)
     kind = kinds[0] if len(kinds) == 1 else None

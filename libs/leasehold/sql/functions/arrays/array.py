@@ -11,7 +11,15 @@ from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import NullNotAllowed, WrongType
 from leasehold.sql.functions.comparisons import SIGNS, comparison
-from leasehold.sql.functions.function import BOOLEAN, BYTEA, INTEGER, TEXT, Function, is_text
+from leasehold.sql.functions.function import (
+    BOOLEAN,
+    BYTEA,
+    INTEGER,
+    TEXT,
+    Function,
+    is_text,
+    unchanged,
+)
 from leasehold.sql.functions.polymorphic import in_zones
 from leasehold.sql.functions.resolution import common_type
 from leasehold.sql.functions.texts.text import bounded
@@ -38,12 +46,19 @@ def _taken(kinds: Kinds, *wanted: Type) -> bool:
     )
 
 
-def _compatible(array: Type | None, other: Type | None) -> Type | None:
-    """The element type that an array and a single value have in common."""
-    element = _of(array)
-    if (array is not None and element is None) or (other is not None and element_of(other)):
-        return None
-    known = [kind for kind in (element, other) if kind is not None]
+def _common_element(kinds: Kinds, shape: str) -> Type | None:
+    """Return the element type that the arrays (`a` in `shape`) and single values (`e`) of a call
+    have in common; None where there is none, or an argument is of another shape."""
+    known: list[Type] = []
+    for kind, letter in zip(kinds, shape, strict=False):
+        if letter == "i" and not _taken([kind], INTEGER):
+            return None
+        if kind is None or letter == "i":
+            continue
+        element = element_of(kind)
+        if (element is None) == (letter == "a"):
+            return None
+        known.append(kind if element is None else element)
     try:
         return common_type(known) if known else None
     except WrongType:
@@ -51,7 +66,7 @@ def _compatible(array: Type | None, other: Type | None) -> Type | None:
 
 
 def _key(element: Type) -> Key:
-    return order_key_of(element) or (lambda value: value)
+    return order_key_of(element) or unchanged
 
 
 # ------------------------------------------------------------------ made and taken apart
@@ -139,81 +154,70 @@ def _whole(name: str, result: Type, compute: Callable[[list[Any]], Any]) -> Fami
 # ------------------------------------------------------------------ an array and a value
 
 
-def _changed(name: str, change: Callable[[list[Any], Any, Key], list[Any]]) -> Family:
-    """(array, value) → array; a NULL array is an empty one, a NULL value one of the elements."""
+def _over_elements(
+    name: str, shape: str, compute: Callable[..., Any], result: Type | None = None
+) -> Family:
+    """Return functions over an array (`a` in `shape`) and values of its element type (`e`).
+
+    `compute` gets the key of elements and the arguments, an array as the list of its elements, None
+    for a NULL one; it gives the elements of an array, None for NULL, or with `result` a value of
+    that type. A last `i` in `shape` is an integer that may be left out."""
+    least = len(shape.removesuffix("i"))
+    place = shape.index("a")
 
     def family(kinds: Kinds) -> Function | None:
-        element = _compatible(*kinds) if len(kinds) == 2 else None
+        if not least <= len(kinds) <= len(shape):
+            return None
+        element = _common_element(kinds, shape)
         if element is None:
             return None
-        key = _key(element)
+        key, array = _key(element), array_of(element)
 
-        def compute(stored: str | None, value: Any) -> str:
-            return stored_form(change([] if stored is None else elements_of(stored), value, key))
+        def computed(*values: Any) -> Any:
+            stored = values[place]
+            elements = None if stored is None else elements_of(stored)
+            found = compute(key, *values[:place], elements, *values[place + 1 :])
+            return found if found is None or result == INTEGER else stored_form(found)
 
-        return Function(
-            name, (array_of(element), element), array_of(element), compute, strict=False
-        )
+        by_letter = {"a": array, "e": element, "i": INTEGER}
+        arguments = tuple(by_letter[letter] for letter in shape[: len(kinds)])
+        return Function(name, arguments, result or array, computed, strict=False)
 
     return family
 
 
 def _is(value: Any, wanted: Any, key: Key) -> bool:
-    """IS NOT DISTINCT FROM."""
+    """Return IS NOT DISTINCT FROM of two elements."""
     return value is wanted if value is None or wanted is None else bool(key(value) == key(wanted))
 
 
-def _remove(kinds: Kinds) -> Function | None:
-    element = _compatible(*kinds) if len(kinds) == 2 else None
-    if element is None:
+def _remove(key: Key, values: list[Any] | None, gone: Any) -> list[Any] | None:
+    return None if values is None else [v for v in values if not _is(v, gone, key)]
+
+
+def _replace(key: Key, values: list[Any] | None, old: Any, new: Any) -> list[Any] | None:
+    return None if values is None else [new if _is(v, old, key) else v for v in values]
+
+
+def _positions(key: Key, values: list[Any] | None, wanted: Any) -> list[int] | None:
+    if values is None:
         return None
-    key = _key(element)
-
-    def compute(stored: str | None, value: Any) -> str | None:
-        if stored is None:
-            return None
-        return stored_form([v for v in elements_of(stored) if not _is(v, value, key)])
-
-    return Function("array_remove", (array_of(element), element), array_of(element), compute, False)
+    return [place for place, v in enumerate(values, start=1) if _is(v, wanted, key)]
 
 
-def _replace(kinds: Kinds) -> Function | None:
-    if len(kinds) != 3:
+def _position(key: Key, values: list[Any] | None, wanted: Any, *start: int | None) -> int | None:
+    if values is None:
         return None
-    first, second = _compatible(*kinds[:2]), _compatible(kinds[0], kinds[2])
-    element = _compatible(first and array_of(first), second)
-    if element is None:
-        return None
-    key = _key(element)
-
-    def compute(stored: str | None, old: Any, new: Any) -> str | None:
-        if stored is None:
-            return None
-        return stored_form([new if _is(v, old, key) else v for v in elements_of(stored)])
-
-    array = array_of(element)
-    return Function("array_replace", (array, element, element), array, compute, strict=False)
-
-
-def _prepend(kinds: Kinds) -> Function | None:
-    element = _compatible(kinds[1], kinds[0]) if len(kinds) == 2 else None
-    if element is None:
-        return None
-
-    def compute(value: Any, stored: str | None) -> str:
-        return stored_form([value, *([] if stored is None else elements_of(stored))])
-
-    array = array_of(element)
-    return Function("array_prepend", (element, array), array, compute, strict=False)
+    if None in start:
+        raise NullNotAllowed("initial position must not be null")
+    first = max(start[0] or 0, 1) if start else 1
+    found = enumerate(values[first - 1 :], start=first)
+    return next((place for place, v in found if _is(v, wanted, key)), None)
 
 
 def _cat(kinds: Kinds) -> Function | None:
-    known = [kind for kind in kinds if kind is not None]
-    if len(kinds) != 2 or not known or not all(map(element_of, known)):
-        return None
-    try:
-        array = common_type(known)
-    except WrongType:
+    element = _common_element(kinds, "aa") if len(kinds) == 2 else None
+    if element is None:
         return None
 
     def compute(left: str | None, right: str | None) -> str | None:
@@ -221,42 +225,8 @@ def _cat(kinds: Kinds) -> Function | None:
             return right if left is None else left
         return stored_form(elements_of(left) + elements_of(right))
 
+    array = array_of(element)
     return Function("array_cat", (array, array), array, compute, strict=False)
-
-
-def _position(kinds: Kinds) -> Function | None:
-    element = _compatible(*kinds[:2]) if len(kinds) in (2, 3) else None
-    if element is None or not _taken(kinds[2:], *[INTEGER] * len(kinds[2:])):
-        return None
-    key = _key(element)
-
-    def compute(stored: str | None, value: Any, *start: int | None) -> int | None:
-        if stored is None:
-            return None
-        if None in start:
-            raise NullNotAllowed("initial position must not be null")
-        first = max(start[0] or 0, 1) if start else 1
-        found = enumerate(elements_of(stored)[first - 1 :], start=first)
-        return next((place for place, v in found if _is(v, value, key)), None)
-
-    arguments = (array_of(element), element, INTEGER)[: len(kinds)]
-    return Function("array_position", arguments, INTEGER, compute, strict=False)
-
-
-def _positions(kinds: Kinds) -> Function | None:
-    element = _compatible(*kinds) if len(kinds) == 2 else None
-    if element is None:
-        return None
-    key = _key(element)
-
-    def compute(stored: str | None, value: Any) -> str | None:
-        if stored is None:
-            return None
-        found = enumerate(elements_of(stored), start=1)
-        return stored_form([place for place, v in found if _is(v, value, key)])
-
-    arguments = (array_of(element), element)
-    return Function("array_positions", arguments, array_of(INTEGER), compute, strict=False)
 
 
 # ------------------------------------------------------------------ texts
@@ -335,7 +305,12 @@ def _joined(kinds: Kinds) -> Function | None:
     return _cat(kinds) or _append(kinds) or _prepend(kinds)
 
 
-_append: Final = _changed("array_append", lambda values, value, _: [*values, value])
+_append: Final = _over_elements(
+    "array_append", "ae", lambda _, values, value: [*(values or ()), value]
+)
+_prepend: Final = _over_elements(
+    "array_prepend", "ea", lambda _, value, values: [value, *(values or ())]
+)
 FAMILIES: Final[dict[str, Family]] = {
     "array_length": _measure("array_length", len),
     "array_upper": _measure("array_upper", len),
@@ -346,10 +321,10 @@ FAMILIES: Final[dict[str, Family]] = {
     "array_append": _append,
     "array_prepend": _prepend,
     "array_cat": _cat,
-    "array_remove": _remove,
-    "array_replace": _replace,
-    "array_position": _position,
-    "array_positions": _positions,
+    "array_remove": _over_elements("array_remove", "ae", _remove),
+    "array_replace": _over_elements("array_replace", "aee", _replace),
+    "array_position": _over_elements("array_position", "aei", _position, INTEGER),
+    "array_positions": _over_elements("array_positions", "ae", _positions, array_of(INTEGER)),
     "array_to_string": _to_string,
 }
 OPERATOR_FAMILIES: Final[dict[str, Family]] = {

@@ -27,6 +27,7 @@ from leasehold.sql.functions.function import (
     unchanged,
     zoned,
 )
+from leasehold.sql.functions.jsonb.functions import text_of_value
 from leasehold.sql.functions.texts import regexp
 from leasehold.values.arrays import ELEMENTS_MAX, elements_of, stored_form
 from leasehold.values.catalog_types import REGCLASS
@@ -135,10 +136,6 @@ def _json_elements(stored: str) -> list[Any]:
     return value
 
 
-def _json_text(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else text_of(value)
-
-
 def _json_keys(stored: str) -> str:
     value = value_of(stored)
     if not isinstance(value, dict):
@@ -168,7 +165,7 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
         "jsonb_array_elements_text",
         (JSONB,),
         TEXTS,
-        lambda stored: stored_form([_json_text(v) for v in _json_elements(stored)]),
+        lambda stored: stored_form([text_of_value(v) for v in _json_elements(stored)]),
     ),
     Function("jsonb_object_keys", (JSONB,), TEXTS, _json_keys),
     *regexp.SETS,

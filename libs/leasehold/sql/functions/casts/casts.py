@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, OutOfRange
 from leasehold.sql.functions.casts import catalog_casts
 from leasehold.sql.functions.function import DOUBLE, Function, is_integer, is_text, unchanged, zoned
+from leasehold.sql.functions.numbers.arithmetic import ranged
 from leasehold.sql.functions.resolution import is_implicit
 from leasehold.values import jsonb
 from leasehold.values.arrays import elements_of
@@ -199,28 +200,17 @@ def _number(source: Type, target: Type) -> Convert:
     if is_integer(source):
         if is_integer(target):
             wide = INTEGER_BITS[target.name] >= INTEGER_BITS[source.name]
-            return unchanged if wide else whole(target)
+            return unchanged if wide else ranged(target, unchanged)
         if target == DOUBLE:
             return float
         return lambda value: stored_form(Decimal(value))
     if source == DOUBLE:
         if is_integer(target):
-            return over_floats(lambda value: whole(target)(_rint(value, target)))
+            return over_floats(ranged(target, lambda value: _rint(value, target)))
         return over_floats(lambda value: stored_form(decimal_of_double(value)))
     if is_integer(target):
-        return lambda value: whole(target)(_nearest(value, target))
+        return ranged(target, lambda value: _nearest(value, target))
     return over_floats(double_of_numeric)
-
-
-def whole(kind: Type) -> Callable[[int], int]:
-    limit = 1 << INTEGER_BITS[kind.name] - 1
-
-    def checked(value: int) -> int:
-        if not -limit <= value < limit:
-            raise OutOfRange(f"{kind} out of range")
-        return value
-
-    return checked
 
 
 def _rint(value: float, kind: Type) -> int:

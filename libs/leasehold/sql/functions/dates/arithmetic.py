@@ -23,6 +23,7 @@ from leasehold.sql.functions.function import (
     of_doubles,
     zoned,
 )
+from leasehold.sql.functions.numbers.arithmetic import divided, modulo
 from leasehold.values.date_text import day_in_range
 from leasehold.values.dates import DAY_US, date_of, day_of
 from leasehold.values.interval import Span, span_of, stored_form
@@ -84,6 +85,10 @@ def plus_in_zone(zone: ZoneInfo, moment: int, span: Span) -> int:
     return in_range(moment + span.microseconds)
 
 
+def sum_spans(left: Span, right: Span) -> Span:
+    return Span(*(a + b for a, b in zip(left, right, strict=True)))
+
+
 def _opposite(span: Span) -> Span:
     return Span(*(-part for part in span))
 
@@ -91,8 +96,7 @@ def _opposite(span: Span) -> Span:
 def difference(left: int, right: int) -> str:
     """Days and time, never months."""
     between = left - right
-    days = abs(between) // DAY_US * (1 if between >= 0 else -1)
-    return stored_form(Span(0, days, between - days * DAY_US))
+    return stored_form(Span(0, divided(between, DAY_US), modulo(between, DAY_US)))
 
 
 def age(left: int, right: int, zone: ZoneInfo = UTC) -> str:
@@ -118,15 +122,15 @@ def age(left: int, right: int, zone: ZoneInfo = UTC) -> str:
 
 
 def _added(left: str, right: str) -> str:
-    return stored_form(Span(*(a + b for a, b in zip(span_of(left), span_of(right), strict=True))))
+    return stored_form(sum_spans(span_of(left), span_of(right)))
 
 
 def _taken(left: str, right: str) -> str:
-    return stored_form(Span(*(a - b for a, b in zip(span_of(left), span_of(right), strict=True))))
+    return stored_form(sum_spans(span_of(left), _opposite(span_of(right))))
 
 
 def negated(value: str) -> str:
-    return stored_form(Span(*(-part for part in span_of(value))))
+    return stored_form(_opposite(span_of(value)))
 
 
 def _scaled(value: str, by: Callable[[float], float]) -> str:
@@ -158,8 +162,7 @@ def span_divided(value: str, by: float) -> str:
 
 def _carried(number: int, rest: int, by: int) -> tuple[int, int]:
     """Whole ones of `rest` go to `number`, towards zero."""
-    whole = abs(rest) // by * (1 if rest >= 0 else -1)
-    return number + whole, rest - whole * by
+    return number + divided(rest, by), modulo(rest, by)
 
 
 def _of_one_sign(number: int, rest: int, by: int) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, MomentOutOfRange
@@ -20,7 +20,7 @@ from leasehold.sql.functions.function import (
     Function,
     zoned,
 )
-from leasehold.sql.functions.numbers.arithmetic import quotient
+from leasehold.sql.functions.numbers.arithmetic import divided, modulo, quotient
 from leasehold.values.dates import DAY_US, date_of
 from leasehold.values.interval import HOUR_US, MINUTE_US, Span, span_of, stored_form
 from leasehold.values.letters import ascii_lower
@@ -56,18 +56,6 @@ _UNITS: Final = {
     "timezone_minute": "timezone_minute timezone_m",
 }
 _UNIT_OF: Final = {spelling: unit for unit, all_ in _UNITS.items() for spelling in all_.split()}
-_OF_DATES: Final = frozenset(
-    {
-        *("day", "week", "month", "quarter", "year", "decade", "century", "millennium", "dow"),
-        *("isodow", "doy", "isoyear", "epoch", "julian"),
-    }
-)
-_OF_INTERVALS: Final = frozenset(
-    {
-        *("microseconds", "milliseconds", "second", "minute", "hour", "day", "month", "quarter"),
-        *("year", "decade", "century", "millennium", "epoch"),
-    }
-)
 
 
 def unit_of(name: str, kind: str) -> str:
@@ -86,55 +74,33 @@ def _scaled(microseconds: int, digits: int) -> Decimal:
     return Decimal(microseconds).scaleb(-digits, context=EXACT)
 
 
-def _century(year: int, of: int) -> int:
-    return (year + of - 1) // of
+_CALENDAR: Final[dict[str, Callable[[Any], int]]] = {
+    "day": lambda day: day.day,
+    "week": lambda day: day.isocalendar().week,
+    "month": lambda day: day.month,
+    "quarter": lambda day: (day.month + 2) // 3,
+    "year": lambda day: day.year,
+    "decade": lambda day: day.year // 10,
+    "century": lambda day: (day.year + 99) // 100,
+    "millennium": lambda day: (day.year + 999) // 1_000,
+    "dow": lambda day: day.isoweekday() % 7,
+    "isodow": lambda day: day.isoweekday(),
+    "doy": lambda day: day.timetuple().tm_yday,
+    "isoyear": lambda day: day.isocalendar().year,
+}
+"""Fields of a date."""
+_CLOCK: Final[dict[str, Callable[[int], Decimal]]] = {
+    "microseconds": lambda rest: Decimal(rest % MINUTE_US),
+    "milliseconds": lambda rest: _scaled(rest % MINUTE_US, 3),
+    "second": lambda rest: _scaled(rest % MINUTE_US, 6),
+    "minute": lambda rest: Decimal(rest // MINUTE_US % 60),
+    "hour": lambda rest: Decimal(rest // HOUR_US),
+}
+"""Fields of the microseconds of a day."""
 
 
 def _of_calendar(unit: str, day: int) -> int:
-    shown = date_of(day)
-    match unit:
-        case "day":
-            return shown.day
-        case "week":
-            return shown.isocalendar().week
-        case "month":
-            return shown.month
-        case "quarter":
-            return (shown.month + 2) // 3
-        case "year":
-            return shown.year
-        case "decade":
-            return shown.year // 10
-        case "century":
-            return _century(shown.year, 100)
-        case "millennium":
-            return _century(shown.year, 1_000)
-        case "dow":
-            return shown.isoweekday() % 7
-        case "isodow":
-            return shown.isoweekday()
-        case "doy":
-            return shown.timetuple().tm_yday
-        case "isoyear":
-            return shown.isocalendar().year
-    assert unit == "julian", unit
-    return day + JULIAN_OF_EPOCH
-
-
-def _of_clock(unit: str, rest: int) -> Decimal | None:
-    """Of microseconds of a day; None for a unit of the calendar."""
-    match unit:
-        case "microseconds":
-            return Decimal(rest % MINUTE_US)
-        case "milliseconds":
-            return _scaled(rest % MINUTE_US, 3)
-        case "second":
-            return _scaled(rest % MINUTE_US, 6)
-        case "minute":
-            return Decimal(rest // MINUTE_US % 60)
-        case "hour":
-            return Decimal(rest // HOUR_US)
-    return None
+    return day + JULIAN_OF_EPOCH if unit == "julian" else _CALENDAR[unit](date_of(day))
 
 
 def field_of_moment(unit: str, moment: int, zone: ZoneInfo | None = None) -> Decimal:
@@ -145,16 +111,14 @@ def field_of_moment(unit: str, moment: int, zone: ZoneInfo | None = None) -> Dec
         ahead = offset_at(moment, zone)
         if unit == "timezone":
             return Decimal(ahead)
-        hours = _quotient(ahead, 3_600)
-        by_minutes = _quotient(ahead - hours * 3_600, 60)
-        return Decimal(hours if unit == "timezone_hour" else by_minutes)
+        hours, rest = divided(ahead, 3_600), modulo(ahead, 3_600)
+        return Decimal(hours if unit == "timezone_hour" else divided(rest, 60))
     if unit == "epoch":
         return _scaled(moment, 6)
     moment = moment if zone is None else local_of(moment, zone)
     day, rest = divmod(moment, DAY_US)
-    found = _of_clock(unit, rest)
-    if found is not None:
-        return found
+    if unit in _CLOCK:
+        return _CLOCK[unit](rest)
     if unit == "julian":
         whole = Decimal(day + JULIAN_OF_EPOCH)
         if not rest:
@@ -164,52 +128,41 @@ def field_of_moment(unit: str, moment: int, zone: ZoneInfo | None = None) -> Dec
 
 
 def field_of_date(unit: str, day: int) -> Decimal:
-    if unit not in _OF_DATES:
-        raise _unsupported(unit, "date")
     if unit == "epoch":
         return Decimal(day * (DAY_US // 1_000_000))
+    if unit not in _CALENDAR and unit != "julian":
+        raise _unsupported(unit, "date")
     return Decimal(_of_calendar(unit, day))
 
 
-def _quotient(number: int, by: int) -> int:
-    """Towards zero."""
-    return abs(number) // by * (1 if number >= 0 else -1)
+def _epoch(span: Span) -> Decimal:
+    """Return the seconds of an interval: a year is 365.25 days here, a month of the rest 30."""
+    quarter_days = divided(span.months, 12) * 1_461
+    quarter_days += (modulo(span.months, 12) * 30 + span.days) * 4
+    return _scaled(quarter_days * (DAY_US // 4) + span.microseconds, 6)
+
+
+_OF_SPANS: Final[dict[str, Callable[[Span], Decimal]]] = {
+    "microseconds": lambda span: Decimal(modulo(span.microseconds, MINUTE_US)),
+    "milliseconds": lambda span: _scaled(modulo(span.microseconds, MINUTE_US), 3),
+    "second": lambda span: _scaled(modulo(span.microseconds, MINUTE_US), 6),
+    "minute": lambda span: Decimal(modulo(divided(span.microseconds, MINUTE_US), 60)),
+    "hour": lambda span: Decimal(divided(span.microseconds, HOUR_US)),
+    "day": lambda span: Decimal(span.days),
+    "month": lambda span: Decimal(modulo(span.months, 12)),
+    "quarter": lambda span: Decimal(divided(modulo(span.months, 12), 3) + 1),
+    "year": lambda span: Decimal(divided(span.months, 12)),
+    "decade": lambda span: Decimal(divided(span.months, 120)),
+    "century": lambda span: Decimal(divided(span.months, 1_200)),
+    "millennium": lambda span: Decimal(divided(span.months, 12_000)),
+    "epoch": _epoch,
+}
 
 
 def field_of_span(unit: str, span: Span) -> Decimal:
-    if unit not in _OF_INTERVALS:
+    if unit not in _OF_SPANS:
         raise _unsupported(unit, "interval")
-    years, months = _quotient(span.months, 12), span.months - _quotient(span.months, 12) * 12
-    seconds = span.microseconds - _quotient(span.microseconds, MINUTE_US) * MINUTE_US
-    match unit:
-        case "microseconds":
-            return Decimal(seconds)
-        case "milliseconds":
-            return _scaled(seconds, 3)
-        case "second":
-            return _scaled(seconds, 6)
-        case "minute":
-            minutes = _quotient(span.microseconds, MINUTE_US)
-            return Decimal(minutes - _quotient(minutes, 60) * 60)
-        case "hour":
-            return Decimal(_quotient(span.microseconds, HOUR_US))
-        case "day":
-            return Decimal(span.days)
-        case "month":
-            return Decimal(months)
-        case "quarter":
-            return Decimal(_quotient(months, 3) + 1)
-        case "year":
-            return Decimal(years)
-        case "decade":
-            return Decimal(_quotient(years, 10))
-        case "century":
-            return Decimal(_quotient(years, 100))
-        case "millennium":
-            return Decimal(_quotient(years, 1_000))
-    # A year is 365.25 days here, a month of the rest 30.
-    quarter_days = years * 1_461 + (months * 30 + span.days) * 4
-    return _scaled(quarter_days * (DAY_US // 4) + span.microseconds, 6)
+    return _OF_SPANS[unit](span)
 
 
 def _extract_local(name: str, moment: int) -> Decimal:
@@ -268,9 +221,15 @@ _STEPS: Final = {
     "minute": MINUTE_US,
     "hour": HOUR_US,
 }
-_TRUNCATED: Final = frozenset(
-    {*_STEPS, "day", "week", "month", "quarter", "year", "decade", "century", "millennium"}
-)
+_MONTHS: Final = {
+    "month": 1,
+    "quarter": 3,
+    "year": 12,
+    "decade": 120,
+    "century": 1_200,
+    "millennium": 12_000,
+}
+_TRUNCATED: Final = frozenset({*_STEPS, "day", "week", *_MONTHS})
 
 
 def _check_truncated(unit: str, name: str, kind: str) -> None:
@@ -305,22 +264,13 @@ def _truncated_span(name: str, stored: str) -> str:
     unit = unit_of(name, "interval")
     months, days, rest = span_of(stored)
     if unit in _STEPS:
-        return stored_form(Span(months, days, _quotient(rest, _STEPS[unit]) * _STEPS[unit]))
+        return stored_form(Span(months, days, divided(rest, _STEPS[unit]) * _STEPS[unit]))
     if unit == "day":
         return stored_form(Span(months, days, 0))
-    of_months = {
-        "month": 1,
-        "quarter": 3,
-        "year": 12,
-        "decade": 120,
-        "century": 1_200,
-        "millennium": 12_000,
-    }
     _check_truncated(unit, name, "interval")
     if unit == "week":
         raise FeatureNotSupported('unit "week" not supported for type interval')
-    by = of_months[unit]
-    return stored_form(Span(_quotient(months, by) * by, 0, 0))
+    return stored_form(Span(divided(months, _MONTHS[unit]) * _MONTHS[unit], 0, 0))
 
 
 def _numeric(compute: Callable[..., Decimal]) -> Callable[..., str]:

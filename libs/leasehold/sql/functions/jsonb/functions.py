@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import lru_cache
 from typing import Any, Final
 
 from leasehold.model.errors import InvalidArgument, InvalidText
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, JSONB, TEXT, Function
+from leasehold.values.array_text import array_of_text
 from leasehold.values.arrays import elements_of
 from leasehold.values.jsonb import kind_of, text_of, value_of
 from leasehold.values.jsonb_containment import holds
-from leasehold.values.letters import BLANKS, ascii_upper
 from leasehold.values.types import array_of
 
 _ABSENT: Final = object()
@@ -33,7 +34,7 @@ def _as_json(value: Any) -> str | None:
     return None if value is _ABSENT else text_of(value)
 
 
-def _as_text(value: Any) -> str | None:
+def text_of_value(value: Any) -> str | None:
     """A string without quotes; null is NULL."""
     if value is _ABSENT or value is None:
         return None
@@ -46,52 +47,11 @@ def _shown(
     return lambda stored, name: show(find(stored, name))
 
 
-def path_of(text: str) -> list[str | None]:
-    """The steps of '{a,1,"b c"}', PostgreSQL's text of an array of texts. Raises InvalidText."""
-    trimmed = text.strip(BLANKS)
-    if trimmed[:1] != "{" or trimmed[-1:] != "}":
-        raise InvalidText(f'malformed array literal: "{text:.80}"')
-    inside = trimmed[1:-1]
-    if not inside.strip(BLANKS):
-        return []
-    steps: list[str | None] = []
-    place = 0
-    while True:
-        step, place = _step(inside, place, text)
-        steps.append(step)
-        if place >= len(inside):
-            return steps
-        place += 1  # over the comma
-
-
-def _step(inside: str, place: int, text: str) -> tuple[str | None, int]:
-    made: list[str] = []
-    quoted = False
-    while place < len(inside) and inside[place] in BLANKS:
-        place += 1
-    if place < len(inside) and inside[place] == '"':
-        quoted = True
-        place += 1
-        while place < len(inside) and inside[place] != '"':
-            place += inside[place] == "\\"
-            made.append(inside[place : place + 1])
-            place += 1
-        place += 1
-        while place < len(inside) and inside[place] in BLANKS:
-            place += 1
-        if place < len(inside) and inside[place] != ",":
-            raise InvalidText(f'malformed array literal: "{text:.80}"')
-    else:
-        while place < len(inside) and inside[place] != ",":
-            if inside[place] in '{}"':
-                raise InvalidText(f'malformed array literal: "{text:.80}"')
-            place += inside[place] == "\\"
-            made.append(inside[place : place + 1])
-            place += 1
-    step = "".join(made) if quoted else "".join(made).strip(BLANKS)
-    if not quoted and not step:
-        raise InvalidText(f'malformed array literal: "{text:.80}"')
-    return (None if not quoted and ascii_upper(step) == "NULL" else step), place
+@lru_cache(maxsize=1_024)
+def path_of(text: str) -> tuple[str | None, ...]:
+    """Return the steps of '{a,1,"b c"}', PostgreSQL's text of an array of texts. Raises
+    InvalidText."""
+    return tuple(elements_of(array_of_text(text, str)))
 
 
 def _index(step: str) -> int | None:
@@ -198,7 +158,7 @@ def _without_path(stored: str, path: str) -> str:
     return text_of(value)
 
 
-def _walked(value: Any, steps: list[str | None]) -> Any:
+def _walked(value: Any, steps: tuple[str | None, ...]) -> Any:
     for place, step in enumerate(steps, start=1):
         if isinstance(value, dict) and step in value:
             value = value[step]
@@ -226,7 +186,7 @@ def _container(stored: str) -> Any:
     return value
 
 
-def _place(value: Any, steps: list[str | None]) -> tuple[Any, str]:
+def _place(value: Any, steps: tuple[str | None, ...]) -> tuple[Any, str]:
     """What holds the end of a path that has one, and the path's last step."""
     if None in steps:
         raise InvalidArgument("path element is null")
@@ -320,10 +280,10 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
 OPERATORS: Final[tuple[Function, ...]] = (
     Function("->", (JSONB, TEXT), JSONB, _shown(_member, _as_json)),
     Function("->", (JSONB, INTEGER), JSONB, _shown(_element, _as_json)),
-    Function("->>", (JSONB, TEXT), TEXT, _shown(_member, _as_text)),
-    Function("->>", (JSONB, INTEGER), TEXT, _shown(_element, _as_text)),
+    Function("->>", (JSONB, TEXT), TEXT, _shown(_member, text_of_value)),
+    Function("->>", (JSONB, INTEGER), TEXT, _shown(_element, text_of_value)),
     Function("#>", (JSONB, TEXT), JSONB, _shown(_at_path, _as_json)),
-    Function("#>>", (JSONB, TEXT), TEXT, _shown(_at_path, _as_text)),
+    Function("#>>", (JSONB, TEXT), TEXT, _shown(_at_path, text_of_value)),
     Function("@>", (JSONB, JSONB), BOOLEAN, _contains),
     Function("<@", (JSONB, JSONB), BOOLEAN, lambda left, right: _contains(right, left)),
     Function("?", (JSONB, TEXT), BOOLEAN, _exists),

@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 from leasehold.model.errors import DivisionByZero, OutOfRange
 from leasehold.sql.functions.function import (
@@ -31,9 +31,6 @@ from leasehold.values.numeric import (
     stored_form,
 )
 from leasehold.values.types import INTEGER_BITS, Type
-
-Two = Callable[[Any, Any], Any]
-One = Callable[[Any], Any]
 
 DIGITS_LEAST: Final = 16
 """Significant digits of a quotient, a root, a logarithm."""
@@ -226,10 +223,6 @@ _EXACT: Final[dict[str, Callable[..., Decimal]]] = {
 # ------------------------------------------------------------------ the operators
 
 
-def _negated_double(value: float) -> float:
-    return -value
-
-
 def wider(left: Type, right: Type) -> Type:
     return max(left, right, key=INTEGERS.index)
 
@@ -269,7 +262,7 @@ def _shift_right(kind: Type) -> Function:
 OPERATORS: Final = (
     *_integer_operators(),
     *(of_doubles(sign, (DOUBLE, DOUBLE), DOUBLE, compute) for sign, compute in _DOUBLE.items()),
-    of_doubles("-", (DOUBLE,), DOUBLE, _negated_double),
+    of_doubles("-", (DOUBLE,), DOUBLE, operator.neg),
     Function("+", (DOUBLE,), DOUBLE, unchanged),
     *(
         Function(sign, (NUMERIC, NUMERIC), NUMERIC, of_decimals(compute))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from leasehold.catalog.elements import Moment
+from leasehold.catalog.schema_names import PG_CATALOG, PUBLIC
 from leasehold.model.errors import FeatureNotSupported, NullNotAllowed, UnknownObject
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, TEXT, Function
 from leasehold.values.arrays import stored_form
@@ -20,7 +21,6 @@ if TYPE_CHECKING:  # the system catalog lists these functions
     from leasehold.sql.system_catalog.system_relations import NodeSide, System
 
 VERSION: Final = "PostgreSQL 15.0 (Leasehold)"
-SCHEMA: Final = "public"
 
 
 class Caller(NamedTuple):
@@ -47,7 +47,7 @@ NOBODY: Final = Caller("leasehold", "", 0, MappingProxyType({}), _nobodys)
 class CallersMoment(Moment):
     """A moment of one session's statement. `system`: what that statement is told of the rest of
     the database; None until somebody has looked (`with_system`). `numbers`: where it draws numbers
-    of sequences (`functions_sequence.Numbers`)."""
+    of sequences (`sequence.Numbers`)."""
 
     caller: Caller
     system: System | None
@@ -131,12 +131,12 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
         _told(name, TEXT, lambda caller: caller.database)
         for name in ("current_database", "current_catalog")
     ),
-    _told("current_schema", TEXT, lambda _: SCHEMA),
+    _told("current_schema", TEXT, lambda _: PUBLIC),
     Function(
         "current_schemas",
         (BOOLEAN,),
         array_of(Type("name")),
-        lambda _, implicit: stored_form(["pg_catalog", SCHEMA] if implicit else [SCHEMA]),
+        lambda _, implicit: stored_form([PG_CATALOG, PUBLIC] if implicit else [PUBLIC]),
         volatility="stable",
     ),
     _told("version", TEXT, lambda _: VERSION),

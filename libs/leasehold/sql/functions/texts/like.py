@@ -100,20 +100,20 @@ def like_escape(pattern: str, escape: str) -> str:
     return "".join(made)
 
 
-def _not(test: Callable[[str, str], int]) -> Callable[[str, str], int]:
+def negated(test: Callable[[str, str], int]) -> Callable[[str, str], int]:
     return lambda text, pattern: 1 - test(text, pattern)
 
 
 FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("like", (TEXT, TEXT), BOOLEAN, is_like),
-    Function("notlike", (TEXT, TEXT), BOOLEAN, _not(is_like)),
+    Function("notlike", (TEXT, TEXT), BOOLEAN, negated(is_like)),
     Function("like_escape", (TEXT, TEXT), TEXT, like_escape),
 )
 OPERATORS: Final[tuple[Function, ...]] = (
     Function("~~", (TEXT, TEXT), BOOLEAN, is_like),
-    Function("!~~", (TEXT, TEXT), BOOLEAN, _not(is_like)),
+    Function("!~~", (TEXT, TEXT), BOOLEAN, negated(is_like)),
     Function("~~*", (TEXT, TEXT), BOOLEAN, is_ilike),
-    Function("!~~*", (TEXT, TEXT), BOOLEAN, _not(is_ilike)),
+    Function("!~~*", (TEXT, TEXT), BOOLEAN, negated(is_ilike)),
 )
 """What LIKE, NOT LIKE, ILIKE and NOT ILIKE stand for; with ESCAPE the pattern goes through
 `like_escape` first."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, TEXT, Function
+from leasehold.sql.functions.texts.like import negated
 from leasehold.sql.functions.texts.regexp_translation import (
     Flags,
     Match,
@@ -166,10 +167,6 @@ def _substr(
     return None if found is None else text[found.start : found.end]
 
 
-def _not(test: Callable[[str, str], int]) -> Callable[[str, str], int]:
-    return lambda text, pattern: 1 - test(text, pattern)
-
-
 def _shapes(
     name: str, result: Any, compute: Callable[..., Any], *optional: Any, texts: int = 2
 ) -> tuple[Function, ...]:
@@ -195,7 +192,7 @@ SETS: Final = _shapes("regexp_split_to_table", _TEXTS, _split("regexp_split_to_t
 """Of `set_returning.py`."""
 OPERATORS: Final[tuple[Function, ...]] = (
     Function("~", (TEXT, TEXT), BOOLEAN, is_like),
-    Function("!~", (TEXT, TEXT), BOOLEAN, _not(is_like)),
+    Function("!~", (TEXT, TEXT), BOOLEAN, negated(is_like)),
     Function("~*", (TEXT, TEXT), BOOLEAN, _folded),
-    Function("!~*", (TEXT, TEXT), BOOLEAN, _not(_folded)),
+    Function("!~*", (TEXT, TEXT), BOOLEAN, negated(_folded)),
 )
