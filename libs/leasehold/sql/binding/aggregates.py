@@ -9,7 +9,6 @@ from leasehold.model.errors import (
     FeatureNotSupported,
     GroupingError,
     InvalidColumnReference,
-    Refused,
     WindowingError,
     WrongType,
 )
@@ -24,7 +23,7 @@ from leasehold.sql.functions.aggregates.distinct_aggregates import Sorted, disti
 from leasehold.sql.functions.function import BIGINT, DOUBLE, INTEGER, TEXT
 from leasehold.sql.functions.registry import aggregate_for
 from leasehold.sql.syntax import tree
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import placed, refused_at
 from leasehold.values.text_io import shows_zone
 from leasehold.values.types import Type, element_of, sort_key_of
 
@@ -209,11 +208,9 @@ def _shown_in_zone(self: Expressions, name: str, arguments: list[Bound], at: int
 
 def _shape(self: Expressions, name: str, arguments: list[Bound], at: int, *, over: bool) -> Shape:
     if name not in WINDOWS:
-        try:
+        with refused_at(at):
             kinds = [self.typing.kind_of(a) for a in arguments]
             return aggregate_shape(name, kinds, over=over)
-        except Refused as error:
-            raise placed(error, at) from error
     for place, part in enumerate(arguments):
         counts = place == (0 if name == "ntile" else 1)
         like = arguments[0].kind if place == 2 else TEXT

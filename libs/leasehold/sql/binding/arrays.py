@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from leasehold.model.errors import (
     FeatureNotSupported,
     IndeterminateType,
-    Refused,
     WrongObject,
     WrongType,
 )
@@ -36,7 +35,7 @@ from leasehold.sql.functions.arrays.array import array_slice, constructor, subsc
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, unchanged
 from leasehold.sql.functions.registry import operator_for, set_for
 from leasehold.sql.syntax import tree
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import refused_at
 from leasehold.values.arrays import stored_form
 from leasehold.values.types import Type, array_of, element_of
 
@@ -92,7 +91,7 @@ def array_of_query(self: Expressions, node: tree.ArrayQuery) -> Bound:
     made = array_query(bare(kind))
     field = Field(relation, "o0", kind)
     output = Aggregate("", (field,), array_of(kind), function=made)
-    body = BoundSelect((output,), SubSource(relation, query), None, (), True, None, None)
+    body = BoundSelect((output,), SubSource(relation, query), None, (), True)
     whole = BoundQuery((Column("array", array_of(kind)),), body, correlated=query.correlated)
     return Scalar(whole, array_of(kind), single=True)
 
@@ -171,7 +170,7 @@ def among(self: Expressions, operand: Bound, items: list[Value], kind: Type) -> 
 
 
 def _rows(output: Bound, source: BoundSource) -> BoundQuery:
-    body = BoundSelect((output,), source, None, (), False, None, None)
+    body = BoundSelect((output,), source)
     return BoundQuery((Column("unnest", output.kind),), body)
 
 
@@ -181,10 +180,8 @@ def _element_for(typing: Typing, sign: str, operand: Bound, at: int) -> Type:
     found = typing.comparison_type(sign, operand, Value(OPEN, None), at)
     if found is not None and sign in ("=", "<>", "<", "<=", ">", ">="):
         return bare(found)
-    try:
+    with refused_at(at):
         return bare(operator_for(sign, opened(kind), None).arguments[1])
-    except Refused as error:
-        raise placed(error, at) from error
 
 
 # ---------------------------------------------------------- functions that give rows
@@ -193,10 +190,8 @@ def _element_for(typing: Typing, sign: str, operand: Bound, at: int) -> Type:
 def set_of(typing: Typing, name: str, parts: list[Bound], at: int) -> Bound:
     """The array whose elements are the rows."""
     kinds = [typing.kind_of(part) for part in parts]
-    try:
+    with refused_at(at):
         function = set_for(name, tuple(opened(kind) for kind in kinds))
-    except Refused as error:
-        raise placed(error, at) from error
     if function.compute is unchanged:
         return parts[0]
     return typing.called(function, parts, at)

@@ -5,12 +5,14 @@ Expressions are compared by what they mean: two mentions of `t.a + 1` are equal.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor, Index
+from leasehold.catalog.physical_names import column_name
 from leasehold.sql.functions.aggregates import aggregates
-from leasehold.sql.functions.function import Function
+from leasehold.sql.functions.function import BOOLEAN, Function
 from leasehold.sql.system_catalog.relations import Relation
 from leasehold.values.types import Type
 
@@ -226,6 +228,16 @@ class TableSource:
     alias: str
     access: Access | None = None
 
+    def fields(self, elements: Iterable[int]) -> list[Field]:
+        """Return the columns of these element ids."""
+        by_id = self.descriptor.by_id
+        return [Field(self.relation, column_name(e), by_id[e].type) for e in elements]
+
+    @property
+    def key(self) -> list[Field]:
+        """Return the columns of the primary key."""
+        return self.fields(self.descriptor.primary_key)
+
 
 @dataclass(frozen=True, slots=True)
 class SystemSource:
@@ -284,12 +296,12 @@ class BoundSelect:
     """`outputs` are o0, o1 …; `aggregated`: one row per group, without `group` one at all."""
 
     outputs: tuple[Bound, ...]
-    source: BoundSource | None
-    where: Bound | None
-    group: tuple[Bound, ...]
-    aggregated: bool
-    having: Bound | None
-    distinct: tuple[Bound, ...] | None
+    source: BoundSource | None = None
+    where: Bound | None = None
+    group: tuple[Bound, ...] = ()
+    aggregated: bool = False
+    having: Bound | None = None
+    distinct: tuple[Bound, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,3 +334,8 @@ class BoundQuery:
     offset: Bound | None = None
     ctes: tuple[BoundCte, ...] = ()
     correlated: bool = False
+
+
+def joined(word: str, parts: Sequence[Bound]) -> Bound:
+    """Return the parts joined by `word`, and or or; a single part as it is."""
+    return parts[0] if len(parts) == 1 else Native(word, tuple(parts), BOOLEAN)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final, Protocol
 
 from leasehold.model.errors import (
@@ -38,6 +37,7 @@ from leasehold.sql.binding.bound_tree import (
     Scalar,
     Slot,
     Value,
+    joined,
 )
 from leasehold.sql.binding.order import sortable
 from leasehold.sql.binding.scope import Scope
@@ -49,17 +49,17 @@ from leasehold.sql.binding.typing import (
     Typing,
     bare,
     keyed,
-    number,
     opened,
 )
 from leasehold.sql.binding.walk import draws
 from leasehold.sql.functions.function import BOOLEAN, TEXT, TIMESTAMPTZ
 from leasehold.sql.functions.registry import SET_NAMES, function_for
-from leasehold.sql.functions.resolution import nullif_type
+from leasehold.sql.functions.resolution import nullif_type, number_constant
 from leasehold.sql.syntax import tree
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import refused_at
+from leasehold.sql.syntax.types import type_of
 from leasehold.values.catalog_types import SYSTEM_TYPES
-from leasehold.values.types import VECTORS, Type, array_of, element_of, parse_type
+from leasehold.values.types import Type, element_of
 
 _MOMENTS: Final = {
     "now": "timestamptz",
@@ -124,14 +124,9 @@ class Expressions:
             case "null":
                 return Value(OPEN, None)
             case "number":
-                return Value(*self._placed(node.at, lambda: number(node.text)))
+                with refused_at(node.at):
+                    return Value(*number_constant(node.text))
         return Value(BOOLEAN, int(node.kind == "true"))
-
-    def _placed(self, at: int, make: Callable[[], tuple[Type, object]]) -> tuple[Type, object]:
-        try:
-            return make()
-        except Refused as error:
-            raise placed(error, at) from error
 
     def _parameter(self, node: tree.Parameter) -> Bound:
         return Slot(node.number, self.typing.types.get(node.number, OPEN))
@@ -153,10 +148,8 @@ class Expressions:
         kind = self.typing.kind_of(part)
         if node.sign == "+":
             return part
-        try:
+        with refused_at(node.at):
             function = function_for(node.sign, (opened(kind),))
-        except Refused as error:
-            raise placed(error, node.at) from error
         return self.typing.called(function, [part], node.at)
 
     def _binary(self, node: tree.Binary) -> Bound:
@@ -182,7 +175,7 @@ class Expressions:
         if isinstance(node.operand, tree.RowOf):
             # A row is null when all its fields are, and "is not null" when none is.
             fields = [self.bind(item) for item in node.operand.items]
-            return _joined("and", tuple(Native(f"{word}null", (f,), BOOLEAN) for f in fields))
+            return joined("and", tuple(Native(f"{word}null", (f,), BOOLEAN) for f in fields))
         return Native(f"{word}null", (self.bind(node.operand),), BOOLEAN)
 
     def _distinct(self, node: tree.Distinct) -> Bound:
@@ -222,7 +215,7 @@ class Expressions:
                 row_values.compared(self, tree.Binary(node.at, "=", node.operand, item))
                 for item in node.items
             ]
-            found = _joined("or", tuple(tests))
+            found = joined("or", tuple(tests))
             if len(tests) > 1 and draws(tests[0]):
                 raise _computed_again("(…) IN", node.at)
             return Native("not", (found,), BOOLEAN) if node.negated else found
@@ -235,7 +228,7 @@ class Expressions:
             kind = TEXT
         if kind is None or not (kind.name in PLAIN or kind.name in KEYED | ORDER_KEYED):
             equal = [self.typing.compared("=", parts[0], p, node.at) for p in parts[1:]]
-            found = _joined("or", tuple(equal))
+            found = joined("or", tuple(equal))
             if len(equal) > 1 and draws(parts[0]):
                 raise _computed_again("IN", node.at)
         else:
@@ -367,10 +360,8 @@ class Expressions:
 
     def called(self, name: str, arguments: list[Bound], at: int) -> Bound:
         kinds = [self.typing.kind_of(argument) for argument in arguments]
-        try:
+        with refused_at(at):
             function = function_for(name, tuple(opened(kind) for kind in kinds))
-        except Refused as error:
-            raise placed(error, at) from error
         return self.typing.called(function, arguments, at)
 
     def _list_function(self, node: tree.Call) -> Bound:
@@ -437,23 +428,6 @@ class Expressions:
     }
 
 
-def type_of(name: tree.TypeName) -> Type:
-    """Raises FeatureNotSupported naming the known types."""
-    if name.array:
-        return array_of(type_of(replace(name, array=False)))
-    text = name.name
-    if text == "interval" and not name.modifiers:
-        return Type("interval")  # of expressions, never of a column
-    if (text in SYSTEM_TYPES or text in VECTORS) and not name.modifiers:
-        return Type(text)
-    if name.modifiers:
-        text += f"({','.join(map(str, name.modifiers))})"
-    try:
-        return parse_type(text)
-    except Refused as error:
-        raise placed(error, name.at) from error
-
-
 def _other_side(test: Bound, subject: Bound, at: int) -> Bound:
     """What SQLite's own CASE compares its subject with, which it computes once."""
     if isinstance(test, Native) and test.word == "=" and test.arguments[0] is subject:
@@ -467,10 +441,6 @@ def _computed_again(what: str, at: int) -> Refused:
         " in FROM",
         position=at,
     )
-
-
-def _joined(word: str, parts: tuple[Bound, ...]) -> Bound:
-    return parts[0] if len(parts) == 1 else Native(word, parts, BOOLEAN)
 
 
 def _as_member(

@@ -13,7 +13,6 @@ from leasehold.model.errors import (
     AmbiguousColumn,
     FeatureNotSupported,
     InvalidColumnReference,
-    Refused,
     SyntaxInvalid,
     UnknownColumn,
     UnknownFunction,
@@ -40,6 +39,7 @@ from leasehold.sql.binding.bound_tree import (
     SystemSource,
     TableSource,
     Value,
+    joined,
 )
 from leasehold.sql.binding.expressions import Expressions
 from leasehold.sql.binding.labels import label_of
@@ -50,7 +50,7 @@ from leasehold.sql.functions.arrays.set_returning import COLUMN_NAMES, SERIES, W
 from leasehold.sql.functions.function import BIGINT, BOOLEAN, INTEGER
 from leasehold.sql.functions.registry import SET_NAMES
 from leasehold.sql.syntax import tree
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.system_catalog.oids import RELATIONS, table_oid
 from leasehold.sql.system_catalog.relations import Relation
 from leasehold.sql.system_catalog.system_relations import refuse_write, relation_of
@@ -107,19 +107,15 @@ class Sources:
         return TableSource(relation, descriptor, alias), Names([(alias, named)], named, hidden)
 
     def _system(self, source: tree.TableName) -> Relation | None:
-        try:
+        with refused_at(source.at):
             return relation_of(source.schema, source.name)
-        except Refused as error:
-            raise placed(error, source.at) from error
 
     def target(self, table: tree.TableName) -> Descriptor:
         """The table that a statement writes. Raises UnknownTable, InsufficientPrivilege."""
         system = self._system(table)
         if system is not None:
-            try:
+            with refused_at(table.at):
                 refuse_write(system)
-            except Refused as error:
-                raise placed(error, table.at) from error
         return refuse_sequence(self._binder.descriptor(table.name, table.at), table.at)
 
     def _query_source(
@@ -233,7 +229,7 @@ class Sources:
         self._binder.typing.brought(part, argument, call.at)  # it is to be such a one
         scope.correlated = scope.correlated or inner.correlated
         empty = tuple(Value(kind, None) for _, kind in columns)
-        body = BoundSelect(empty, None, Value(BOOLEAN, 0), (), False, None, None)
+        body = BoundSelect(empty, None, Value(BOOLEAN, 0))
         query = BoundQuery(tuple(Column(name, kind) for name, kind in columns), body)
         relation = self._binder.new_relation()
         alias = source.alias or call.name
@@ -317,7 +313,7 @@ class Sources:
                 (name, full if source.kind == "full" else b if source.kind == "right" else a)
             )
         if tests:
-            condition = tests[0] if len(tests) == 1 else Native("and", tuple(tests), tests[0].kind)
+            condition = joined("and", tests)
         if source.kind in ("right", "full"):
             mine = mine.as_nullable()
         if source.kind in ("left", "full"):

@@ -186,12 +186,12 @@ class Regrouped:
             self._of_groups.append(Aggregate("count", (), BIGINT))  # which makes it one group
         each = [self._of_set(one) for one in self._sets]
         kept = tuple(self._of_rows) or (Value(INTEGER, 1),)
-        rows = BoundSelect(kept, self._source, self._where, (), False, None, None)
+        rows = BoundSelect(kept, self._source, self._where)
         width = len(kept)
 
         def grouped(outputs: tuple[Bound, ...], by: tuple[Bound, ...]) -> BoundQuery:
             source = CteSource(self._row, self._cte, width)
-            return _query(BoundSelect(outputs, source, None, by, True, None, None))
+            return _query(BoundSelect(outputs, source, None, by, True))
 
         united = _united([grouped(outputs, by) for outputs, by in each])
         return BoundCte(self._cte, _query(rows), False, True), SubSource(self._group, united)

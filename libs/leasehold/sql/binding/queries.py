@@ -11,7 +11,6 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidColumnReference,
-    Refused,
     SyntaxInvalid,
     UnknownColumn,
 )
@@ -40,7 +39,7 @@ from leasehold.sql.binding.walk import walk
 from leasehold.sql.binding.with_clause import Ctes
 from leasehold.sql.functions.function import BIGINT, TEXT
 from leasehold.sql.syntax import tree
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import refused_at
 from leasehold.values.catalog_types import REGISTERED
 from leasehold.values.types import Type
 
@@ -66,10 +65,8 @@ class Binder:
     def descriptor(self, name: str, at: int) -> Descriptor:
         found = self.used.get(name)
         if found is None:
-            try:
+            with refused_at(at):
                 found = self._lookup(name)
-            except Refused as error:
-                raise placed(error, at) from error
             self.used[name] = found
         return found
 
@@ -146,7 +143,7 @@ class Binder:
             brought(Field(relation, f"o{n}", c.kind, c.nullable), kind, at, context)
             for n, (c, kind) in enumerate(zip(query.columns, kinds, strict=True))
         )
-        outer = BoundSelect(fields, SubSource(relation, query), None, (), False, None, None)
+        outer = BoundSelect(fields, SubSource(relation, query))
         order = tuple(
             Key(Output(n, kinds[n]), key.descending, key.nulls_first)
             for key in query.order

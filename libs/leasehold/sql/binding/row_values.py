@@ -20,6 +20,7 @@ from leasehold.sql.binding.bound_tree import (
     Native,
     Scalar,
     SubSource,
+    joined,
 )
 from leasehold.sql.binding.typing import keyed
 from leasehold.sql.binding.walk import draws
@@ -59,8 +60,7 @@ def compared(self: Expressions, node: tree.Binary) -> Bound:
 def row_test(self: Expressions, sign: str, pairs: list[tuple[Bound, Bound]], at: int) -> Bound:
     if sign in ("=", "<>"):
         tests = tuple(self.typing.compared(sign, a, b, at) for a, b in pairs)
-        word = "and" if sign == "=" else "or"
-        return tests[0] if len(tests) == 1 else Native(word, tests, BOOLEAN)
+        return joined("and" if sign == "=" else "or", tests)
     lefts: list[Bound] = []
     rights: list[Bound] = []
     for a, b in pairs:
@@ -132,7 +132,7 @@ def _only_row(self: Expressions, query: BoundQuery) -> Bound:
     kinds = tuple(column.kind for column in query.columns)
     fields = tuple(Field(relation, f"o{n}", kind) for n, kind in enumerate(kinds))
     packed = Apply(_row_of(kinds), fields, TEXT)
-    body = BoundSelect((packed,), SubSource(relation, query), None, (), False, None, None)
+    body = BoundSelect((packed,), SubSource(relation, query))
     whole = BoundQuery((Column("row", TEXT),), body, correlated=query.correlated)
     return Scalar(whole, TEXT, single=False)
 

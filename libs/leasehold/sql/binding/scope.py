@@ -13,7 +13,9 @@ from leasehold.model.errors import (
     UnknownTable,
 )
 from leasehold.sql.binding.bound_tree import Bound, Column, Field, Grouping, Native, Value
+from leasehold.sql.binding.walk import relations_in
 from leasehold.sql.functions.function import BOOLEAN
+from leasehold.sql.syntax.tree import Star
 
 Columns: TypeAlias = list[tuple[str, Bound]]
 
@@ -32,6 +34,12 @@ class Names:
     columns: Columns = field(default_factory=list)
     hidden: list[tuple[str, Columns]] = field(default_factory=list)
     """What * does not mean, and what any column of that name comes before: tableoid."""
+
+    @property
+    def relations(self) -> frozenset[int]:
+        """Return the relations whose columns the tables have."""
+        columns = (bound for _, columns in self.tables for _, bound in columns)
+        return frozenset().union(*map(relations_in, columns))
 
     def beside(self, other: Names, at: int) -> Names:
         """Both. Raises DuplicateAlias."""
@@ -130,12 +138,17 @@ class Scope:
             scope = scope.parent
         raise UnknownColumn(f"column {name!r} does not exist", position=at, column=name)
 
-    def table(self, alias: str, at: int) -> Columns:
+    def star(self, node: Star) -> Columns:
+        """Return the columns that * or table.* means. Raises UnknownTable."""
+        if not node.table:
+            return self.names.columns
         for name, columns in self.names.tables:
-            if name == alias:
+            if name == node.table:
                 return columns
         raise UnknownTable(
-            f"missing FROM-clause entry for table {alias!r}", position=at, table=alias
+            f"missing FROM-clause entry for table {node.table!r}",
+            position=node.at,
+            table=node.table,
         )
 
 

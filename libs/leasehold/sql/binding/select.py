@@ -134,12 +134,11 @@ class SelectBinder:
     def _star(self, node: tree.Star) -> list[tuple[str, Bound]]:
         if self._select.source is None:
             raise SyntaxInvalid("SELECT * with no tables specified is not valid", position=node.at)
-        scope = self.scope
-        found = scope.table(node.table, node.at) if node.table else scope.names.columns
+        found = self.scope.star(node)
         for _, bound in found:
             for part in walk(bound):
                 if isinstance(part, Field):
-                    scope.mentions.append((part, node.at))
+                    self.scope.mentions.append((part, node.at))
         return list(found)
 
     # ---------------------------------------------------------- GROUP BY
@@ -206,13 +205,7 @@ class SelectBinder:
         """Every column is grouped, inside an aggregate, or follows from a primary key that is
         grouped in every way."""
         free = _determined(tuple(part for part in ways[0] if all(part in w for w in ways)), source)
-        own = {
-            part.relation
-            for _, columns in self.scope.names.tables
-            for _, b in columns
-            for part in walk(b)
-            if isinstance(part, Field)
-        }
+        own = self.scope.names.relations
         wrong: list[Field] = []
 
         def enter(node: object) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.physical_names import column_name, lock_name
+from leasehold.catalog.physical_names import lock_name
 from leasehold.model.errors import FeatureNotSupported, UnknownTable
 from leasehold.model.records import Genids, Key
 from leasehold.sql.binding.bound_tree import (
@@ -128,7 +128,7 @@ def _each_apart(query: BoundQuery, asked: Asked) -> Iterator[Apart]:
     if found:
         more, tables = _marks(found)
         columns = tuple(Column(f"v{n}", part.kind) for n, part in enumerate(more))
-        rows = BoundSelect(tuple(more), body.source, body.where, (), False, None, None)
+        rows = BoundSelect(tuple(more), body.source, body.where)
         yield Apart(BoundQuery(columns, rows, ctes=query.ctes), Visits(0, tables))
 
 
@@ -137,10 +137,7 @@ def _marks(found: list[TableSource]) -> tuple[list[Bound], tuple[Descriptor, ...
     more: list[Bound] = []
     for source in found:
         descriptor = source.descriptor
-        more += (
-            Field(source.relation, column_name(e), descriptor.by_id[e].type)
-            for e in descriptor.primary_key
-        )
+        more += source.key
         more += (Field(source.relation, lock_name(lock), BIGINT) for lock in descriptor.locks)
     return more, tuple(source.descriptor for source in found)
 

@@ -15,14 +15,12 @@ from leasehold.sql.functions.function import (
     BOOLEAN,
     BYTEA,
     DOUBLE,
-    INTEGER,
-    NUMERIC,
     TEXT,
     Function,
     unchanged,
 )
 from leasehold.sql.functions.registry import cast_for, operator_for
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import placed, refused_at
 from leasehold.values.catalog_types import LETTERED, NUMBERED, REGISTERED, SYSTEM_TYPES
 from leasehold.values.time_zone import InZone
 from leasehold.values.types import INTEGER_BITS, Type, element_of
@@ -206,10 +204,8 @@ class Typing:
     def operated(self, sign: str, left: Bound, right: Bound, at: int) -> Bound:
         """An operator of the catalogue. Raises UnknownFunction with the operator's place."""
         one, other = self.kind_of(left), self.kind_of(right)
-        try:
+        with refused_at(at):
             function = operator_for(sign, opened(one), opened(other))
-        except Refused as error:
-            raise placed(error, at) from error
         return self.called(function, [left, right], at)
 
     def called(self, function: Function, arguments: list[Bound], at: int) -> Bound:
@@ -269,21 +265,6 @@ def common_type(kinds: list[Type], at: int, what: str) -> Type:
         return found if len(known) == len(kinds) else bare(found)
     except WrongType as error:
         raise placed(error, at) from error
-
-
-def number(text: str) -> tuple[Type, Any]:
-    """A constant's type and storage value, as PostgreSQL's scanner says."""
-    if text.lstrip("-").isdecimal():
-        digits = text.lstrip("-").lstrip("0")
-        if len(digits) < 20:
-            value = int(digits or "0") * (-1 if text[0] == "-" else 1)
-            if -(1 << 31) <= value < 1 << 31:
-                return INTEGER, value
-            if -(1 << 63) <= value < 1 << 63:
-                return BIGINT, value
-    function = cast_for(None, NUMERIC, "explicit")
-    assert function is not None
-    return NUMERIC, function.compute(text)
 
 
 def sentence_of(name: str, kinds: list[Type]) -> UnknownFunction:

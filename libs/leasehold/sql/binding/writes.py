@@ -41,6 +41,7 @@ from leasehold.sql.binding.bound_tree import (
     SubSource,
     TableSource,
     Value,
+    joined,
 )
 from leasehold.sql.binding.bound_tree import Column as ResultColumn
 from leasehold.sql.binding.expressions import Expressions
@@ -161,7 +162,7 @@ class WriteBinder:
         slots = self._slots(relation, columns, self._numbered)
         returning, extras = self._returning(statement.returning, scope, slots, len(columns))
         whole = expressions.only_rows.beside(source)
-        body = BoundSelect((*outputs, *extras), whole, where, (), False, None, None)
+        body = BoundSelect((*outputs, *extras), whole, where)
         kind = "UPDATE" if isinstance(statement, tree.Update) else "DELETE"
         found_by = _query(body)
         return BoundWrite(
@@ -252,7 +253,7 @@ class WriteBinder:
             if not c.generated and not (c.identity and statement.overriding == "user")
         }
         shown = tuple(values.get(c.name) or self._default(c, descriptor) for c in settable)
-        body = BoundSelect(shown, source, None, (), False, None, None)
+        body = BoundSelect(shown, source)
         relation = binder.new_relation()
         fields = table_fields(descriptor, relation)
         alias = table.alias or table.name
@@ -379,7 +380,7 @@ class WriteBinder:
             **self._slots(excluded, columns, self._numbered + len(columns)),
         }
         beside = expressions.only_rows.beside(None)
-        body = BoundSelect((holds, *values), beside, None, (), False, None, None)
+        body = BoundSelect((holds, *values), beside)
         return BoundConflict(arbiters, assigned, _query(_with_slots(body, slots)))
 
     def _arbiters(self, conflict: tree.Conflict, descriptor: Descriptor) -> tuple[int, ...]:
@@ -434,8 +435,7 @@ class WriteBinder:
         for target in targets:
             node = target.node
             if isinstance(node, tree.Star):
-                found = scope.table(node.table, node.at) if node.table else scope.names.columns
-                for name, bound in found:
+                for name, bound in scope.star(node):
                     outputs.append(bound)
                     names.append(name)
                 continue
@@ -446,13 +446,7 @@ class WriteBinder:
             for name, o in zip(names, outputs, strict=True)
         )
         extras: list[Bound] = []
-        mine = {
-            f.relation
-            for _, table in scope.names.tables
-            for _, b in table
-            for f in walk(b)
-            if isinstance(f, Field)
-        }
+        mine = scope.names.relations
         for output in outputs:
             for field in walk(output):
                 known = isinstance(field, Field) and field.relation in mine
@@ -460,7 +454,7 @@ class WriteBinder:
                     extras.append(field)
                     number = self._numbered + width + len(extras)
                     slots[field.relation, field.name] = Slot(number, field.kind)
-        body = BoundSelect(tuple(outputs), None, None, (), False, None, None)
+        body = BoundSelect(tuple(outputs))
         return BoundQuery(columns, _with_slots(body, slots)), extras
 
 
@@ -531,10 +525,10 @@ def rows_in_the_way(bound: BoundWrite, conflict: BoundConflict) -> Iterator[tupl
             Native("=", (keyed(Field(relation, column_name(e), kind)), keyed(slot)), BOOLEAN)
             for kind, slot, e in parts
         ]
-        where = tests[0] if len(tests) == 1 else Native("and", tuple(tests), BOOLEAN)
+        where = joined("and", tests)
         access = None if index is None else Access(index, tuple(keyed(s) for _, s, _ in parts))
         genids = [Field(relation, lock_name(lock), GENIDS) for lock in descriptor.locks]
         source = TableSource(relation, descriptor, "", access)
         outputs = (*row_fields(descriptor, relation), *genids)
-        body = BoundSelect(outputs, source, where, (), False, None, None)
+        body = BoundSelect(outputs, source, where)
         yield arbiter, _query(body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from leasehold.catalog.descriptor import COLUMNS_MAX
-from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused
+from leasehold.model.errors import FeatureNotSupported, OutOfRange
 from leasehold.sql.ddl.column_types import column_type
 from leasehold.sql.ddl.columns import column_definition, drawn_from, identity
 from leasehold.sql.ddl.constraints import (
@@ -19,7 +19,7 @@ from leasehold.sql.expressions.default import check_default
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.names import relation_name
 from leasehold.sql.syntax.own_schema_words import ADD_LOCK, DROP_LOCK
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statement import Reading, Span, only
 from leasehold.sql.syntax.statements import (
     Action,
@@ -220,10 +220,8 @@ class _Action:
         zone = reading.zone
         if drawn_from(said.text) is not None:
             return SetDefault(column, said.text, self._position, zone)
-        try:
+        with refused_at(said.position):
             check_default(said.text)
-        except Refused as error:
-            raise placed(error, said.position) from error
         value = None if said.text == "null" else said.text
         return SetDefault(column, value, self._position, zone)
 

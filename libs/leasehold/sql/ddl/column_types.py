@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final, NoReturn
 
-from leasehold.model.errors import FeatureNotSupported, Refused
+from leasehold.model.errors import FeatureNotSupported
 from leasehold.sql.syntax.accounting import Body
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statement import Reading, names_of
 from leasehold.sql.syntax.types import type_name
 from leasehold.values.types import KNOWN, Type, type_with
@@ -61,10 +61,8 @@ def column_type(reading: Reading, body: Body) -> Type:
     assert fields is None, "of an interval alone"
     if said.array or (said.modifiers and name not in _MODIFIED):
         _refuse_modifiers(name, said.at)
-    try:
+    with refused_at(said.at):
         return type_with(name, said.modifiers)
-    except Refused as error:
-        raise placed(error, said.at) from error
 
 
 def _refuse_modifiers(name: str, position: int) -> NoReturn:

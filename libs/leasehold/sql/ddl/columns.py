@@ -20,7 +20,7 @@ from leasehold.sql.ddl.constraints import (
 from leasehold.sql.ddl.sequence_options import sequence_options
 from leasehold.sql.expressions.default import Default, default_of_text, refuse_changing
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
-from leasehold.sql.syntax.positions import place_of, placed
+from leasehold.sql.syntax.positions import place_of, placed, refused_at
 from leasehold.sql.syntax.statement import Expression, Reading, Span
 from leasehold.sql.syntax.statements import (
     CheckDefinition,
@@ -308,7 +308,5 @@ def drawn_from(text: str) -> str | None:
 
 
 def _default(said: Expression, kind: Type, zone: str) -> Default:
-    try:
+    with refused_at(said.position):
         return default_of_text(said.text, kind, zone)
-    except Refused as error:
-        raise placed(error, said.position) from error

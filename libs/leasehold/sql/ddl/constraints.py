@@ -7,12 +7,12 @@ from typing import Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.elements import OnChange
 from leasehold.catalog.object_names import primary_key_name
-from leasehold.model.errors import DuplicateColumn, FeatureNotSupported, OutOfRange, Refused
+from leasehold.model.errors import DuplicateColumn, FeatureNotSupported, OutOfRange
 from leasehold.sql.expressions.expression import with_exact_numbers, without_table
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
 from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX
 from leasehold.sql.syntax.names import relation_name
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statement import Expression, Reading, names_of
 from leasehold.sql.syntax.statements import CheckDefinition, ForeignKeyDefinition, UniqueDefinition
 
@@ -208,13 +208,11 @@ def check(reading: Reading, body: Body, table: str) -> CheckDefinition:
 
 def kept_text(said: Expression, table: str) -> str:
     """An expression over a row as a descriptor keeps it. Raises OutOfRange, UnknownTable."""
-    try:
+    with refused_at(said.position):
         text = with_exact_numbers(said.text)
         if len(text.encode()) > EXPRESSION_BYTES_MAX:
             raise OutOfRange(f"the expression has more than {EXPRESSION_BYTES_MAX} bytes")
         return without_table(text, table)
-    except Refused as error:
-        raise placed(error, said.position) from error
 
 
 def distinct_columns(

@@ -39,7 +39,7 @@ from leasehold.sql.expressions.typed import (
     without_session,
     zone_computed_in,
 )
-from leasehold.sql.functions.function import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, NUMERIC
+from leasehold.sql.functions.function import BOOLEAN, DOUBLE
 from leasehold.sql.functions.not_supported import FUNCTIONS as NOT_BUILT
 from leasehold.sql.functions.registry import (
     FUNCTION_NAMES,
@@ -48,17 +48,16 @@ from leasehold.sql.functions.registry import (
     is_type_name,
     operator_for,
 )
-from leasehold.sql.functions.resolution import nullif_type
+from leasehold.sql.functions.resolution import nullif_type, number_constant
 from leasehold.sql.functions.texts.bytea import random_uuid
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.kept import nodes_of
 from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.types import type_of
 from leasehold.sql.syntax.words import VOLATILE
 from leasehold.values.text_io import from_text
 from leasehold.values.time_zone import NowInZone
-from leasehold.values.types import Type, order_key_of, parse_type
-
-_INTEGER_MOST: Final = {INTEGER: 1 << 31, BIGINT: 1 << 63}
+from leasehold.values.types import Type, order_key_of
 
 DECIDED: Final = frozenset(
     {"now", "gen_random_uuid", "current_timestamp", "current_date", "localtimestamp"}
@@ -181,14 +180,10 @@ class Compiler:
 
     def _number(self, text: str, *, cast: bool = False) -> Typed:
         """`cast`: a type is named for it, so its digits count."""
-        digits = text.removeprefix("-")
-        if digits.isdecimal():
-            value = int(text) if len(digits) < 20 else 1 << 64
-            for kind, most in _INTEGER_MOST.items():
-                if -most <= value < most:
-                    return Typed(kind, constant(value), fixed=True)
-        kind = DOUBLE if self._kept and not cast and not digits.isdecimal() else NUMERIC
-        return Typed(kind, constant(from_text(kind, text)), fixed=True)
+        if self._kept and not cast and not text.removeprefix("-").isdecimal():
+            return Typed(DOUBLE, constant(from_text(DOUBLE, text)), fixed=True)
+        kind, value = number_constant(text)
+        return Typed(kind, constant(value), fixed=True)
 
     # ---------------------------------------------------------- what changes from call to call
 
@@ -342,7 +337,7 @@ class Compiler:
         return Typed(kind, chosen(branches, values[-1]))
 
     def _cast(self, node: tree.Cast) -> Typed:
-        target = type_of(node.target)
+        target = type_of(node.target, in_query=False)
         inner = node.operand
         if isinstance(inner, tree.Constant) and inner.kind == "number" and inner.text[0] != "-":
             made = self._number(inner.text, cast=True)
@@ -394,16 +389,3 @@ _WORDS: Final[dict[type, str]] = {
     tree.SubQuery: "a query",
 }
 """What has no value of one row, or is not computed here."""
-
-
-def type_of(name: tree.TypeName) -> Type:
-    """Raises FeatureNotSupported naming the known types."""
-    text = name.name
-    if text == "interval" and not name.modifiers and not name.array:
-        return INTERVAL
-    if name.modifiers:
-        text += f"({','.join(map(str, name.modifiers))})"
-    try:
-        return parse_type(f"{text}[]" if name.array else text)
-    except Refused as error:
-        raise placed(error, name.at) from error

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from leasehold.model.errors import AmbiguousFunction, WrongType
-from leasehold.sql.functions.function import TEXT, Function
+from leasehold.sql.functions.function import BIGINT, INTEGER, NUMERIC, TEXT, Function
 from leasehold.values.catalog_types import NUMBERED, REGISTERED
-from leasehold.values.types import Type, element_of
+from leasehold.values.text_io import from_text
+from leasehold.values.types import INTEGER_BITS, Type, element_of
 
 _CATEGORIES: Final = {
     **dict.fromkeys(("smallint", "integer", "bigint", "numeric", "double precision"), "number"),
@@ -159,6 +160,19 @@ def _as_the_others(able: list[Function], kinds: Kinds) -> list[Function]:
     one = Type(known.pop())
     fitting = [f for f in able if _takes(f, [one] * len(kinds))]
     return fitting if len(fitting) == 1 else able
+
+
+def number_constant(text: str) -> tuple[Type, Any]:
+    """Return a number's type and storage value, as PostgreSQL's scanner gives it: an integer where
+    it has room, else a numeric."""
+    digits = text.removeprefix("-")
+    if digits.isdecimal() and len(digits.lstrip("0")) < 20:
+        value = int(digits.lstrip("0") or "0") * (-1 if text[0] == "-" else 1)
+        for kind in (INTEGER, BIGINT):
+            limit = 1 << INTEGER_BITS[kind.name] - 1
+            if -limit <= value < limit:
+                return kind, value
+    return NUMERIC, from_text(NUMERIC, text)
 
 
 def nullif_type(left: Type, right: Type | None) -> Type:

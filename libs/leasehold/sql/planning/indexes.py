@@ -176,10 +176,7 @@ class Indexes:
         """(how good, access) of the best index; None where the table itself is as good. `later`:
         tables whose values aren't known yet; None: all others' are."""
         sought = list(sought_in(conditions, source.relation, later or frozenset()))
-        key = [
-            Field(source.relation, column_name(e), source.descriptor.by_id[e].type)
-            for e in source.descriptor.primary_key
-        ]
+        key = source.key
         best = prefix(list(key), sought)[0]
         if len(key) and best >= len(key):
             return None
@@ -217,8 +214,7 @@ class Indexes:
                         break
                     parts.append(made)
                 else:
-                    column = descriptor.by_id[element]
-                    parts.append(Field(source.relation, column_name(element), column.type))
+                    parts += source.fields([element])
             if parts and not any(p.kind.name in WITHOUT_ENTRIES for p in parts):
                 yield index, parts
 
@@ -290,7 +286,7 @@ def joins(source: BoundSource) -> Iterator[JoinSource]:
             yield from joins(source.left)
 
 
-def _plain(part: Bound) -> Bound:
+def plain(part: Bound) -> Bound:
     """What stands in the index: without the words that change no value."""
     while isinstance(part, Native) and part.word in ("same", "key"):
         part = part.arguments[0]
@@ -318,15 +314,15 @@ def _of_condition(condition: Bound) -> Iterator[Sought]:
     if word in _FLIPPED:
         left, right = parts
         if _known(right):
-            yield Sought(_plain(left), word, (right,))
+            yield Sought(plain(left), word, (right,))
         if _known(left):
-            yield Sought(_plain(right), _FLIPPED[word], (left,))
+            yield Sought(plain(right), _FLIPPED[word], (left,))
     elif word == "in" and all(map(_known, parts[1:])):
-        yield Sought(_plain(parts[0]), "in", parts[1:])
+        yield Sought(plain(parts[0]), "in", parts[1:])
     elif word == "not" and isinstance(parts[0], Field):
         yield Sought(parts[0], "=", (Value(BOOLEAN, 0),))
     elif word == "is null":
-        yield Sought(_plain(parts[0]), "=", (Value(parts[0].kind, None),))
+        yield Sought(plain(parts[0]), "=", (Value(parts[0].kind, None),))
 
 
 def refuses_nulls(condition: Bound, relations: frozenset[int]) -> bool:
@@ -344,7 +340,7 @@ def _of_array(condition: Member) -> Iterator[Sought]:
     body = condition.query.body
     source = body.source if isinstance(body, BoundSelect) else None
     if isinstance(source, ElementsSource) and all(map(_known, source.arguments)):
-        part = _plain(condition.operands[0])
+        part = plain(condition.operands[0])
         yield Sought(part, "members", source.arguments, condition.query)
 
 
@@ -462,7 +458,7 @@ def _covers(source: TableSource, access: Access, query: BoundQuery) -> bool:
 
 def _ordered_part(key: Key, body: BoundSelect) -> Bound:
     value = key.value
-    return _plain(body.outputs[value.number] if isinstance(value, Output) else value)
+    return plain(body.outputs[value.number] if isinstance(value, Output) else value)
 
 
 def _default_order(key: Key, part: Bound) -> bool:

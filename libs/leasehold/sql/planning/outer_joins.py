@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leasehold.sql.binding.bound_tree import Bound, BoundSource, JoinSource, TableSource
-from leasehold.sql.binding.walk import conjuncts, relations_in, walk
+from leasehold.sql.binding.walk import conjuncts, leaves, relations_in, walk
 from leasehold.sql.planning.indexes import refuses_nulls
 
 
@@ -94,9 +94,7 @@ def _apart(conditions: tuple[Bound, ...], node: BoundSource) -> tuple[Bound, ...
 
 
 def _relations(source: BoundSource) -> frozenset[int]:
-    if isinstance(source, JoinSource):
-        return _relations(source.left) | _relations(source.right)
-    return frozenset({source.relation})
+    return frozenset(leaf.relation for leaf in leaves(source))
 
 
 def has_outer_join(source: BoundSource) -> bool:

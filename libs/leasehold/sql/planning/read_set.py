@@ -18,7 +18,6 @@ from itertools import takewhile
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor, Index
-from leasehold.catalog.physical_names import column_name
 from leasehold.catalog.states import READABLE
 from leasehold.model.errors import Refused
 from leasehold.model.records import Key
@@ -45,7 +44,14 @@ from leasehold.sql.binding.walk import children, conjuncts, has_window, relation
 from leasehold.sql.functions.function import BIGINT, BOOLEAN
 from leasehold.sql.planning.emit import emit
 from leasehold.sql.planning.emitted import Beside, Emitted
-from leasehold.sql.planning.indexes import WITHOUT_ENTRIES, Sought, prefix, relations_of, sought_in
+from leasehold.sql.planning.indexes import (
+    WITHOUT_ENTRIES,
+    Sought,
+    plain,
+    prefix,
+    relations_of,
+    sought_in,
+)
 from leasehold.sql.planning.outer_joins import Seat, has_outer_join, join_inputs_of
 from leasehold.values.arrays import elements_of
 from leasehold.values.numeric import with_scale
@@ -419,22 +425,15 @@ def _plain_indexes(source: TableSource) -> Iterator[tuple[Index, tuple[Field, ..
     descriptor = source.descriptor
     for index in descriptor.indexes:
         if index.state in READABLE and not index.predicate and not index.expressions:
-            parts = tuple(
-                Field(source.relation, column_name(element), descriptor.by_id[element].type)
-                for element in index.columns
-            )
+            parts = tuple(source.fields(index.columns))
             if not any(part.kind.name in WITHOUT_ENTRIES for part in parts):
                 yield index, parts
 
 
 def _key(source: TableSource) -> tuple[Field, ...]:
     """The first columns of its primary key, as far as what is compared tells what is stored."""
-    descriptor = source.descriptor
-    fields = (
-        Field(source.relation, column_name(e), descriptor.by_id[e].type)
-        for e in descriptor.primary_key
-    )
-    return tuple(takewhile(lambda f: f.kind.name not in KEYED or f.kind.scale is not None, fields))
+    told = takewhile(lambda f: f.kind.name not in KEYED or f.kind.scale is not None, source.key)
+    return tuple(told)
 
 
 def _scales(source: TableSource) -> Scales:
@@ -454,9 +453,7 @@ def _array_of(query: BoundQuery) -> Bound | None:
     body = query.body
     if not isinstance(body, BoundSelect) or not isinstance(body.source, ElementsSource):
         return None
-    part = body.outputs[0]
-    while isinstance(part, Native) and part.word in ("same", "key"):
-        (part,) = part.arguments
+    part = plain(body.outputs[0])
     (array,) = body.source.arguments
     return array if isinstance(part, Field) and _constant(array) else None
 

@@ -57,7 +57,7 @@ def nodes_of(node: object) -> Iterator[tree.Node]:
         for part in node:
             yield from nodes_of(part)
     elif is_dataclass(node):
-        if hasattr(node, "at"):
+        if isinstance(node, tree.Located):
             yield cast(tree.Node, node)
         for one in fields(node):
             yield from nodes_of(getattr(node, one.name))

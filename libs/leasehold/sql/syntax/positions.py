@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from leasehold.model.errors import Refused
 
 
@@ -14,3 +17,12 @@ def placed(error: Refused, position: int, prefix: str = "", **detail: object) ->
     """The same refusal, said at `position` of the text that was sent."""
     said = {**error.detail, **detail, "position": position}
     return type(error)(prefix + error.message, **said)
+
+
+@contextmanager
+def refused_at(position: int) -> Iterator[None]:
+    """Say each refusal that is raised inside at `position` of the text."""
+    try:
+        yield
+    except Refused as error:
+        raise placed(error, position) from error
