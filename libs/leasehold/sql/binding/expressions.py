@@ -422,7 +422,7 @@ class Expressions:
         tree.Cast: _cast,
         tree.Collated: _collated,
         tree.RowOf: _row,
-        tree.RowPart: row_values.assigned_part,
+        tree.RowPart: lambda self, node: self.only_rows.part(self, node),
         tree.SubQuery: _subquery,
         tree.Call: _call,
     }

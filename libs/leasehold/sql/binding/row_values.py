@@ -108,10 +108,6 @@ class OnlyRows:
         return source
 
 
-def assigned_part(self: Expressions, node: tree.RowPart) -> Bound:
-    return self.only_rows.part(self, node)
-
-
 def parts_of(self: Expressions, query: BoundQuery, at: int) -> list[Bound]:
     """The values of its only row: NULLs if it has none, 21000 if it has more.
 

@@ -24,7 +24,6 @@ from leasehold.sql.binding.bound_tree import (
     Field,
     Grouping,
     Key,
-    Origin,
     Output,
     Slot,
     TableSource,
@@ -101,7 +100,12 @@ class SelectBinder:
                 ctes, where, having, group, aggregated = (cte,), having, None, (), False
         outputs = [self._typed(o) for o in outputs]
         columns = tuple(
-            Column(name, output.kind, _origin(output), _nullable(output))
+            Column(
+                name,
+                output.kind,
+                output.origin if isinstance(output, Field) else None,
+                _nullable(output),
+            )
             for name, output in zip(names, outputs, strict=True)
         )
         body = BoundSelect(tuple(outputs), source, where, group, aggregated, having, distinct)
@@ -285,10 +289,6 @@ class SelectBinder:
 
 
 # -------------------------------------------------------------- parts
-
-
-def _origin(bound: Bound) -> Origin | None:
-    return bound.origin if isinstance(bound, Field) else None
 
 
 def _nullable(bound: Bound) -> bool:

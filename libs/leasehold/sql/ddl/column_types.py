@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NoReturn
+from typing import Final
 
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.sql.syntax.accounting import Body
@@ -60,12 +60,8 @@ def column_type(reading: Reading, body: Body) -> Type:
         )
     assert fields is None, "of an interval alone"
     if said.array or (said.modifiers and name not in _MODIFIED):
-        _refuse_modifiers(name, said.at)
+        raise FeatureNotSupported(
+            f"type {name!r} takes no length, precision or array here", position=said.at
+        )
     with refused_at(said.at):
         return type_with(name, said.modifiers)
-
-
-def _refuse_modifiers(name: str, position: int) -> NoReturn:
-    raise FeatureNotSupported(
-        f"type {name!r} takes no length, precision or array here", position=position
-    )

@@ -94,12 +94,12 @@ class _Column:
         constraints = [node["Constraint"] for node in self._body.get("constraints", [])]
         starts = [self._reading.at(one.get("location", 0)) for one in constraints]
         kinds = [one["contype"] for one in constraints]
+        ends = [*starts[1:], self._span.end]
         for number, constraint in enumerate(constraints):
             if kinds[number].startswith(_ATTRIBUTE):
                 self._attribute(kinds, number, starts[number])
                 continue
-            end = self._end_of(starts, number)
-            self._constraint(constraint, kind, end)
+            self._constraint(constraint, kind, ends[number])
         if self._numbering is not None and not self._numbering.named:
             self._check_numbered(kind, self._numbering)
         if self._key is not None and self._null:
@@ -121,10 +121,6 @@ class _Column:
             self._reading.zone if self._default.expression else "",
         )
         return column, self._key
-
-    def _end_of(self, starts: list[int], number: int) -> int:
-        """Where what follows a constraint begins."""
-        return starts[number + 1] if number + 1 < len(starts) else self._span.end
 
     def _type(self) -> Type:
         body = self._body.get("typeName")

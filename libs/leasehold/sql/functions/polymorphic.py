@@ -227,11 +227,6 @@ def _object_of(kinds: Kinds, zone: ZoneInfo) -> Function:
 
 
 @in_zones
-def _build_object(kinds: Kinds, zone: ZoneInfo) -> Function | None:
-    return _object_of(kinds, zone)
-
-
-@in_zones
 def _build_json(kinds: Kinds, zone: ZoneInfo) -> Function | None:
     """json keeps its members as they are given, and is written with blanks around the colon."""
     object_of = _object_of(kinds, zone)
@@ -268,7 +263,7 @@ FAMILIES: Final[dict[str, Family]] = {
     "format": _format,
     "to_jsonb": _to_jsonb,
     "jsonb_build_array": _build_array,
-    "jsonb_build_object": _build_object,
+    "jsonb_build_object": in_zones(_object_of),
     "json_build_object": _build_json,
     "octet_length": _octets,
 }

@@ -52,20 +52,8 @@ class Write:
     computed: Computed | None = None
 
     @property
-    def asks_system(self) -> bool:
-        return any(emitted.asks_system for emitted in self._later)
-
-    @property
-    def draws(self) -> bool:
-        return any(emitted.draws for emitted in self._later)
-
-    @property
-    def counts(self) -> bool:
-        return any(emitted.counts for emitted in self._later)
-
-    @property
-    def _later(self) -> Iterator[Emitted]:
-        """What is run for each row."""
+    def later(self) -> Iterator[Emitted]:
+        """Return what is run for each row."""
         later = (self.returning, self.update, *self.there.values())
         return (emitted for emitted in later if emitted is not None)
 
@@ -155,6 +143,7 @@ def prepare(
         write = None if bound is None else _write(bound, indexes, numbered, beside)
         if bound is not None and write is not None and not explain:
             write = replace(write, computed=computed_in(bound, reads))
+        all_emitted = (emitted, *(() if write is None else write.later))
         return Prepared(
             text,
             "EXPLAIN" if explain else tag,
@@ -166,14 +155,14 @@ def prepare(
             chosen,
             explain,
             write,
-            emitted.asks_system or (write is not None and write.asks_system),
+            any(each.asks_system for each in all_emitted),
             beside,
             bool(query.order),
             visits,
-            emitted.draws or (write is not None and write.draws),
+            any(each.draws for each in all_emitted),
             tells_reads,
             zone if binder.typing.asked_zone else None,
-            emitted.counts or (write is not None and write.counts),
+            any(each.counts for each in all_emitted),
             visited,
         )
     except RecursionError as error:

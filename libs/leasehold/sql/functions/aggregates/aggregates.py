@@ -98,10 +98,6 @@ def _folded(
 # ------------------------------------------------------------------ counts and sums
 
 
-def _one_more(state: int, *_values: Any) -> int:
-    return state + 1
-
-
 def _sum(kind: Type, result: Type) -> Aggregate:
     if kind == DOUBLE:
         return _folded("sum", kind, result, over_floats(finite(operator.add)))
@@ -270,10 +266,6 @@ def _joined_text(state: list[str] | None) -> str | None:
     return None if state is None else bounded("".join(state), MADE_CHARACTERS_MAX)
 
 
-def _joined_bytes(state: list[bytes] | None) -> bytes | None:
-    return None if state is None else b"".join(state)
-
-
 def _listed(
     name: str,
     kind: Type,
@@ -353,7 +345,15 @@ _TABLE: Final = (
     _folded("bool_or", BOOLEAN, BOOLEAN, operator.or_),
     *(_folded(name, k, k, combine) for name, combine in _BITS.items() for k in INTEGERS),
     Aggregate("string_agg", (TEXT, TEXT), TEXT, _none, _more_text, _joined_text, strict=False),
-    Aggregate("string_agg", (BYTEA, BYTEA), BYTEA, _none, _more_text, _joined_bytes, strict=False),
+    Aggregate(
+        "string_agg",
+        (BYTEA, BYTEA),
+        BYTEA,
+        _none,
+        _more_text,
+        lambda s: None if s is None else b"".join(s),
+        strict=False,
+    ),
 )
 AGGREGATE_NAMES: Final = frozenset(
     {a.name for a in _TABLE} | {"array_agg", "count", "jsonb_agg", "jsonb_object_agg"}
@@ -371,7 +371,7 @@ def aggregate_of(name: str, kinds: Sequence[Type | None]) -> Aggregate:
         raise FeatureNotSupported(_NOT_BUILT[name])
     if name == "count" and len(kinds) <= 1:
         known = tuple(kind or TEXT for kind in kinds)
-        return Aggregate("count", known, BIGINT, lambda: 0, _one_more, unchanged)
+        return Aggregate("count", known, BIGINT, lambda: 0, lambda state, *_: state + 1, unchanged)
     if name == "array_agg" and len(kinds) == 1:
         known_kind = kinds[0] or TEXT
         if element_of(known_kind):

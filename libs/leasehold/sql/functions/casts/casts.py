@@ -153,7 +153,7 @@ def _changed(source: Type, target: Type) -> Convert | None:
         return catalog_casts.changed(source, target)
     if is_text(target):
         if is_text(source):
-            return _without_blanks if target.name == "char" else unchanged
+            return (lambda value: value.rstrip(" ")) if target.name == "char" else unchanged
         return _to_text(source, target)
     if is_text(source) and shows_zone(target):
         return _read_in_zone(target)
@@ -165,10 +165,6 @@ def _changed(source: Type, target: Type) -> Convert | None:
     if source.name == "jsonb":
         return _of_json(target)
     return _OTHERS.get((source.name, target.name))
-
-
-def _without_blanks(value: str) -> str:
-    return value.rstrip(" ")
 
 
 def _to_text(source: Type, target: Type) -> Convert:

@@ -177,11 +177,6 @@ def _extract_date(name: str, day: int) -> Decimal:
     return field_of_date(unit_of(name, "date"), day)
 
 
-def _part_of_date(name: str, day: int) -> Decimal:
-    """date_part takes a date for the timestamp at its midnight."""
-    return _extract_local(name, day * DAY_US)
-
-
 def _extract_span(name: str, stored: str) -> Decimal:
     return field_of_span(unit_of(name, "interval"), span_of(stored))
 
@@ -287,7 +282,13 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("extract", (TEXT, DATE), NUMERIC, _numeric(_extract_date)),
     zoned("extract", (TEXT, TIMESTAMPTZ), NUMERIC, _numeric(_extract_zoned)),
     *(Function("date_part", (TEXT, kind), DOUBLE, _double(f)) for kind, f in _SOURCES),
-    Function("date_part", (TEXT, DATE), DOUBLE, _double(_part_of_date)),
+    # It takes a date for the timestamp at its midnight.
+    Function(
+        "date_part",
+        (TEXT, DATE),
+        DOUBLE,
+        _double(lambda name, day: _extract_local(name, day * DAY_US)),
+    ),
     zoned("date_part", (TEXT, TIMESTAMPTZ), DOUBLE, _double(_extract_zoned)),
     Function("date_trunc", (TEXT, TIMESTAMP), TIMESTAMP, _truncated),
     zoned("date_trunc", (TEXT, TIMESTAMPTZ), TIMESTAMPTZ, _truncated_in_zone),

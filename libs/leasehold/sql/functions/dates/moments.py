@@ -7,7 +7,6 @@ from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, MomentOutOfRange
@@ -71,10 +70,6 @@ def _make_timestamp(year: int, month: int, day: int, hour: int, minute: int, sec
 _make_local: Final = over_floats(_make_timestamp)
 
 
-def _make_in_session(zone: ZoneInfo, *parts: Any) -> int:
-    return at_zone(_make_local(*parts), zone)
-
-
 def _make_timestamptz(*parts: Any) -> int:
     """The last one is a zone; its digits count east, as in a time."""
     zone = parts[-1]
@@ -109,18 +104,6 @@ def _of_seconds(seconds: float) -> int:
         return in_range(int((Decimal(seconds) * 1_000_000).to_integral_value()))
     except (OverflowError, ValueError) as error:
         raise MomentOutOfRange(f"timestamp out of range: {seconds:g}") from error
-
-
-def _from_zone(zone: str, local: int) -> int:
-    return at_zone(local, zone_said(zone))
-
-
-def _to_zone(zone: str, moment: int) -> int:
-    return in_range(local_of(moment, zone_said(zone)))
-
-
-def _template_in_zone(zone: ZoneInfo, text: str, template: str) -> int:
-    return at_zone(moment_by_template(text, template), zone)
 
 
 def _by_offset(sign: int) -> Callable[[str, int], int]:
@@ -164,19 +147,39 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("clock_timestamp", (), TIMESTAMPTZ, _now, volatility="volatile"),
     Function("make_date", (INTEGER, INTEGER, INTEGER), DATE, _make_date),
     Function("make_timestamp", (INTEGER,) * 5 + (DOUBLE,), TIMESTAMP, _make_local),
-    zoned("make_timestamptz", (INTEGER,) * 5 + (DOUBLE,), TIMESTAMPTZ, _make_in_session),
+    zoned(
+        "make_timestamptz",
+        (INTEGER,) * 5 + (DOUBLE,),
+        TIMESTAMPTZ,
+        lambda zone, *parts: at_zone(_make_local(*parts), zone),
+    ),
     Function("make_timestamptz", (INTEGER,) * 5 + (DOUBLE, TEXT), TIMESTAMPTZ, _make_timestamptz),
     *(
         of_doubles("make_interval", _MAKES_INTERVAL[:count], INTERVAL, _make_interval)
         for count in range(8)
     ),
     of_doubles("to_timestamp", (DOUBLE,), TIMESTAMPTZ, _of_seconds),
-    zoned("to_timestamp", (TEXT, TEXT), TIMESTAMPTZ, _template_in_zone),
+    zoned(
+        "to_timestamp",
+        (TEXT, TEXT),
+        TIMESTAMPTZ,
+        lambda zone, text, t: at_zone(moment_by_template(text, t), zone),
+    ),
     Function("to_date", (TEXT, TEXT), DATE, date_by_template),
     Function("to_char", (TIMESTAMP, TEXT), TEXT, moment_text),
     zoned("to_char", (TIMESTAMPTZ, TEXT), TEXT, lambda zone, v, t: moment_text(v, t, zone)),
-    Function("timezone", (TEXT, TIMESTAMP), TIMESTAMPTZ, _from_zone),
-    Function("timezone", (TEXT, TIMESTAMPTZ), TIMESTAMP, _to_zone),
+    Function(
+        "timezone",
+        (TEXT, TIMESTAMP),
+        TIMESTAMPTZ,
+        lambda zone, local: at_zone(local, zone_said(zone)),
+    ),
+    Function(
+        "timezone",
+        (TEXT, TIMESTAMPTZ),
+        TIMESTAMP,
+        lambda zone, m: in_range(local_of(m, zone_said(zone))),
+    ),
     Function("timezone", (INTERVAL, TIMESTAMP), TIMESTAMPTZ, _by_offset(-1)),
     Function("timezone", (INTERVAL, TIMESTAMPTZ), TIMESTAMP, _by_offset(1)),
     *(

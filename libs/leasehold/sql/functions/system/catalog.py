@@ -115,10 +115,6 @@ _DEFINITIONS: Final = (
 # ------------------------------------------------------------------ names
 
 
-def _visible(catalog: SystemCatalog, oid: int) -> int | None:
-    return catalog.is_visible(oid)
-
-
 def _type_visible(_: SystemCatalog, oid: int) -> int | None:
     return 1 if definitions.is_type(oid) else None
 
@@ -128,7 +124,7 @@ def _registered(kind: str) -> Tell:
 
 
 _NAMES: Final = (
-    _told("pg_table_is_visible", (OID,), BOOLEAN, _visible),
+    _told("pg_table_is_visible", (OID,), BOOLEAN, lambda catalog, oid: catalog.is_visible(oid)),
     _told("pg_type_is_visible", (OID,), BOOLEAN, _type_visible),
     *(
         _fixed(f"pg_{what}_is_visible", (OID,), BOOLEAN, 1)

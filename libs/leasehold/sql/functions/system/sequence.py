@@ -62,10 +62,6 @@ def _currval(moment: Moment, oid: int) -> int:
     return _numbers(moment).current(_sequence(moment, oid))
 
 
-def _lastval(moment: Moment) -> int:
-    return _numbers(moment).last()
-
-
 def _setval(moment: Moment, oid: int, value: int, called: int = 1) -> int:
     _numbers(moment).set(_sequence(moment, oid), value, called=bool(called))
     return value
@@ -94,7 +90,7 @@ def _serial_sequence(moment: Moment, table: str, column: str) -> str | None:
 FUNCTIONS: Final[tuple[Function, ...]] = (
     _function("nextval", REGCLASS, compute=_nextval),
     _function("currval", REGCLASS, compute=_currval),
-    _function("lastval", compute=_lastval),
+    _function("lastval", compute=lambda moment: _numbers(moment).last()),
     _function("setval", REGCLASS, BIGINT, compute=_setval),
     _function("setval", REGCLASS, BIGINT, BOOLEAN, compute=_setval),
     Function("pg_get_serial_sequence", (TEXT, TEXT), TEXT, _serial_sequence, volatility="stable"),
