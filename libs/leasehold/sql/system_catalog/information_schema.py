@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from leasehold.catalog import definitions as text
@@ -28,19 +28,10 @@ _UNBOUND_BYTES: Final = 1 << 30
 _DOUBLE_BITS: Final = 53
 
 
-def information_rows(catalog: SystemCatalog, name: str) -> Iterator[Row]:
-    made: Mapping[str, Callable[[SystemCatalog], Iterator[Row]]] = {
-        "schemata": _schemata,
-        "tables": _tables,
-        "columns": _columns,
-        "table_constraints": _table_constraints,
-        "key_column_usage": _key_column_usage,
-        "constraint_column_usage": _constraint_column_usage,
-        "referential_constraints": _referential_constraints,
-        "check_constraints": _check_constraints,
-        "sequences": information_sequences,
-    }
-    return made[name](catalog) if name in made else iter(())
+def information_rows(catalog: SystemCatalog, name: str) -> Iterable[Row]:
+    """Return the rows of a relation of information_schema, none for one that says nothing here."""
+    made = _ROWS.get(name)
+    return () if made is None else made(catalog)
 
 
 def _schemata(catalog: SystemCatalog) -> Iterator[Row]:
@@ -175,3 +166,16 @@ def _in_schema(what: str, catalog: SystemCatalog, name: str) -> Row:
         f"{what}_schema": PUBLIC,
         f"{what}_name": name,
     }
+
+
+_ROWS: Final[Mapping[str, Callable[[SystemCatalog], Iterable[Row]]]] = {
+    "schemata": _schemata,
+    "tables": _tables,
+    "columns": _columns,
+    "table_constraints": _table_constraints,
+    "key_column_usage": _key_column_usage,
+    "constraint_column_usage": _constraint_column_usage,
+    "referential_constraints": _referential_constraints,
+    "check_constraints": _check_constraints,
+    "sequences": information_sequences,
+}
