@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 
 class Shape(NamedTuple):
-    """`emitted`: its name in SQLite, "" where `function` computes it; `arguments`: what these are
-    brought to; `found`: the catalogue's, None of what is only a window function."""
+    """An aggregate or window function as a query calls it. `emitted` is its name in SQLite, ""
+    where `function` computes it; `arguments` are the types that its arguments are brought to;
+    `found` is the catalogue's aggregate, None for what is only a window function."""
 
     emitted: str
     arguments: tuple[Type, ...]
@@ -54,8 +55,9 @@ _BOOLEANS: Final = {"bool_and": "min", "every": "min", "bool_or": "max"}
 
 
 def aggregate_shape(name: str, kinds: list[Type], *, over: bool) -> Shape:
-    """Of an aggregate over values of these types, open ones among them; `over`: of a window. Raises
-    UnknownFunction, AmbiguousFunction, FeatureNotSupported."""
+    """Return the shape of an aggregate over values of these types, open ones among them; `over`
+    says that it runs in a window. Raises UnknownFunction, AmbiguousFunction,
+    FeatureNotSupported."""
     found = aggregate_for(name, tuple(opened(kind) for kind in kinds))
     native = _native(name, found)
     if over and native == "group_concat":
@@ -81,7 +83,8 @@ def _native(name: str, found: aggregates.Aggregate) -> str:
 
 
 def window_shape(name: str, kinds: list[Type]) -> Shape | None:
-    """Of a function that is only a window function; its types are known by now."""
+    """Return the shape of a function that is only a window function, None where there is none for
+    these types, which are known by now."""
     if not kinds:
         if name in ("row_number", "rank", "dense_rank"):
             return Shape(name, (), BIGINT)
@@ -153,8 +156,8 @@ def aggregate(self: Expressions, node: tree.Call) -> Bound:
 
 
 def _told_apart_here(name: str, parts: tuple[Bound, ...], order: tuple[Key, ...]) -> bool:
-    """Which rows differ: SQLite knows it of one argument, whose equal values look the same or are
-    known by a key, and in its own order."""
+    """Return whether the adapter tells which rows differ. SQLite does for one argument, in its own
+    order, whose equal values look the same or are known by a key."""
     if len(parts) != 1 or order:
         return True
     kind = parts[0].kind
@@ -172,8 +175,9 @@ def _sorted(
     parts: tuple[Bound, ...],
     order: tuple[Key, ...],
 ) -> tuple[Sorted, ...]:
-    """By what is asked for, and then by the other arguments, as PostgreSQL finds equal rows.
-    `parts`: `arguments` as the aggregate takes them."""
+    """Return the order of the rows that differ: by what ORDER BY asks for, then by the other
+    arguments, as PostgreSQL finds equal rows. `parts` are the `arguments` as the aggregate takes
+    them."""
     if not order and node.name == "count":
         return ()
     shown = [{keyed(a), keyed(p)} for a, p in zip(arguments, parts, strict=True)]
@@ -194,7 +198,8 @@ def _sorted(
 
 
 def _shown_in_zone(self: Expressions, name: str, arguments: list[Bound], at: int) -> list[Bound]:
-    """As the names and the JSON that functions make of them: aggregates know no session."""
+    """Return the arguments of a JSON aggregate with those that the session's time zone shows made
+    names or JSON already: aggregates know no session."""
     made = []
     for place, argument in enumerate(arguments):
         if not shows_zone(self.typing.kind_of(argument)):

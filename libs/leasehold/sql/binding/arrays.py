@@ -132,7 +132,8 @@ def subscripted(self: Expressions, node: tree.Subscript) -> Bound:
 
 
 def over_array(self: Expressions, node: tree.OverArray) -> Bound:
-    """`operand` `sign` ANY|ALL (array): over the array's elements as over a query's rows."""
+    """Bind `operand` `sign` ANY|ALL (array): a comparison with the array's elements as with a
+    query's rows."""
     if isinstance(node.operand, tree.RowOf):
         raise FeatureNotSupported(
             "a row compared with an array's elements is not supported", position=node.at
@@ -161,7 +162,8 @@ def over_array(self: Expressions, node: tree.OverArray) -> Bound:
 
 
 def among(self: Expressions, operand: Bound, items: list[Value], kind: Type) -> Bound:
-    """`operand` IN constants, all of the type `kind`, over an array of them: as one value."""
+    """Return `operand` IN constants, all of the type `kind`, as IN over one array of them, which is
+    one value of the statement."""
     array = Value(array_of(bare(kind)), stored_form([item.value for item in items]))
     relation = self.queries.new_relation()
     source = ElementsSource(relation, (array,), members=True)
@@ -175,7 +177,8 @@ def _rows(output: Bound, source: BoundSource) -> BoundQuery:
 
 
 def _element_for(typing: Typing, sign: str, operand: Bound, at: int) -> Type:
-    """Of an array whose type is open: what the operator takes on its right."""
+    """Return the element type of an array whose type is open: what the operator takes on its
+    right."""
     kind = typing.kind_of(operand)
     found = typing.comparison_type(sign, operand, Value(OPEN, None), at)
     if found is not None and sign in ("=", "<>", "<", "<=", ">", ">="):

@@ -75,7 +75,7 @@ class Native:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """In an order: the result's column of that number, from 0."""
+    """A key of an order that is the result's column of that number, from 0."""
 
     number: int
     kind: Type
@@ -90,7 +90,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Of an order. `nulls_first` is always said."""
+    """A key of an order. `nulls_first` is always said."""
 
     value: Bound
     descending: bool
@@ -116,7 +116,8 @@ class Over:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """`name`: of an aggregate or a window function of SQLite, "" where `function` computes it."""
+    """A call of an aggregate or a window function. `name` is SQLite's, "" where `function` computes
+    it."""
 
     name: str
     arguments: tuple[Bound, ...]
@@ -130,8 +131,8 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Which of these the row's grouping set has not: a bit for each, the last one's is 1. It stands
-    in no query that is emitted: `grouping_sets.py` knows it of each set."""
+    """GROUPING(…): which of these the row's grouping set has not, a bit for each, the last one's is
+    1. It stands in no query that is emitted: `grouping_sets.py` knows it of each set."""
 
     arguments: tuple[Bound, ...]
     kind: Type
@@ -154,7 +155,7 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """`operands` IN (query), by =; `negated`: NOT IN."""
+    """IN: whether the `operands` are equal to those of a row of `query`; `negated` is NOT IN."""
 
     operands: tuple[Bound, ...]
     query: BoundQuery
@@ -164,8 +165,8 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """`test` is true for some row of `query` (ANY), or for every one (`every`), with NULL's logic.
-    `test` is over the fields of relation `relation`, which the query is."""
+    """ANY or ALL (`every`): whether `test` is true for some row of `query`, or for every one, with
+    NULL's logic. `test` is over the fields of relation `relation`, which the query is."""
 
     test: Bound
     query: BoundQuery
@@ -193,7 +194,7 @@ Bound: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Of a result."""
+    """A column of a result."""
 
     name: str
     kind: Type
@@ -241,7 +242,7 @@ class TableSource:
 
 @dataclass(frozen=True, slots=True)
 class SystemSource:
-    """Its fields are c0, c1 …"""
+    """A system relation, whose fields are c0, c1 …."""
 
     relation: int
     system: Relation
@@ -293,7 +294,8 @@ BoundSource: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class BoundSelect:
-    """`outputs` are o0, o1 …; `aggregated`: one row per group, without `group` one at all."""
+    """A SELECT whose `outputs` are o0, o1 …. `aggregated` says that there is one row per group,
+    without `group` one row at all."""
 
     outputs: tuple[Bound, ...]
     source: BoundSource | None = None

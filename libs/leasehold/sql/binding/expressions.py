@@ -85,7 +85,8 @@ class Queries(Protocol):
 
 
 class Expressions:
-    """Of one level of a query. `place`: the clause, for what may not stand there."""
+    """The binder of the expressions of one level of a query. `place` is the clause that they stand
+    in, for what may not stand there."""
 
     def __init__(self, queries: Queries, scope: Scope) -> None:
         self.queries = queries
@@ -446,8 +447,8 @@ def _computed_again(what: str, at: int) -> Refused:
 def _as_member(
     test: Bound, fields: list[Bound], query: BoundQuery, node: tree.Quantified
 ) -> Bound | None:
-    """IN or NOT IN, where the query's columns are compared as they are: SQLite computes what is
-    looked for once then."""
+    """Return IN or NOT IN where the query's columns are compared as they are, so that SQLite
+    computes what is looked for once; else None."""
     if (node.sign, node.every) not in (("=", False), ("<>", True)) or len(fields) > 1:
         return None
     if not isinstance(test, Native) or test.word != node.sign:

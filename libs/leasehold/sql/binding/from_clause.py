@@ -1,4 +1,5 @@
-"""FROM: tables, queries, functions and joins → bound sources and the names that they bring."""
+"""The binder of FROM: tables, queries, functions and joins → sources and the names that they
+bring."""
 
 from __future__ import annotations
 
@@ -65,13 +66,14 @@ RELATIONS_MAX: Final = 60
 
 
 class Sources:
-    """Of one statement."""
+    """The binder of what stands in FROM, for one statement."""
 
     def __init__(self, binder: Binder) -> None:
         self._binder = binder
 
     def bind(self, source: tree.Source, scope: Scope, before: Names) -> tuple[BoundSource, Names]:
-        """`before`: what LATERAL may see."""
+        """Return the bound source and the names that it brings. `before` are the names that LATERAL
+        may see."""
         if self._binder.relations > RELATIONS_MAX * 4:
             raise FeatureNotSupported("too many tables in one statement", position=source.at)
         match source:
@@ -160,7 +162,7 @@ class Sources:
     def _one_row(
         self, source: tree.QuerySource, columns: list[tuple[str, Bound]]
     ) -> tuple[BoundSource, Names]:
-        """`columns` are written where they are named."""
+        """Return a source of one row whose `columns` are written where they are named."""
         named = _with_names(columns, source.columns, source.alias, source.at)
         one = BoundValues(((Value(INTEGER, 1),),))
         relation = self._binder.new_relation()
@@ -356,7 +358,7 @@ def table_fields(descriptor: Descriptor, relation: int) -> list[tuple[str, Field
 
 
 def row_fields(descriptor: Descriptor, relation: int) -> list[Field]:
-    """Of all that a write has to know of a row."""
+    """Return the fields of all columns that a write has to know of a row."""
     return [_field(descriptor, column, relation) for column in descriptor.row_columns]
 
 
@@ -397,13 +399,15 @@ def _with_names(
 
 
 def _only_computes(join: tree.Join) -> bool:
-    """Is on its right a LATERAL query of expressions alone, which gives one row?"""
+    """Return whether the right side of a join is a LATERAL query of expressions alone, which gives
+    one row."""
     body = _lateral(join)
     return body is not None and body.source is None and body.where is None
 
 
 def _may_aggregate(join: tree.Join) -> bool:
-    """Is it one that gives one row if it aggregates?"""
+    """Return whether the right side of a join is a LATERAL query that gives one row if it
+    aggregates."""
     body = _lateral(join)
     return body is not None and body.source is not None
 
@@ -423,7 +427,7 @@ def _lateral(join: tree.Join) -> tree.Select | None:
 
 
 def _depends(source: BoundSource, other: BoundSource) -> bool:
-    """Has `source` a function over columns of `other`?"""
+    """Return whether `source` has a function over columns of `other`."""
     theirs = {n.relation for n in walk(other) if hasattr(n, "relation")}
     series = [node for node in walk(source) if isinstance(node, SeriesSource | ElementsSource)]
     return any(relations_in(node) & theirs for node in series)

@@ -67,8 +67,8 @@ def sets_of(
     once: bool,
     at: int,
 ) -> list[Set]:
-    """Of GROUP BY: each of its items adds to each set of the others. `once`: equal ones count as
-    one. Raises TooComplex."""
+    """Return the grouping sets of GROUP BY, of whose items each adds to each set of the others.
+    `once`: equal sets count as one. Raises TooComplex above SETS_MAX."""
     made: list[Set] = [()]
     for item in items:
         found = _expanded(item, bind)
@@ -82,7 +82,8 @@ def sets_of(
 
 
 def each_once(parts: Iterable[Bound]) -> Set:
-    """Without those that are equal to one before (they may hold what has no hash)."""
+    """Return the parts without those that are equal to one before. They may hold what has no
+    hash."""
     found: list[Bound] = []
     for part in parts:
         if part not in found:
@@ -126,7 +127,8 @@ def _too_many(at: int) -> TooComplex:
 
 
 class Regrouped:
-    """One SELECT: `above` is asked for each part of it that is over groups, then `found`."""
+    """One SELECT over the groups of several sets. `above` is asked for each part of it that is over
+    groups, then `found`."""
 
     def __init__(
         self,
@@ -151,7 +153,8 @@ class Regrouped:
         return made
 
     def _over_groups(self, node: Any, inside: bool) -> Bound | None:
-        """`inside`: of a query in the part."""
+        """Return what stands for a node over the groups, None where it is gone through. `inside`
+        says that it is in a query of the part."""
         if isinstance(node, Aggregate) and node.over is None:
             if not inside:
                 return self._kept_of_group(node)
@@ -213,7 +216,7 @@ class Regrouped:
 
 
 def without_sets(part: Bound) -> Bound:
-    """Where there is one set alone, which has them all."""
+    """Return a part of the result where there is one grouping set alone, which has them all."""
 
     def change(node: Any, inside: bool) -> Bound | None:
         return Value(INTEGER, 0) if isinstance(node, Grouping) else None
@@ -241,7 +244,7 @@ def _query(body: BoundSelect) -> BoundQuery:
 
 
 def _united(queries: list[BoundQuery]) -> BoundQuery:
-    """By UNION ALL, in halves: SQLite nests no more than so deep."""
+    """Join the queries by UNION ALL, in halves: SQLite nests no more than so deep."""
     if len(queries) == 1:
         return queries[0]
     half = len(queries) // 2

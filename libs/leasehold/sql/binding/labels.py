@@ -32,7 +32,8 @@ def label_of(node: tree.Node) -> str:
 
 
 def _label(node: tree.Node) -> tuple[str, int]:
-    """(name, how good it is: 2 a name of the text, 1 of a type or CASE, 0 none)."""
+    """Return a name and how good it is: 2 for a name of the text, 1 for that of a type or CASE, 0
+    for none."""
     match node:
         case tree.Name():
             return node.parts[-1], 2

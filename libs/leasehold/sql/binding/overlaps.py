@@ -1,4 +1,4 @@
-"""(begin, end) OVERLAPS (begin, end), whose ends may be lengths."""
+"""The binder of (begin, end) OVERLAPS (begin, end), whose ends may be lengths."""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ from leasehold.values.types import Type
 
 
 class Binder:
-    """Of one statement. `lookup`: the descriptor of a table's name, or UnknownTable. `zone`: the
+    """The binder of one statement. `lookup` returns the descriptor of a table's name, or raises
+    UnknownTable; `types` are those of the parameters that are known, by number; `zone` is the
     session's time zone."""
 
     def __init__(
@@ -73,7 +74,7 @@ class Binder:
     # ---------------------------------------------------------- queries
 
     def bind_query(self, query: tree.Query, parent: Scope | None) -> BoundQuery:
-        """With every column's type known."""
+        """Bind a query with every column's type known."""
         return self.settled(self.bind_open(query, parent), query.at)
 
     def bind_open(self, query: tree.Query, parent: Scope | None) -> BoundQuery:
@@ -98,7 +99,8 @@ class Binder:
         )
 
     def shown(self, query: BoundQuery, at: int) -> BoundQuery:
-        """As clients get it: what is shown by its name is its name then."""
+        """Return the query as clients get it: what is shown by its name (regclass) is its name
+        then."""
         kinds = [TEXT if c.kind.name in REGISTERED else c.kind for c in query.columns]
         made = self.as_kinds(query, kinds, at, "explicit")
         columns = zip(made.columns, query.columns, strict=True)

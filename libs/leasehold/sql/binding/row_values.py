@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def compared(self: Expressions, node: tree.Binary) -> Bound:
-    """(a, b) < (c, d), and (a, b) < (query)."""
+    """Bind (a, b) < (c, d), and (a, b) < (query)."""
     left, right = node.left, node.right
     if isinstance(left, tree.RowOf) and isinstance(right, tree.SubQuery) and not right.exists:
         firsts = [self.bind(item) for item in left.items]
@@ -74,8 +74,8 @@ def row_test(self: Expressions, sign: str, pairs: list[tuple[Bound, Bound]], at:
 
 
 class OnlyRows:
-    """Of SET (a, b) = (query): the only row of each query stands beside the row that is changed, as
-    one value that holds all of its columns, computed once a row."""
+    """The rows of SET (a, b) = (query): the only row of each query stands beside the row that is
+    changed, as one value that holds all of its columns, computed once a row."""
 
     def __init__(self) -> None:
         self._known: list[tuple[tree.Query, list[Bound]]] = []

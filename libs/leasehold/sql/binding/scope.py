@@ -1,4 +1,5 @@
-"""Which column a name means, from the innermost query outwards, as PostgreSQL resolves it."""
+"""Scopes: which column a name means, from the innermost query outwards, as PostgreSQL resolves
+it."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ class Names:
         )
 
     def as_nullable(self) -> Names:
-        """On the side of an outer join that may be missing."""
+        """Return the names of a side of an outer join that may be missing."""
         tables = [(alias, _nullable(columns)) for alias, columns in self.tables]
         hidden = []
         for alias, columns in self.hidden:
@@ -87,9 +88,9 @@ def _or_null(bound: Bound, there: Field) -> Bound:
 
 @dataclass(slots=True)
 class Scope:
-    """One level of a query. `mentions`: the fields that names outside of aggregates meant, and
-    where; `groupings`: those of this level, and where their arguments
-    stand; `siblings`: what a LATERAL query would see."""
+    """One level of a query. `mentions` are the fields that names outside of aggregates meant, and
+    where; `groupings` are those of this level, and where their arguments stand; `siblings` are the
+    names that a LATERAL query would see."""
 
     parent: Scope | None = None
     names: Names = field(default_factory=Names)

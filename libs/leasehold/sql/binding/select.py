@@ -1,4 +1,4 @@
-"""One SELECT: its result, GROUP BY, ORDER BY and DISTINCT."""
+"""The binder of one SELECT: its result, GROUP BY, ORDER BY and DISTINCT."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COLUMNS_MAX: Final = 1_664
 
 
 class SelectBinder:
-    """One SELECT with the ORDER BY that belongs to it."""
+    """The binder of one SELECT with the ORDER BY that belongs to it."""
 
     def __init__(
         self, binder: Binder, select: tree.Select, query: tree.Query, outer: Scope
@@ -148,7 +148,7 @@ class SelectBinder:
     # ---------------------------------------------------------- GROUP BY
 
     def _ways(self, outputs: list[Bound], names: list[str]) -> list[tuple[Bound, ...]]:
-        """By what the rows are grouped: one way, but for grouping sets."""
+        """Return by what the rows are grouped: one way, but for grouping sets."""
 
         def bind(node: tree.Node) -> tuple[Bound, ...]:
             items = node.items if isinstance(node, tree.RowOf) else (node,)

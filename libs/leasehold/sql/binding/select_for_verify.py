@@ -34,9 +34,10 @@ Visit = Callable[[Descriptor, Key, Genids], None]
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """`width`: columns of the client's; behind them a key and genids for each of `tables`. `apart`:
-    where a row of the result is made of many, or of one of several queries, those that FROM and
-    WHERE leave are queries by themselves."""
+    """The rows of tables that a result shows. `width` counts the client's columns, behind which
+    stand a key and genids for each of `tables`. Where a row of the result is made of many, or of
+    one of several queries, the rows that FROM and WHERE leave are found by queries of their own,
+    `apart`."""
 
     width: int
     tables: tuple[Descriptor, ...]
@@ -108,8 +109,8 @@ def visited_in(query: BoundQuery, asked: Asked) -> tuple[BoundQuery, Visits]:
 
 
 def _each_apart(query: BoundQuery, asked: Asked) -> Iterator[Apart]:
-    """Of each SELECT that it is made of by UNION and its like, and by queries in FROM, the rows
-    that its FROM and WHERE leave."""
+    """Give a query for the rows that FROM and WHERE leave, for each SELECT that the query is made
+    of by UNION and its like, and by queries in FROM."""
     body = query.body
     if isinstance(body, BoundSet):
         for side in (body.left, body.right):

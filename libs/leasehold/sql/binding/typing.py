@@ -45,13 +45,14 @@ _LETTERED: Final = LETTERED | {"text", "varchar", "char"}
 
 
 def bare(kind: Type) -> Type:
-    """Without a length: what an operator sees."""
+    """Return the type without a length: what an operator sees."""
     return Type(kind.name)
 
 
 class Typing:
-    """`types`: what is known of the statement's parameters so far, by number. `zone`: the
-    session's, in which constants are read; `asked_zone`: one was."""
+    """The types of one statement's parts. `types` are those of its parameters that are known so
+    far, by number; `zone` is the session's, in which constants are read; `asked_zone` says that one
+    was."""
 
     def __init__(self, types: dict[int, Type], zone: ZoneInfo) -> None:
         self.types = types
@@ -146,7 +147,8 @@ class Typing:
     def unified(
         self, parts: list[Bound], at: int, what: str, places: list[int] | None = None
     ) -> tuple[Type, list[Bound]]:
-        """`places`: where each stands, for what is wrong with one alone."""
+        """Return the parts brought to one type, and that type. `places` say where each stands, for
+        what is wrong with one alone."""
         kind = self.common(parts, at, what)
         if kind == OPEN:
             kind = TEXT
@@ -164,7 +166,8 @@ class Typing:
         return Native(sign, (keyed(left), keyed(right)), BOOLEAN)
 
     def tested(self, sign: str, left: Bound, right: Bound, at: int) -> Bound:
-        """Of ANY and ALL. Raises UnknownFunction; WrongObject where no truth comes of it."""
+        """Return the test of ANY and ALL. Raises UnknownFunction; WrongObject where the operator
+        gives no boolean."""
         if sign in COMPARISONS:
             return self.compared(sign, left, right, at)
         found = self.operated(sign, left, right, at)
@@ -219,12 +222,13 @@ class Typing:
 
 
 def _is_constant(function: Function) -> bool:
-    """Of a constant, as long as the session's time zone is the one that the plan is made for."""
+    """Return whether the function gives one value for a constant, as long as the session's time
+    zone is the one that the plan is made for."""
     return function.zoned or function.volatility == "immutable"
 
 
 def opened(kind: Type) -> Type | None:
-    """As the catalogue says it: None for a type that is open."""
+    """Return the type as the catalogue says it, which has None for one that is open."""
     return None if kind == OPEN else kind
 
 
@@ -255,8 +259,8 @@ def _moment(names: set[str]) -> Type:
 
 
 def common_type(kinds: list[Type], at: int, what: str) -> Type:
-    """Of open constants alone it is OPEN; with one among them it has no length, which would cut
-    the constant. Raises WrongType."""
+    """Return the type that all of these are brought to: OPEN where all are open; with an open one
+    among them it has no length, which would cut the constant. Raises WrongType."""
     known = [kind for kind in kinds if kind != OPEN]
     if not known:
         return OPEN

@@ -117,7 +117,8 @@ def _offset(self: Expressions, node: tree.Node, sorted_by: Type | None, at: int)
 
 
 def _distance(interval: str, sorted_by: Type, at: int) -> int:
-    """In what `sorted_by` is stored as: days, or microseconds."""
+    """Return an interval in what `sorted_by` is stored as: days, or microseconds. Raises
+    FeatureNotSupported for one whose length differs."""
     months, days, microseconds = span_of(interval)
     if months:
         raise FeatureNotSupported(
@@ -134,7 +135,8 @@ def _distance(interval: str, sorted_by: Type, at: int) -> int:
 
 
 def _range_kind(order: tuple[Key, ...], at: int) -> Type:
-    """Of the one value that RANGE with an offset is over."""
+    """Return the type of the one value that RANGE with an offset is over. Raises WindowingError,
+    FeatureNotSupported."""
     if len(order) != 1:
         raise WindowingError(
             "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column",

@@ -1,4 +1,4 @@
-"""WITH, recursive queries among it."""
+"""The binder of WITH, recursive queries among it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Ctes:
-    """Of one statement."""
+    """The binder of one statement's queries of WITH."""
 
     def __init__(self, binder: Binder) -> None:
         self._binder = binder
@@ -172,7 +172,7 @@ def _renamed(query: BoundQuery, names: tuple[str, ...], alias: str, at: int) -> 
 
 
 def _plain_sources(source: BoundSource) -> list[BoundSource]:
-    """Those that no outer join may leave out."""
+    """Return the sources that no outer join may leave out."""
     if not isinstance(source, JoinSource):
         return [source]
     left = _plain_sources(source.left) if source.kind not in ("right", "full") else []
@@ -181,7 +181,7 @@ def _plain_sources(source: BoundSource) -> list[BoundSource]:
 
 
 def _names(node: object, name: str) -> bool:
-    """Does a tree mention a table of that name?"""
+    """Return whether a tree mentions a table of that name."""
     if isinstance(node, tree.TableName):
         return node.name == name and not node.schema
     if isinstance(node, tuple):

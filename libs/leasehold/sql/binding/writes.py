@@ -63,9 +63,10 @@ GENIDS: Final = BIGINT
 
 @dataclass(frozen=True, slots=True)
 class BoundConflict:
-    """ON CONFLICT. `arbiters`: the indexes looked at, 0 = the primary key; () = all unique ones.
-    `update` None: DO NOTHING; else a query over the slots of the row that is there, then of the one
-    that was to be inserted: (does WHERE hold, values of `assigned`)."""
+    """ON CONFLICT. `arbiters` are the indexes that are looked at, 0 for the primary key, () for all
+    unique ones. `update` is None for DO NOTHING; else a query over the slots of the row that is
+    there, then of the one that was to be inserted, which gives whether WHERE holds, then the values
+    of `assigned`."""
 
     arbiters: tuple[int, ...]
     assigned: tuple[Column, ...]
@@ -74,12 +75,14 @@ class BoundConflict:
 
 @dataclass(frozen=True)
 class BoundWrite:
-    """`find` gives, for INSERT: a value for each of `given`. For UPDATE and DELETE: the values of
-    `columns` before, a genid for each lock of the table (NULL where there is none, or the row is
-    the transaction's own), then for UPDATE the new values of `given`. `extra` more values follow,
-    of other tables, for `returning`; its slots are numbered behind the statement's parameters:
-    `columns` as they are after the write (before it: DELETE), then those. `parts`: of UPDATE, the
-    new values before they were brought to their columns' types."""
+    """An INSERT, UPDATE or DELETE. For an INSERT `find` gives a value for each of `given`. For the
+    others it gives the values of `columns` before, a genid for each lock of the table (NULL where
+    there is none, or the row is the transaction's own), then for UPDATE the new values of `given`.
+
+    `extra` more values follow, of other tables, for `returning`, whose slots are numbered behind
+    the statement's parameters: `columns` as they are after the write (before it for DELETE), then
+    those. `parts` are an UPDATE's new values before they were brought to their columns' types.
+    """
 
     kind: str
     descriptor: Descriptor
@@ -99,7 +102,8 @@ class BoundWrite:
 
 
 class WriteBinder:
-    """`numbered`: the highest number of the statement's parameters."""
+    """The binder of statements that write. `numbered` is the highest number of the statement's
+    parameters."""
 
     def __init__(self, binder: Binder, numbered: int) -> None:
         self._binder = binder
@@ -207,7 +211,7 @@ class WriteBinder:
         return tuple(given), values, tuple(parts)
 
     def _stored(self, part: Bound, column: Column, at: int) -> Bound:
-        """As PostgreSQL's assignment brings it to a column."""
+        """Return a part as PostgreSQL's assignment brings it to a column."""
         if has_aggregate(part) or has_window(part):
             raise FeatureNotSupported(
                 "an aggregate or window function can't be assigned here", position=at
@@ -509,7 +513,7 @@ def _refuse_identity(column: Column, overriding: str, at: int) -> None:
 
 
 def rows_in_the_way(bound: BoundWrite, conflict: BoundConflict) -> Iterator[tuple[int, BoundQuery]]:
-    """For each arbiter the query for rows that have the key of the row in the slots 1 … n
+    """Give for each arbiter the query for rows that have the key of the row in the slots 1 … n
     (`columns` of the plan): their columns, then their genids."""
     descriptor = bound.descriptor
     uniques = [i for i in descriptor.indexes if i.unique and i.state in READABLE]

@@ -108,12 +108,13 @@ def alter_table(reading: Reading, body: Body) -> AlterTable:
 
 
 def _first_action(reading: Reading, place: int) -> int:
-    """Behind the table's name, which stands at `place`; ONLY (t) has it in parentheses."""
+    """Return the word behind the table's name, which stands at `place`; ONLY (t) has it in
+    parentheses."""
     return reading.behind(reading.behind_name(place), ")", "*")
 
 
 class _Action:
-    """One action, whose words are `span`."""
+    """The reader of one action, whose words are `span`."""
 
     def __init__(self, reading: Reading, body: Body, table: str, span: Span) -> None:
         self._reading = reading

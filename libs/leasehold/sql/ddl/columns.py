@@ -134,7 +134,8 @@ class _Column:
         return parse_type(serial)
 
     def _check_numbered(self, kind: Type, numbering: NumberingDefinition) -> None:
-        """Its numbers are its default, and it has always one."""
+        """Check a column that draws from its own sequence: its numbers are its default, and it has
+        always one. Raises InvalidArgument, SyntaxInvalid."""
         position = numbering.position
         check_identity(kind, position)
         if "default" in self._seen or self._generated is not None:
@@ -152,7 +153,7 @@ class _Column:
         self._null = False
 
     def _constraint(self, body: Body, kind: Type, end: int) -> None:
-        """`end`: where what follows it begins."""
+        """Read one constraint; what follows it begins at `end`."""
         reading, place = self._reading, place_of_constraint(self._reading, body)
         match body["contype"]:
             case "CONSTR_CHECK":

@@ -87,7 +87,7 @@ Constraint: TypeAlias = KeyDefinition | UniqueDefinition | CheckDefinition | For
 
 
 def place_of_constraint(reading: Reading, body: Body) -> int:
-    """Where its own first word stands, behind CONSTRAINT and its name."""
+    """Return where a constraint's own first word stands, behind CONSTRAINT and its name."""
     place = reading.at(body.get("location", 0))
     return reading.behind_name(place + 1) if "conname" in body else place
 
@@ -129,8 +129,8 @@ def table_constraint(reading: Reading, body: Body, table: str, end: int) -> Cons
 
 
 def _attributes(reading: Reading, place: int, end: int) -> list[int]:
-    """Where each of those that end the constraint begins. The tree does not tell what is said from
-    what is so."""
+    """Return where each of the attributes that end a constraint begins. The tree does not tell what
+    is said from what is so."""
     found: list[int] = []
     while True:
         for phrase in _TRAILING:
@@ -146,8 +146,8 @@ def _attributes(reading: Reading, place: int, end: int) -> list[int]:
 
 
 def _not_of_key(reading: Reading, places: Sequence[int]) -> list[int]:
-    """Without DEFERRABLE INITIALLY DEFERRED, which is what a foreign key is; DEFERRABLE alone would
-    be looked at with each row."""
+    """Return the attributes but DEFERRABLE INITIALLY DEFERRED, which is what a foreign key is;
+    DEFERRABLE alone would be looked at with each row."""
     deferred = any(reading.said(one, "initially", "deferred") for one in places)
     return [
         one
@@ -222,7 +222,8 @@ def distinct_columns(
     place: int,
     columns_max: int = KEY_COLUMNS_MAX,
 ) -> tuple[str, ...]:
-    """(a, b …), behind `place`. Raises OutOfRange, DuplicateColumn."""
+    """Return the names of (a, b …), which stands behind `place`. Raises OutOfRange,
+    DuplicateColumn."""
     columns = names_of(nodes)
     if len(columns) > columns_max:
         raise OutOfRange(

@@ -113,7 +113,7 @@ def _refuse_many(count: int, position: int) -> None:
 
 
 def schema_statements(reading: Reading) -> tuple[Statement, ...]:
-    """One, or of DROP TABLE one for each table."""
+    """Return the statement that is read; DROP TABLE a, b is one for each table."""
     explained = reading.mark(EXPLAINED_CHANGE, reading.span.first)
     if explained is not None:
         _refuse_options(reading, explained)
@@ -134,7 +134,7 @@ def schema_statements(reading: Reading) -> tuple[Statement, ...]:
 
 
 def _refuse_options(reading: Reading, explained: Mark) -> None:
-    """Of EXPLAIN before a change, which takes DDL alone."""
+    """Refuse what EXPLAIN before a change does not take, which is all but DDL."""
     first = reading.span.first + 1
     for place in range(first, first + len(explained.tokens) - 1):
         if reading.word(place) in ("(", ",", ")", "ddl"):

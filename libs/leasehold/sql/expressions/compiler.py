@@ -107,16 +107,16 @@ for expressions that change from call to call."""
 
 
 def argument(number: int) -> int:
-    """In the place of an element id: where $`number` is."""
+    """Return what stands in the place of an element id where $`number` is."""
     return SEED - number
 
 
 class Compiler:
-    """`resolve`: the column of a name, or its refusal; `table`: what may stand before the dot;
-    `decides`: the row that the closure gets has NOW and SEED, so what they make may be used;
-    `kept`: a text of a descriptor, in which a number with a point is a double unless ::numeric
-    stands behind it, as it was before there was numeric; `types`: of $1, $2 …, which the row has,
-    too (`argument`)."""
+    """The compiler of one expression over a row. `resolve` returns the column of a name, or refuses
+    it; `table` is what may stand before the dot. `decides`: the row that the closure gets has NOW
+    and SEED, so what they make may be used. `kept`: it is a text of a descriptor, in which a number
+    with a point is a double unless ::numeric stands behind it, as it was before there was numeric.
+    `types` are those of $1, $2 …, which the row has, too (`argument`)."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class Compiler:
         return Typed(BOOLEAN, constant(int(node.kind == "true")), fixed=True)
 
     def _number(self, text: str, *, cast: bool = False) -> Typed:
-        """`cast`: a type is named for it, so its digits count."""
+        """Return a number; `cast` says that a type is named for it, so its digits count."""
         if self._kept and not cast and not text.removeprefix("-").isdecimal():
             return Typed(DOUBLE, constant(from_text(DOUBLE, text)), fixed=True)
         kind, value = number_constant(text)

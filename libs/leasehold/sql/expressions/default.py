@@ -28,8 +28,8 @@ Evaluate = Callable[[Moment, int, int, Key], Any]
 
 
 class Default(NamedTuple):
-    """`value` is a storage value, None = no constant; `expression` the text of what is computed
-    for each row, "" = none."""
+    """The default of a column: `value` is a storage value, None for no constant; `expression` is
+    the text of what is computed for each row, "" for none."""
 
     value: Any = None
     expression: str = ""
@@ -99,7 +99,7 @@ def decided_default(text: str, kind: Type) -> Function:
 
 @lru_cache(maxsize=1_024)
 def is_random(text: str) -> bool:
-    """Does each row get another value?"""
+    """Return whether each row gets another value."""
     return any(call.name == "gen_random_uuid" for call in _calls(_tree(text)))
 
 

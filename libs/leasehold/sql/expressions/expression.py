@@ -195,12 +195,12 @@ def _remembered(
 
 
 def total(text: str, compute: Callable[..., Any]) -> Callable[..., Any]:
-    """`compute`, the compiled `text`, with each error that is no Refused as InternalFailure.
+    """Return `compute`, the compiled `text`, with each error that is no Refused as InternalFailure.
 
-    ⚠ Nodes compute what is kept (index entries, generated columns, conditions) while they apply
-    the log. A defect of one function would end each of them there, at every start; as a refusal it
-    is a row without an entry, the same on all nodes. Being out of memory says something of this
-    node alone, which must not go on with another result than the others.
+    ⚠ Nodes compute what is kept (index entries, generated columns, conditions) while they apply the
+    log. A defect of one function would end each of them there, at every start; as a refusal it is a
+    row without an entry, the same on all nodes. Being out of memory says something of this node
+    alone, which must not go on with another result than the others.
     """
 
     def computed(*given: Any) -> Any:
@@ -261,7 +261,7 @@ def column_of_expression(text: str) -> str | None:
 
 
 def rename_column_in(text: str, old: str, new: str) -> str:
-    """`text` with every mention of column `old` now naming `new`; nothing else is touched.
+    """Return `text` with every mention of column `old` now naming `new`; nothing else is touched.
 
     Raises OutOfRange when the text would grow above EXPRESSION_BYTES_MAX.
     """
@@ -271,7 +271,8 @@ def rename_column_in(text: str, old: str, new: str) -> str:
 
 
 def without_table(text: str, table: str) -> str:
-    """`t.a > 1` → `a > 1`: kept so, an expression survives its table's new name.
+    """Return the text without its table's name, `t.a > 1` as `a > 1`: kept so, an expression
+    survives its table's new name.
 
     Raises UnknownTable when another table is named.
     """
@@ -299,7 +300,7 @@ def written_name(name: str) -> str:
 
 
 class _Mention(NamedTuple):
-    """Of a column; `table`: the first of what stands before its point."""
+    """A mention of a column; `table` is the first token of what stands before its point."""
 
     column: Name
     name: Token
@@ -341,7 +342,8 @@ def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
 
 
 def _replaced(text: str, edits: list[tuple[int, int, str]]) -> str:
-    """`edits`: from and to which byte, and what is to stand there."""
+    """Return the text with `edits` made: each says from and to which byte, and what is to stand
+    there."""
     encoded = text.encode()
     for begin, end, spelled in sorted(edits, reverse=True):
         encoded = encoded[:begin] + spelled.encode() + encoded[end:]

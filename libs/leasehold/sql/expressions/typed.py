@@ -99,7 +99,7 @@ def brought(part: Typed, kind: Type) -> Compute:
 
 
 def converted(part: Typed, cast: Function) -> Compute:
-    """With a constant, at once."""
+    """Return a part with a cast; that of a constant is made at once."""
     if cast.compute is unchanged:
         return part.compute
     cast = without_session(cast)
