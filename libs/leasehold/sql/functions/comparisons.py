@@ -51,7 +51,7 @@ _ORDERED: Final = (
 def comparison(
     sign: str, left: Callable[[Any], Any] | None = None, right: Callable[[Any], Any] | None = None
 ) -> Callable[[Any, Any], int]:
-    """`left` and `right` bring a side to what is compared."""
+    """Return the comparison; `left` and `right` bring a side to what is compared, None as it is."""
     compare = SIGNS[sign]
     if left is None and right is None:
         return lambda a, b: int(compare(a, b))
@@ -83,7 +83,8 @@ def _of(left: Type, right: Type) -> list[Function]:
 
 
 def _in_zone(left: Type, right: Type) -> list[Function]:
-    """One of them is a timestamptz: the other one is, too, by the session's clocks."""
+    """Return the comparisons of two types of which one is timestamptz: the other one is, too, by
+    the session's clocks."""
 
     def of(kind: Type, value: int, zone: ZoneInfo) -> int:
         if kind == TIMESTAMPTZ:

@@ -250,7 +250,8 @@ def _build_json(kinds: Kinds, zone: ZoneInfo) -> Function | None:
 
 
 def _octets(kinds: Kinds) -> Function | None:
-    """Of char(n) with the blanks that fill it up; of other types the catalogue's own."""
+    """Return octet_length of char(n), with the blanks that fill it up; the catalogue has it of
+    other types."""
     kind = kinds[0] if len(kinds) == 1 else None
     if kind is None or kind.name != "char":
         return None

@@ -74,7 +74,7 @@ def operator_for(sign: str, left: Type | None, right: Type | None) -> Function:
 
 @lru_cache(maxsize=_KEPT_MAX)
 def set_for(name: str, kinds: Kinds) -> Function:
-    """Of a name among SET_NAMES: a function that gives an array of the rows. Raises as
+    """Return the function of a name among SET_NAMES, which gives an array of the rows. Raises as
     `function_for`."""
     family = set_returning.FAMILIES.get(name)
     found = family(kinds) if family is not None else resolved(_SETS.get(name, ()), kinds)
@@ -89,18 +89,20 @@ def set_for(name: str, kinds: Kinds) -> Function:
 
 @lru_cache(maxsize=_KEPT_MAX)
 def cast_for(source: Type | None, target: Type, context: Context) -> Function | None:
-    """None where there is no such cast in this context; its `compute` may be `unchanged`."""
+    """Return the cast, None where there is none in this context; its `compute` may be
+    `unchanged`."""
     return made_cast(source, target, context)
 
 
 def is_type_name(name: str) -> bool:
-    """May it be called as a cast?"""
+    """Return whether a type has this name, which may be called as a cast then."""
     return SYNONYMS.get(name, name) in KNOWN
 
 
 @lru_cache(maxsize=_KEPT_MAX)
 def aggregate_for(name: str, kinds: Kinds) -> Aggregate:
-    """Of a tuple of types; () for count(*). Raises as `function_for`, and FeatureNotSupported."""
+    """Return the aggregate over values of these types, () for count(*). Raises as `function_for`,
+    and FeatureNotSupported."""
     return aggregate_of(name, kinds)
 
 

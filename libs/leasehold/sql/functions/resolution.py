@@ -1,4 +1,4 @@
-"""Which of the functions of one name a call means: PostgreSQL's rules, step by step.
+"""PostgreSQL's rules by which a call means one of the functions of its name, step by step.
 
 An argument of type None is a quoted constant or NULL, whose type is still open: PostgreSQL's
 `unknown`. Lengths and precisions play no part.
@@ -115,7 +115,8 @@ def _takes(function: Function, kinds: Kinds) -> bool:
 
 
 def _best(able: list[Function], kinds: Kinds) -> list[Function]:
-    """Those with most exact matches; of them those with most exact or preferred ones."""
+    """Return the functions with most exact matches; of them those with most exact or preferred
+    ones."""
     most = max(_exact(f, kinds) for f in able)
     able = [f for f in able if _exact(f, kinds) == most]
 
@@ -176,8 +177,9 @@ def number_constant(text: str) -> tuple[Type, Any]:
 
 
 def nullif_type(left: Type, right: Type | None) -> Type:
-    """That of its equality's left side, as in PostgreSQL: which has such operators between whole
-    numbers of two sizes and moments of two kinds, and brings other pairs to one type."""
+    """Return the type of NULLIF, which is that of its equality's left side, as in PostgreSQL: which
+    has such operators between whole numbers of two sizes and moments of two kinds, and brings other
+    pairs to one type."""
     if left.name == "varchar":
         return TEXT
     if right is None or category(left) != "number" or category(right) != "number":

@@ -59,12 +59,12 @@ class _Assigned:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """Of an UPDATE of the one row whose primary key the text says."""
+    """An UPDATE of the one row whose primary key the text says, as expressions over that row."""
 
     assigned: tuple[_Assigned, ...]
 
     def values(self, parameters: Sequence[Any]) -> dict[str, Expression]:
-        """By column; `parameters`: the statement's, storage values."""
+        """Return the expressions by column; `parameters` are the statement's, storage values."""
 
         def outside(part: Value | Slot) -> Any:
             value = parameters[part.number - 1] if isinstance(part, Slot) else part.value
@@ -77,7 +77,8 @@ class Computed:
 
 
 def computed_in(bound: BoundWrite, reads: Reads) -> Computed | None:
-    """None: it is no such UPDATE. `reads`: of its plan."""
+    """Return the UPDATE as expressions, None where it can't be said so. `reads` is what its plan
+    reads."""
     body = bound.find.body
     if bound.kind != "UPDATE" or bound.returning is not None or not isinstance(body, BoundSelect):
         return None
@@ -112,7 +113,7 @@ def _assigned(descriptor: Descriptor, column: Column, part: Bound) -> _Assigned 
 
 
 class _Writer:
-    """`columns`: how many it has met."""
+    """The writer of one value's expression. `columns` counts the columns that it has met."""
 
     def __init__(self, descriptor: Descriptor) -> None:
         self._columns = {column_name(c.element_id): c for c in descriptor.by_name.values()}
@@ -120,7 +121,7 @@ class _Writer:
         self.columns = 0
 
     def said(self, part: Bound) -> _Text | None:
-        """None: perhaps something else would come of it there."""
+        """Return a part in words, None where perhaps something else would come of it there."""
         match part:
             case Field() if part.name in self._columns:
                 self.columns += 1
@@ -154,7 +155,7 @@ class _Writer:
 
 
 def _before_cast(part: Bound) -> Bound:
-    """Without the cast that an operator asks for by itself, and will there."""
+    """Return an operand without the cast that an operator asks for by itself, and will there."""
     if isinstance(part, Native) and part.word == "same":
         (inner,) = part.arguments
         widens = is_integer(inner.kind) and is_integer(part.kind)

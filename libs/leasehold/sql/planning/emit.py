@@ -85,7 +85,7 @@ class Emitter:
         return f"WITH {recursive}{', '.join(made)} "
 
     def nested(self, query: BoundQuery) -> str:
-        """As one operand of a set operation."""
+        """Return a query as one operand of a set operation."""
         plain = isinstance(query.body, BoundSelect) and query.body.distinct in (None, ())
         if plain and not query.order and not query.ctes and query.limit is query.offset is None:
             return self.query(query)
@@ -101,7 +101,8 @@ class Emitter:
         return text
 
     def _ordered(self, text: str, keys: tuple[Key, ...]) -> str:
-        """Of a compound SQLite orders columns alone, no expressions over them."""
+        """Return a text with its order. Of a compound SQLite orders columns alone, no expressions
+        over them."""
         if any(map(_has_forms, (key.value for key in keys))):
             text = f"SELECT * FROM ({text})"
         return text + self._order(keys)
@@ -122,7 +123,8 @@ class Emitter:
         return f"SELECT {names} FROM ({inner}) ORDER BY {', '.join(parts)}"
 
     def _order(self, keys: tuple[Key, ...], outputs: tuple[Bound, ...] = ()) -> str:
-        """`outputs`: those of the SELECT that is ordered, where an index may have their order."""
+        """Return ORDER BY; `outputs` are those of the SELECT that is ordered, where an index may
+        have their order."""
         shown = ", ".join(self._key(key, outputs) for key in keys)
         return f" ORDER BY {shown}" if keys else ""
 
@@ -210,7 +212,8 @@ class Emitter:
         return ", ".join(shown)
 
     def _without_equals(self, text: str, kinds: list[Type]) -> str:
-        """Of rows that are equal one: where equal values may look different, as 1.5 and 1.50 do."""
+        """Return one of the rows that are equal where equal values may look different, as 1.5 and
+        1.50 do."""
         names = ", ".join(f"o{n}" for n in range(len(kinds)))
         return f"SELECT {names} FROM ({text}) GROUP BY {self._keys(kinds)}"
 
@@ -415,7 +418,8 @@ def emit(query: BoundQuery, parameters: int, beside: Beside = NOTHING) -> Emitte
 
 
 def _has_forms(value: Bound) -> bool:
-    """May two that are equal look different, or are they ordered by something else?"""
+    """Return whether two values that are equal may look different, or are ordered by something
+    else."""
     kind = value.kind
     if kind.name in KEYED:
         same = kind.scale is not None and isinstance(value, Field)
@@ -429,7 +433,7 @@ def _directed(text: str, key: Key) -> str:
 
 
 def _has_keys(kinds: list[Type]) -> bool:
-    """Has one of the types equal values that look different?"""
+    """Return whether one of the types has equal values that look different."""
     return any(kind.name in KEYED or kind.name in ORDER_KEYED for kind in kinds)
 
 

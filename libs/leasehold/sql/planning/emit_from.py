@@ -1,4 +1,4 @@
-"""FROM → SQLite text: tables with the indexes that find their rows, the transaction's own rows and
+"""FROM as SQLite text: tables with the indexes that find their rows, the transaction's own rows and
 the past beside them, queries, functions and joins."""
 
 # ruff: noqa: S608 - text is made of numbers and fixed words, values are bound
@@ -38,8 +38,8 @@ OWN_ROWS: Final = "o"
 
 
 class FromEmitter:
-    """Of one statement. `fields` and `entries`: how columns are written that an index's entry has,
-    by relation and name; the latter in orders."""
+    """The emitter of FROM, for one statement. `fields` and `entries` say how columns are written
+    that an index's entry has, by relation and name; the latter in orders."""
 
     def __init__(
         self,

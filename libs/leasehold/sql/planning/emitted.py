@@ -35,14 +35,15 @@ NOTHING: Final = Beside()
 
 
 class Emitted:
-    """`text` with ?1 … ?P for the parameters and more for `constants`, in their order. `as_of_at`:
-    the place of the LSN that is read as of; behind it stands the first genid that is later.
+    """A statement's `text`, with ?1 … ?P for the parameters and more for `constants`, in their
+    order.
 
-    `highest`: the number of the last hole, behind which values are not taken.
-    `draws`: it calls what is random, or changes from call to call; `counts`: of that, what draws
-    numbers from sequences.
-    `functions` and `aggregates`: of the catalogue, by the name they are called by; the latter
-    with whether they run in windows. `systems`: system relations by the name of their table.
+    `as_of_at` is the place of the LSN that is read as of, behind which stands the first genid that
+    is later; `highest` is the number of the last hole, behind which values are not taken. `draws`:
+    it calls what is random, or changes from call to call; `counts`: of that, what draws numbers
+    from sequences. `functions` and `aggregates` are those of the catalogue, by the name they are
+    called by; the latter with whether they run in windows. `systems` are system relations by the
+    name of their table.
     """
 
     def __init__(self, parameters: int) -> None:
@@ -60,12 +61,12 @@ class Emitted:
 
     @property
     def depends_on_moment(self) -> bool:
-        """Does what it gives change from call to call?"""
+        """Return whether what it gives changes from call to call."""
         return self.now_at is not None or self.calls_change
 
     @property
     def asks_system(self) -> bool:
-        """Does it ask what is no table's, of the database, the session or the node?"""
+        """Return whether it asks what is no table's: of the database, the session or the node."""
         return self.calls_stable or bool(self.systems)
 
     def constant(self, value: Any) -> str:

@@ -1,12 +1,15 @@
-"""Which index finds the rows of a table: a rule that can be said in three lines.
+"""The choice of the index that finds the rows of a table, by a rule that can be said in three
+lines.
 
 1. The primary key, where all of it is equal to something; else the index with the longest prefix of
    columns that are equal to something, the primary key first; a list (IN) or a range behind it
-   counts half. 2. Without any: the index whose order is asked for, where there is a LIMIT. 3. Else
-   the table.
-A value of another table serves once that table has been gone through: tables are taken in the
-order of how well they are found, then as the text names them. SQLite orders the joins by itself
-all the same.
+   counts half.
+2. Without any: the index whose order is asked for, where there is a LIMIT.
+3. Else the table.
+
+A value of another table serves once that table has been gone through: tables are taken in the order
+of how well they are found, then as the text names them. SQLite orders the joins by itself all the
+same.
 
 What an index adds to a query is implied by it (its entries are what rows say), so that a wrong
 choice could be slow and never wrong.
@@ -57,8 +60,8 @@ _NOT_CONSTANT: Final = (Aggregate, Scalar, Exists, Member, Compared)
 
 
 class Chosen(NamedTuple):
-    """`relation` in the emitted text is table `table`, found by the index `by` ("": its rows
-    themselves)."""
+    """The choice for one table: `relation` in the emitted text is table `table`, found by the index
+    `by` ("": its rows themselves)."""
 
     relation: int
     table: str
@@ -82,10 +85,11 @@ class Sought:
 
 
 class Indexes:
-    """Of one statement; `chosen` fills as queries are gone through."""
+    """The choice of indexes for one statement; `chosen` fills as queries are gone through."""
 
     def __init__(self, binder: Binder, apart: frozenset[int]) -> None:
-        """`apart`: ids of tables each mention of which is a query of its own (`Beside`)."""
+        """Take the ids of tables each mention of which is a query of its own (`Beside`),
+        `apart`."""
         self._binder = binder
         self._apart = apart
         self.chosen: list[Chosen] = []
@@ -173,8 +177,8 @@ class Indexes:
     def _best(
         self, source: TableSource, conditions: list[Bound], later: frozenset[int] | None
     ) -> tuple[float, Access] | None:
-        """(how good, access) of the best index; None where the table itself is as good. `later`:
-        tables whose values aren't known yet; None: all others' are."""
+        """Return how good the best index is, and its access; None where the table itself is as
+        good. `later` are tables whose values aren't known yet, None where all others' are."""
         sought = list(sought_in(conditions, source.relation, later or frozenset()))
         key = source.key
         best = prefix(list(key), sought)[0]
@@ -267,7 +271,7 @@ class Indexes:
 
 
 def inner_conditions(source: BoundSource) -> list[Bound]:
-    """Of the joins that leave nothing out: as good as WHERE."""
+    """Return the conditions of joins that leave nothing out, which are as good as WHERE's."""
     if not isinstance(source, JoinSource):
         return []
     found: list[Bound] = []
@@ -326,7 +330,8 @@ def _of_condition(condition: Bound) -> Iterator[Sought]:
 
 
 def refuses_nulls(condition: Bound, relations: frozenset[int]) -> bool:
-    """Is it never true where one of these shows NULLs in all its columns?"""
+    """Return whether a condition is never true where one of these relations shows NULLs in all its
+    columns."""
     return any(
         isinstance(said.part, Field)
         and said.part.relation in relations
@@ -345,7 +350,7 @@ def _of_array(condition: Member) -> Iterator[Sought]:
 
 
 def relations_of(condition: Bound) -> frozenset[int]:
-    """Without the one that the elements of an array are."""
+    """Return the relations of a condition, without the one that the elements of an array are."""
     arrays = list(_of_array(condition)) if isinstance(condition, Member) else []
     if not arrays:
         return relations_in(condition)
@@ -353,7 +358,8 @@ def relations_of(condition: Bound) -> frozenset[int]:
 
 
 def _known(value: Bound) -> bool:
-    """Is it computed from constants, parameters and other tables' columns alone?"""
+    """Return whether a value is computed from constants, parameters and other tables' columns
+    alone."""
     for node in walk(value):
         if isinstance(node, _NOT_CONSTANT):
             return False
@@ -371,7 +377,7 @@ def _same_part(one: Bound, other: Bound) -> bool:
 def prefix(
     parts: list[Bound], sought: list[Sought]
 ) -> tuple[float, tuple[Bound, ...], tuple[Sought, ...]]:
-    """(rank, values of the equal prefix, what bounds the part behind it)."""
+    """Return the rank, the values of the equal prefix, and what bounds the part behind it."""
     equal: list[Bound] = []
     for part in parts:
         mine = [s for s in sought if _same_part(s.part, part)]
@@ -403,7 +409,8 @@ def _access(index: Index, equal: tuple[Bound, ...], last: tuple[Sought, ...]) ->
 
 
 def _implied(needed: Bound, conditions: list[Bound]) -> bool:
-    """Is a part of a partial index's predicate true whenever the query's conditions are?"""
+    """Return whether a part of a partial index's predicate is true whenever the query's conditions
+    are."""
     if needed in conditions:
         return True
     if isinstance(needed, Native) and needed.word == "is not null":
@@ -419,8 +426,8 @@ def _implied(needed: Bound, conditions: list[Bound]) -> bool:
 
 
 def _narrower(given: Sought, needed: Sought) -> bool:
-    """Does part > 7 follow from part > 9? Of constants of one type that Python orders as SQL
-    does."""
+    """Return whether one follows from the other, as part > 7 does from part > 9: of constants of
+    one type that Python orders as SQL does."""
     if not _same_part(given.part, needed.part) or given.part.kind.name in KEYED:
         return False
     values = (given.values[0], needed.values[0])
@@ -444,7 +451,7 @@ def _narrower(given: Sought, needed: Sought) -> bool:
 
 
 def _covers(source: TableSource, access: Access, query: BoundQuery) -> bool:
-    """Has the entry every column of the row that the query names?"""
+    """Return whether the entry has every column of the row that the query names."""
     index, descriptor = access.index, source.descriptor
     elements = {*index.columns, *index.included, *descriptor.primary_key} - {EXPRESSION}
     keyed = {e for e in index.columns if e and descriptor.by_id[e].type.name in KEYED}

@@ -60,14 +60,14 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """`tables`: every table that is used, under the name in the text: its descriptor says the
-    version. `tag` is the command's (SELECT …). `chosen`: by which index each table is found.
-    `columns` None: no rows come back. `ordered`: their order was asked for;
+    """A statement that is prepared. `tables` are those that it uses, under the name in the text:
+    its descriptor says the version. `tag` is the command's (SELECT …). `chosen` says by which index
+    each table is found. `columns` None: no rows come back. `ordered`: their order was asked for.
     `visits`: rows of tables that were shown are told of, or those that `visited` finds.
-    `asks_system`: it asks what is no table's, of the database, the session or the node. `draws`:
-    it has random values; `counts`: it draws numbers from sequences, or asks which were drawn.
-    `explain`: it tells how it would run, or (`tells_reads`) what it would read. `zone`: in which
-    its constants were read, None where that makes no difference."""
+    `asks_system`: it asks what is no table's, of the database, the session or the node. `draws`: it
+    has random values; `counts`: it draws numbers from sequences, or asks which were drawn.
+    `explain`: it tells how it would run, or (`tells_reads`) what it would read. `zone` is the one
+    in which its constants were read, None where that makes no difference."""
 
     text: str
     tag: str
@@ -101,10 +101,13 @@ def prepare(
     has_changed: HasChanged | None = None,
     zone: ZoneInfo = UTC,
 ) -> Prepared:
-    """`types`: of the first parameters, None where open. `own`: ids of tables that the transaction
-    has own rows of. `has_changed`: of a table, where an earlier LSN is read; None: what is newest
-    is. `zone`: the session's.
-    Raises every Refused that a text can meet before it runs, with its position."""
+    """Return a statement's plan. `types` are those of the first parameters, None where open; `own`
+    are the ids of tables that the transaction has own rows of; `has_changed` says of a table
+    whether it has changed since the earlier LSN that is read, None where what is newest is; `zone`
+    is the session's.
+
+    Raises every Refused that a text can meet before it runs, with its position.
+    """
     statement, numbered = read_statement(text)
     explain = isinstance(statement, tree.Explain)
     tells_reads = isinstance(statement, tree.Explain) and statement.reads
@@ -215,8 +218,8 @@ class Plans:
         *,
         before_making: Callable[[], None] | None = None,
     ) -> Prepared:
-        """As `prepare`. `before_making` is called where nothing that is kept serves; what it raises
-        ends the call."""
+        """Return a plan that is kept, or make one as `prepare` does. `before_making` is called
+        where nothing that is kept serves; what it raises ends the call."""
         name = (text, types)
         for found in self._kept.get(name, ()):
             if _serves(found, lookup, own, has_changed, zone):

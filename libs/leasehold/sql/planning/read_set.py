@@ -83,7 +83,8 @@ which the scale stands in the store (`values/numeric.py`)."""
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """`array`: each of its elements stands behind `prefix`; `keyed`: as entries hold them."""
+    """A place that is read: a prefix of a key with bounds behind it. Each element of `array` stands
+    behind `prefix`; `keyed`: as entries hold them."""
 
     table_id: int
     index_id: int
@@ -135,7 +136,7 @@ class Lookup:
     def __init__(
         self, table_id: int, index_id: int, query: BoundQuery, by: str, scales: Scales
     ) -> None:
-        """`by`: names of the tables whose rows say them."""
+        """Take the keys that `query` gives; `by` names the tables whose rows say them."""
         self.table_id = table_id
         self.index_id = index_id
         self.by = by
@@ -144,7 +145,8 @@ class Lookup:
         self._emitted: Emitted | None = None
 
     def emitted(self, parameters: int, beside: Beside) -> Emitted:
-        """As that of the statement it belongs to: made when a level asks for it."""
+        """Return the query's text with the statement's parameters and rows: made when a level asks
+        for it."""
         if self._emitted is None:
             self._emitted = emit(self.query, parameters, beside)
         return self._emitted
@@ -156,7 +158,8 @@ class Reads:
     lookups: tuple[Lookup, ...] = ()
 
     def of(self, parameters: Sequence[Any]) -> frozenset[Read]:
-        """Without what is looked up. With the statement's parameters, storage values."""
+        """Return what is read with the statement's parameters, storage values; without what is
+        looked up."""
         found: set[Read] = set()
         for place in self.places:
             try:
@@ -171,15 +174,16 @@ class Reads:
         return looked_up.union(place.table_id for place in self.places)
 
     def is_row(self, table_id: int, key_columns: int) -> bool:
-        """Is a row of that table, by its whole primary key, all that is read?"""
+        """Return whether a row of that table, by its whole primary key, is all that is read."""
         return not self.lookups and [
             (p.table_id, p.index_id, len(p.prefix), p.low, p.high, p.array) for p in self.places
         ] == [(table_id, 0, key_columns, None, None, None)]
 
 
 def reads_of(*queries: BoundQuery, parameters: int) -> Reads:
-    """Of all queries of a statement, as `Indexes` has left them. Slots above its `parameters` hold
-    a row that it writes (of RETURNING, of DO UPDATE): what is found by one is read whole."""
+    """Return what all queries of a statement read, as `Indexes` has left them. Slots above its
+    `parameters` hold a row that it writes (of RETURNING, of DO UPDATE): what is found by one is
+    read whole."""
     found: dict[int, _Found] = {}
     for query in queries:
         _go_through(query, None, (), found)
@@ -207,8 +211,8 @@ def _slots(found: _Found) -> Iterator[Slot]:
 def _go_through(
     node: Any, around: _Select | None, wanted: tuple[Bound, ...], found: dict[int, _Found]
 ) -> None:
-    """`around`: whose rows the node is computed for; `wanted`: of its rows only those are asked
-    for that meet this."""
+    """Add to `found` what a node reads. `around` is the SELECT whose rows it is computed for; of
+    its own rows only those are asked for that meet `wanted`."""
     if isinstance(node, TableSource):
         found.setdefault(node.relation, (_Place(node.descriptor.table_id, 0, ()),))
     if not isinstance(node, BoundQuery) or not isinstance(node.body, BoundSelect):
@@ -238,9 +242,10 @@ def _go_through(
 
 
 def _asked_of(condition: Bound) -> tuple[Bound, ...] | None:
-    """Of `operands IN (query)`, where it is a whole condition: the query's rows that are equal to
-    them are asked for, no others. ⚠ Of NOT IN as well, but only where there is no NULL on either
-    side: one among the query's rows, or the query's having any row, would change the answer."""
+    """Return what the query's rows must be equal to where `operands IN (query)` is a whole
+    condition: no others are asked for. ⚠ Of NOT IN as well, but only where there is no NULL on
+    either side: one among the query's rows, or the query's having any row, would change the
+    answer."""
     if not isinstance(condition, Member):
         return None
     query, body = condition.query, condition.query.body
@@ -283,7 +288,7 @@ class _Select:
         self.tables: dict[int, frozenset[int]] = {} if around is None else dict(around.tables)
 
     def found(self) -> dict[int, _Found]:
-        """By relation, of those of its own that are not read whole."""
+        """Return by relation what is read of its own tables that are not read whole."""
         found: dict[int, _Found] = {}
         for seat in self._own:
             places = _by_constants(seat.source, seat.conditions)
@@ -299,7 +304,8 @@ class _Select:
         return found
 
     def _looked_up(self, seat: Seat) -> Lookup | None:
-        """By rows of tables that are found already; None where those do not say enough."""
+        """Return the keys that rows of tables say that are found already; None where those do not
+        say enough."""
         source = seat.source
         known = frozenset(self.tables)
 
@@ -350,7 +356,7 @@ class _Select:
 
 
 def _by_constants(source: TableSource, conditions: Sequence[Bound]) -> tuple[_Place, ...] | None:
-    """None: that says nothing."""
+    """Return the places that constants say, None where they say nothing."""
     table_id, key = source.descriptor.table_id, _key(source)
     sought = [s for s in sought_in(conditions, source.relation, frozenset()) if _says(s)]
     rank, equal, last = prefix(list(key), sought)
@@ -402,7 +408,8 @@ def _by_index(table_id: int, access: Access) -> tuple[_Place, ...]:
 
 
 def _best(source: TableSource, sought: list[Sought]) -> tuple[int, tuple[Bound, ...]] | None:
-    """(index id, values of the first parts of its key) where those are all equal to something."""
+    """Return the id of the index, and the values of the first parts of its key, where those are all
+    equal to something."""
     _, equal, _ = prefix(list(_key(source)), sought)
     access = source.access
     if access is not None and len(equal) < len(source.descriptor.primary_key):
@@ -420,8 +427,8 @@ def _best(source: TableSource, sought: list[Sought]) -> tuple[int, tuple[Bound, 
 
 
 def _plain_indexes(source: TableSource) -> Iterator[tuple[Index, tuple[Field, ...]]]:
-    """Of all rows, over columns: what is sought in them is read there, whether or not the statement
-    finds its rows so."""
+    """Give the indexes of all rows, over columns: what is sought in them is read there, whether or
+    not the statement finds its rows so."""
     descriptor = source.descriptor
     for index in descriptor.indexes:
         if index.state in READABLE and not index.predicate and not index.expressions:
@@ -459,7 +466,7 @@ def _array_of(query: BoundQuery) -> Bound | None:
 
 
 def _constant(part: Bound) -> bool:
-    """Does its value follow from constants and parameters?"""
+    """Return whether the value follows from constants and parameters."""
     if isinstance(part, Native):
         return part.word in ("same", "key") and _constant(part.arguments[0])
     if isinstance(part, Apply):
@@ -468,7 +475,7 @@ def _constant(part: Bound) -> bool:
 
 
 def _computed(part: Bound, parameters: Sequence[Any]) -> Any:
-    """Of what is constant. Raises what functions raise."""
+    """Return the value of what is constant. Raises what functions raise."""
     match part:
         case Value():
             return part.value
@@ -486,7 +493,8 @@ def _computed(part: Bound, parameters: Sequence[Any]) -> Any:
 
 
 def _simple(part: Bound) -> bool:
-    """Is it computed of columns alone, the same whenever it is? (A condition on an array, too.)"""
+    """Return whether it is computed of columns alone, the same whenever it is; a condition on an
+    array is, too."""
     for node in walk(part):
         if isinstance(node, BoundQuery) and not (
             isinstance(part, Member) and node is part.query and _array_of(node) is not None
@@ -500,7 +508,7 @@ def _simple(part: Bound) -> bool:
 
 
 def _strict(part: Bound) -> bool:
-    """Is it NULL where a column in it is?"""
+    """Return whether it is NULL where a column in it is."""
     if isinstance(part, Native):
         return part.word in ("same", "key") and _strict(part.arguments[0])
     if isinstance(part, Apply):
@@ -509,12 +517,12 @@ def _strict(part: Bound) -> bool:
 
 
 def _known(part: Bound) -> bool:
-    """Is it a value of a row, and not of many?"""
+    """Return whether it is a value of a row, and not of many."""
     return not any(isinstance(node, BoundQuery | Aggregate) for node in walk(part))
 
 
 def _within(source: TableSource, tables: frozenset[int]) -> Access | None:
-    """Its access, where that needs no other tables."""
+    """Return the access of a table, where that needs no other tables."""
     access = source.access
     arrays = {n.relation for n in walk(access) if isinstance(n, ElementsSource)} if access else ()
     return access if access and relations_in(access) <= tables | set(arrays) else None
@@ -524,7 +532,7 @@ def _within(source: TableSource, tables: frozenset[int]) -> Access | None:
 
 
 def told(reads: Reads, tables: Iterable[Descriptor], parameters: Sequence[Any]) -> list[str]:
-    """As EXPLAIN (READS) shows it: one line for each place."""
+    """Return what is read as EXPLAIN (READS) shows it: one line for each place."""
     by_id = {descriptor.table_id: descriptor for descriptor in tables}
     lines = [_words(read, by_id) for read in reads.of(parameters)]
     for lookup in reads.lookups:

@@ -59,8 +59,9 @@ State = Any
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Aggregate:
-    """`step(state, *arguments)` gives the next state, which it may change in place; `finish` makes
-    the result of the last one. `strict`: rows with a NULL among the arguments are passed over."""
+    """An aggregate: `start` makes a state, `step(state, *arguments)` gives the next one, which it
+    may change in place, and `finish` makes the result of the last one. `strict`: rows with a NULL
+    among the arguments are passed over."""
 
     name: str
     arguments: tuple[Type, ...]
@@ -113,7 +114,7 @@ def _sum(kind: Type, result: Type) -> Aggregate:
 
 
 class _Sums:
-    """Of the values and of their squares."""
+    """The sums of values and of their squares."""
 
     __slots__ = ("count", "squares", "total")
 
@@ -365,8 +366,8 @@ _NOT_BUILT: Final = {
 
 
 def aggregate_of(name: str, kinds: Sequence[Type | None]) -> Aggregate:
-    """`count` of no argument counts rows. Raises UnknownFunction, AmbiguousFunction,
-    FeatureNotSupported."""
+    """Return the aggregate of that name over values of these types, None for open ones; `count` of
+    no argument counts rows. Raises UnknownFunction, AmbiguousFunction, FeatureNotSupported."""
     if name in _NOT_BUILT:
         raise FeatureNotSupported(_NOT_BUILT[name])
     if name == "count" and len(kinds) <= 1:

@@ -15,7 +15,7 @@ Rows = dict[tuple[Any, ...], tuple[Any, ...]]
 
 
 class Sorted(NamedTuple):
-    """By the argument of that number, from 0."""
+    """A key of an order: the argument of that number, from 0."""
 
     argument: int
     descending: bool = False

@@ -39,7 +39,8 @@ def _of(kind: Type | None) -> Type | None:
 
 
 def _taken(kinds: Kinds, *wanted: Type) -> bool:
-    """Are these integers or texts, where they are known?"""
+    """Return whether types that are known are those that are wanted, where texts stand for each
+    other."""
     return len(kinds) == len(wanted) and all(
         kind is None or kind.name == want.name or (is_text(kind) and is_text(want))
         for kind, want in zip(kinds, wanted, strict=True)
@@ -121,7 +122,7 @@ def order_key(kind: Type) -> Function:
 
 
 def _measure(name: str, compute: Callable[..., Any]) -> Family:
-    """Of an array and a dimension, of which there is one."""
+    """Return functions of an array and a dimension, of which there is one."""
 
     def family(kinds: Kinds) -> Function | None:
         if len(kinds) != 2 or _of(kinds[0]) is None or not _taken(kinds[1:], INTEGER):
@@ -141,7 +142,7 @@ def _measure(name: str, compute: Callable[..., Any]) -> Family:
 
 
 def _whole(name: str, result: Type, compute: Callable[[list[Any]], Any]) -> Family:
-    """Of an array alone."""
+    """Return functions of an array alone."""
 
     def family(kinds: Kinds) -> Function | None:
         if len(kinds) != 1 or kinds[0] is None or element_of(kinds[0]) is None:
@@ -249,7 +250,8 @@ def _to_string(kinds: Kinds, zone: ZoneInfo) -> Function | None:
 
 
 def split_text(text: str | None, by: str | None, null: str | None = None) -> str | None:
-    """`by` NULL: each character; "": the text as it is."""
+    """Return the array of what stands between `by`: each character where `by` is NULL, the text as
+    it is where it is "". What is equal to `null` becomes NULL."""
     if text is None:
         return None
     parts = list(text) if by is None else text.split(by) if by and text else [text] if text else []
@@ -279,7 +281,7 @@ def _compared(sign: str) -> Family:
 
 
 def _sets(sign: str, test: Callable[[frozenset[Any], frozenset[Any]], bool]) -> Family:
-    """Of the elements as sets; NULL is equal to nothing."""
+    """Return an operator over the elements of two arrays as sets; NULL is equal to nothing."""
 
     def family(kinds: Kinds) -> Function | None:
         array = _both(kinds)

@@ -85,7 +85,8 @@ def _series(start: int, stop: int, step: int = 1) -> str:
 
 
 def _counted_on(start: N, stop: N, sign: int, more: Callable[[N], N]) -> list[N]:
-    """As far as `stop`, which counts too; `sign` of the step."""
+    """Return the values from `start` as far as `stop`, which counts too; `sign` is that of the
+    step. Raises InvalidArgument for a step of zero, RequestTooLarge."""
     if sign == 0:
         raise InvalidArgument("step size cannot equal zero")
     found: list[N] = []

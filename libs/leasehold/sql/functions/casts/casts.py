@@ -1,4 +1,4 @@
-"""Which type becomes which, and how: PostgreSQL's casts, with the context that each needs.
+"""PostgreSQL's casts: which type becomes which, how, and in which context.
 
 *implicit* casts are made anywhere without being asked for, *assignment* ones when a value is put
 into a column, *explicit* ones by CAST alone. A type's length, precision and scale are applied after
@@ -39,8 +39,8 @@ _MOMENTS: Final = frozenset({"date", "timestamp", "timestamptz"})
 
 
 def made_cast(source: Type | None, target: Type, context: Context) -> Function | None:
-    """None where there is no such cast, or not in this context. `source` None: an open constant,
-    whose compute takes its text."""
+    """Return a cast, None where there is none, or not in this context. `source` None is an open
+    constant, whose text the cast's compute takes."""
     element = element_of(target)
     if element is not None and element.name in REGISTERED:
         return None  # the catalog would be asked for each element
@@ -69,7 +69,8 @@ def made_cast(source: Type | None, target: Type, context: Context) -> Function |
 
 
 def _array_cast(source: Type, target: Type, element: Type, context: Context) -> Function | None:
-    """To an array of `element`: of another array element by element, or of a text."""
+    """Return the cast to an array of `element`: of another array element by element, or of a
+    text."""
     given = element_of(source)
     if given is None:
         if context != "explicit" or not is_text(source):
@@ -104,14 +105,15 @@ def _after(change: Convert, fit: Convert | None) -> Convert:
 
 
 def _told(change: Convert, fit: Convert | None) -> Convert:
-    """As `_after`, of a change that asks the catalog, or takes the session's time zone."""
+    """Return `change`, then `fit`, for a change that asks the catalog or takes the session's time
+    zone."""
     if fit is None:
         return change
     return lambda asked, value: fit(change(asked, value))
 
 
 def _asks_zone(source: Type, target: Type) -> bool:
-    """Is `_changed` of them a function of the session's time zone, too?"""
+    """Return whether `_changed` of these types is a function of the session's time zone, too."""
     return source.name != target.name and (shows_zone(source) or shows_zone(target))
 
 
@@ -129,7 +131,8 @@ def _of_constant(target: Type, context: Context) -> Convert:
 
 
 def _allowed(source: Type, target: Type, context: Context) -> bool:
-    """By name; a context allows what the ones before it do."""
+    """Return whether the context allows the cast, by names; a context allows what the ones before
+    it do."""
     if is_implicit(source, target):
         return True
     of_system = catalog_casts.allowed(source, target, context)
@@ -210,14 +213,15 @@ def _number(source: Type, target: Type) -> Convert:
 
 
 def _rint(value: float, kind: Type) -> int:
-    """Half to even."""
+    """Return a whole number, half to even. Raises OutOfRange for what is not finite."""
     if not math.isfinite(value):
         raise OutOfRange(f"{kind} out of range")
     return round(value)
 
 
 def _nearest(value: str, kind: Type) -> int:
-    """Half away from zero."""
+    """Return a whole number, half away from zero. Raises FeatureNotSupported for what is not
+    finite, OutOfRange for more than 20 digits."""
     number = decimal_of(value)
     if not number.is_finite():
         raise FeatureNotSupported(f"cannot convert {numeric_text(value)} to {kind}")
@@ -227,7 +231,7 @@ def _nearest(value: str, kind: Type) -> int:
 
 
 def decimal_of_double(value: float) -> Decimal:
-    """15 digits are sure, and PostgreSQL takes no more of a double."""
+    """Return a double as a decimal of 15 digits: so many are sure, and PostgreSQL takes no more."""
     return Decimal(f"{value:.15g}") if math.isfinite(value) else Decimal(value)
 
 

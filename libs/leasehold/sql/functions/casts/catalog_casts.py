@@ -25,14 +25,14 @@ Convert = Callable[..., Any]
 
 
 def is_stable(source: Type | None, target: Type) -> bool:
-    """Does the cast ask the catalog, by name or by number?"""
+    """Return whether the cast asks the catalog, by name or by number."""
     to_name = source is not None and source.name in REGISTERED
     of_name = source is None or source.name in _TEXTS | LETTERED
     return (to_name and target.name in _TEXTS | LETTERED) or (of_name and target.name in REGISTERED)
 
 
 def allowed(source: Type, target: Type, context: str) -> bool | None:
-    """None: neither is a type of the catalog."""
+    """Return whether the context allows the cast; None where neither is a type of the catalog."""
     one, other = source.name, target.name
     if one in LETTERED:
         assigned = other in _TEXTS | LETTERED

@@ -104,7 +104,8 @@ def _of_calendar(unit: str, day: int) -> int:
 
 
 def field_of_moment(unit: str, moment: int, zone: ZoneInfo | None = None) -> Decimal:
-    """As the clocks of `zone` show it; None: of a timestamp, which has none."""
+    """Return a field as the clocks of `zone` show it; None is for a timestamp, which has no zone.
+    Raises FeatureNotSupported."""
     if unit.startswith("timezone"):
         if zone is None:
             raise _unsupported(unit, _PLAIN)

@@ -61,7 +61,7 @@ _PIECE: Final = re.compile(
 
 
 class _Piece(NamedTuple):
-    """`word` "": the text stands as it is."""
+    """A piece of a template; with `word` "" its text stands as it is."""
 
     word: str
     text: str
@@ -91,7 +91,8 @@ def _pieces(template: str) -> tuple[_Piece, ...]:
 
 
 def moment_text(moment: int, template: str, zone: ZoneInfo | None = None) -> str:
-    """As the clocks of `zone` show it; None: of a timestamp, which has none."""
+    """Return a moment as the clocks of `zone` show it; None is for a timestamp, which has no zone.
+    Raises FeatureNotSupported for an unknown pattern."""
     local = moment if zone is None else local_of(moment, zone)
     return "".join(_written(piece, local, moment, zone) for piece in _pieces(template))
 

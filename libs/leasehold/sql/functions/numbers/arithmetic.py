@@ -121,7 +121,7 @@ _DOUBLE: Final[dict[str, Callable[..., float]]] = {
 
 
 def of_decimals(compute: Callable[..., Decimal]) -> Callable[..., str]:
-    """`compute` over numbers as one over their storage forms."""
+    """Return `compute`, which is over numbers, as a function over their storage forms."""
 
     def stored(*values: str) -> str:
         return stored_form(compute(*map(decimal_of, values)))
@@ -136,7 +136,8 @@ def shown_scale(value: Decimal) -> int:
 
 
 def weight(value: Decimal) -> tuple[int, int]:
-    """Which power of 10,000 the first group of digits that is not zero counts, and the group."""
+    """Return which power of 10,000 the first group of digits that is not zero counts, and that
+    group."""
     if not value:
         return 0, 0
     place = value.adjusted() // _GROUP
@@ -145,7 +146,8 @@ def weight(value: Decimal) -> tuple[int, int]:
 
 
 def bounded_scale(scale: int, *values: Decimal) -> int:
-    """Not less than any of the values has, nor more than what does not come out even may have."""
+    """Return a scale that is not less than any of the values has, nor more than what does not come
+    out even may have."""
     return min(max(scale, 0, *map(shown_scale, values)), DISPLAY_SCALE_MAX)
 
 
@@ -176,7 +178,8 @@ def quotient(left: Decimal, right: Decimal, scale: int) -> Decimal:
 
 
 def endless_quotient(left: Decimal, right: Decimal) -> Decimal | None:
-    """Where NaN or an infinity is among them; None: both are finite. Raises DivisionByZero."""
+    """Return the quotient where NaN or an infinity is among the operands, None where both are
+    finite. Raises DivisionByZero."""
     if left.is_nan() or right.is_nan():
         return Decimal("NaN")
     if not right:

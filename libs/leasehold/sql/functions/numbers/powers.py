@@ -64,7 +64,8 @@ def square_root(value: Decimal) -> Decimal:
 
 
 def root_at(value: Decimal, scale: int) -> Decimal:
-    """Of a finite number that is not below zero, rounded to `scale` digits behind the point."""
+    """Return the root of a finite number that is not below zero, rounded to `scale` digits behind
+    the point."""
     digits = max(value.adjusted() // 2 + 1, 0)
     root = _root_of_digits(value, digits + scale + _GUARD)
     # One digit more than is shown decides the rounding: it must be the root's own.
@@ -76,8 +77,8 @@ def root_at(value: Decimal, scale: int) -> Decimal:
 
 
 def _root_of_digits(value: Decimal, digits: int) -> Decimal:
-    """With so many right ones, but for the last few: by Heron's steps, each of which doubles them;
-    `Context.sqrt` takes time that grows with the square of the digits."""
+    """Return the root with so many right digits, but for the last few: by Heron's steps, each of
+    which doubles them; `Context.sqrt` takes time that grows with the square of the digits."""
     right = min(digits, _ROOT_DIGITS)
     root = _context(right).sqrt(value)
     while right < digits:
@@ -135,7 +136,7 @@ def _check_logarithm(value: Decimal) -> None:
 
 
 def _logarithm_places(value: Decimal) -> int:
-    """About the decimal place of the first digit of ln(value)."""
+    """Return about the decimal place of the first digit of ln(value)."""
     if Decimal("0.9") <= value <= Decimal("1.1"):
         rest = EXACT.subtract(value, Decimal(1)).copy_abs()
         if not rest:
@@ -167,13 +168,13 @@ def _groups(value: Decimal) -> int:
 
 
 def _ln(value: Decimal, scale: int) -> Decimal:
-    """At least so many digits behind the point are right."""
+    """Return ln(value), of which at least so many digits behind the point are right."""
     return _ln_of_digits(value, scale + 10 + _GUARD)
 
 
 def _ln_of_digits(value: Decimal, digits: int) -> Decimal:
-    """With so many significant ones. Near 1 by the few terms of the series that count:
-    `Context.ln` first finds out how near it is, with ever more digits."""
+    """Return ln(value) with so many significant digits. Near 1 it is computed by the few terms of
+    the series that count: `Context.ln` first finds out how near it is, with ever more digits."""
     context = _context(digits)
     rest = EXACT.subtract(value, Decimal(1))
     if not rest or rest.adjusted() > -_NEAR_ONE:
@@ -253,7 +254,8 @@ def power(base: Decimal, exponent: Decimal) -> Decimal:
 
 
 def _special_power(base: Decimal, exponent: Decimal) -> Decimal | None:
-    """Of what is not finite; None: both are."""
+    """Return the power where one of the operands is not finite, None where both are. Raises
+    InvalidPower."""
     if base.is_finite() and exponent.is_finite():
         return None
     if base.is_nan() or exponent.is_nan():

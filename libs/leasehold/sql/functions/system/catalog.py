@@ -49,7 +49,7 @@ Tell = Callable[..., Any]
 def _told(
     name: str, arguments: tuple[Type, ...], result: Type, tell: Tell, *, strict: bool = True
 ) -> Function:
-    """`tell` takes the catalog and the arguments."""
+    """Return a function whose `tell` takes the catalog and the arguments."""
 
     def compute(moment: Moment, *values: Any) -> Any:
         return tell(system_of(moment).catalog, *values)
@@ -212,7 +212,8 @@ _RIGHTS: Final = (
 
 
 def size_pretty(size: int) -> str:
-    """Half units up, and the next one from ten thousand on, as PostgreSQL's."""
+    """Return a size in the unit that shows less than ten thousand, halves rounded up, as PostgreSQL
+    does."""
     left, unit = abs(size), 0
     if left >= 10 * 1024:
         left, unit = left >> 9, 1  # one bit more, for rounding
@@ -223,7 +224,7 @@ def size_pretty(size: int) -> str:
 
 
 def _numeric_size_pretty(stored: str) -> str:
-    """Below ten thousand with what stands behind the point."""
+    """Return a size likewise; below ten thousand bytes with what stands behind the point."""
     size = decimal_of(stored)
     if not size.is_finite():
         return f"{text_of(stored)} {_UNITS[-1]}"

@@ -13,7 +13,8 @@ from leasehold.values.catalog_types import REGCLASS
 
 
 class Numbers(Protocol):
-    """Of one session, for the statement that runs; sequences by their ids."""
+    """The values that one session draws from sequences for the statement that runs; sequences by
+    their ids."""
 
     def next(self, sequence_id: int) -> int:
         """Raises SequenceExhausted."""

@@ -24,9 +24,10 @@ VERSION: Final = "PostgreSQL 15.0 (Leasehold)"
 
 
 class Caller(NamedTuple):
-    """`process`: the number by which a connection is cancelled. `settings`: by name in lower
-    case. `change`: sets one, for this transaction alone if it says so; gives its value then.
-    `node`: the one that it is on. `zone`: the setting TimeZone."""
+    """The session that calls. `process` is the number by which its connection is cancelled;
+    `settings` are by name in lower case. `change` sets one, for this transaction alone if it
+    says so, and returns its value then. `node` is the one that it is on; `zone` is the setting
+    TimeZone."""
 
     user: str
     database: str
@@ -85,7 +86,7 @@ def drawing(moment: Moment, numbers: Any) -> Moment:
 
 
 def numbers_of(moment: Moment) -> Any:
-    """None where none are to be had."""
+    """Return where the statement draws values of sequences, None where none are to be had."""
     return getattr(moment, "numbers", None)
 
 

@@ -1,4 +1,5 @@
-"""LIKE and ILIKE, without going back and forth: each piece between two % is looked for once."""
+"""The tests of LIKE and ILIKE, without going back and forth: each piece between two % is looked for
+once."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def _read(pattern: str) -> Test:
 
 
 def _test_of_pieces(first: Piece, middle: tuple[Piece, ...], last: Piece) -> Test:
-    """With a % between each two; `middle` are looked for one behind the other."""
+    """Return the test of a pattern with a % between each two pieces; `middle` are looked for one
+    behind the other."""
 
     def fits(text: str) -> bool:
         end = len(text) - last.width

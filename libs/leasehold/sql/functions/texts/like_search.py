@@ -1,4 +1,5 @@
-"""Where a piece of a LIKE pattern stands in a text: in time that does not grow with their product.
+"""The search for a piece of a LIKE pattern in a text, in time that does not grow with their
+product.
 
 A piece is what stands between two %: literal characters and _ for any one. Without _ in between
 `str.find` finds it. Else each place of its longest literal is tried, as long as that takes few
@@ -25,8 +26,8 @@ taking turns. 262,144 characters and as wide a piece as fits them take a quarter
 
 
 class Piece(NamedTuple):
-    """`literals`: those between the _, each with its place in the piece; `anchor`: the number of
-    the longest one."""
+    """A piece of a pattern. `literals` are those between the _, each with its place in the piece;
+    `anchor` is the number of the longest one."""
 
     width: int
     literals: tuple[tuple[int, str], ...]
@@ -34,7 +35,7 @@ class Piece(NamedTuple):
 
 
 def piece_of(characters: list[str | None]) -> Piece:
-    """None is any one character."""
+    """Return the piece of these characters, of which None is any one."""
     literals: list[tuple[int, str]] = []
     begin = 0
     for place, character in enumerate([*characters, None]):
@@ -47,7 +48,7 @@ def piece_of(characters: list[str | None]) -> Piece:
 
 
 def stands_at(piece: Piece, text: str, place: int) -> bool:
-    """Does the piece stand there? The text must have room for it."""
+    """Return whether the piece stands at `place` of a text that has room for it."""
     return _characters_compared(piece, text, place) is None
 
 
@@ -78,7 +79,8 @@ def find(piece: Piece, text: str, place: int, end: int) -> int:
 
 
 def _characters_compared(piece: Piece, text: str, place: int) -> int | None:
-    """Those of the literals up to the first one that does not fit; None: all of them fit."""
+    """Return how many characters of the literals are compared up to the first literal that does not
+    fit, None where all of them fit."""
     compared = 0
     for behind, literal in piece.literals:
         compared += _CHARACTERS_AT_ONCE + len(literal)

@@ -29,7 +29,8 @@ _REPLACEMENT: Final = re.compile(r"\\([1-9&\\])")
 
 
 def _flags(name: str, text: str) -> Flags:
-    """Of a function that has no use for g."""
+    """Return the flags of a function that has no use for g. Raises InvalidArgument,
+    FeatureNotSupported."""
     flags = flags_of(text)
     if flags.every:
         raise InvalidArgument(f'{name}() does not support the "global" option')
@@ -170,7 +171,7 @@ def _substr(
 def _shapes(
     name: str, result: Any, compute: Callable[..., Any], *optional: Any, texts: int = 2
 ) -> tuple[Function, ...]:
-    """With none, one … all of the optional arguments."""
+    """Return a function with none, one … all of the optional arguments."""
     return tuple(
         Function(name, (*(TEXT,) * texts, *optional[:n]), result, compute)
         for n in range(len(optional) + 1)

@@ -66,7 +66,8 @@ _OPTIONS: Final = re.compile(r"\(\?([a-z]+)\)")
 
 
 class Flags(NamedTuple):
-    """`lines`: . and [^a] stop at a line's end, ^ and $ are at each line."""
+    """The flags of a pattern. `fold`: letters are equal in either case; `lines`: . and [^a] stop at
+    a line's end, ^ and $ are at each line; `every`: all matches are meant."""
 
     fold: bool = False
     lines: bool = False
@@ -116,7 +117,8 @@ class Regular:
         return self.tests.search(text) is not None
 
     def matches(self, text: str, *, parts: bool) -> Iterator[Match]:
-        """From left to right, as PostgreSQL looks for the next one. Raises FeatureNotSupported."""
+        """Give the matches from left to right, as PostgreSQL looks for the next one. Raises
+        FeatureNotSupported."""
         self._check(text)
         why = self.why_not or (self.why_no_parts if parts and self.groups else "")
         if why:
@@ -169,9 +171,10 @@ def _compiled(text: str, *, longest: bool) -> Any:
 
 
 class _Part(NamedTuple):
-    """`width`: characters that it always takes, None where that varies; `one`: it is one character;
-    `literal`: the text that it is; `empty`: it may take none. `sure`: there is one way to divide a
-    match among its parentheses, or the first one found is PostgreSQL's."""
+    """A part of a pattern in RE2's words. `width` counts the characters that it always takes, None
+    where that varies; `one`: it is one character; `literal` is the text that it is; `empty`: it may
+    take none. `sure`: there is one way to divide a match among its parentheses, or the first one
+    found is PostgreSQL's."""
 
     text: str
     width: int | None
@@ -298,7 +301,8 @@ class _Reader:
         return _Part(text, width, atom.one, None, low == 0 or atom.empty, sure)
 
     def _quantifier(self) -> tuple[int, int | None, bool] | None:
-        """(least, most, whether it wants few)."""
+        """Return the least and the most number of times, None for any, and whether few are wanted;
+        None where no quantifier follows."""
         for sign, low, high in (("*", 0, None), ("+", 1, None), ("?", 0, 1)):
             if self._take(sign):
                 return low, high, self._take("?")
@@ -392,7 +396,7 @@ class _Reader:
         return letter
 
     def _brackets(self) -> str:
-        """From behind [ on."""
+        """Read a class from behind [ on, and return it in RE2's words."""
         negated = self._take("^")
         parts: list[str] = []
         first = True

@@ -63,7 +63,8 @@ def _initcap(text: str) -> str:
 
 
 def part(value: Any, start: int, length: int | None = None) -> Any:
-    """Of text or bytes, from position `start` on, which may lie before the first one."""
+    """Return a part of a text or of bytes from position `start` on, which may lie before the first
+    one."""
     if length is None:
         return value[max(start - 1, 0) :]
     if length < 0:
@@ -72,7 +73,7 @@ def part(value: Any, start: int, length: int | None = None) -> Any:
 
 
 def place_of(text: Any, wanted: Any) -> int:
-    """From 1; 0: not there."""
+    """Return where `wanted` stands, from 1; 0 where it does not."""
     return int(text.find(wanted)) + 1
 
 
