@@ -155,7 +155,8 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """IN: whether the `operands` are equal to those of a row of `query`; `negated` is NOT IN."""
+    """A test by IN: whether the `operands` are equal to those of a row of `query`; `negated` is NOT
+    IN."""
 
     operands: tuple[Bound, ...]
     query: BoundQuery
@@ -165,8 +166,8 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """ANY or ALL (`every`): whether `test` is true for some row of `query`, or for every one, with
-    NULL's logic. `test` is over the fields of relation `relation`, which the query is."""
+    """A test by ANY or ALL (`every`): whether `test` is true for some row of `query`, or for every
+    one, with NULL's logic. `test` is over the fields of relation `relation`, which the query is."""
 
     test: Bound
     query: BoundQuery

@@ -127,7 +127,7 @@ def _too_many(at: int) -> TooComplex:
 
 
 class Regrouped:
-    """One SELECT over the groups of several sets. `above` is asked for each part of it that is over
+    """A SELECT over the groups of several sets. `above` is asked for each part of it that is over
     groups, then `found`."""
 
     def __init__(

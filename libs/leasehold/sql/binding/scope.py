@@ -88,7 +88,7 @@ def _or_null(bound: Bound, there: Field) -> Bound:
 
 @dataclass(slots=True)
 class Scope:
-    """One level of a query. `mentions` are the fields that names outside of aggregates meant, and
+    """A level of a query. `mentions` are the fields that names outside of aggregates meant, and
     where; `groupings` are those of this level, and where their arguments stand; `siblings` are the
     names that a LATERAL query would see."""
 

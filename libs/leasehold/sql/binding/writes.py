@@ -63,10 +63,10 @@ GENIDS: Final = BIGINT
 
 @dataclass(frozen=True, slots=True)
 class BoundConflict:
-    """ON CONFLICT. `arbiters` are the indexes that are looked at, 0 for the primary key, () for all
-    unique ones. `update` is None for DO NOTHING; else a query over the slots of the row that is
-    there, then of the one that was to be inserted, which gives whether WHERE holds, then the values
-    of `assigned`."""
+    """The ON CONFLICT of an INSERT. `arbiters` are the indexes that are looked at, 0 for the
+    primary key, () for all unique ones. `update` is None for DO NOTHING; else a query over the
+    slots of the row that is there, then of the one that was to be inserted, which gives whether
+    WHERE holds, then the values of `assigned`."""
 
     arbiters: tuple[int, ...]
     assigned: tuple[Column, ...]

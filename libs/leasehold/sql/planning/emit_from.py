@@ -1,4 +1,4 @@
-"""FROM as SQLite text: tables with the indexes that find their rows, the transaction's own rows and
+"""The emitter of FROM: tables with the indexes that find their rows, the transaction's own rows and
 the past beside them, queries, functions and joins."""
 
 # ruff: noqa: S608 - text is made of numbers and fixed words, values are bound

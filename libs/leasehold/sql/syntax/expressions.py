@@ -122,7 +122,7 @@ _NULLS: Final = {"SORTBY_NULLS_FIRST": True, "SORTBY_NULLS_LAST": False}
 
 
 class Expressions:
-    """Of one statement. `query` reads a query's body."""
+    """The reader of one statement's expressions. `query` reads a query's body."""
 
     def __init__(self, source: Source, query: Callable[[Body], tree.Query]) -> None:
         self.source = source
@@ -146,7 +146,7 @@ class Expressions:
         return tuple([self.expression(node) for node in nodes])
 
     def enter(self) -> None:
-        """One level deeper, in an expression or a query."""
+        """Go one level deeper, in an expression or a query. Raises TooComplex above DEPTH_MAX."""
         self._depth += 1
         if self._depth > DEPTH_MAX:
             raise too_deep(self.source.position(self._near))
@@ -220,15 +220,16 @@ class Expressions:
         )
 
     def _similar(self, body: Body, at: int) -> tree.Node:
-        """As PostgreSQL reads it: a regular expression that the pattern is made to."""
+        """Return SIMILAR TO as PostgreSQL reads it: a regular expression that the pattern is made
+        to."""
         operand = self.expression(body["lexpr"])
         arguments = tuple(self._pattern(body["rexpr"], "similar_to_escape"))
         pattern = tree.Call(at, "similar_to_escape", arguments)
         return tree.Binary(at, self._sign(body["name"], at), operand, pattern)
 
     def _pattern(self, node: Body, escaped: str) -> list[tree.Node]:
-        """And behind ESCAPE, which the parser makes a call of. A call that somebody has written has
-        another form."""
+        """Return a pattern, and what stands behind ESCAPE, which the parser makes a call of. A call
+        that somebody has written has another form."""
         call = node.get("FuncCall")
         if call is not None and texts(call["funcname"]) == ["pg_catalog", escaped]:
             return [self.expression(argument) for argument in call["args"]]
@@ -281,7 +282,7 @@ class Expressions:
         return tree.SubQuery(at, query, exists=kind == "EXISTS_SUBLINK")
 
     def query(self, node: Body) -> tree.Query:
-        """Of a node; what a query's place in the grammar takes is always one."""
+        """Return the query of a node; what a query's place in the grammar takes is always one."""
         self.enter()
         found = self._query(node["SelectStmt"])
         self.leave()
@@ -540,7 +541,7 @@ class Expressions:
 
 
 def texts(nodes: list[Body]) -> list[str]:
-    """Of a list of names."""
+    """Return the names of a list."""
     return [node["String"].get("sval", "") for node in nodes]
 
 
@@ -550,7 +551,7 @@ def items_of(node: Body) -> list[Body]:
 
 
 def _is_member_test(body: Body) -> bool:
-    """IN (query): = ANY of it has the operator's name."""
+    """Return whether it is IN (query); = ANY of it has the operator's name."""
     return body["subLinkType"] == "ANY_SUBLINK" and "operName" not in body
 
 

@@ -64,7 +64,7 @@ def nodes_of(node: object) -> Iterator[tree.Node]:
 
 
 def begin_of(node: tree.Node) -> int:
-    """Where the first part of an expression stands: characters from 1."""
+    """Return where the first part of an expression stands: characters from 1."""
     return min(part.at for part in nodes_of(node))
 
 

@@ -9,8 +9,9 @@ from leasehold.sql.syntax.scanning import Token
 
 
 class Mark(NamedTuple):
-    """`kind`: what was said; `begin`, `end`: where, in bytes; `tokens`: of it. `written`: what
-    stands there for PostgreSQL's parser, filled up with blanks."""
+    """A phrase of our own in a text. `kind` says what was said; `begin` and `end` where, in
+    bytes; `tokens` are its tokens. `written` stands there for PostgreSQL's parser, filled up
+    with blanks."""
 
     kind: str
     begin: int
@@ -24,7 +25,7 @@ Rule = Callable[[list[Token]], Iterable[Mark]]
 
 
 def closed(tokens: Sequence[Token], place: int) -> int:
-    """Behind the parenthesis that closes the one that opens at `place`."""
+    """Return the place behind the parenthesis that closes the one that opens at `place`."""
     depth = 0
     while place < len(tokens):
         depth += (tokens[place].word == "(") - (tokens[place].word == ")")
@@ -35,7 +36,8 @@ def closed(tokens: Sequence[Token], place: int) -> int:
 
 
 def behind_explain(tokens: Sequence[Token]) -> int:
-    """Where the statement begins that EXPLAIN and its options stand before; 0 without them."""
+    """Return where the statement begins that EXPLAIN and its options stand before; 0 without
+    them."""
     place, end = 0, len(tokens)
     if tokens[place].word != "explain":
         return place

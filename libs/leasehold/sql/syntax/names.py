@@ -13,8 +13,8 @@ TEMPORARY: Final = "temporary and unlogged tables are not supported: every table
 
 
 def relation_name(reading: Reading, body: Body) -> str:
-    """After which schema it is in; `public` may be named, there is no other. ONLY changes nothing:
-    tables do not inherit. Raises FeatureNotSupported."""
+    """Return the name of a relation; `public` may be named before it, there is no other schema.
+    ONLY changes nothing: tables do not inherit. Raises FeatureNotSupported."""
     location = body.get("location", 0)
     if body.get("relpersistence", _KEPT) != _KEPT:
         reading.refuse(TEMPORARY, reading.span.first)

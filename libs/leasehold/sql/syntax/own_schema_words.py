@@ -1,4 +1,4 @@
-"""Of schema statements: ADD and DROP LOCK in ALTER TABLE, and EXPLAIN of a change."""
+"""Our own words in schema statements: ADD and DROP LOCK in ALTER TABLE, and EXPLAIN of a change."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def explained_change(tokens: Sequence[Token]) -> list[Mark]:
 
 
 def _is_name(tokens: Sequence[Token], place: int) -> bool:
-    """Does one stand there that PostgreSQL takes for a column's?"""
+    """Return whether a word stands there that PostgreSQL takes for a column's name."""
     if place >= len(tokens):
         return False
     token = tokens[place]

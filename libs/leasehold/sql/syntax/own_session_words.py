@@ -1,4 +1,5 @@
-"""Of sessions: the modes of a transaction that PostgreSQL has no word for, and VERIFYRETRY."""
+"""Our own words of sessions: the modes of a transaction that PostgreSQL has no word for, and
+VERIFYRETRY."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def own_modes(tokens: Sequence[Token]) -> list[Mark]:
 
 
 def modes_alone(tokens: Sequence[Token]) -> list[Mark]:
-    """Those of a statement that has no others."""
+    """Return the modes of a statement that has no others."""
     first = _first_mode(tokens)
     assert first is not None, "it has been found to be one"
     found: list[Mark] = []
@@ -70,7 +71,7 @@ def modes_alone(tokens: Sequence[Token]) -> list[Mark]:
 
 
 def _first_mode(tokens: Sequence[Token]) -> int | None:
-    """Where the modes of a transaction begin; None: it is no statement with any."""
+    """Return where the modes of a transaction begin, None for a statement that has none."""
     if said(tokens, 0, "begin"):
         return 2 if tokens[1:2] and tokens[1].word in ("work", "transaction") else 1
     if said(tokens, 0, "start", "transaction"):
@@ -84,7 +85,8 @@ def _first_mode(tokens: Sequence[Token]) -> int | None:
 
 
 def _own_mode(tokens: Sequence[Token], place: int) -> tuple[str, int]:
-    """Its kind, and where it ends: where it begins if none does."""
+    """Return the kind of the mode that stands there, and where it ends: where it begins if none
+    does."""
     if said(tokens, place, "isolation", "level"):
         level = tokens[place + 2 : place + 3]
         own = bool(level) and level[0].word in _LEVELS

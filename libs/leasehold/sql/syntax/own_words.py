@@ -41,7 +41,7 @@ def _verified_selects(tokens: list[Token]) -> list[Mark]:
 
 
 def _verb(tokens: list[Token]) -> int | None:
-    """Where a statement's own verb stands: behind EXPLAIN, DECLARE … FOR and WITH."""
+    """Return where a statement's own verb stands: behind EXPLAIN, DECLARE … FOR and WITH."""
     place, end = behind_explain(tokens), len(tokens)
     if place < end and tokens[place].word == "declare":
         while place < end and tokens[place].word != "for":

@@ -43,8 +43,9 @@ _OTHERS_MAY_BE_LONG: Final = re.compile(r"[\w$]{16}|\"[^\"]{8}")
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """One statement: the `kind` of its node, and its `body`. `begin`, `end`: where it stands in the
-    source, bytes from 0. `marks`: what was said in our own words, in order."""
+    """A statement that is parsed: the `kind` of its node, and its `body`. `begin` and `end` say
+    where it stands in the source, in bytes from 0. `marks` are what was said in our own words, in
+    order."""
 
     source: Source
     kind: str

@@ -1,4 +1,4 @@
-"""Where a refusal stands in a text."""
+"""The place in a text that a refusal names."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class Constant(Located):
-    """`kind`: string, number, null, true, false."""
+    """A constant. `kind` is string, number, null, true or false."""
 
     kind: str
     text: str = ""
@@ -46,7 +46,7 @@ class DefaultWord(Located):
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """`nulls_first` None: first when descending."""
+    """A key of ORDER BY. `nulls_first` None: first when descending."""
 
     node: Node
     descending: bool = False
@@ -59,8 +59,8 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Of a frame. `kind`: unbounded preceding, preceding, current row, following, unbounded
-    following."""
+    """A bound of a frame. `kind` is unbounded preceding, preceding, current row, following or
+    unbounded following."""
 
     kind: str
     offset: Node | None = None
@@ -68,7 +68,8 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Window(Located):
-    """`frame`: (ROWS, RANGE or GROUPS, start, end, exclusion); `base` names a WINDOW."""
+    """A window. `frame` is (ROWS, RANGE or GROUPS, start, end, exclusion); `base` names a
+    WINDOW."""
 
     base: str = ""
     partition: tuple[Node, ...] = ()
@@ -102,7 +103,7 @@ class Binary(Located):
 
 @dataclass(frozen=True, slots=True)
 class Logic(Located):
-    """`word`: and, or, not."""
+    """A condition of AND, OR or NOT, as `word` says in lower case."""
 
     word: str
     parts: tuple[Node, ...]
@@ -110,7 +111,7 @@ class Logic(Located):
 
 @dataclass(frozen=True, slots=True)
 class Test(Located):
-    """`operand` IS [NOT] `what`: null, true, false, unknown."""
+    """The test `operand` IS [NOT] `what`: null, true, false or unknown."""
 
     operand: Node
     what: str
@@ -142,7 +143,7 @@ class InList(Located):
 
 @dataclass(frozen=True, slots=True)
 class Quantified(Located):
-    """`operand` `sign` ANY|ALL (query); IN is = ANY, NOT IN is <> ALL."""
+    """The test `operand` `sign` ANY|ALL (query); IN is = ANY, NOT IN is <> ALL."""
 
     operand: Node
     sign: str
@@ -152,7 +153,7 @@ class Quantified(Located):
 
 @dataclass(frozen=True, slots=True)
 class OverArray(Located):
-    """`operand` `sign` ANY|ALL (array)."""
+    """The test `operand` `sign` ANY|ALL (array)."""
 
     operand: Node
     sign: str
@@ -227,7 +228,7 @@ class RowOf(Located):
 
 @dataclass(frozen=True, slots=True)
 class SubQuery(Located):
-    """`exists`: EXISTS (…), else its one value."""
+    """A query as an operand: EXISTS (…) where it `exists`, else its one value."""
 
     query: Query
     exists: bool = False
@@ -235,7 +236,7 @@ class SubQuery(Located):
 
 @dataclass(frozen=True, slots=True)
 class RowPart(Located):
-    """Of SET (a, b) = (query): a value of its only row, by number from 0."""
+    """A value of the only row of SET (a, b) = (query), by number from 0."""
 
     query: Query
     number: int
@@ -273,7 +274,7 @@ Node: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One of what is selected; `label` "" where the text gives none."""
+    """A part of what is selected; `label` is "" where the text gives none."""
 
     node: Node
     label: str = ""
@@ -281,7 +282,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class TableName(Located):
-    """`schema` "": by the search path."""
+    """A table in FROM; `schema` "" is by the search path."""
 
     name: str
     alias: str = ""
@@ -307,7 +308,7 @@ class CallSource(Located):
 
 @dataclass(frozen=True, slots=True)
 class Join(Located):
-    """`kind`: inner, left, right, full, cross."""
+    """A join. `kind` is inner, left, right, full or cross."""
 
     kind: str
     left: Source
@@ -337,7 +338,7 @@ class With(Located):
 
 @dataclass(frozen=True, slots=True)
 class GroupingSets(Located):
-    """`kind`: rollup, cube, or sets (without items: the set of nothing)."""
+    """Grouping sets. `kind` is rollup, cube, or sets (without items: the set of nothing)."""
 
     kind: str
     items: tuple[Node | GroupingSets, ...] = ()
@@ -345,8 +346,8 @@ class GroupingSets(Located):
 
 @dataclass(frozen=True, slots=True)
 class Select(Located):
-    """`distinct`: None, () = whole rows, else the expressions of DISTINCT ON. `sets_once`: of
-    grouping sets that are equal one is meant."""
+    """SELECT. `distinct` is None, () for whole rows, else the expressions of DISTINCT ON.
+    `sets_once`: of grouping sets that are equal one is meant."""
 
     targets: tuple[Target, ...]
     source: Source | None = None
@@ -366,7 +367,7 @@ class Values(Located):
 
 @dataclass(frozen=True, slots=True)
 class SetOperation(Located):
-    """`word`: union, intersect, except."""
+    """A union, intersect or except, as `word` says; `every` is ALL."""
 
     word: str
     every: bool
@@ -403,7 +404,8 @@ class Assignment(Located):
 
 @dataclass(frozen=True, slots=True)
 class Conflict(Located):
-    """ON CONFLICT (`columns`) or ON CONSTRAINT `constraint`; `updates` () = DO NOTHING."""
+    """The clause ON CONFLICT (`columns`) or ON CONSTRAINT `constraint`; `updates` () is DO
+    NOTHING."""
 
     columns: tuple[str, ...]
     constraint: str
@@ -413,8 +415,8 @@ class Conflict(Located):
 
 @dataclass(frozen=True, slots=True)
 class Insert(Located):
-    """`source` None: DEFAULT VALUES. `columns` None: all, in order. `overriding`: system, user, or
-    "" for neither."""
+    """INSERT. `source` None is DEFAULT VALUES; `columns` None is all, in order. `overriding` is
+    system, user, or "" for neither."""
 
     table: TableName
     columns: tuple[tuple[str, int], ...] | None
@@ -446,7 +448,7 @@ class Delete(Located):
 
 @dataclass(frozen=True, slots=True)
 class Explain(Located):
-    """`reads`: not how rows are found, but which of them are verified where reads are."""
+    """EXPLAIN. `reads`: not how rows are found, but which of them are verified where reads are."""
 
     statement: Statement
     reads: bool = False

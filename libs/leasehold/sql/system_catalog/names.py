@@ -1,4 +1,5 @@
-"""Which object a name means and how a number is shown: regclass, regtype and their like."""
+"""The names of objects: which object a name means and how a number is shown, in regclass, regtype
+and their like."""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ class CatalogNames:
         raise UnknownFunction(f'function "{name}" does not exist')
 
     def found(self, kind: str, name: str) -> int | None:
-        """None: there is none."""
+        """Return the number of what is named, None where there is none."""
         match kind:
             case "regclass":
                 return self._relation(*_two(name))
@@ -112,7 +113,7 @@ class CatalogNames:
 
 
 def _is_function(name: str) -> bool:
-    """`lower`, `pg_catalog.lower`, `lower(text)`."""
+    """Return whether a function has the name: `lower`, `pg_catalog.lower`, `lower(text)`."""
 
     bare = name.partition("(")[0].strip().lower().rpartition(".")[2].strip('"')
     return bare in FUNCTION_NAMES or bare in not_supported.FUNCTIONS
@@ -133,7 +134,7 @@ def _one(name: str) -> str:
 
 
 def _parts(name: str) -> Iterator[str]:
-    """`public."A b"` → public, A b. Raises InvalidText."""
+    """Give the parts of a name, public and A b of `public."A b"`. Raises InvalidText."""
     at = 0
     while True:
         part = _PART.match(name, at)

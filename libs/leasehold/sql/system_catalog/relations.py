@@ -24,7 +24,7 @@ def _stored(value: Any) -> Any:
 
 
 class Relation(NamedTuple):
-    """`nullable`: names of the columns in which NULL may stand."""
+    """A system relation. `nullable` are the names of the columns in which NULL may stand."""
 
     schema: str
     name: str
@@ -209,7 +209,7 @@ _INFORMATION: Final[Mapping[str, str]] = {
 
 
 def relation(schema: str, name: str, text: str) -> Relation:
-    """From the form above."""
+    """Return a relation from its text in the form above."""
     columns, nullable = [], set()
     for position, part in enumerate(" ".join(text.split()).split(", "), 1):
         column, _, kind = part.partition(" ")

@@ -59,7 +59,7 @@ class IndexEntry(NamedTuple):
 
 
 class ConstraintEntry(NamedTuple):
-    """`kind`: p, u, c or f. `rests_on`: the oid of an index, or 0."""
+    """A constraint. `kind` is p, u, c or f; `rests_on` is the oid of an index, or 0."""
 
     table: Descriptor
     name: str
@@ -85,7 +85,8 @@ class SystemCatalog:
         settings: Mapping[str, str] | None = None,
         last_value: LastValue = lambda _: None,
     ) -> None:
-        """`settings`: of the session that asks; `last_value`: of a sequence."""
+        """Take the tables, the `settings` of the session that asks, and what tells the `last_value`
+        of a sequence."""
         self.last_value = last_value
         self.database: str = database
         self.user: str = user
@@ -120,7 +121,7 @@ class SystemCatalog:
         return None
 
     def definition(self, oid: int, *, pretty: bool = True) -> str | None:
-        """Of a constraint."""
+        """Return the definition of a constraint."""
         found = self._definitions.get(oid)
         if found is None or pretty or not found.startswith("CHECK"):
             return found
@@ -130,7 +131,7 @@ class SystemCatalog:
         return self.user if oid == oids.OWNER else f"unknown (OID={oid})"
 
     def is_visible(self, oid: int) -> int | None:
-        """Does its bare name mean this relation? None: it is none."""
+        """Return whether a bare name means this relation, None where there is no such relation."""
         if oid in SYSTEM_NAMES:
             return int(SYSTEM_NAMES[oid][0] == PG_CATALOG)
         if oid not in self._names:
@@ -138,7 +139,7 @@ class SystemCatalog:
         return int((PG_CATALOG, self._names[oid]) not in SYSTEM_OIDS)
 
     def relation_oid(self, name: str) -> int | None:
-        """Of a table or an index; None: there is none."""
+        """Return the number of a table or an index, None where there is none."""
         return next((oid for oid, known in self._names.items() if known == name), None)
 
     def has_relation(self, oid: int) -> bool:
@@ -173,7 +174,8 @@ class SystemCatalog:
         return name if schema in ("", PG_CATALOG) else f"{schema}.{name}"
 
     def type_oid(self, name: str) -> int | None:
-        """`int4`, `numeric(8, 2)[]`, `pg_catalog.bool`: a length says nothing."""
+        """Return the number of a type (`int4`, `numeric(8, 2)[]`, `pg_catalog.bool`), in whose name
+        a length says nothing; None where there is none."""
         said = _type_parts(name)
         if said is None:
             return None
@@ -262,7 +264,7 @@ class SystemCatalog:
 
     @cached_property
     def concerned(self) -> dict[int, list[ConstraintEntry]]:
-        """By table: the constraints that it has, and those that refer to it."""
+        """Return by table the constraints that it has, and those that refer to it."""
         found: dict[int, list[ConstraintEntry]] = defaultdict(list)
         for entry in self.constraints:
             tables = {entry.table.table_id, (entry.parent or entry.table).table_id}

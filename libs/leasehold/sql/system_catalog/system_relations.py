@@ -33,7 +33,8 @@ Found = Mapping[tuple[Any, ...], list[tuple[Any, ...]]]
 
 
 def relation_of(schema: str, name: str) -> Relation | None:
-    """`schema` "": by the search path, where pg_catalog stands first. None: a table is meant.
+    """Return the system relation of that name, None where a table is meant. `schema` "" is by the
+    search path, where pg_catalog stands first.
 
     Raises FeatureNotSupported for what PostgreSQL has there, UnknownTable for other schemas.
     """
@@ -56,13 +57,13 @@ class NodeSide(Protocol):
     """What a node tells of itself and of its database, and does for a client."""
 
     def rows(self, relation: Relation) -> Iterable[Row]:
-        """Of one of `NODE_RELATIONS`, each by the columns that say something. Raises
-        BusUnavailable, LedgerUnavailable."""
+        """Return the rows of one of `NODE_RELATIONS`, each by the columns that say something.
+        Raises BusUnavailable, LedgerUnavailable."""
         ...
 
     def act(self, action: str, *values: Any) -> bool:
-        """One of `node.py`; False: there was nothing to do it to. Raises what the master
-        refuses with."""
+        """Do one of the actions of `functions/system/node.py`; False: there was nothing to do it
+        to. Raises what the master refuses with."""
         ...
 
 
