@@ -92,21 +92,16 @@ class Sources:
         relation = self._binder.new_relation()
         if cte is not None:
             columns = _fields(relation, cte.columns)
-            named = _with_names(columns, source.columns, alias, source.at)
-            return CteSource(relation, cte.number, len(columns)), Names([(alias, named)], named)
+            return _named(CteSource(relation, cte.number, len(columns)), source, alias, columns)
         system = self._system(source)
         if system is not None:
-            fields = system_fields(system, relation)
-            named = _with_names(fields, source.columns, alias, source.at)
             number = RELATIONS.get(system.name) if system.schema == PG_CATALOG else None
-            return SystemSource(relation, system), Names(
-                [(alias, named)], named, _hidden(alias, number)
-            )
+            fields = system_fields(system, relation)
+            return _named(SystemSource(relation, system), source, alias, fields, number)
         descriptor = self._binder.descriptor(source.name, source.at)
         found: list[tuple[str, Bound]] = list(table_fields(descriptor, relation))
-        named = _with_names(found, source.columns, alias, source.at)
-        hidden = _hidden(alias, table_oid(descriptor.table_id))
-        return TableSource(relation, descriptor, alias), Names([(alias, named)], named, hidden)
+        number = table_oid(descriptor.table_id)
+        return _named(TableSource(relation, descriptor, alias), source, alias, found, number)
 
     def _system(self, source: tree.TableName) -> Relation | None:
         with refused_at(source.at):
@@ -131,8 +126,7 @@ class Sources:
         scope.correlated = scope.correlated or query.correlated
         relation = self._binder.new_relation()
         columns = _fields(relation, query.columns)
-        named = _with_names(columns, source.columns, source.alias, source.at)
-        return SubSource(relation, query), Names([(source.alias, named)], named)
+        return _named(SubSource(relation, query), source, source.alias, columns)
 
     def _computed(
         self, source: tree.Source, scope: Scope, before: Names
@@ -163,11 +157,10 @@ class Sources:
         self, source: tree.QuerySource, columns: list[tuple[str, Bound]]
     ) -> tuple[BoundSource, Names]:
         """Return a source of one row whose `columns` are written where they are named."""
-        named = _with_names(columns, source.columns, source.alias, source.at)
         one = BoundValues(((Value(INTEGER, 1),),))
         relation = self._binder.new_relation()
         row = SubSource(relation, BoundQuery((Column("column1", INTEGER),), one))
-        return row, Names([(source.alias, named)], named)
+        return _named(row, source, source.alias, columns)
 
     def _aggregated(
         self, source: tree.Source, scope: Scope, before: Names
@@ -214,8 +207,7 @@ class Sources:
         )
         if source.ordinality:
             columns.append(("ordinality", Field(relation, "ordinality", BIGINT, False)))
-        named = _with_names(columns, source.columns, alias, source.at)
-        return made, Names([(alias, named)], named)
+        return _named(made, source, alias, columns)
 
     def _without_rows(
         self, source: tree.CallSource, scope: Scope, before: Names
@@ -235,8 +227,7 @@ class Sources:
         query = BoundQuery(tuple(Column(name, kind) for name, kind in columns), body)
         relation = self._binder.new_relation()
         alias = source.alias or call.name
-        named = _with_names(_fields(relation, query.columns), source.columns, alias, source.at)
-        return SubSource(relation, query), Names([(alias, named)], named)
+        return _named(SubSource(relation, query), source, alias, _fields(relation, query.columns))
 
     def _elements(
         self, call: tree.Call, parts: list[Bound], relation: int, alias: str, scope: Scope
@@ -345,11 +336,6 @@ class Sources:
 # -------------------------------------------------------------- parts
 
 
-def _hidden(alias: str, number: int | None) -> list[tuple[str, Columns]]:
-    """tableoid, of a table that has a number."""
-    return [] if number is None else [(alias, [("tableoid", Value(OID, number))])]
-
-
 def table_fields(descriptor: Descriptor, relation: int) -> list[tuple[str, Field]]:
     """Public columns in the order of their making."""
     return [
@@ -384,18 +370,29 @@ def _fields(relation: int, columns: tuple[Column, ...]) -> list[tuple[str, Bound
     ]
 
 
-def _with_names(
-    columns: list[tuple[str, Bound]], names: tuple[str, ...], alias: str, at: int
-) -> list[tuple[str, Bound]]:
+def _named(
+    bound: BoundSource,
+    source: tree.TableName | tree.QuerySource | tree.CallSource,
+    alias: str,
+    columns: Columns,
+    number: int | None = None,
+) -> tuple[BoundSource, Names]:
+    """Return a source with its columns under the names that the text gives them; `number` is the
+    tableoid of a table that has one. Raises InvalidColumnReference."""
+    names = source.columns
     if len(names) > len(columns):
         raise InvalidColumnReference(
             f"table {alias!r} has {len(columns)} columns available but {len(names)} columns"
             " specified",
-            position=at,
+            position=source.at,
         )
-    return [
-        (names[n] if n < len(names) else name, bound) for n, (name, bound) in enumerate(columns)
+    named = [
+        (names[n] if n < len(names) else name, column) for n, (name, column) in enumerate(columns)
     ]
+    made = Names([(alias, named)], named)
+    if number is not None:
+        made.hidden.append((alias, [("tableoid", Value(OID, number))]))
+    return bound, made
 
 
 def _only_computes(join: tree.Join) -> bool:

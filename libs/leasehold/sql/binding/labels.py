@@ -4,27 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from leasehold.catalog.definitions import PG_NAMES
 from leasehold.sql.syntax import tree
 
 UNNAMED: Final = "?column?"
-_INTERNAL: Final = {
-    "smallint": "int2",
-    "int": "int4",
-    "integer": "int4",
-    "bigint": "int8",
-    "double precision": "float8",
-    "float": "float8",
-    "real": "float4",
-    "boolean": "bool",
-    "character varying": "varchar",
-    "character": "bpchar",
-    "char": "bpchar",
-    '"char"': "char",
-    "decimal": "numeric",
-    "dec": "numeric",
-    "timestamp with time zone": "timestamptz",
-    "timestamp without time zone": "timestamp",
-}
 
 
 def label_of(node: tree.Node) -> str:
@@ -43,7 +26,7 @@ def _label(node: tree.Node) -> tuple[str, int]:
             name, strength = _label(node.operand)
             if strength > 1:
                 return name, strength
-            return _INTERNAL.get(node.target.name, node.target.name), 1
+            return PG_NAMES.get(node.target.name, node.target.name), 1
         case tree.Collated():
             return _label(node.operand)
         case tree.Case():

@@ -79,11 +79,7 @@ def set_for(name: str, kinds: Kinds) -> Function:
     family = set_returning.FAMILIES.get(name)
     found = family(kinds) if family is not None else resolved(_SETS.get(name, ()), kinds)
     if found is None:
-        signature = f"{name}({', '.join(shown(kind) for kind in kinds)})"
-        raise UnknownFunction(
-            f"function {signature} does not exist: no function of that name takes such arguments;"
-            " CAST some of them"
-        )
+        raise _no_function_takes(name, kinds)
     return found
 
 
@@ -119,18 +115,26 @@ def _function(name: str, kinds: Kinds) -> Function:
         cast = cast_for(kinds[0], Type(SYNONYMS.get(name, name)), "explicit")
         if cast is not None:
             return cast
-    signature = f"{name}({', '.join(shown(kind) for kind in kinds)})"
+    signature = _signature(name, kinds)
     sentence = not_supported.FUNCTIONS.get(name)
-    if name == "to_char" and kinds and kinds[0] is not None and category(kinds[0]) == "number":
+    if name == "to_char" and kinds and kinds[0] is not None and category(kinds[0]) == "N":
         sentence = not_supported.TO_CHAR
     if sentence is not None:
         raise FeatureNotSupported(f"function {signature}: {sentence}")
     if name not in FUNCTION_NAMES:
         raise UnknownFunction(f"function {signature} does not exist")
-    raise UnknownFunction(
-        f"function {signature} does not exist: no function of that name takes such arguments;"
-        " CAST some of them"
+    raise _no_function_takes(name, kinds)
+
+
+def _no_function_takes(name: str, kinds: Kinds) -> UnknownFunction:
+    return UnknownFunction(
+        f"function {_signature(name, kinds)} does not exist: no function of that name takes such"
+        " arguments; CAST some of them"
     )
+
+
+def _signature(name: str, kinds: Kinds) -> str:
+    return f"{name}({', '.join(map(shown, kinds))})"
 
 
 @lru_cache(maxsize=_KEPT_MAX)

@@ -14,18 +14,23 @@ from leasehold.model.errors import AmbiguousFunction, WrongType
 from leasehold.sql.functions.function import BIGINT, INTEGER, NUMERIC, TEXT, Function
 from leasehold.values.catalog_types import NUMBERED, REGISTERED
 from leasehold.values.text_io import from_text
-from leasehold.values.types import INTEGER_BITS, Type, element_of
+from leasehold.values.types import INTEGER_BITS, VECTORS, Type, element_of
 
-_CATEGORIES: Final = {
-    **dict.fromkeys(("smallint", "integer", "bigint", "numeric", "double precision"), "number"),
-    **dict.fromkeys(NUMBERED, "number"),
-    **dict.fromkeys(("text", "varchar", "char", "name"), "text"),
-    **dict.fromkeys(("date", "timestamp", "timestamptz"), "moment"),
-    "interval": "span",
-    "boolean": "boolean",
+CATEGORIES: Final = {
+    "boolean": "B",
+    '"char"': "Z",
+    **dict.fromkeys(("smallint", "integer", "bigint", "numeric", "double precision"), "N"),
+    **dict.fromkeys(NUMBERED, "N"),
+    **dict.fromkeys(("text", "varchar", "char", "name"), "S"),
+    **dict.fromkeys(("date", "timestamp", "timestamptz"), "D"),
+    "interval": "T",
+    "void": "P",
+    **dict.fromkeys(VECTORS, "A"),
 }
-"""Of every other type: a category of its own kind, `other`."""
-_PREFERRED: Final = frozenset(
+"""PostgreSQL's letters by the names of types; every other type is of U, user-defined ones."""
+_NOTHING_IN_COMMON: Final = frozenset({"P", "U", "Z"})
+"""Categories whose types are not brought to a common one."""
+PREFERRED: Final = frozenset(
     {"double precision", "oid", "text", "timestamptz", "interval", "boolean"}
 )
 _IMPLICIT: Final = {
@@ -56,11 +61,11 @@ def is_implicit(source: Type, target: Type) -> bool:
 
 
 def category(kind: Type) -> str:
-    return "array" if element_of(kind) else _CATEGORIES.get(kind.name, "other")
+    return "A" if element_of(kind) else CATEGORIES.get(kind.name, "U")
 
 
 def is_preferred(kind: Type) -> bool:
-    return kind.name in _PREFERRED
+    return kind.name in PREFERRED
 
 
 def resolved(functions: Sequence[Function], kinds: Kinds) -> Function | None:
@@ -142,8 +147,8 @@ def _by_open_ones(able: list[Function], kinds: Kinds) -> list[Function]:
     left = able
     for place in places:
         wanted = {category(f.arguments[place]) for f in able}
-        if "text" in wanted:
-            wanted = {"text"}
+        if "S" in wanted:
+            wanted = {"S"}
         if len(wanted) > 1:
             return _as_the_others(able, kinds)
         left = [f for f in left if category(f.arguments[place]) in wanted]
@@ -182,7 +187,7 @@ def nullif_type(left: Type, right: Type | None) -> Type:
     pairs to one type."""
     if left.name == "varchar":
         return TEXT
-    if right is None or category(left) != "number" or category(right) != "number":
+    if right is None or category(left) != "N" or category(right) != "N":
         return left
     names = (left.name, right.name)
     wider = (name for name in ("double precision", "numeric") if name in names)
@@ -202,7 +207,7 @@ def common_type(kinds: Sequence[Type | None], where: str = "the values") -> Type
     for kind in known[1:]:
         if kind.name == found.name:
             continue
-        if category(kind) != category(found) or category(kind) == "other":
+        if category(kind) != category(found) or category(kind) in _NOTHING_IN_COMMON:
             raise WrongType(f"{where} are of types {found.name} and {kind.name}: CAST one of them")
         one_way = is_implicit(found, kind) and not is_implicit(kind, found)
         if not is_preferred(found) and one_way:

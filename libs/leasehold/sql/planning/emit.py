@@ -170,12 +170,11 @@ class Emitter:
         left, right = body.left, body.right
         word = body.word.upper()
         kinds = [column.kind for column in left.columns]
-        if body.word != "union" and any(k.scale is None and _has_keys([k]) for k in kinds):
+        forms = any(k.scale is None and _has_keys([k]) for k in kinds)
+        if body.word != "union" and (body.every or forms):
             return self._told_apart(body, kinds)
         if body.word == "union":
             word += " ALL" if body.every else ""
-        elif body.every:
-            return self._counted(body, word)
         keyed_union = word == "UNION" and _has_keys(kinds)
         word += " ALL" if keyed_union else ""
         text = f"SELECT * FROM ({self.query(left)}) {word} SELECT * FROM ({self.query(right)})"
@@ -184,9 +183,9 @@ class Emitter:
         return text
 
     def _told_apart(self, body: BoundSet, kinds: list[Type]) -> str:
-        """INTERSECT and EXCEPT where equal values may look different: rows of both sides are
-        grouped by what stands for them (and with ALL by their number among equal ones); the left
-        ones that have, or have not, a right one beside them stay."""
+        """Return INTERSECT and EXCEPT with ALL, or where equal values may look different: rows of
+        both sides are grouped by what stands for them (with ALL by their number among equal ones,
+        too); the left ones that have, or have not, a right one beside them stay."""
         names = ", ".join(f"o{n}" for n in range(len(kinds)))
         keys = self._keys(kinds)
         number = f", row_number() OVER (PARTITION BY {keys}) AS n" if body.every else ""
@@ -216,15 +215,6 @@ class Emitter:
         1.50 do."""
         names = ", ".join(f"o{n}" for n in range(len(kinds)))
         return f"SELECT {names} FROM ({text}) GROUP BY {self._keys(kinds)}"
-
-    def _counted(self, body: BoundSet, word: str) -> str:
-        """INTERSECT ALL and EXCEPT ALL: equal rows are told apart by their number."""
-        names = ", ".join(f"o{n}" for n in range(len(body.left.columns)))
-        numbered = [
-            f"SELECT {names}, row_number() OVER (PARTITION BY {names}) AS n FROM ({self.query(q)})"
-            for q in (body.left, body.right)
-        ]
-        return f"SELECT {names} FROM ({numbered[0]} {word} {numbered[1]})"
 
     def _select(self, query: BoundQuery, body: BoundSelect) -> str:
         terms: list[str] = []

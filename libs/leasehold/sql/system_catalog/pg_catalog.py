@@ -10,13 +10,13 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index, OnChange
 from leasehold.catalog.schema_names import PUBLIC
 from leasehold.sql.expressions.key_types import key_types
+from leasehold.sql.functions.resolution import CATEGORIES, PREFERRED
 from leasehold.sql.session_settings import SETTINGS
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.names import NAMESPACES, SYSTEM_OIDS
 from leasehold.sql.system_catalog.sequences import dependencies, sequence_rows, sequences_view
-from leasehold.sql.system_catalog.system_rows import is_view
-from leasehold.values.catalog_types import REGISTERED
-from leasehold.values.oids import NUMBERS, modifier_of, oid_of, size_of
+from leasehold.sql.system_catalog.system_rows import COLLATED, attribute_row, is_view
+from leasehold.values.oids import NUMBERS
 from leasehold.values.types import VECTORS, Type
 
 if TYPE_CHECKING:
@@ -24,25 +24,10 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-_CATEGORIES: Final[Mapping[str, str]] = {
-    "boolean": "B",
-    '"char"': "Z",
-    **dict.fromkeys(("bigint", "smallint", "integer", "double precision", "numeric", "oid"), "N"),
-    **dict.fromkeys(("text", "varchar", "char", "name"), "S"),
-    **dict.fromkeys(("date", "timestamp", "timestamptz"), "D"),
-    "interval": "T",
-    "void": "P",
-    **dict.fromkeys(REGISTERED, "N"),
-    **dict.fromkeys(VECTORS, "A"),
-}
 _ELEMENTS: Final = {
     "name": NUMBERS['"char"'].oid,
     **{vector: NUMBERS[element].oid for vector, element in VECTORS.items()},
 }
-_PREFERRED: Final = frozenset(
-    {"boolean", "text", "oid", "double precision", "timestamptz", "interval"}
-)
-_COLLATED: Final = frozenset({"text", "varchar", "char"})
 
 
 _ACTIONS: Final = {
@@ -164,7 +149,7 @@ def _attributes(catalog: SystemCatalog) -> Iterator[Row]:
         oid = oids.table_oid(table.table_id)
         for number, column in enumerate(text.columns_of(table), 1):
             yield {
-                **_attribute(oid, number, column.name, column.type),
+                **attribute_row(oid, number, column.name, column.type),
                 "attnotnull": int(not column.nullable),
                 "atthasdef": int(text.shown_default(column) is not None),
                 "attidentity": column.identity,
@@ -174,7 +159,7 @@ def _attributes(catalog: SystemCatalog) -> Iterator[Row]:
         names = text.index_names(table, index)
         kinds = _index_types(table, index)
         for number, (name, kind) in enumerate(zip(names, kinds, strict=True), 1):
-            yield _attribute(oid, number, name, kind)
+            yield attribute_row(oid, number, name, kind)
 
 
 def _defaults(catalog: SystemCatalog) -> Iterator[Row]:
@@ -240,7 +225,7 @@ def type_rows() -> Iterator[Row]:
     common |= {"typisdefined": 1, "typtypmod": -1}
     for name, numbers in NUMBERS.items():
         called = text.PG_NAMES.get(name, name)
-        collation = oids.DEFAULT_COLLATION if name in _COLLATED else 0
+        collation = oids.DEFAULT_COLLATION if name in COLLATED else 0
         yield {
             **common,
             "oid": numbers.oid,
@@ -251,8 +236,8 @@ def type_rows() -> Iterator[Row]:
             "typbyval": int(0 < numbers.size <= 8),
             "typstorage": text.storage_of(Type(name)),
             "typalign": text.alignment_of(Type(name)),
-            "typcategory": _CATEGORIES.get(name, "U"),
-            "typispreferred": int(name in _PREFERRED),
+            "typcategory": CATEGORIES.get(name, "U"),
+            "typispreferred": int(name in PREFERRED),
             "typarray": numbers.array_oid,
             "typcollation": collation,
             "typelem": _ELEMENTS.get(name, 0),
@@ -291,24 +276,6 @@ def _index_types(table: Descriptor, index: Index | None) -> list[Type]:
     keys = () if index is None else key_types(table, index)
     rest = _index_columns(table, index)[len(keys) :]
     return [*keys, *(table.by_id[element].type for element in rest)]
-
-
-def _attribute(relation: int, number: int, name: str, kind: Type) -> dict[str, Any]:
-    return {
-        "attrelid": relation,
-        "attname": name,
-        "attnum": number,
-        "atttypid": oid_of(kind),
-        "atttypmod": modifier_of(kind),
-        "attlen": size_of(kind),
-        "attstattarget": -1,
-        "attcacheoff": -1,
-        "attislocal": 1,
-        "attbyval": int(0 < size_of(kind) <= 8),
-        "attstorage": text.storage_of(kind),
-        "attalign": text.alignment_of(kind),
-        "attcollation": oids.DEFAULT_COLLATION if kind.name in _COLLATED else 0,
-    }
 
 
 def _namespaces(_: SystemCatalog) -> Iterator[Row]:
