@@ -35,7 +35,7 @@ from leasehold.sql.functions.system.session import (
     Caller,
     CallersMoment,
     drawing,
-    reseeded,
+    reseed,
 )
 from leasehold.sql.planning.plan import Prepared
 from leasehold.sql.system_catalog.system_relations import with_system
@@ -264,7 +264,7 @@ class SqlTransaction:
         self._place += 1
         moment = self.moment
         if plan.draws:
-            moment = reseeded(moment, moment.seed + self._place.to_bytes(_PLACE_BYTES))
+            moment = reseed(moment, moment.seed + self._place.to_bytes(_PLACE_BYTES))
         if plan.counts:
             moment = drawing(moment, self.numbers)
         if not plan.asks_system:

@@ -31,10 +31,10 @@ from leasehold.model.ids import genid
 from leasehold.sql.binding.select_for_verify import Visit
 from leasehold.sql.functions.aggregates.aggregates import Aggregate
 from leasehold.sql.functions.function import Function
-from leasehold.sql.functions.system.session import reseeded, system_of
+from leasehold.sql.functions.system.session import reseed, system_of
 from leasehold.sql.planning.emitted import Emitted
 from leasehold.sql.planning.plan import Prepared
-from leasehold.sql.planning.read_set import told
+from leasehold.sql.planning.read_set import describe_reads
 from leasehold.values.jsonb import ordered_form
 from leasehold.values.numeric import sort_key
 
@@ -117,7 +117,7 @@ class _Functions:
 
             def called(*values: Any) -> Any:
                 seed = self.moment.seed + next(self._calls).to_bytes(8, "big")
-                return compute(reseeded(self.moment, seed), *values)
+                return compute(reseed(self.moment, seed), *values)
 
         elif function.volatility == "stable":
 
@@ -485,7 +485,7 @@ def explained(
     if prepared.tells_reads:
         tables = prepared.tables.values()
         values = (*parameters, *[None] * (len(prepared.parameters) - len(parameters)))
-        return [(line,) for line in told(prepared.reads, tables, values)]
+        return [(line,) for line in describe_reads(prepared.reads, tables, values)]
     names = {}
     for chosen in prepared.chosen:
         names[f"r{chosen.relation}"] = (chosen.table, "")

@@ -43,7 +43,7 @@ def _looked_up(
 ) -> list[tuple[Any, ...]]:
     """Where they are too many, or a row fails to which the statement itself may never come: the
     whole table."""
-    emitted = lookup.emitted(len(plan.parameters), plan.beside)
+    emitted = lookup.emit(len(plan.parameters), plan.beside)
     try:
         found = emitted_rows(
             connection, emitted, values, moment=moment, limits=limits, as_of=as_of

@@ -30,7 +30,12 @@ from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.steps import element_paths as way
 from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.ddl.columns import check_drawing, drawn_from
-from leasehold.sql.expressions.conversion import check_default_fits, conversions, converted, kept_in
+from leasehold.sql.expressions.conversion import (
+    check_default_fits,
+    conversions,
+    convert_default,
+    kept_in,
+)
 from leasehold.sql.expressions.default import Default, default_of_text
 from leasehold.sql.expressions.expression import (
     rename_column_in,
@@ -354,7 +359,7 @@ class ColumnActions:
         )
         check_default_fits(old, new)
         if old.default is not None:
-            new = replace(new, default=converted(old, new, self._draft.table, action.zone))
+            new = replace(new, default=convert_default(old, new, self._draft.table, action.zone))
         # Whether the expressions fit is seen before anything is written.
         as_new = replace(self._draft.table, columns=(*self._others(old), new))
         kept = [

@@ -14,8 +14,8 @@ from leasehold.model.errors import (
 )
 from leasehold.sql.binding import window
 from leasehold.sql.binding.bound_tree import OPEN, Aggregate, Bound, Key
-from leasehold.sql.binding.order import sortable
-from leasehold.sql.binding.typing import KEYED, PLAIN, keyed, opened, sentence_of
+from leasehold.sql.binding.order import as_sort_key
+from leasehold.sql.binding.typing import KEYED, PLAIN, as_key, known_or_none, sentence_of
 from leasehold.sql.binding.walk import has_aggregate, has_window
 from leasehold.sql.functions.aggregates import aggregates
 from leasehold.sql.functions.aggregates.aggregates import AGGREGATE_NAMES
@@ -58,7 +58,7 @@ def aggregate_shape(name: str, kinds: list[Type], *, over: bool) -> Shape:
     """Return the shape of an aggregate over values of these types, open ones among them; `over`
     says that it runs in a window. Raises UnknownFunction, AmbiguousFunction,
     FeatureNotSupported."""
-    found = aggregate_for(name, tuple(opened(kind) for kind in kinds))
+    found = aggregate_for(name, tuple(known_or_none(kind) for kind in kinds))
     native = _native(name, found)
     if over and native == "group_concat":
         native = ""  # SQLite's loses a separator when an empty text leaves the frame
@@ -106,7 +106,7 @@ def window_shape(name: str, kinds: list[Type]) -> Shape | None:
 # -------------------------------------------------------------- binding
 
 
-def aggregate(self: Expressions, node: tree.Call) -> Bound:
+def bind_aggregate(self: Expressions, node: tree.Call) -> Bound:
     name, at = node.name, node.at
     _check_place(self, node)
     if node.over is None and name in WINDOWS:
@@ -116,8 +116,8 @@ def aggregate(self: Expressions, node: tree.Call) -> Bound:
     self.inside += node.over is None
     try:
         arguments = [] if node.star else [self.bind(a) for a in node.arguments]
-        order = self.sort_keys(node.order)
-        condition = None if node.filter is None else self.condition(node.filter, "FILTER")
+        order = self.bind_sort_keys(node.order)
+        condition = None if node.filter is None else self.bind_condition(node.filter, "FILTER")
     finally:
         self.inside -= node.over is None
     if node.over is None and any(map(has_aggregate, arguments)):
@@ -128,21 +128,23 @@ def aggregate(self: Expressions, node: tree.Call) -> Bound:
     if node.star:
         if name != "count":
             raise sentence_of(name, [])
-        return Aggregate("count", (), BIGINT, condition=condition, over=window.over(self, node))
+        return Aggregate(
+            "count", (), BIGINT, condition=condition, over=window.bind_over(self, node)
+        )
     if name in ("jsonb_agg", "jsonb_object_agg"):
         arguments = _shown_in_zone(self, name, arguments, at)
     shape = _shape(self, name, arguments, at, over=node.over is not None)
     parts = tuple(
-        self.typing.brought(a, k, at) for a, k in zip(arguments, shape.arguments, strict=True)
+        self.typing.convert(a, k, at) for a, k in zip(arguments, shape.arguments, strict=True)
     )
     _check_aggregate(node, order)
     if node.distinct and _told_apart_here(name, parts, order):
         function = distinct(shape.found, _sorted(self, node, arguments, parts, order))
         return Aggregate("", parts, shape.result, condition=condition, function=function)
     if node.distinct and name == "array_agg":
-        order = (Key(sortable(parts[0], at), False, False),)  # as PostgreSQL finds equal ones
+        order = (Key(as_sort_key(parts[0], at), False, False),)  # as PostgreSQL finds equal ones
     if node.distinct and name == "count":
-        parts = (keyed(parts[0]),)
+        parts = (as_key(parts[0]),)
     return Aggregate(
         shape.emitted,
         parts,
@@ -150,7 +152,7 @@ def aggregate(self: Expressions, node: tree.Call) -> Bound:
         node.distinct,
         order,
         condition,
-        window.over(self, node),
+        window.bind_over(self, node),
         shape.function,
     )
 
@@ -180,7 +182,7 @@ def _sorted(
     them."""
     if not order and node.name == "count":
         return ()
-    shown = [{keyed(a), keyed(p)} for a, p in zip(arguments, parts, strict=True)]
+    shown = [{as_key(a), as_key(p)} for a, p in zip(arguments, parts, strict=True)]
     made: list[Sorted] = []
     for key, said in zip(order, node.order, strict=True):
         places = [n for n, forms in enumerate(shown) if key.value in forms]
@@ -193,7 +195,7 @@ def _sorted(
     asked = {key.argument for key in made}
     made += (Sorted(n) for n in range(len(parts)) if n not in asked)
     for place in made:
-        sortable(parts[place.argument], node.at)
+        as_sort_key(parts[place.argument], node.at)
     return tuple(made)
 
 
@@ -207,7 +209,7 @@ def _shown_in_zone(self: Expressions, name: str, arguments: list[Bound], at: int
         elif place == 0 and name == "jsonb_object_agg":
             made.append(self.typing.cast(argument, TEXT, at))
         else:
-            made.append(self.called("to_jsonb", [argument], at))
+            made.append(self.call("to_jsonb", [argument], at))
     return made
 
 
@@ -220,7 +222,7 @@ def _shape(self: Expressions, name: str, arguments: list[Bound], at: int, *, ove
         counts = place == (0 if name == "ntile" else 1)
         like = arguments[0].kind if place == 2 else TEXT
         if self.typing.kind_of(part) == OPEN:
-            arguments[place] = self.typing.brought(part, INTEGER if counts else like, at)
+            arguments[place] = self.typing.convert(part, INTEGER if counts else like, at)
     kinds = [a.kind for a in arguments]
     shape = window_shape(name, kinds)
     if shape is None:

@@ -29,7 +29,7 @@ from leasehold.sql.binding.bound_tree import (
     SubSource,
     Value,
 )
-from leasehold.sql.binding.typing import Typing, bare, keyed, opened
+from leasehold.sql.binding.typing import Typing, as_key, known_or_none, without_length
 from leasehold.sql.functions.aggregates.aggregates import array_query
 from leasehold.sql.functions.arrays.array import array_slice, constructor, subscript
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, unchanged
@@ -55,7 +55,7 @@ def element_kind(array: Bound) -> Type:
 # ---------------------------------------------------------- made
 
 
-def array_of_items(self: Expressions, node: tree.ArrayOf, target: Type | None = None) -> Bound:
+def bind_array(self: Expressions, node: tree.ArrayOf, target: Type | None = None) -> Bound:
     """ARRAY[…]; `target`: the type of array that it is cast to, which each item is brought to."""
     parts = [self.bind(item) for item in node.items]
     if target is None and not parts:
@@ -65,7 +65,7 @@ def array_of_items(self: Expressions, node: tree.ArrayOf, target: Type | None = 
         )
     if target is None:
         places = [item.at for item in node.items]
-        element, parts = self.typing.unified(parts, node.at, "ARRAY", places)
+        element, parts = self.typing.unify(parts, node.at, "ARRAY", places)
     else:
         found = element_of(target)
         assert found is not None, target
@@ -77,10 +77,10 @@ def array_of_items(self: Expressions, node: tree.ArrayOf, target: Type | None = 
     constants = [part.value for part in parts if isinstance(part, Value)]
     if len(constants) == len(parts):
         return Value(array_of(element), stored_form(constants))
-    return Apply(constructor(bare(element)), tuple(parts), array_of(element))
+    return Apply(constructor(without_length(element)), tuple(parts), array_of(element))
 
 
-def array_of_query(self: Expressions, node: tree.ArrayQuery) -> Bound:
+def bind_array_query(self: Expressions, node: tree.ArrayQuery) -> Bound:
     query = self.queries.bind_query(node.query, self.scope)
     if len(query.columns) != 1:
         raise WrongType("subquery must return only one column", position=node.at)
@@ -88,7 +88,7 @@ def array_of_query(self: Expressions, node: tree.ArrayQuery) -> Bound:
     if element_of(kind):
         raise _dimensions(node.at)
     relation = self.queries.new_relation()
-    made = array_query(bare(kind))
+    made = array_query(without_length(kind))
     field = Field(relation, "o0", kind)
     output = Aggregate("", (field,), array_of(kind), function=made)
     body = BoundSelect((output,), SubSource(relation, query), None, (), True)
@@ -103,7 +103,7 @@ def _dimensions(at: int) -> FeatureNotSupported:
 # ---------------------------------------------------------- taken apart
 
 
-def subscripted(self: Expressions, node: tree.Subscript) -> Bound:
+def bind_subscript(self: Expressions, node: tree.Subscript) -> Bound:
     if isinstance(node.array, tree.Subscript):
         raise _dimensions(node.at)
     array = self.bind(node.array)
@@ -122,16 +122,16 @@ def subscripted(self: Expressions, node: tree.Subscript) -> Bound:
     def place(found: tree.Node | None, otherwise: int) -> Bound:
         if found is None:
             return Value(INTEGER, otherwise)
-        return self.typing.brought(self.bind(found), INTEGER, found.at, "assignment")
+        return self.typing.convert(self.bind(found), INTEGER, found.at, "assignment")
 
     low = place(node.low, 1)
     if node.is_slice:
         high = place(node.high, (1 << 31) - 1)
-        return Apply(array_slice(bare(kind)), (array, low, high), kind)
-    return Apply(subscript(bare(kind)), (array, low), element_kind(array))
+        return Apply(array_slice(without_length(kind)), (array, low, high), kind)
+    return Apply(subscript(without_length(kind)), (array, low), element_kind(array))
 
 
-def over_array(self: Expressions, node: tree.OverArray) -> Bound:
+def bind_over_array(self: Expressions, node: tree.OverArray) -> Bound:
     """Bind `operand` `sign` ANY|ALL (array): a comparison with the array's elements as with a
     query's rows."""
     if isinstance(node.operand, tree.RowOf):
@@ -143,7 +143,7 @@ def over_array(self: Expressions, node: tree.OverArray) -> Bound:
     kind = typing.kind_of(array)
     if kind == OPEN:
         kind = array_of(_element_for(typing, node.sign, operand, node.at))
-        array = typing.brought(array, kind, node.array.at)
+        array = typing.convert(array, kind, node.array.at)
     element = element_of(kind)
     if element is None:
         raise WrongObject("op ANY/ALL (array) requires array on right side", position=node.at)
@@ -153,22 +153,22 @@ def over_array(self: Expressions, node: tree.OverArray) -> Bound:
     member = (node.sign, node.every) in (("=", False), ("<>", True))
     common = typing.comparison_type("=", operand, field, node.at) if member else None
     if common is not None:
-        output = keyed(typing.brought(field, common, node.at))
-        operand = keyed(typing.brought(operand, common, node.at))
+        output = as_key(typing.convert(field, common, node.at))
+        operand = as_key(typing.convert(operand, common, node.at))
         return Member((operand,), _rows(output, source), node.every, BOOLEAN)
     compared = self.queries.new_relation()
-    test = typing.tested(node.sign, operand, Field(compared, "o0", element), node.at)
+    test = typing.test(node.sign, operand, Field(compared, "o0", element), node.at)
     return Compared(test, _rows(field, source), compared, node.every, BOOLEAN)
 
 
-def among(self: Expressions, operand: Bound, items: list[Value], kind: Type) -> Bound:
+def bind_in_array(self: Expressions, operand: Bound, items: list[Value], kind: Type) -> Bound:
     """Return `operand` IN constants, all of the type `kind`, as IN over one array of them, which is
     one value of the statement."""
-    array = Value(array_of(bare(kind)), stored_form([item.value for item in items]))
+    array = Value(array_of(without_length(kind)), stored_form([item.value for item in items]))
     relation = self.queries.new_relation()
     source = ElementsSource(relation, (array,), members=True)
-    output = keyed(Field(relation, "v0", bare(kind)))
-    return Member((keyed(operand),), _rows(output, source), False, BOOLEAN)
+    output = as_key(Field(relation, "v0", without_length(kind)))
+    return Member((as_key(operand),), _rows(output, source), False, BOOLEAN)
 
 
 def _rows(output: Bound, source: BoundSource) -> BoundQuery:
@@ -182,22 +182,22 @@ def _element_for(typing: Typing, sign: str, operand: Bound, at: int) -> Type:
     kind = typing.kind_of(operand)
     found = typing.comparison_type(sign, operand, Value(OPEN, None), at)
     if found is not None and sign in ("=", "<>", "<", "<=", ">", ">="):
-        return bare(found)
+        return without_length(found)
     with refused_at(at):
-        return bare(operator_for(sign, opened(kind), None).arguments[1])
+        return without_length(operator_for(sign, known_or_none(kind), None).arguments[1])
 
 
 # ---------------------------------------------------------- functions that give rows
 
 
-def set_of(typing: Typing, name: str, parts: list[Bound], at: int) -> Bound:
+def bind_set(typing: Typing, name: str, parts: list[Bound], at: int) -> Bound:
     """The array whose elements are the rows."""
     kinds = [typing.kind_of(part) for part in parts]
     with refused_at(at):
-        function = set_for(name, tuple(opened(kind) for kind in kinds))
+        function = set_for(name, tuple(known_or_none(kind) for kind in kinds))
     if function.compute is unchanged:
         return parts[0]
-    return typing.called(function, parts, at)
+    return typing.call(function, parts, at)
 
 
 class Sets:
@@ -225,7 +225,7 @@ class Sets:
             self._relation = expressions.queries.new_relation()
             self._at = node.at
         parts = [expressions.bind(argument) for argument in node.arguments]
-        array = set_of(expressions.typing, node.name, parts, node.at)
+        array = bind_set(expressions.typing, node.name, parts, node.at)
         self._arrays.append(array)
         return Field(self._relation, f"v{len(self._arrays) - 1}", element_kind(array))
 

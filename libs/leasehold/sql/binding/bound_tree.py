@@ -339,6 +339,6 @@ class BoundQuery:
     correlated: bool = False
 
 
-def joined(word: str, parts: Sequence[Bound]) -> Bound:
+def join_parts(word: str, parts: Sequence[Bound]) -> Bound:
     """Return the parts joined by `word`, and or or; a single part as it is."""
     return parts[0] if len(parts) == 1 else Native(word, tuple(parts), BOOLEAN)

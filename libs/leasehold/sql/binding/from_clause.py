@@ -40,7 +40,7 @@ from leasehold.sql.binding.bound_tree import (
     SystemSource,
     TableSource,
     Value,
-    joined,
+    join_parts,
 )
 from leasehold.sql.binding.expressions import Expressions
 from leasehold.sql.binding.labels import label_of
@@ -140,7 +140,7 @@ class Sources:
         expressions = Expressions(self._binder, inner)
         columns: list[tuple[str, Bound]] = []
         for target in body.targets:
-            part = expressions.settled(target.node)
+            part = expressions.settle(target.node)
             called = [node for node in walk(part) if isinstance(node, Apply)]
             changes = any(node.function.volatility == "volatile" for node in called)
             if has_aggregate(part) or has_window(part) or changes:
@@ -220,7 +220,7 @@ class Sources:
             )
         inner = Scope(scope.parent, before, ctes=scope.ctes)
         part = Expressions(self._binder, inner).bind(call.arguments[0])
-        self._binder.typing.brought(part, argument, call.at)  # it is to be such a one
+        self._binder.typing.convert(part, argument, call.at)  # it is to be such a one
         scope.correlated = scope.correlated or inner.correlated
         empty = tuple(Value(kind, None) for _, kind in columns)
         body = BoundSelect(empty, None, Value(BOOLEAN, 0))
@@ -235,7 +235,7 @@ class Sources:
         """unnest and its like; unnest of several arrays puts them side by side."""
         typing = self._binder.typing
         groups = [[part] for part in parts] if call.name == "unnest" and parts else [parts]
-        arrays = [query_array.set_of(typing, call.name, group, call.at) for group in groups]
+        arrays = [query_array.bind_set(typing, call.name, group, call.at) for group in groups]
         name = COLUMN_NAMES.get(call.name, alias if len(arrays) == 1 else call.name)
         columns: list[tuple[str, Bound]] = [
             (name, Field(relation, f"v{n}", query_array.element_kind(array)))
@@ -258,9 +258,9 @@ class Sources:
         kinds = {self._binder.typing.kind_of(part).name for part in parts}
         if kinds - {OPEN.name, *INTEGER_BITS}:
             return self._elements(call, parts, relation, alias, scope)
-        kind = self._binder.typing.common(parts, call.at, "generate_series")
+        kind = self._binder.typing.find_common(parts, call.at, "generate_series")
         kind = Type("integer") if kind in (OPEN, Type("smallint")) else kind
-        parts = [self._binder.typing.brought(part, kind, call.at) for part in parts]
+        parts = [self._binder.typing.convert(part, kind, call.at) for part in parts]
         field = Field(relation, "value", kind, False)
         return SeriesSource(relation, tuple(parts)), [(alias, field)]
 
@@ -288,7 +288,7 @@ class Sources:
             inner = Scope(scope.parent, both, ctes=scope.ctes)
             expressions = Expressions(self._binder, inner)
             expressions.place = "JOIN conditions"
-            condition = expressions.condition(source.condition, "JOIN/ON")
+            condition = expressions.bind_condition(source.condition, "JOIN/ON")
             scope.correlated = scope.correlated or inner.correlated
         merged: list[tuple[str, Bound]] = []
         tests: list[Bound] = []
@@ -297,16 +297,16 @@ class Sources:
                 self._using(name, mine, source, "left"),
                 self._using(name, theirs, source, "right"),
             )
-            test = self._binder.typing.compared("=", a, b, source.at)
+            test = self._binder.typing.compare("=", a, b, source.at)
             tests.append(test)
             kind = common_type([a.kind, b.kind], source.at, "JOIN/USING")
-            a, b = (self._binder.typing.brought(part, kind, source.at) for part in (a, b))
+            a, b = (self._binder.typing.convert(part, kind, source.at) for part in (a, b))
             full = Native("coalesce", (a, b), kind)
             merged.append(
                 (name, full if source.kind == "full" else b if source.kind == "right" else a)
             )
         if tests:
-            condition = joined("and", tests)
+            condition = join_parts("and", tests)
         if source.kind in ("right", "full"):
             mine = mine.as_nullable()
         if source.kind in ("left", "full"):

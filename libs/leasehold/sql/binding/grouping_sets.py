@@ -42,7 +42,7 @@ ARGUMENTS_MAX: Final = 31
 Set: TypeAlias = tuple[Bound, ...]
 
 
-def grouping(self: Expressions, node: tree.Call) -> Bound:
+def bind_grouping(self: Expressions, node: tree.Call) -> Bound:
     """GROUPING(…), whose arguments are looked at with GROUP BY."""
     at = node.at
     if self.inside:
@@ -51,7 +51,7 @@ def grouping(self: Expressions, node: tree.Call) -> Bound:
         raise GroupingError(f"grouping operations are not allowed in {self.place}", position=at)
     if len(node.arguments) > ARGUMENTS_MAX:
         raise TooComplex("GROUPING must have fewer than 32 arguments", position=at)
-    parts = tuple(self.settled(argument) for argument in node.arguments)
+    parts = tuple(self.settle(argument) for argument in node.arguments)
     made = Grouping(parts, INTEGER)
     self.scope.groupings.append((made, tuple(argument.at for argument in node.arguments)))
     return made
@@ -60,7 +60,7 @@ def grouping(self: Expressions, node: tree.Call) -> Bound:
 # -------------------------------------------------------------- which sets there are
 
 
-def sets_of(
+def expand_sets(
     items: Sequence[tree.Node | tree.GroupingSets],
     bind: Callable[[tree.Node], Set],
     *,
@@ -75,13 +75,13 @@ def sets_of(
         if len(made) * len(found) > SETS_MAX:
             raise _too_many(at)
         made = [(*a, *b) for a, b in product(made, found)]
-    made = [each_once(one) for one in made]
+    made = [without_repeats(one) for one in made]
     if once:
         made = [one for n, one in enumerate(made) if not any(_same(one, o) for o in made[:n])]
     return made
 
 
-def each_once(parts: Iterable[Bound]) -> Set:
+def without_repeats(parts: Iterable[Bound]) -> Set:
     """Return the parts without those that are equal to one before. They may hold what has no
     hash."""
     found: list[Bound] = []
@@ -142,7 +142,7 @@ class Regrouped:
         self._own = frozenset(leaf.relation for leaf in leaves(source))
         self._cte = binder.ctes.new_number()
         self._row, self._group = binder.new_relation(), binder.new_relation()
-        self._grouped = list(each_once(part for each in sets for part in each))
+        self._grouped = list(without_repeats(part for each in sets for part in each))
         # What is kept of each row and of each group, as o0, o1 …
         self._of_rows: list[Bound] = list(self._grouped)
         self._of_groups: list[Bound] = list(self._grouped)

@@ -29,9 +29,14 @@ from leasehold.sql.binding.bound_tree import (
     TableSource,
 )
 from leasehold.sql.binding.expressions import Expressions
-from leasehold.sql.binding.grouping_sets import Regrouped, each_once, sets_of, without_sets
+from leasehold.sql.binding.grouping_sets import (
+    Regrouped,
+    expand_sets,
+    without_repeats,
+    without_sets,
+)
 from leasehold.sql.binding.labels import label_of
-from leasehold.sql.binding.order import ambiguous_order, check_grouped, number_of, sortable
+from leasehold.sql.binding.order import ambiguous_order, as_sort_key, check_grouped, number_of
 from leasehold.sql.binding.scope import Names, Scope
 from leasehold.sql.binding.walk import has_aggregate, has_window, leaves, relations_in, walk
 from leasehold.sql.syntax import tree
@@ -55,7 +60,7 @@ class SelectBinder:
         # Names of WITH are found through the scope; what is outside of the query is its parent.
         self._expressions = Expressions(binder, self.scope)
 
-    def bound(self) -> BoundQuery:
+    def bind(self) -> BoundQuery:
         select, expressions = self._select, self._expressions
         source: BoundSource | None = None
         if select.source is not None:
@@ -63,7 +68,7 @@ class SelectBinder:
         for name, window in select.windows:
             expressions.windows[name] = window
         expressions.place = "WHERE"
-        where = None if select.where is None else expressions.condition(select.where, "WHERE")
+        where = None if select.where is None else expressions.bind_condition(select.where, "WHERE")
         self.scope.mentions.clear()
         expressions.place = ""
         outputs, names = self._outputs()
@@ -73,10 +78,12 @@ class SelectBinder:
         expressions.place = "GROUP BY"
         mentions = len(self.scope.mentions)
         ways = self._ways(outputs, names)
-        group = each_once(part for way in ways for part in way)
+        group = without_repeats(part for way in ways for part in way)
         del self.scope.mentions[mentions:]
         expressions.place = "HAVING"
-        having = None if select.having is None else expressions.condition(select.having, "HAVING")
+        having = (
+            None if select.having is None else expressions.bind_condition(select.having, "HAVING")
+        )
         expressions.place = "ORDER BY"
         order = self._order(outputs, names)
         distinct = self._distinct(outputs, names, order)
@@ -155,7 +162,7 @@ class SelectBinder:
             return tuple(self._group(item, node.at, outputs, names) for item in items)
 
         select = self._select
-        return sets_of(select.group, bind, once=select.sets_once, at=select.at)
+        return expand_sets(select.group, bind, once=select.sets_once, at=select.at)
 
     def _group(self, node: tree.Node, at: int, outputs: list[Bound], names: list[str]) -> Bound:
         part = self._group_part(node, outputs, names)
@@ -163,7 +170,7 @@ class SelectBinder:
             raise GroupingError("aggregate functions are not allowed in GROUP BY", position=at)
         if has_window(part):
             raise WindowingError("window functions are not allowed in GROUP BY", position=at)
-        part = self._binder.typing.settled(part, at)
+        part = self._binder.typing.settle(part, at)
         check_grouped(part.kind, "GROUP BY", at)
         return part
 
@@ -251,9 +258,9 @@ class SelectBinder:
         else:
             part = self._expressions.bind(node)
         if part not in outputs:
-            part = self._binder.typing.settled(part, node.at)
+            part = self._binder.typing.settle(part, node.at)
         if part.kind != OPEN:
-            sortable(part, node.at)
+            as_sort_key(part, node.at)
         if self._select.distinct == () and part not in outputs:
             raise InvalidColumnReference(
                 "for SELECT DISTINCT, ORDER BY expressions must appear in select list",

@@ -41,7 +41,7 @@ from leasehold.sql.binding.bound_tree import (
     SubSource,
     TableSource,
     Value,
-    joined,
+    join_parts,
 )
 from leasehold.sql.binding.bound_tree import Column as ResultColumn
 from leasehold.sql.binding.expressions import Expressions
@@ -50,7 +50,7 @@ from leasehold.sql.binding.kept_expressions import bound_expression
 from leasehold.sql.binding.labels import label_of
 from leasehold.sql.binding.queries import Binder
 from leasehold.sql.binding.scope import Names, Scope
-from leasehold.sql.binding.typing import Typing, keyed
+from leasehold.sql.binding.typing import Typing, as_key
 from leasehold.sql.binding.walk import has_aggregate, has_window, mapped, walk
 from leasehold.sql.expressions.default import decided_default, is_random
 from leasehold.sql.functions.function import BIGINT, BOOLEAN
@@ -155,7 +155,7 @@ class WriteBinder:
         expressions.place = "WHERE"
         where = None
         if statement.where is not None:
-            where = expressions.condition(statement.where, "WHERE")
+            where = expressions.bind_condition(statement.where, "WHERE")
         expressions.place = "UPDATE"
         given, values, parts = self._assigned(descriptor, assignments, expressions)
         genids = [
@@ -217,7 +217,7 @@ class WriteBinder:
                 "an aggregate or window function can't be assigned here", position=at
             )
         try:
-            return self._typing.brought(part, column.type, at, "assignment")
+            return self._typing.convert(part, column.type, at, "assignment")
         except Refused as error:
             if "column" in error.detail:
                 raise
@@ -231,7 +231,7 @@ class WriteBinder:
             return Value(column.type, column.default)
         if column.draws_from:
             drawn = Apply(DRAWN, (Value(BIGINT, column.draws_from),), BIGINT)
-            return self._typing.brought(drawn, column.type, 1, "assignment")
+            return self._typing.convert(drawn, column.type, 1, "assignment")
         if not is_random(column.default_expression):
             return Apply(decided_default(column.default_expression, column.type), (), column.type)
         made = bound_expression(self._binder, column.default_expression, descriptor, 0)
@@ -240,7 +240,7 @@ class WriteBinder:
                 f"the default {column.default_expression!r:.80} of column {column.name!r} can't be"
                 " computed in a statement: give a value"
             )
-        return self._typing.brought(made, column.type, 1, "assignment")
+        return self._typing.convert(made, column.type, 1, "assignment")
 
     # ---------------------------------------------------------- INSERT
 
@@ -311,7 +311,7 @@ class WriteBinder:
                 _refuse_generated(column, query.at)
                 _refuse_identity(column, statement.overriding, query.at)
             kinds = [c.type for c, _ in zip(named, found.columns, strict=False)]
-            found = self._binder.as_kinds(found, kinds, query.at, "assignment")
+            found = self._binder.convert_columns(found, kinds, query.at, "assignment")
         relation = self._binder.new_relation()
         outputs: list[Bound] = [
             Field(relation, f"o{n}", column.kind) for n, column in enumerate(found.columns)
@@ -378,7 +378,7 @@ class WriteBinder:
         assigned, values, _ = self._assigned(descriptor, conflict.updates, expressions)
         holds: Bound = Value(BOOLEAN, 1)
         if conflict.where is not None:
-            holds = expressions.condition(conflict.where, "WHERE")
+            holds = expressions.bind_condition(conflict.where, "WHERE")
         slots = {
             **self._slots(there, columns, self._numbered),
             **self._slots(excluded, columns, self._numbered + len(columns)),
@@ -443,7 +443,7 @@ class WriteBinder:
                     outputs.append(bound)
                     names.append(name)
                 continue
-            outputs.append(expressions.settled(node))
+            outputs.append(expressions.settle(node))
             names.append(target.label or label_of(node))
         columns = tuple(
             ResultColumn(name, o.kind, o.origin if isinstance(o, Field) else None)
@@ -526,11 +526,11 @@ def rows_in_the_way(bound: BoundWrite, conflict: BoundConflict) -> Iterator[tupl
             (descriptor.by_id[e].type, Slot(place[e], descriptor.by_id[e].type), e) for e in key
         ]
         tests: list[Bound] = [
-            Native("=", (keyed(Field(relation, column_name(e), kind)), keyed(slot)), BOOLEAN)
+            Native("=", (as_key(Field(relation, column_name(e), kind)), as_key(slot)), BOOLEAN)
             for kind, slot, e in parts
         ]
-        where = joined("and", tests)
-        access = None if index is None else Access(index, tuple(keyed(s) for _, s, _ in parts))
+        where = join_parts("and", tests)
+        access = None if index is None else Access(index, tuple(as_key(s) for _, s, _ in parts))
         genids = [Field(relation, lock_name(lock), GENIDS) for lock in descriptor.locks]
         source = TableSource(relation, descriptor, "", access)
         outputs = (*row_fields(descriptor, relation), *genids)

@@ -15,7 +15,7 @@ from leasehold.sql.ddl.drops import drop_index, drop_sequence, drop_table, trunc
 from leasehold.sql.ddl.indexes import create_index
 from leasehold.sql.ddl.sequences import alter_sequence, create_sequence
 from leasehold.sql.syntax.accounting import Body
-from leasehold.sql.syntax.marks import Mark, behind_explain
+from leasehold.sql.syntax.marks import Mark, skip_explain
 from leasehold.sql.syntax.own_schema_words import EXPLAINED_CHANGE
 from leasehold.sql.syntax.parsing import parse
 from leasehold.sql.syntax.statement import Reading, Words
@@ -172,7 +172,7 @@ def _change(reading: Reading, kind: str, body: Body) -> Change:
 def _refuse(reading: Reading) -> NoReturn:
     verb = reading.verb
     if reading.parsed.kind == "ExplainStmt":
-        verb += behind_explain(reading.tokens[verb:])
+        verb += skip_explain(reading.tokens[verb:])
     first, second = reading.word(verb), reading.word(verb + 1)
     if (first, second) in (("alter", "index"), ("alter", "sequence")):
         place = reading.behind_name(reading.behind(verb + 2, "if exists"))

@@ -31,12 +31,12 @@ from leasehold.sql.expressions.closures import (
 )
 from leasehold.sql.expressions.typed import (
     Typed,
-    brought,
-    called,
-    common,
-    converted,
-    of_constant,
-    without_session,
+    call_function,
+    cast_part,
+    convert,
+    fix_zone,
+    read_constant,
+    unify,
     zone_computed_in,
 )
 from leasehold.sql.functions.function import BOOLEAN, DOUBLE
@@ -202,18 +202,18 @@ class Compiler:
         return self._operated(node.sign, self.part(node.left), self.part(node.right))
 
     def _operated(self, sign: str, left: Typed, right: Typed) -> Typed:
-        return called(operator_for(sign, left.kind, right.kind), [left, right])
+        return call_function(operator_for(sign, left.kind, right.kind), [left, right])
 
     def _unary(self, node: tree.Unary) -> Typed:
         made = self.part(node.operand)
-        return called(function_for(node.sign, [made.kind]), [made])
+        return call_function(function_for(node.sign, [made.kind]), [made])
 
     def _like(self, node: tree.Like) -> Typed:
         left, pattern = self.part(node.operand), self.part(node.pattern)
         if node.escape is not None:
             escape = self.part(node.escape)
             escaped = function_for("like_escape", [pattern.kind, escape.kind])
-            pattern = called(escaped, [pattern, escape])
+            pattern = call_function(escaped, [pattern, escape])
         sign = f"{'!' if node.negated else ''}~~{'*' if node.insensitive else ''}"
         return self._operated(sign, left, pattern)
 
@@ -221,7 +221,7 @@ class Compiler:
         made = self.part(node)
         if made.kind is not None and made.kind != BOOLEAN:
             raise WrongType(f"the condition is of type {made.kind}, not boolean", position=node.at)
-        return brought(made, BOOLEAN)
+        return convert(made, BOOLEAN)
 
     def _logic(self, node: tree.Logic) -> Typed:
         conditions = [self._condition(part) for part in node.parts]
@@ -248,8 +248,8 @@ class Compiler:
     def _distinct(self, node: tree.Distinct) -> Typed:
         left, right = self.part(node.left), self.part(node.right)
         equal = operator_for("=", left.kind, right.kind)
-        a, b = brought(left, equal.arguments[0]), brought(right, equal.arguments[1])
-        compute, same = without_session(equal).compute, node.negated
+        a, b = convert(left, equal.arguments[0]), convert(right, equal.arguments[1])
+        compute, same = fix_zone(equal).compute, node.negated
 
         def test(row: Any) -> int:
             one, other = a(row), b(row)
@@ -298,13 +298,13 @@ class Compiler:
         parts = [self.part(argument) for argument in node.arguments]
         function = function_for(node.name, [part.kind for part in parts])
         if function.zoned or function.volatility == "immutable":
-            return called(function, parts)
+            return call_function(function, parts)
         if not self._decides or parts or node.name not in DECIDED:
             raise _changing_value(node.name, node)
         return self._changing(node.name)
 
     def _list_function(self, node: tree.Call) -> Typed:
-        kind, parts = common([self.part(e) for e in node.arguments], node.name.upper())
+        kind, parts = unify([self.part(e) for e in node.arguments], node.name.upper())
         if node.name == "coalesce":
             return Typed(kind, first(parts))
         operator_for("<", kind, kind)  # is there an order at all?
@@ -316,9 +316,9 @@ class Compiler:
             raise SyntaxInvalid(f"{node.name} takes two values")
         left, right = (self.part(argument) for argument in node.arguments)
         equal = operator_for("=", left.kind, right.kind)
-        test = called(equal, [left, right]).compute
+        test = call_function(equal, [left, right]).compute
         kind = nullif_type(left.kind, right.kind) if left.kind else equal.arguments[0]
-        value = left.compute if left.kind == kind else brought(left, kind)
+        value = left.compute if left.kind == kind else convert(left, kind)
         return Typed(kind, lambda row: None if test(row) else value(row))
 
     def _case_of(self, node: tree.Case) -> Typed:
@@ -332,7 +332,7 @@ class Compiler:
                 conditions.append(self._operated("=", subject, self.part(when)).compute)
             results.append(self.part(then))
         results.append(_NULL if node.default is None else self.part(node.default))
-        kind, values = common(results, "CASE")
+        kind, values = unify(results, "CASE")
         branches = list(zip(conditions, values[:-1], strict=True))
         return Typed(kind, chosen(branches, values[-1]))
 
@@ -344,12 +344,12 @@ class Compiler:
         else:
             made = self.part(inner)
         if made.kind is None:
-            value = None if made.text is None else of_constant(target, made.text, "explicit")
+            value = None if made.text is None else read_constant(target, made.text, "explicit")
             return Typed(target, constant(value), fixed=True)
         cast = cast_for(made.kind, target, "explicit")
         if cast is None:
             raise CannotCast(f"cannot cast type {made.kind} to {target}")
-        return Typed(target, converted(made, cast), fixed=made.fixed)
+        return Typed(target, cast_part(made, cast), fixed=made.fixed)
 
     _with_rules: Final[dict[str, Callable[[Compiler, tree.Call], Typed]]] = {
         "coalesce": _list_function,

@@ -12,8 +12,8 @@ from leasehold.catalog.elements import Column, Moment
 from leasehold.model.errors import FeatureNotSupported, InvalidObject, OutOfRange
 from leasehold.model.records import Image, Key
 from leasehold.sql.expressions.compiler import DECIDED, NOW, SEED, Compiler
-from leasehold.sql.expressions.expression import total, with_exact_numbers
-from leasehold.sql.expressions.typed import Typed, asking_zone, assigned, computed_in
+from leasehold.sql.expressions.expression import make_total, with_exact_numbers
+from leasehold.sql.expressions.typed import Typed, asking_zone, assign, computed_in
 from leasehold.sql.functions.function import Function
 from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX, nodes_of, read_expression
 from leasehold.sql.syntax.source import TEXT_BYTES_MAX
@@ -45,7 +45,7 @@ def default_of_text(text: str, kind: Type, zone: str = "") -> Default:
     """
     with computed_in(zone), asking_zone() as asked:
         made, decided = _read(text)
-        compute = assigned(made, kind)
+        compute = assign(made, kind)
         if not decided:
             return Default(compute({}))
     if asked.constants:
@@ -73,7 +73,7 @@ def compile_default(text: str, kind: Type, zone: str = "") -> Evaluate:
     the same for the same arguments, everywhere; random values differ by each of them. `zone`: the
     time zone of whoever asks for it, "" = UTC; a constant in it is of nobody's."""
     with computed_in(zone, constants=""):
-        compute = total(text, assigned(_read(text)[0], kind))
+        compute = make_total(text, assign(_read(text)[0], kind))
 
     def evaluate(moment: Moment, table_id: int, element_id: int, key: Key) -> Any:
         place = repr((table_id, element_id, tuple(key))).encode()

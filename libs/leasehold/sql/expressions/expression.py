@@ -21,7 +21,7 @@ from leasehold.model.errors import (
 from leasehold.model.records import Image
 from leasehold.sql.expressions.closures import Compute
 from leasehold.sql.expressions.compiler import Compiler, argument, check_functions
-from leasehold.sql.expressions.typed import ZoneUse, asking_zone, assigned, brought, computed_in
+from leasehold.sql.expressions.typed import ZoneUse, asking_zone, assign, computed_in, convert
 from leasehold.sql.functions.function import BOOLEAN, TEXT, Function
 from leasehold.sql.syntax.kept import (
     begin_of,
@@ -60,7 +60,7 @@ def compile_expression(
     of PostgreSQL's assignment, and a value of another type is refused here already.
 
     Raises SyntaxInvalid, UnknownColumn, UndefinedParameter, WrongType, FeatureNotSupported and
-    OutOfRange (limits) when compiling; the function raises leaves of Refused alone (`total`):
+    OutOfRange (limits) when compiling; the function raises leaves of Refused alone (`make_total`):
     DivisionByZero, OutOfRange, InvalidText, TooLong, and InternalFailure for a defect.
     """
 
@@ -69,8 +69,8 @@ def compile_expression(
         compiler = Compiler(descriptor.column, descriptor.name, kept=kept, types=known)
         made = compiler.part(_tree(text))
         if target is None:
-            return made.compute if made.kind else brought(made, TEXT)
-        return assigned(made, target.type)
+            return made.compute if made.kind else convert(made, TEXT)
+        return assign(made, target.type)
 
     use = target.element_id if target else 0
     return _remembered(text, descriptor, use if kept else ~use - 1, compiled, types, zone)
@@ -110,7 +110,7 @@ def compile_condition(
         made = Compiler(descriptor.column, descriptor.name, kept=True).part(_tree(text))
         if made.kind is not None and made.kind != BOOLEAN:
             raise WrongType(f"the condition is of type {made.kind}, not boolean")
-        return brought(made, BOOLEAN)
+        return convert(made, BOOLEAN)
 
     return _remembered(text, descriptor, _CONDITION, compiled, zone=zone)
 
@@ -128,7 +128,7 @@ def asks_session_zone(
     with computed_in(zone), asking_zone() as asked:
         made = Compiler(descriptor.column, descriptor.name, types=known).part(_tree(text))
         if target is not None:
-            assigned(made, target.type)
+            assign(made, target.type)
     return asked
 
 
@@ -183,7 +183,7 @@ def _remembered(
         return found[1]
     try:
         with computed_in(zone):
-            made = total(text, compiled())
+            made = make_total(text, compiled())
     except Refused as error:
         if "position" in error.detail:
             raise
@@ -194,7 +194,7 @@ def _remembered(
     return made
 
 
-def total(text: str, compute: Callable[..., Any]) -> Callable[..., Any]:
+def make_total(text: str, compute: Callable[..., Any]) -> Callable[..., Any]:
     """Return `compute`, the compiled `text`, with each error that is no Refused as InternalFailure.
 
     ⚠ Nodes compute what is kept (index entries, generated columns, conditions) while they apply the

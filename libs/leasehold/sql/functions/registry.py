@@ -18,13 +18,13 @@ from leasehold.model.errors import FeatureNotSupported, UnknownFunction
 from leasehold.sql.functions import comparisons, not_supported, polymorphic
 from leasehold.sql.functions.aggregates.aggregates import Aggregate, aggregate_of
 from leasehold.sql.functions.arrays import array, set_returning
-from leasehold.sql.functions.casts.casts import Context, made_cast
+from leasehold.sql.functions.casts.casts import Context, make_cast
 from leasehold.sql.functions.dates import arithmetic as date_arithmetic
 from leasehold.sql.functions.dates import fields, moments
 from leasehold.sql.functions.function import TEXT, Function, is_text, zoned
 from leasehold.sql.functions.jsonb import functions as jsonb
 from leasehold.sql.functions.numbers import arithmetic, mathematics
-from leasehold.sql.functions.resolution import category, resolved, shown
+from leasehold.sql.functions.resolution import category, kind_name, resolve
 from leasehold.sql.functions.system import catalog, node, sequence, session
 from leasehold.sql.functions.texts import bytea, like, regexp, text
 from leasehold.values.time_zone import InZone
@@ -77,7 +77,7 @@ def set_for(name: str, kinds: Kinds) -> Function:
     """Return the function of a name among SET_NAMES, which gives an array of the rows. Raises as
     `function_for`."""
     family = set_returning.FAMILIES.get(name)
-    found = family(kinds) if family is not None else resolved(_SETS.get(name, ()), kinds)
+    found = family(kinds) if family is not None else resolve(_SETS.get(name, ()), kinds)
     if found is None:
         raise _no_function_takes(name, kinds)
     return found
@@ -87,7 +87,7 @@ def set_for(name: str, kinds: Kinds) -> Function:
 def cast_for(source: Type | None, target: Type, context: Context) -> Function | None:
     """Return the cast, None where there is none in this context; its `compute` may be
     `unchanged`."""
-    return made_cast(source, target, context)
+    return make_cast(source, target, context)
 
 
 def is_type_name(name: str) -> bool:
@@ -108,7 +108,7 @@ def _function(name: str, kinds: Kinds) -> Function:
     of_family = None if family is None else family(kinds)
     if of_family is not None:
         return of_family
-    found = resolved(_FUNCTIONS.get(name, ()), kinds)
+    found = resolve(_FUNCTIONS.get(name, ()), kinds)
     if found is not None:
         return found
     if len(kinds) == 1 and is_type_name(name):  # date('2020-01-31') is a cast
@@ -134,7 +134,7 @@ def _no_function_takes(name: str, kinds: Kinds) -> UnknownFunction:
 
 
 def _signature(name: str, kinds: Kinds) -> str:
-    return f"{name}({', '.join(map(shown, kinds))})"
+    return f"{name}({', '.join(map(kind_name, kinds))})"
 
 
 @lru_cache(maxsize=_KEPT_MAX)
@@ -154,13 +154,13 @@ def _operator(sign: str, kinds: Kinds) -> Function:
         for function in functions:
             if [kind.name for kind in function.arguments] == [name, name]:
                 return function
-    found = resolved(functions, kinds)
+    found = resolve(functions, kinds)
     if found is not None:
         return found
     of_json = known and all(kind.name == "jsonb" for kind in known)
     if sign in not_supported.OPERATORS and len(kinds) == 2 and of_json:
         raise FeatureNotSupported(f"operator {sign}: {not_supported.OPERATORS[sign]}")
-    words = f" {sign} ".join(shown(kind) for kind in kinds)
+    words = f" {sign} ".join(kind_name(kind) for kind in kinds)
     words = f"{sign} {words}" if len(kinds) == 1 else words
     raise UnknownFunction(
         f"operator does not exist: {words}: no operator of that name takes such arguments; CAST"

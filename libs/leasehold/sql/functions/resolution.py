@@ -68,7 +68,7 @@ def is_preferred(kind: Type) -> bool:
     return kind.name in PREFERRED
 
 
-def resolved(functions: Sequence[Function], kinds: Kinds) -> Function | None:
+def resolve(functions: Sequence[Function], kinds: Kinds) -> Function | None:
     """The function that is meant, None where none takes such arguments. Raises AmbiguousFunction
     (42725)."""
     fitting = [f for f in (_widened(f, len(kinds)) for f in functions) if f is not None]
@@ -81,7 +81,7 @@ def resolved(functions: Sequence[Function], kinds: Kinds) -> Function | None:
     if len(able) > 1:
         able = _by_open_ones(able, kinds)
     if len(able) > 1:
-        signature = f"{functions[0].name}({', '.join(shown(kind) for kind in kinds)})"
+        signature = f"{functions[0].name}({', '.join(kind_name(kind) for kind in kinds)})"
         raise AmbiguousFunction(
             f"{signature} is not unique: more than one function or operator takes such arguments;"
             " CAST some of them"
@@ -89,7 +89,7 @@ def resolved(functions: Sequence[Function], kinds: Kinds) -> Function | None:
     return able[0] if able else None
 
 
-def shown(kind: Type | None) -> str:
+def kind_name(kind: Type | None) -> str:
     return "unknown" if kind is None else kind.name
 
 

@@ -35,13 +35,13 @@ from leasehold.sql.binding.bound_tree import (
     Slot,
     Value,
 )
-from leasehold.sql.binding.typing import KEYED, ORDER_KEYED, has_order_key, keyed
+from leasehold.sql.binding.typing import KEYED, ORDER_KEYED, as_key, has_order_key
 from leasehold.sql.binding.walk import walk
 from leasehold.sql.functions.arrays.array import order_key
 from leasehold.sql.functions.function import NUMERIC, TEXT, Function
 from leasehold.sql.functions.system.sequence import COUNTING
 from leasehold.sql.planning.emit_from import FromEmitter
-from leasehold.sql.planning.emitted import NOTHING, Beside, Emitted, called_as, once
+from leasehold.sql.planning.emitted import NOTHING, Beside, Emitted, function_name, materialize
 from leasehold.sql.planning.native import native_text
 from leasehold.values.types import Type
 
@@ -119,7 +119,7 @@ class Emitter:
             parts.append(_directed(name, key))
         names = ", ".join(f"o{n}" for n in range(len(query.columns)))
         inner = f"SELECT {shown}{text}"
-        inner = once(inner) if self.made.draws else inner
+        inner = materialize(inner) if self.made.draws else inner
         return f"SELECT {names} FROM ({inner}) ORDER BY {', '.join(parts)}"
 
     def _order(self, keys: tuple[Key, ...], outputs: tuple[Bound, ...] = ()) -> str:
@@ -143,7 +143,7 @@ class Emitter:
 
     def _sorted_by(self, value: Bound) -> str:
         if not isinstance(value, Output):
-            return self.expression(keyed(value) if _has_forms(value) else value)
+            return self.expression(as_key(value) if _has_forms(value) else value)
         if not _has_forms(value):
             return str(value.number + 1)
         if has_order_key(value.kind):
@@ -192,7 +192,7 @@ class Emitter:
         sides = []
         for side, query in enumerate((body.left, body.right)):
             text, draws = self.made.with_draws(lambda q=query: self.query(q))  # type: ignore[misc]
-            text = once(text) if draws else text
+            text = materialize(text) if draws else text
             sides.append(f"SELECT {names}, {side} AS side{number} FROM ({text})")
         both = " UNION ALL ".join(sides)
         # Beside min(side) alone SQLite shows the columns of a row of that side.
@@ -227,7 +227,7 @@ class Emitter:
         if conditions:
             text += f" WHERE {' AND '.join(conditions)}"
         if body.group:
-            text += f" GROUP BY {', '.join(self.expression(keyed(g)) for g in body.group)}"
+            text += f" GROUP BY {', '.join(self.expression(as_key(g)) for g in body.group)}"
         elif body.aggregated and not _aggregates(body):
             raise FeatureNotSupported("HAVING without GROUP BY and without an aggregate")
         if body.having is not None:
@@ -238,7 +238,7 @@ class Emitter:
         kinds = [output.kind for output in body.outputs]
         if body.distinct == () and _has_keys(kinds):
             inner = f"SELECT {shown}{text}"
-            inner = once(inner) if self.made.draws else inner
+            inner = materialize(inner) if self.made.draws else inner
             return self._without_equals(inner, kinds) + self._order(query.order)
         if body.distinct == ():
             return self._ordered(f"SELECT DISTINCT {shown}{text}", query.order)
@@ -256,9 +256,9 @@ class Emitter:
         def of(part: Bound) -> Bound:
             return body.outputs[part.number] if isinstance(part, Output) else part
 
-        on = ", ".join(self.expression(keyed(of(part))) for part in body.distinct or ())
+        on = ", ".join(self.expression(as_key(of(part))) for part in body.distinct or ())
         keys = tuple(Key(of(k.value), k.descending, k.nulls_first) for k in query.order)
-        extra = [f"{self.expression(keyed(key.value))} AS s{n}" for n, key in enumerate(keys)]
+        extra = [f"{self.expression(as_key(key.value))} AS s{n}" for n, key in enumerate(keys)]
         ranked = f"row_number() OVER (PARTITION BY {on}{self._order(keys)}) AS n"
         inner = f"SELECT {', '.join([shown, *extra, ranked])}{text}"
         names = ", ".join(f"o{n}" for n in range(len(body.outputs)))
@@ -290,7 +290,7 @@ class Emitter:
         return self._call(part.function, *map(self.expression, part.arguments))
 
     def _call(self, function: Function, *arguments: str) -> str:
-        name = called_as(function)
+        name = function_name(function)
         self.made.functions[name] = function
         self.made.calls_change |= function.volatility != "immutable"
         self.made.calls_stable |= function.volatility == "stable" and not function.zoned
@@ -356,7 +356,7 @@ class Emitter:
     def _name_of(self, part: Aggregate) -> str:
         if part.function is None:
             return part.name
-        name = called_as(part.function) + ("_over" if part.over is not None else "")
+        name = function_name(part.function) + ("_over" if part.over is not None else "")
         self.made.aggregates[name] = (part.function, part.over is not None)
         return name
 

@@ -30,7 +30,7 @@ from leasehold.sql.binding.bound_tree import (
     TableSource,
     Value,
 )
-from leasehold.sql.planning.emitted import Beside, Emitted, once
+from leasehold.sql.planning.emitted import Beside, Emitted, materialize
 from leasehold.sql.system_catalog.relations import Relation
 
 OWN_ROWS: Final = "o"
@@ -106,7 +106,7 @@ class FromEmitter:
                 return f"{self._system(source.system)} AS r{source.relation}"
             case SubSource():
                 text, draws = self._made.with_draws(lambda: self._query(source.query))
-                return f"({once(text) if draws else text}) AS r{source.relation}"
+                return f"({materialize(text) if draws else text}) AS r{source.relation}"
             case CteSource():
                 return f"w{source.cte} AS r{source.relation}"
             case SeriesSource():

@@ -100,7 +100,7 @@ class Emitted:
         return text, draws
 
 
-def called_as(function: Function | aggregates.Aggregate) -> str:
+def function_name(function: Function | aggregates.Aggregate) -> str:
     """The name in SQLite of a function of the catalogue: another one for each, since two casts to
     varchar(3) may differ (one cuts, one refuses)."""
     name = _NAMES.get(function)
@@ -111,7 +111,7 @@ def called_as(function: Function | aggregates.Aggregate) -> str:
     return name
 
 
-def once(text: str) -> str:
+def materialize(text: str) -> str:
     """A query whose values are random, or drawn: SQLite would put its expressions wherever their
     columns are mentioned, and compute them there again."""
     return f"WITH f AS MATERIALIZED ({text}) SELECT * FROM f"

@@ -290,7 +290,7 @@ def joins(source: BoundSource) -> Iterator[JoinSource]:
             yield from joins(source.left)
 
 
-def plain(part: Bound) -> Bound:
+def strip_plain(part: Bound) -> Bound:
     """What stands in the index: without the words that change no value."""
     while isinstance(part, Native) and part.word in ("same", "key"):
         part = part.arguments[0]
@@ -318,15 +318,15 @@ def _of_condition(condition: Bound) -> Iterator[Sought]:
     if word in _FLIPPED:
         left, right = parts
         if _known(right):
-            yield Sought(plain(left), word, (right,))
+            yield Sought(strip_plain(left), word, (right,))
         if _known(left):
-            yield Sought(plain(right), _FLIPPED[word], (left,))
+            yield Sought(strip_plain(right), _FLIPPED[word], (left,))
     elif word == "in" and all(map(_known, parts[1:])):
-        yield Sought(plain(parts[0]), "in", parts[1:])
+        yield Sought(strip_plain(parts[0]), "in", parts[1:])
     elif word == "not" and isinstance(parts[0], Field):
         yield Sought(parts[0], "=", (Value(BOOLEAN, 0),))
     elif word == "is null":
-        yield Sought(plain(parts[0]), "=", (Value(parts[0].kind, None),))
+        yield Sought(strip_plain(parts[0]), "=", (Value(parts[0].kind, None),))
 
 
 def refuses_nulls(condition: Bound, relations: frozenset[int]) -> bool:
@@ -345,7 +345,7 @@ def _of_array(condition: Member) -> Iterator[Sought]:
     body = condition.query.body
     source = body.source if isinstance(body, BoundSelect) else None
     if isinstance(source, ElementsSource) and all(map(_known, source.arguments)):
-        part = plain(condition.operands[0])
+        part = strip_plain(condition.operands[0])
         yield Sought(part, "members", source.arguments, condition.query)
 
 
@@ -465,7 +465,7 @@ def _covers(source: TableSource, access: Access, query: BoundQuery) -> bool:
 
 def _ordered_part(key: Key, body: BoundSelect) -> Bound:
     value = key.value
-    return plain(body.outputs[value.number] if isinstance(value, Output) else value)
+    return strip_plain(body.outputs[value.number] if isinstance(value, Output) else value)
 
 
 def _default_order(key: Key, part: Bound) -> bool:

@@ -120,7 +120,7 @@ def prepare(
     try:
         if isinstance(statement, tree.Query):
             bound: BoundWrite | None = None
-            query = binder.shown(binder.bind_query(statement, None), statement.at)
+            query = binder.show(binder.bind_query(statement, None), statement.at)
             if statement.visits is not None:
                 query, visits = visited_in(query, statement.visits)
         else:

@@ -47,10 +47,10 @@ from leasehold.sql.planning.emitted import Beside, Emitted
 from leasehold.sql.planning.indexes import (
     WITHOUT_ENTRIES,
     Sought,
-    plain,
     prefix,
     relations_of,
     sought_in,
+    strip_plain,
 )
 from leasehold.sql.planning.outer_joins import Seat, has_outer_join, join_inputs_of
 from leasehold.values.arrays import elements_of
@@ -144,7 +144,7 @@ class Lookup:
         self.query = query
         self._emitted: Emitted | None = None
 
-    def emitted(self, parameters: int, beside: Beside) -> Emitted:
+    def emit(self, parameters: int, beside: Beside) -> Emitted:
         """Return the query's text with the statement's parameters and rows: made when a level asks
         for it."""
         if self._emitted is None:
@@ -460,7 +460,7 @@ def _array_of(query: BoundQuery) -> Bound | None:
     body = query.body
     if not isinstance(body, BoundSelect) or not isinstance(body.source, ElementsSource):
         return None
-    part = plain(body.outputs[0])
+    part = strip_plain(body.outputs[0])
     (array,) = body.source.arguments
     return array if isinstance(part, Field) and _constant(array) else None
 
@@ -531,7 +531,9 @@ def _within(source: TableSource, tables: frozenset[int]) -> Access | None:
 # ------------------------------------------------------------------ in words
 
 
-def told(reads: Reads, tables: Iterable[Descriptor], parameters: Sequence[Any]) -> list[str]:
+def describe_reads(
+    reads: Reads, tables: Iterable[Descriptor], parameters: Sequence[Any]
+) -> list[str]:
     """Return what is read as EXPLAIN (READS) shows it: one line for each place."""
     by_id = {descriptor.table_id: descriptor for descriptor in tables}
     lines = [_words(read, by_id) for read in reads.of(parameters)]

@@ -24,7 +24,7 @@ Rule = Callable[[list[Token]], Iterable[Mark]]
 """From a statement's tokens, at least one."""
 
 
-def closed(tokens: Sequence[Token], place: int) -> int:
+def find_end(tokens: Sequence[Token], place: int) -> int:
     """Return the place behind the parenthesis that closes the one that opens at `place`."""
     depth = 0
     while place < len(tokens):
@@ -35,7 +35,7 @@ def closed(tokens: Sequence[Token], place: int) -> int:
     return place
 
 
-def behind_explain(tokens: Sequence[Token]) -> int:
+def skip_explain(tokens: Sequence[Token]) -> int:
     """Return where the statement begins that EXPLAIN and its options stand before; 0 without
     them."""
     place, end = 0, len(tokens)
@@ -43,13 +43,13 @@ def behind_explain(tokens: Sequence[Token]) -> int:
         return place
     place += 1
     if place < end and tokens[place].word == "(":
-        place = closed(tokens, place)
+        place = find_end(tokens, place)
     while place < end and tokens[place].word in ("analyze", "analyse", "verbose"):
         place += 1
     return place
 
 
-def said(tokens: Sequence[Token], place: int, *phrase: str) -> bool:
+def has_words(tokens: Sequence[Token], place: int, *phrase: str) -> bool:
     """Do these words stand there?"""
     found = tokens[place : place + len(phrase)]
     return len(found) == len(phrase) and all(
@@ -57,7 +57,7 @@ def said(tokens: Sequence[Token], place: int, *phrase: str) -> bool:
     )
 
 
-def mark(kind: str, written: str, tokens: Sequence[Token]) -> Mark:
+def make_mark(kind: str, written: str, tokens: Sequence[Token]) -> Mark:
     begin, end = tokens[0].begin, tokens[-1].end
     assert len(written) <= end - begin, (kind, written)
     return Mark(kind, begin, end, written, tuple(tokens))

@@ -29,7 +29,7 @@ from leasehold.sql.syntax.depth import (
 )
 from leasehold.sql.syntax.failures import failure
 from leasehold.sql.syntax.marks import Mark
-from leasehold.sql.syntax.own_words import plainly
+from leasehold.sql.syntax.own_words import replace_own_words
 from leasehold.sql.syntax.scanning import kinds_of, tokens_of
 from leasehold.sql.syntax.source import TEXT_BYTES_MAX, Source
 
@@ -75,7 +75,7 @@ def parse(text: str, bytes_max: int = TEXT_BYTES_MAX, before: str = "") -> tuple
         if is_long:
             refuse_depth(said, source)
         refuse_copies(said, source)
-    written, marks = plainly(source)
+    written, marks = replace_own_words(source)
     found: list[Parsed] = []
     past = 0
     for raw in _tree(written, source)["stmts"]:

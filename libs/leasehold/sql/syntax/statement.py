@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.sql.syntax.accounting import NODES, Body, Sentence, location_of, refuse_unread
-from leasehold.sql.syntax.marks import Mark, closed
+from leasehold.sql.syntax.marks import Mark, find_end
 from leasehold.sql.syntax.own_schema_words import EXPLAINED_CHANGE
 from leasehold.sql.syntax.parsing import Parsed
 from leasehold.sql.syntax.scanning import Token, tokens_of
@@ -159,7 +159,7 @@ class Reading:
 
     def closed(self, place: int) -> int:
         """Return the place behind the parenthesis that closes the one at `place`."""
-        return closed(self.tokens, place)
+        return find_end(self.tokens, place)
 
     def opening(self, place: int) -> int:
         """The next opening parenthesis."""

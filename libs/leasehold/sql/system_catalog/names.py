@@ -55,7 +55,7 @@ class CatalogNames:
             return oid_of_number(whole(name))
         if name == "-":
             return 0
-        found = self.found(kind, name)
+        found = self.find(kind, name)
         if found is not None:
             return found
         match kind:
@@ -73,7 +73,7 @@ class CatalogNames:
             raise FeatureNotSupported(f"functions by their names ({kind}) are not supported")
         raise UnknownFunction(f'function "{name}" does not exist')
 
-    def found(self, kind: str, name: str) -> int | None:
+    def find(self, kind: str, name: str) -> int | None:
         """Return the number of what is named, None where there is none."""
         match kind:
             case "regclass":
@@ -86,7 +86,7 @@ class CatalogNames:
                 return oids.OWNER if _one(name) == self._catalog.user else None
         return None
 
-    def shown(self, kind: str, oid: int) -> str:
+    def show(self, kind: str, oid: int) -> str:
         """What is nobody's number is shown as it is."""
         if oid == 0:
             return "-"

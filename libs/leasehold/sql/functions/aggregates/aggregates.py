@@ -43,7 +43,7 @@ from leasehold.sql.functions.numbers.arithmetic import (
     ranged,
 )
 from leasehold.sql.functions.numbers.powers import root_at
-from leasehold.sql.functions.resolution import resolved, shown
+from leasehold.sql.functions.resolution import kind_name, resolve
 from leasehold.sql.functions.texts.text import MADE_CHARACTERS_MAX, bounded
 from leasehold.values import arrays, jsonb
 from leasehold.values.doubles import Stored, number_of, over_floats
@@ -389,9 +389,9 @@ def aggregate_of(name: str, kinds: Sequence[Type | None]) -> Aggregate:
     kind = kinds[0] if len(kinds) == 1 else None
     if name in ("min", "max") and kind is not None and element_of(kind):
         return _extreme(name, kind)
-    found = resolved([_BY_SHAPE[a] for a in _TABLE if a.name == name], kinds)
+    found = resolve([_BY_SHAPE[a] for a in _TABLE if a.name == name], kinds)
     if found is None:
-        signature = f"{name}({', '.join(map(shown, kinds))})"
+        signature = f"{name}({', '.join(map(kind_name, kinds))})"
         raise UnknownFunction(f"aggregate {signature} does not exist")
     return _OF_SHAPE[found]
 

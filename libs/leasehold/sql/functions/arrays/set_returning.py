@@ -44,7 +44,7 @@ N = TypeVar("N", int, Decimal)
 _ONE: Final = numeric_form(Decimal(1))
 
 
-def unnested(kinds: Sequence[Type | None]) -> Function | None:
+def unnest(kinds: Sequence[Type | None]) -> Function | None:
     if len(kinds) != 1 or kinds[0] is None or element_of(kinds[0]) is None:
         return None
     return Function("unnest", (kinds[0],), kinds[0], unchanged)
@@ -67,7 +67,7 @@ def _subscripts(kinds: Sequence[Type | None]) -> Function | None:
 
 
 FAMILIES: Final[dict[str, Callable[[Sequence[Type | None]], Function | None]]] = {
-    "unnest": unnested,
+    "unnest": unnest,
     "generate_subscripts": _subscripts,
 }
 

@@ -38,7 +38,7 @@ _NUMBERS: Final = frozenset({"smallint", "integer", "bigint", "numeric", "double
 _MOMENTS: Final = frozenset({"date", "timestamp", "timestamptz"})
 
 
-def made_cast(source: Type | None, target: Type, context: Context) -> Function | None:
+def make_cast(source: Type | None, target: Type, context: Context) -> Function | None:
     """Return a cast, None where there is none, or not in this context. `source` None is an open
     constant, whose text the cast's compute takes."""
     element = element_of(target)
@@ -78,7 +78,7 @@ def _array_cast(source: Type, target: Type, element: Type, context: Context) -> 
         if shows_zone(target):
             return zoned("cast", (source,), target, _read_in_zone(target))
         return Function("cast", (source,), target, lambda text: from_text(target, text))
-    cast = made_cast(given, element, context)
+    cast = make_cast(given, element, context)
     if cast is None or not (cast.zoned or cast.volatility == "immutable"):
         return None
     one = cast.compute

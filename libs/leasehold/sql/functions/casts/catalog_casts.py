@@ -82,7 +82,7 @@ def _number(target: Type) -> Convert:
 
 
 def _shown(kind: str) -> Convert:
-    return lambda moment, oid: system_of(moment).catalog.names.shown(kind, oid)
+    return lambda moment, oid: system_of(moment).catalog.names.show(kind, oid)
 
 
 def _found(kind: str) -> Convert:

@@ -120,7 +120,7 @@ def _type_visible(_: SystemCatalog, oid: int) -> int | None:
 
 
 def _registered(kind: str) -> Tell:
-    return lambda catalog, name: catalog.names.found(kind, name)
+    return lambda catalog, name: catalog.names.find(kind, name)
 
 
 _NAMES: Final = (

@@ -72,7 +72,7 @@ class CallersMoment(Moment):
         return made
 
 
-def reseeded(moment: Moment, seed: bytes) -> Moment:
+def reseed(moment: Moment, seed: bytes) -> Moment:
     """The same moment of the same session, for one more random value."""
     if isinstance(moment, CallersMoment):
         return CallersMoment.of(moment.now_us, seed, moment.caller, moment.system, moment.numbers)
