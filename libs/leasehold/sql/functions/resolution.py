@@ -13,6 +13,7 @@ from typing import Any, Final
 from leasehold.model.errors import AmbiguousFunction, WrongType
 from leasehold.sql.functions.function import BIGINT, INTEGER, NUMERIC, TEXT, Function
 from leasehold.values.catalog_types import NUMBERED, REGISTERED
+from leasehold.values.letters import is_digits
 from leasehold.values.text_io import from_text
 from leasehold.values.types import INTEGER_BITS, VECTORS, Type, element_of
 
@@ -172,7 +173,7 @@ def number_constant(text: str) -> tuple[Type, Any]:
     """Return a number's type and storage value, as PostgreSQL's scanner gives it: an integer where
     it has room, else a numeric."""
     digits = text.removeprefix("-")
-    if digits.isdecimal() and len(digits.lstrip("0")) < 20:
+    if is_digits(digits) and len(digits.lstrip("0")) < 20:
         value = int(digits.lstrip("0") or "0") * (-1 if text[0] == "-" else 1)
         for kind in (INTEGER, BIGINT):
             limit = 1 << INTEGER_BITS[kind.name] - 1
