@@ -34,7 +34,7 @@ from leasehold.sql.functions.function import Function
 from leasehold.sql.functions.system.session import reseed, system_of
 from leasehold.sql.planning.emitted import Emitted
 from leasehold.sql.planning.plan import Prepared
-from leasehold.sql.planning.read_set import describe_reads
+from leasehold.sql.planning.reads import describe_reads
 from leasehold.values.jsonb import ordered_form
 from leasehold.values.numeric import sort_key
 

@@ -12,7 +12,8 @@ from leasehold.adapters.sqlite.query import Limits, emitted_rows
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import QueryCanceled, Refused
 from leasehold.sql.planning.plan import Prepared
-from leasehold.sql.planning.read_set import LOOKED_UP_MAX, Lookup, Read, as_stored
+from leasehold.sql.planning.read_set import LOOKED_UP_MAX
+from leasehold.sql.planning.reads import Lookup, Read, as_stored
 
 
 def places_read(

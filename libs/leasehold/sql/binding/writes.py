@@ -8,12 +8,11 @@ queries of their own, which get the row's values as further parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.catalog.physical_names import column_name, lock_name
 from leasehold.catalog.states import READABLE
 from leasehold.model.errors import (
@@ -27,7 +26,6 @@ from leasehold.model.errors import (
     UnknownObject,
 )
 from leasehold.sql.binding.bound_tree import (
-    Access,
     Apply,
     Bound,
     BoundQuery,
@@ -36,69 +34,26 @@ from leasehold.sql.binding.bound_tree import (
     CteSource,
     Field,
     JoinSource,
-    Native,
     Slot,
     SubSource,
     TableSource,
     Value,
-    join_parts,
 )
 from leasehold.sql.binding.bound_tree import Column as ResultColumn
+from leasehold.sql.binding.bound_write import GENIDS, BoundConflict, BoundWrite, is_whole, query_of
 from leasehold.sql.binding.expressions import Expressions
 from leasehold.sql.binding.from_clause import row_fields, table_fields
 from leasehold.sql.binding.kept_expressions import bound_expression
 from leasehold.sql.binding.labels import label_of
 from leasehold.sql.binding.queries import Binder
 from leasehold.sql.binding.scope import Names, Scope
-from leasehold.sql.binding.typing import Typing, as_key
+from leasehold.sql.binding.typing import Typing
 from leasehold.sql.binding.walk import has_aggregate, has_window, mapped, walk
 from leasehold.sql.expressions.default import decided_default, is_random
 from leasehold.sql.functions.function import BIGINT, BOOLEAN
 from leasehold.sql.functions.system.sequence import DRAWN
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import placed
-
-GENIDS: Final = BIGINT
-
-
-@dataclass(frozen=True, slots=True)
-class BoundConflict:
-    """The ON CONFLICT of an INSERT. `arbiters` are the indexes that are looked at, 0 for the
-    primary key, () for all unique ones. `update` is None for DO NOTHING; else a query over the
-    slots of the row that is there, then of the one that was to be inserted, which gives whether
-    WHERE holds, then the values of `assigned`."""
-
-    arbiters: tuple[int, ...]
-    assigned: tuple[Column, ...]
-    update: BoundQuery | None
-
-
-@dataclass(frozen=True)
-class BoundWrite:
-    """An INSERT, UPDATE or DELETE. For an INSERT `find` gives a value for each of `given`. For the
-    others it gives the values of `columns` before, a genid for each lock of the table (NULL where
-    there is none, or the row is the transaction's own), then for UPDATE the new values of `given`.
-
-    `extra` more values follow, of other tables, for `returning`, whose slots are numbered behind
-    the statement's parameters: `columns` as they are after the write (before it for DELETE), then
-    those. `parts` are an UPDATE's new values before they were brought to their columns' types.
-    """
-
-    kind: str
-    descriptor: Descriptor
-    columns: tuple[Column, ...]
-    given: tuple[Column, ...]
-    find: BoundQuery
-    extra: int
-    returning: BoundQuery | None
-    conflict: BoundConflict | None
-    parts: tuple[Bound, ...] = ()
-
-    @cached_property
-    def required(self) -> tuple[int, ...]:
-        """Element ids of `columns` that a row must have a value of."""
-        keys = self.descriptor.primary_key
-        return tuple(c.element_id for c in self.columns if c.refuses_null or c.element_id in keys)
 
 
 class WriteBinder:
@@ -168,7 +123,7 @@ class WriteBinder:
         whole = expressions.only_rows.beside(source)
         body = BoundSelect((*outputs, *extras), whole, where)
         kind = "UPDATE" if isinstance(statement, tree.Update) else "DELETE"
-        found_by = _query(body)
+        found_by = query_of(body)
         return BoundWrite(
             kind, descriptor, columns, given, found_by, len(extras), returning, None, parts
         )
@@ -270,7 +225,7 @@ class WriteBinder:
         if statement.conflict is not None:
             conflict = self._conflict(statement.conflict, descriptor, alias, columns)
         return BoundWrite(
-            "INSERT", descriptor, columns, settable, _query(body), 0, returning, conflict
+            "INSERT", descriptor, columns, settable, query_of(body), 0, returning, conflict
         )
 
     def _named(
@@ -385,7 +340,7 @@ class WriteBinder:
         }
         beside = expressions.only_rows.beside(None)
         body = BoundSelect((holds, *values), beside)
-        return BoundConflict(arbiters, assigned, _query(_with_slots(body, slots)))
+        return BoundConflict(arbiters, assigned, query_of(_with_slots(body, slots)))
 
     def _arbiters(self, conflict: tree.Conflict, descriptor: Descriptor) -> tuple[int, ...]:
         uniques = [i for i in descriptor.indexes if i.unique and i.state in READABLE]
@@ -404,7 +359,7 @@ class WriteBinder:
             return ()
         wanted = {_column(descriptor, name, conflict.at).element_id for name in conflict.columns}
         made = [0] if wanted == set(descriptor.primary_key) else []
-        made += [i.element_id for i in uniques if set(i.columns) == wanted and _whole(i)]
+        made += [i.element_id for i in uniques if set(i.columns) == wanted and is_whole(i)]
         if not made:
             raise InvalidColumnReference(
                 "there is no unique or exclusion constraint matching the ON CONFLICT specification",
@@ -473,15 +428,6 @@ def _with_slots(body: BoundSelect, slots: dict[tuple[int, str], Slot]) -> BoundS
     return found
 
 
-def _query(body: BoundSelect) -> BoundQuery:
-    columns = tuple(ResultColumn(f"v{n}", o.kind) for n, o in enumerate(body.outputs))
-    return BoundQuery(columns, body)
-
-
-def _whole(index: Index) -> bool:
-    return not index.computed
-
-
 def _column(descriptor: Descriptor, name: str, at: int) -> Column:
     found = descriptor.by_name.get(name)
     if found is None:
@@ -510,29 +456,3 @@ def _refuse_identity(column: Column, overriding: str, at: int) -> None:
             position=at,
             column=column.name,
         )
-
-
-def rows_in_the_way(bound: BoundWrite, conflict: BoundConflict) -> Iterator[tuple[int, BoundQuery]]:
-    """Give for each arbiter the query for rows that have the key of the row in the slots 1 … n
-    (`columns` of the plan): their columns, then their genids."""
-    descriptor = bound.descriptor
-    uniques = [i for i in descriptor.indexes if i.unique and i.state in READABLE]
-    relation = 1  # a query of its own, with nothing beside the table
-    place = {c.element_id: n for n, c in enumerate(bound.columns, 1)}
-    for arbiter in conflict.arbiters or (0, *(i.element_id for i in uniques if _whole(i))):
-        index = next((i for i in uniques if i.element_id == arbiter), None)
-        key = descriptor.primary_key if index is None else index.columns
-        parts = [
-            (descriptor.by_id[e].type, Slot(place[e], descriptor.by_id[e].type), e) for e in key
-        ]
-        tests: list[Bound] = [
-            Native("=", (as_key(Field(relation, column_name(e), kind)), as_key(slot)), BOOLEAN)
-            for kind, slot, e in parts
-        ]
-        where = join_parts("and", tests)
-        access = None if index is None else Access(index, tuple(as_key(s) for _, s, _ in parts))
-        genids = [Field(relation, lock_name(lock), GENIDS) for lock in descriptor.locks]
-        source = TableSource(relation, descriptor, "", access)
-        outputs = (*row_fields(descriptor, relation), *genids)
-        body = BoundSelect(outputs, source, where)
-        yield arbiter, _query(body)

@@ -28,12 +28,12 @@ from leasehold.sql.binding.bound_tree import (
     TableSource,
     Value,
 )
+from leasehold.sql.binding.bound_write import BoundWrite
 from leasehold.sql.binding.walk import conjuncts
-from leasehold.sql.binding.writes import BoundWrite
 from leasehold.sql.expressions.expression import asks_session_zone, compile_expression
 from leasehold.sql.functions.function import INTEGERS, NUMERIC, TEXT, is_integer
 from leasehold.sql.functions.registry import cast_for, function_for, operator_for
-from leasehold.sql.planning.read_set import Reads
+from leasehold.sql.planning.reads import Reads
 from leasehold.values.types import Type, to_json
 
 _NUMBERS: Final = (*INTEGERS, NUMERIC)

@@ -15,15 +15,17 @@ from zoneinfo import ZoneInfo
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import Refused, TooComplex
 from leasehold.sql.binding.bound_tree import BoundQuery, Column
+from leasehold.sql.binding.bound_write import BoundWrite, rows_in_the_way
 from leasehold.sql.binding.queries import Binder
 from leasehold.sql.binding.select_for_verify import Visits, visited_in
-from leasehold.sql.binding.writes import BoundWrite, WriteBinder, rows_in_the_way
+from leasehold.sql.binding.writes import WriteBinder
 from leasehold.sql.functions.function import TEXT
 from leasehold.sql.planning.commit_time_update import Computed, computed_in
 from leasehold.sql.planning.emit import emit
 from leasehold.sql.planning.emitted import NOTHING, Beside, Emitted
 from leasehold.sql.planning.indexes import Chosen, Indexes
-from leasehold.sql.planning.read_set import Reads, reads_of
+from leasehold.sql.planning.read_set import reads_of
+from leasehold.sql.planning.reads import Reads
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.reading import read_statement
 from leasehold.values.time_zone import UTC
@@ -41,7 +43,7 @@ HasChanged = Callable[[int], bool]
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """What is done with the rows that a prepared INSERT, UPDATE or DELETE finds (`writes.py`
+    """What is done with the rows that a prepared INSERT, UPDATE or DELETE finds (`bound_write.py`
     says what they hold). `there`: by arbiter, the query for the row in the way of another one.
     `computed`: what it does as expressions over the one row that it changes."""
 

@@ -19,6 +19,7 @@ from leasehold.sql.syntax.depth import too_deep
 from leasehold.sql.syntax.expressions import Expressions, items_of, texts
 from leasehold.sql.syntax.scanning import place_before, place_of
 from leasehold.sql.syntax.source import Source
+from leasehold.sql.syntax.windows import read_window
 
 GROUPING_SETS_DEEP_MAX: Final = 24
 SET_OPERATIONS_DEEP_MAX: Final = 400
@@ -218,7 +219,7 @@ class Queries:
         having = expressions.expression(body["havingClause"]) if "havingClause" in body else None
         windows = tuple(
             [
-                (node["WindowDef"]["name"], expressions.window(node["WindowDef"]))
+                (node["WindowDef"]["name"], read_window(expressions, node["WindowDef"]))
                 for node in body.get("windowClause", ())
             ]
         )

@@ -11,13 +11,8 @@ from typing import Any, Final
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, TEXT, Function
 from leasehold.sql.functions.texts.like import negated
-from leasehold.sql.functions.texts.regexp_translation import (
-    Flags,
-    Match,
-    flags_of,
-    regular,
-    similar_pattern,
-)
+from leasehold.sql.functions.texts.regexp_matching import Match, regular, similar_pattern
+from leasehold.sql.functions.texts.regexp_translation import Flags, flags_of
 from leasehold.sql.functions.texts.text import bounded
 from leasehold.values.arrays import stored_form
 from leasehold.values.letters import is_digits

@@ -11,17 +11,11 @@ PostgreSQL's are of the server's locale.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Final, NamedTuple, NoReturn
-
-import re2
+from typing import Final, NamedTuple, NoReturn
 
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidArgument,
-    InvalidEscapeSequence,
     InvalidRegularExpression,
     TooComplex,
 )
@@ -31,7 +25,6 @@ from leasehold.values.letters import ascii_lower, is_digits, is_letter_or_digit
 PATTERN_MAX: Final = 8_192
 NESTING_MAX: Final = 60
 REPEAT_MAX: Final = 255
-_KEPT_MAX: Final = 512
 
 _WORD: Final = r"\p{L}\p{N}_"
 _SPACE: Final = r"\t-\r \x{85}\p{Z}"
@@ -92,84 +85,6 @@ def flags_of(text: str) -> Flags:
     return flags
 
 
-class Match(NamedTuple):
-    """Places in the text, and of each pair of parentheses; (-1, -1): it took no part."""
-
-    start: int
-    end: int
-    groups: tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True)
-class Regular:
-    """A compiled pattern. `why_not`: why places can't be told, `why_no_parts`: why those of parts
-    can't, "" where they can. `ascii_only`: of texts in ASCII alone."""
-
-    tests: Any
-    finds: Any
-    groups: int
-    why_not: str
-    why_no_parts: str
-    ascii_only: bool
-
-    def found_in(self, text: str) -> bool:
-        self._check(text)
-        return self.tests.search(text) is not None
-
-    def matches(self, text: str, *, parts: bool) -> Iterator[Match]:
-        """Give the matches from left to right, as PostgreSQL looks for the next one. Raises
-        FeatureNotSupported."""
-        self._check(text)
-        why = self.why_not or (self.why_no_parts if parts and self.groups else "")
-        if why:
-            raise FeatureNotSupported(f"this regular expression is not supported here: {why}")
-        before: tuple[int, int] | None = None
-        for found in self.finds.finditer(text):
-            span = found.span()
-            if span == before and span[0] == span[1]:
-                continue  # an empty match is found once
-            before = span
-            groups = tuple(found.span(n) for n in range(1, self.groups + 1)) if parts else ()
-            yield Match(span[0], span[1], groups)
-
-    def _check(self, text: str) -> None:
-        if self.ascii_only and not text.isascii():
-            raise FeatureNotSupported(r"\y and \Y beside characters that are no ASCII")
-
-
-@lru_cache(maxsize=_KEPT_MAX)
-def regular(pattern: str, flags: Flags = Flags()) -> Regular:  # noqa: B008 - immutable
-    """Raises InvalidRegularExpression (2201B), FeatureNotSupported, TooComplex."""
-    if len(pattern) > PATTERN_MAX:
-        raise TooComplex(f"a regular expression has at most {PATTERN_MAX} characters")
-    reader = _Reader(pattern, flags)
-    whole = reader.whole()
-    lazy = reader.lazy
-    why = ""
-    if lazy and (reader.variable > 1 or reader.branched):
-        why = "a quantifier like *? must be its only one, without |"
-    parts = "" if whole.sure else "more than one division of the text among its parts is possible"
-    text = f"(?i:{whole.text})" if reader.fold else whole.text
-    return Regular(
-        _compiled(text, longest=False),
-        _compiled(text, longest=not lazy),
-        reader.groups,
-        why,
-        parts,
-        reader.ascii_only,
-    )
-
-
-def _compiled(text: str, *, longest: bool) -> Any:
-    options = re2.Options()
-    options.longest_match = longest
-    options.log_errors = False
-    try:
-        return re2.compile(text, options)
-    except re2.error as error:
-        raise TooComplex("the regular expression is too large") from error
-
-
 class _Part(NamedTuple):
     """A part of a pattern in RE2's words. `width` counts the characters that it always takes, None
     where that varies; `one`: it is one character; `literal` is the text that it is; `empty`: it may
@@ -184,7 +99,7 @@ class _Part(NamedTuple):
     sure: bool = True
 
 
-class _Reader:
+class PatternReader:
     def __init__(self, pattern: str, flags: Flags) -> None:
         self.pattern = pattern
         self.at = 0
@@ -470,39 +385,3 @@ def _quoted(character: str) -> str:
 
 
 _in_class = _quoted
-
-
-# ------------------------------------------------------------------ SIMILAR TO
-
-
-def similar_pattern(pattern: str, escape: str = "\\") -> str:
-    """The regular expression of a pattern of SIMILAR TO; escape "": there is none."""
-    if len(escape) > 1:
-        raise InvalidEscapeSequence("invalid escape string: it must be empty or one character")
-    made = ["^(?:"]
-    brackets = escaped = False
-    for character in pattern:
-        if escaped:
-            if character == '"':
-                raise FeatureNotSupported('escape and " in a pattern of SIMILAR TO')
-            made.append("\\" + character)
-            escaped = False
-        elif escape and character == escape:
-            escaped = True
-        elif brackets:
-            made.append("\\\\" if character == "\\" else character)
-            brackets = character != "]"
-        elif character == "[":
-            made.append(character)
-            brackets = True
-        elif character == "%":
-            made.append(".*")
-        elif character == "_":
-            made.append(".")
-        elif character == "(":
-            made.append("(?:")
-        elif character in "\\.^$":
-            made.append("\\" + character)
-        else:
-            made.append(character)
-    return "".join([*made, ")$"])
