@@ -8,42 +8,29 @@ from typing import Any, Final
 
 from infra.reference.markdown import code, table
 from leasehold.sql.binding.aggregates import WINDOWS
-from leasehold.sql.functions import (
-    array,
-    bytea,
-    date_arithmetic,
-    date_fields,
-    dates,
-    json,
-    like,
-    node,
-    not_supported,
-    number,
-    polymorphic,
-    regexp,
-    registry,
-    sequence,
-    session,
-    set_returning,
-    system_catalog,
-    text,
-)
-from leasehold.sql.functions.aggregates import AGGREGATE_NAMES
+from leasehold.sql.functions import not_supported, polymorphic, registry
+from leasehold.sql.functions.aggregates.aggregates import AGGREGATE_NAMES
+from leasehold.sql.functions.arrays import array, set_returning
+from leasehold.sql.functions.dates import arithmetic, fields, moments
 from leasehold.sql.functions.function import Function
+from leasehold.sql.functions.jsonb import functions as jsonb
+from leasehold.sql.functions.numbers import mathematics
+from leasehold.sql.functions.system import catalog, node, sequence, session
+from leasehold.sql.functions.texts import bytea, like, regexp, text
 
 GROUPS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
-    ("Numbers", (number,)),
+    ("Numbers", (mathematics,)),
     ("Text", (text, polymorphic)),
     ("Patterns and regular expressions", (like, regexp)),
     ("Bytes, digests and UUIDs", (bytea,)),
-    ("Dates and times", (dates, date_arithmetic, date_fields)),
-    ("jsonb", (json,)),
+    ("Dates and times", (moments, arithmetic, fields)),
+    ("jsonb", (jsonb,)),
     ("Arrays", (array,)),
     ("In FROM: functions that give rows", (set_returning,)),
     ("Sequences", (sequence,)),
     ("The session", (session,)),
     ("Jobs and sessions of this database", (node,)),
-    ("The system catalog", (system_catalog,)),
+    ("The system catalog", (catalog,)),
 )
 
 

@@ -15,7 +15,7 @@ from leasehold.model.keys import Key
 from leasehold.model.ports import Row
 from leasehold.replica.queries import BYTES_MAX, ROWS_MAX, as_tuples, python_rows, stored
 from leasehold.replica.sql_reads import gather, gather_sought, planned
-from leasehold.sql.functions.session import drawing
+from leasehold.sql.functions.system.session import drawing
 from leasehold.sql.planning.plan import Plans, Prepared
 from leasehold.sql.system_catalog.system_relations import with_system
 from leasehold.transaction.pinned_version import check_pinned

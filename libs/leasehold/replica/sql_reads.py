@@ -16,7 +16,7 @@ from leasehold.model.records.requests import ReadRange
 from leasehold.replica.reads import Reads
 from leasehold.replica.replay_log import Types
 from leasehold.sql.planning.plan import HasChanged, Lookup, Prepared
-from leasehold.sql.planning.read_set import Read
+from leasehold.sql.planning.reads import Read
 from leasehold.transaction.read_set import PRIMARY, ReadsSoFar
 from leasehold.values.doubles import NAN
 from leasehold.values.types import sort_key_of

@@ -21,7 +21,7 @@ from leasehold.model.records.events import Image
 from leasehold.sql.expressions.expression import (
     compile_condition,
     compile_expression,
-    total,
+    make_total,
     type_of_expression,
 )
 from leasehold.sql.expressions.key_types import key_types
@@ -53,7 +53,7 @@ def exact_entry(descriptor: Descriptor, index: Index) -> EntryOf:
             text = next(texts)
             value = compile_expression(text, seen)
             keyed_value = _keyed(value, type_of_expression(text, seen))
-            parts.append(value if keyed_value is value else total(text, keyed_value))
+            parts.append(value if keyed_value is value else make_total(text, keyed_value))
         else:
             kind = there[column].type if column in there else None
             parts.append(_keyed(_pair(column), kind))

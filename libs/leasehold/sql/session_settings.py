@@ -45,7 +45,7 @@ Check = Callable[[str, str], str]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """`told`: clients hear of it at the start and at every change."""
+    """A setting. `told`: clients hear of it at the start and at every change."""
 
     name: str
     first: str
@@ -66,7 +66,8 @@ def _any(name: str, text: str) -> str:
 
 
 def truth(name: str, text: str) -> bool:
-    """on, off, yes, no, 1, 0 …: as PostgreSQL reads them."""
+    """Return whether a text says on, as PostgreSQL reads on, off, yes, no, 1, 0 …. Raises
+    InvalidArgument."""
     given = text.strip().lower()
     if given in ("on", "true", "yes", "1", "t", "y", "tr", "tru", "ye"):
         return True
@@ -81,7 +82,7 @@ def _switch(name: str, text: str) -> str:
 
 @lru_cache(100)
 def milliseconds(name: str, text: str) -> int:
-    """`250`, `1.5s`, `2min`: in ms, 0 = none."""
+    """Return a duration (`250`, `1.5s`, `2min`) in ms, 0 for none. Raises InvalidArgument."""
     said = text.strip().lower()
     found = _DURATION.fullmatch(said) if len(said) <= _DURATION_CHARACTERS_MAX else None
     unit = "" if found is None else found[2] or "ms"
@@ -104,7 +105,8 @@ def _duration(name: str, text: str) -> str:
 
 
 def _one_of(*known: str, why: str = "") -> Check:
-    """Only these; what PostgreSQL takes besides is said with `why` to have no effect here."""
+    """Return the check of a setting that takes only these; what PostgreSQL takes besides is said
+    with `why` to have no effect here."""
     names = {k.lower().replace("-", "").replace(" ", ""): k for k in known}
 
     def check(name: str, text: str) -> str:
@@ -224,9 +226,6 @@ _TABLE: Final = (
     Setting("leasehold.wait_for_jobs", "on", _switch),
 )
 SETTINGS: Final[Mapping[str, Setting]] = {setting.name.lower(): setting for setting in _TABLE}
-OF_TRANSACTION: Final = frozenset(
-    {"transaction_isolation", "transaction_read_only", "transaction_deferrable"}
-)
 
 
 def setting_named(name: str) -> Setting:
@@ -264,7 +263,7 @@ class SessionSettings:
     when it ends; `resets`: what RESET goes back to."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
-        """`given`: what the client asked for when it came. Raises what `check` raises."""
+        """Set what the client has `given` when it came. Raises what `check` raises."""
         self._values = {setting.name: setting.first for setting in _TABLE}
         for name, text in given.items():
             setting = setting_named(name)
@@ -298,7 +297,8 @@ class SessionSettings:
         return {s.name: self._values[s.name] for s in _TABLE if s.told}
 
     def set(self, name: str, text: str | None, *, local: bool = False) -> str:
-        """→ the canonical name. `text` None: back to what it was at first."""
+        """Set a value, None for what it was at first, and return the canonical name. Raises
+        UnknownObject, CannotChange, what `check` raises."""
         setting = setting_named(name)
         if setting.check is _fixed:
             raise CannotChange(f'parameter "{setting.name}" cannot be changed')
@@ -330,7 +330,8 @@ class SessionSettings:
             self._before = dict(self._values)
 
     def end(self, *, committed: bool) -> dict[str, str]:
-        """→ told settings that are something else now than while the transaction ran."""
+        """End the transaction, and return the told settings that are something else now than while
+        it ran."""
         self.in_transaction = False
         if self._before is None and not self._local:
             return {}

@@ -20,7 +20,7 @@ from leasehold.pgwire.session import Recounted, WouldBlock
 from leasehold.replica.replay_log import Asked, Step
 from leasehold.replica.sequences.session_values import DrawnNumbers, SessionNumbers
 from leasehold.replica.serving_node import SqlNode
-from leasehold.sql.functions.session import CallersMoment
+from leasehold.sql.functions.system.session import CallersMoment
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql.syntax.as_of import as_of_text
 from leasehold.sql.syntax.session_statements import (

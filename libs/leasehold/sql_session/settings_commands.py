@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.pgwire.session import Column, Notice, Report, SettingChanged
-from leasehold.sql.functions.session import Caller
+from leasehold.sql.functions.system.session import Caller
 from leasehold.sql.session_settings import SETTINGS, SessionSettings
 from leasehold.sql.syntax.as_of import as_of_text
 from leasehold.sql.syntax.session_statements import Modes, Reset, Set, Show

@@ -33,11 +33,11 @@ from leasehold.schema_change.plan.truncate import (
     truncate_notice,
     with_referring,
 )
-from leasehold.sql.functions.session import (
+from leasehold.sql.functions.system.session import (
     Caller,
     CallersMoment,
     drawing,
-    reseeded,
+    reseed,
 )
 from leasehold.sql.planning.plan import Prepared
 from leasehold.sql.system_catalog.system_relations import with_system
@@ -266,7 +266,7 @@ class SqlTransaction:
         self._place += 1
         moment = self.moment
         if plan.draws:
-            moment = reseeded(moment, moment.seed + self._place.to_bytes(_PLACE_BYTES))
+            moment = reseed(moment, moment.seed + self._place.to_bytes(_PLACE_BYTES))
         if plan.counts:
             moment = drawing(moment, self.numbers)
         if not plan.asks_system:

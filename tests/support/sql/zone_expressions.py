@@ -10,7 +10,7 @@ import apsw
 from leasehold.adapters.sqlite.query import run
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import LeaseholdError, UnknownTable
-from leasehold.sql.functions.session import NOBODY, CallersMoment
+from leasehold.sql.functions.system.session import NOBODY, CallersMoment
 from leasehold.sql.planning.plan import prepare
 from leasehold.values.time_zone import zone_of_setting
 from tests.support.sql.value_expressions import NAMES, WORDS

@@ -27,7 +27,11 @@ PURE = tuple(
 MAY_USE_DATES = frozenset(
     {
         *("values/storage.py", "values/dates.py", "values/date_text.py", "values/time_zone.py"),
-        *("sql/functions/date_templates.py", "sql/functions/dates.py", "sql/syntax/as_of.py"),
+        *(
+            "sql/functions/dates/templates.py",
+            "sql/functions/dates/moments.py",
+            "sql/syntax/as_of.py",
+        ),
     }
 )
 """Values of date types are datetime objects; the module's clock must still not be asked."""

@@ -25,7 +25,7 @@ BLANK: Final = frozenset({"strip", "lstrip", "rstrip"})
 CLASSES: Final = re.compile(r"\\[wWdDsSbB]")
 ALLOWED: Final = {
     "values/letters.py": {"lower", "upper", "isdecimal"},  # of ASCII alone
-    "sql/functions/text.py": {"capitalize"},  # of ASCII alone
+    "sql/functions/texts/text.py": {"capitalize"},  # of ASCII alone
     # Whether an array's text may be taken apart at its commas; the other way gives the same.
     "values/array_text.py": {r"[\w.+-]+(?:,[\w.+-]+)*"},
 }

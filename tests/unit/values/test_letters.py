@@ -14,8 +14,8 @@ from typing import Any, Final
 import pytest
 
 from infra.unicode_tables import TARGET, characters, render, simple_lower, simple_upper
-from leasehold.sql.functions.like import is_ilike
-from leasehold.sql.functions.text import FUNCTIONS as TEXTS
+from leasehold.sql.functions.texts.like import is_ilike
+from leasehold.sql.functions.texts.text import FUNCTIONS as TEXTS
 from leasehold.values.letters import (
     ascii_lower,
     ascii_upper,

@@ -10,7 +10,7 @@ import apsw
 from leasehold.adapters.sqlite.statement_functions import install
 from leasehold.sql.planning.emitted import Emitted
 from leasehold.sql.planning.plan import Prepared
-from leasehold.sql.planning.read_set import told
+from leasehold.sql.planning.reads import describe_reads
 
 
 def explain_statement(
@@ -21,7 +21,7 @@ def explain_statement(
     if prepared.tells_reads:
         tables = prepared.tables.values()
         values = (*parameters, *[None] * (len(prepared.parameters) - len(parameters)))
-        return [(line,) for line in told(prepared.reads, tables, values)]
+        return [(line,) for line in describe_reads(prepared.reads, tables, values)]
     names = {}
     for chosen in prepared.chosen:
         names[f"r{chosen.relation}"] = (chosen.table, "")

@@ -12,7 +12,8 @@ from leasehold.adapters.sqlite.query import Limits, emitted_rows
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import QueryCanceled, Refused
 from leasehold.sql.planning.plan import Prepared
-from leasehold.sql.planning.read_set import LOOKED_UP_MAX, Lookup, Read, as_stored
+from leasehold.sql.planning.read_set import LOOKED_UP_MAX
+from leasehold.sql.planning.reads import Lookup, Read, as_stored
 
 
 def places_read(
@@ -44,7 +45,7 @@ def _looked_up(
 ) -> list[tuple[Any, ...]]:
     """Return the key prefixes that a lookup finds. Where they are too many, or a row fails to which
     the statement itself may never come, it is the whole table, [()]."""
-    emitted = lookup.emitted(len(plan.parameters), plan.beside)
+    emitted = lookup.emit(len(plan.parameters), plan.beside)
     try:
         found = emitted_rows(
             connection, emitted, values, moment=moment, limits=limits, as_of=as_of

@@ -14,9 +14,9 @@ import apsw
 from leasehold.adapters.sqlite import series, system
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import InvalidLimit, InvalidOffset, OutOfRange, TooManyRows
-from leasehold.sql.functions.aggregates import Aggregate
+from leasehold.sql.functions.aggregates.aggregates import Aggregate
 from leasehold.sql.functions.function import Function
-from leasehold.sql.functions.session import reseeded, system_of
+from leasehold.sql.functions.system.session import reseed, system_of
 from leasehold.sql.planning.emitted import Emitted
 from leasehold.values.jsonb import ordered_form
 from leasehold.values.numeric import sort_key
@@ -70,7 +70,7 @@ class _Functions:
 
             def called(*values: Any) -> Any:
                 seed = self.moment.seed + next(self._calls).to_bytes(8, "big")
-                return compute(reseeded(self.moment, seed), *values)
+                return compute(reseed(self.moment, seed), *values)
 
         elif function.volatility == "stable":
 

@@ -28,7 +28,7 @@ from leasehold.model.errors import (
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Genids, Image
 from leasehold.rows.generated import derive
-from leasehold.sql.binding.writes import BoundWrite
+from leasehold.sql.binding.bound_write import BoundWrite
 from leasehold.sql.planning.emitted import Emitted
 from leasehold.sql.planning.plan import Prepared, Write
 from leasehold.transaction.duplicate_key import primary_key_exists

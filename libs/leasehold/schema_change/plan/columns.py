@@ -28,7 +28,12 @@ from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.steps import element_paths
 from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.ddl.columns import check_drawing, drawn_from
-from leasehold.sql.expressions.conversion import check_default_fits, conversions, converted, kept_in
+from leasehold.sql.expressions.conversion import (
+    check_default_fits,
+    conversions,
+    convert_default,
+    kept_in,
+)
 from leasehold.sql.expressions.default import Default, default_of_text
 from leasehold.sql.expressions.expression import rename_column_in
 from leasehold.sql.syntax.statements import (
@@ -357,7 +362,7 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
     )
     check_default_fits(old, new)
     if old.default is not None:
-        new = replace(new, default=converted(old, new, draft.table, action.zone))
+        new = replace(new, default=convert_default(old, new, draft.table, action.zone))
     # Whether the expressions fit is seen before anything is written.
     others = (c for c in draft.table.columns if c.element_id != old.element_id)
     as_new = replace(draft.table, columns=(*others, new))

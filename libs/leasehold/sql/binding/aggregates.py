@@ -9,22 +9,21 @@ from leasehold.model.errors import (
     FeatureNotSupported,
     GroupingError,
     InvalidColumnReference,
-    Refused,
     WindowingError,
     WrongType,
 )
 from leasehold.sql.binding import window
 from leasehold.sql.binding.bound_tree import OPEN, Aggregate, Bound, Key
-from leasehold.sql.binding.order import sortable
-from leasehold.sql.binding.typing import KEYED, PLAIN, keyed, opened, sentence_of
+from leasehold.sql.binding.order import as_sort_key
+from leasehold.sql.binding.typing import KEYED, PLAIN, as_key, known_or_none, sentence_of
 from leasehold.sql.binding.walk import has_aggregate, has_window
-from leasehold.sql.functions import aggregates
-from leasehold.sql.functions.aggregates import AGGREGATE_NAMES
-from leasehold.sql.functions.distinct_aggregates import Sorted, distinct
+from leasehold.sql.functions.aggregates import aggregates
+from leasehold.sql.functions.aggregates.aggregates import AGGREGATE_NAMES
+from leasehold.sql.functions.aggregates.distinct_aggregates import Sorted, distinct
 from leasehold.sql.functions.function import BIGINT, DOUBLE, INTEGER, TEXT
 from leasehold.sql.functions.registry import aggregate_for
 from leasehold.sql.syntax import tree
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import placed, refused_at
 from leasehold.values.text_io import shows_zone
 from leasehold.values.types import Type, element_of, sort_key_of
 
@@ -33,8 +32,9 @@ if TYPE_CHECKING:
 
 
 class Shape(NamedTuple):
-    """`emitted`: its name in SQLite, "" where `function` computes it; `arguments`: what these are
-    brought to; `found`: the catalogue's, None of what is only a window function."""
+    """An aggregate or window function as a query calls it. `emitted` is its name in SQLite, ""
+    where `function` computes it; `arguments` are the types that its arguments are brought to;
+    `found` is the catalogue's aggregate, None for what is only a window function."""
 
     emitted: str
     arguments: tuple[Type, ...]
@@ -55,9 +55,10 @@ _BOOLEANS: Final = {"bool_and": "min", "every": "min", "bool_or": "max"}
 
 
 def aggregate_shape(name: str, kinds: list[Type], *, over: bool) -> Shape:
-    """Of an aggregate over values of these types, open ones among them; `over`: of a window. Raises
-    UnknownFunction, AmbiguousFunction, FeatureNotSupported."""
-    found = aggregate_for(name, tuple(opened(kind) for kind in kinds))
+    """Return the shape of an aggregate over values of these types, open ones among them; `over`
+    says that it runs in a window. Raises UnknownFunction, AmbiguousFunction,
+    FeatureNotSupported."""
+    found = aggregate_for(name, tuple(known_or_none(kind) for kind in kinds))
     native = _native(name, found)
     if over and native == "group_concat":
         native = ""  # SQLite's loses a separator when an empty text leaves the frame
@@ -82,7 +83,8 @@ def _native(name: str, found: aggregates.Aggregate) -> str:
 
 
 def window_shape(name: str, kinds: list[Type]) -> Shape | None:
-    """Of a function that is only a window function; its types are known by now."""
+    """Return the shape of a function that is only a window function, None where there is none for
+    these types, which are known by now."""
     if not kinds:
         if name in ("row_number", "rank", "dense_rank"):
             return Shape(name, (), BIGINT)
@@ -104,7 +106,7 @@ def window_shape(name: str, kinds: list[Type]) -> Shape | None:
 # -------------------------------------------------------------- binding
 
 
-def aggregate(self: Expressions, node: tree.Call) -> Bound:
+def bind_aggregate(self: Expressions, node: tree.Call) -> Bound:
     name, at = node.name, node.at
     _check_place(self, node)
     if node.over is None and name in WINDOWS:
@@ -114,8 +116,8 @@ def aggregate(self: Expressions, node: tree.Call) -> Bound:
     self.inside += node.over is None
     try:
         arguments = [] if node.star else [self.bind(a) for a in node.arguments]
-        order = self.sort_keys(node.order)
-        condition = None if node.filter is None else self.condition(node.filter, "FILTER")
+        order = self.bind_sort_keys(node.order)
+        condition = None if node.filter is None else self.bind_condition(node.filter, "FILTER")
     finally:
         self.inside -= node.over is None
     if node.over is None and any(map(has_aggregate, arguments)):
@@ -126,21 +128,23 @@ def aggregate(self: Expressions, node: tree.Call) -> Bound:
     if node.star:
         if name != "count":
             raise sentence_of(name, [])
-        return Aggregate("count", (), BIGINT, condition=condition, over=window.over(self, node))
+        return Aggregate(
+            "count", (), BIGINT, condition=condition, over=window.bind_over(self, node)
+        )
     if name in ("jsonb_agg", "jsonb_object_agg"):
         arguments = _shown_in_zone(self, name, arguments, at)
     shape = _shape(self, name, arguments, at, over=node.over is not None)
     parts = tuple(
-        self.typing.brought(a, k, at) for a, k in zip(arguments, shape.arguments, strict=True)
+        self.typing.convert(a, k, at) for a, k in zip(arguments, shape.arguments, strict=True)
     )
     _check_aggregate(node, order)
     if node.distinct and _told_apart_here(name, parts, order):
         function = distinct(shape.found, _sorted(self, node, arguments, parts, order))
         return Aggregate("", parts, shape.result, condition=condition, function=function)
     if node.distinct and name == "array_agg":
-        order = (Key(sortable(parts[0], at), False, False),)  # as PostgreSQL finds equal ones
+        order = (Key(as_sort_key(parts[0], at), False, False),)  # as PostgreSQL finds equal ones
     if node.distinct and name == "count":
-        parts = (keyed(parts[0]),)
+        parts = (as_key(parts[0]),)
     return Aggregate(
         shape.emitted,
         parts,
@@ -148,14 +152,14 @@ def aggregate(self: Expressions, node: tree.Call) -> Bound:
         node.distinct,
         order,
         condition,
-        window.over(self, node),
+        window.bind_over(self, node),
         shape.function,
     )
 
 
 def _told_apart_here(name: str, parts: tuple[Bound, ...], order: tuple[Key, ...]) -> bool:
-    """Which rows differ: SQLite knows it of one argument, whose equal values look the same or are
-    known by a key, and in its own order."""
+    """Return whether the adapter tells which rows differ. SQLite does for one argument, in its own
+    order, whose equal values look the same or are known by a key."""
     if len(parts) != 1 or order:
         return True
     kind = parts[0].kind
@@ -173,11 +177,12 @@ def _sorted(
     parts: tuple[Bound, ...],
     order: tuple[Key, ...],
 ) -> tuple[Sorted, ...]:
-    """By what is asked for, and then by the other arguments, as PostgreSQL finds equal rows.
-    `parts`: `arguments` as the aggregate takes them."""
+    """Return the order of the rows that differ: by what ORDER BY asks for, then by the other
+    arguments, as PostgreSQL finds equal rows. `parts` are the `arguments` as the aggregate takes
+    them."""
     if not order and node.name == "count":
         return ()
-    shown = [{keyed(a), keyed(p)} for a, p in zip(arguments, parts, strict=True)]
+    shown = [{as_key(a), as_key(p)} for a, p in zip(arguments, parts, strict=True)]
     made: list[Sorted] = []
     for key, said in zip(order, node.order, strict=True):
         places = [n for n, forms in enumerate(shown) if key.value in forms]
@@ -190,12 +195,13 @@ def _sorted(
     asked = {key.argument for key in made}
     made += (Sorted(n) for n in range(len(parts)) if n not in asked)
     for place in made:
-        sortable(parts[place.argument], node.at)
+        as_sort_key(parts[place.argument], node.at)
     return tuple(made)
 
 
 def _shown_in_zone(self: Expressions, name: str, arguments: list[Bound], at: int) -> list[Bound]:
-    """As the names and the JSON that functions make of them: aggregates know no session."""
+    """Return the arguments of a JSON aggregate with those that the session's time zone shows made
+    names or JSON already: aggregates know no session."""
     made = []
     for place, argument in enumerate(arguments):
         if not shows_zone(self.typing.kind_of(argument)):
@@ -203,22 +209,20 @@ def _shown_in_zone(self: Expressions, name: str, arguments: list[Bound], at: int
         elif place == 0 and name == "jsonb_object_agg":
             made.append(self.typing.cast(argument, TEXT, at))
         else:
-            made.append(self.called("to_jsonb", [argument], at))
+            made.append(self.call("to_jsonb", [argument], at))
     return made
 
 
 def _shape(self: Expressions, name: str, arguments: list[Bound], at: int, *, over: bool) -> Shape:
     if name not in WINDOWS:
-        try:
+        with refused_at(at):
             kinds = [self.typing.kind_of(a) for a in arguments]
             return aggregate_shape(name, kinds, over=over)
-        except Refused as error:
-            raise placed(error, at) from error
     for place, part in enumerate(arguments):
         counts = place == (0 if name == "ntile" else 1)
         like = arguments[0].kind if place == 2 else TEXT
         if self.typing.kind_of(part) == OPEN:
-            arguments[place] = self.typing.brought(part, INTEGER if counts else like, at)
+            arguments[place] = self.typing.convert(part, INTEGER if counts else like, at)
     kinds = [a.kind for a in arguments]
     shape = window_shape(name, kinds)
     if shape is None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from leasehold.model.errors import (
     FeatureNotSupported,
     IndeterminateType,
-    Refused,
     WrongObject,
     WrongType,
 )
@@ -30,13 +29,13 @@ from leasehold.sql.binding.bound_tree import (
     SubSource,
     Value,
 )
-from leasehold.sql.binding.typing import Typing, bare, keyed, opened
-from leasehold.sql.functions.aggregates import array_query
-from leasehold.sql.functions.array import array_slice, constructor, subscript
+from leasehold.sql.binding.typing import Typing, as_key, known_or_none, without_length
+from leasehold.sql.functions.aggregates.aggregates import array_query
+from leasehold.sql.functions.arrays.array import array_slice, constructor, subscript
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, unchanged
 from leasehold.sql.functions.registry import operator_for, set_for
 from leasehold.sql.syntax import tree
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import refused_at
 from leasehold.values.arrays import stored_form
 from leasehold.values.types import Type, array_of, element_of
 
@@ -56,7 +55,7 @@ def element_kind(array: Bound) -> Type:
 # ---------------------------------------------------------- made
 
 
-def array_of_items(self: Expressions, node: tree.ArrayOf, target: Type | None = None) -> Bound:
+def bind_array(self: Expressions, node: tree.ArrayOf, target: Type | None = None) -> Bound:
     """ARRAY[…]; `target`: the type of array that it is cast to, which each item is brought to."""
     parts = [self.bind(item) for item in node.items]
     if target is None and not parts:
@@ -66,7 +65,7 @@ def array_of_items(self: Expressions, node: tree.ArrayOf, target: Type | None = 
         )
     if target is None:
         places = [item.at for item in node.items]
-        element, parts = self.typing.unified(parts, node.at, "ARRAY", places)
+        element, parts = self.typing.unify(parts, node.at, "ARRAY", places)
     else:
         found = element_of(target)
         assert found is not None, target
@@ -78,10 +77,10 @@ def array_of_items(self: Expressions, node: tree.ArrayOf, target: Type | None = 
     constants = [part.value for part in parts if isinstance(part, Value)]
     if len(constants) == len(parts):
         return Value(array_of(element), stored_form(constants))
-    return Apply(constructor(bare(element)), tuple(parts), array_of(element))
+    return Apply(constructor(without_length(element)), tuple(parts), array_of(element))
 
 
-def array_of_query(self: Expressions, node: tree.ArrayQuery) -> Bound:
+def bind_array_query(self: Expressions, node: tree.ArrayQuery) -> Bound:
     query = self.queries.bind_query(node.query, self.scope)
     if len(query.columns) != 1:
         raise WrongType("subquery must return only one column", position=node.at)
@@ -89,10 +88,10 @@ def array_of_query(self: Expressions, node: tree.ArrayQuery) -> Bound:
     if element_of(kind):
         raise _dimensions(node.at)
     relation = self.queries.new_relation()
-    made = array_query(bare(kind))
+    made = array_query(without_length(kind))
     field = Field(relation, "o0", kind)
     output = Aggregate("", (field,), array_of(kind), function=made)
-    body = BoundSelect((output,), SubSource(relation, query), None, (), True, None, None)
+    body = BoundSelect((output,), SubSource(relation, query), None, (), True)
     whole = BoundQuery((Column("array", array_of(kind)),), body, correlated=query.correlated)
     return Scalar(whole, array_of(kind), single=True)
 
@@ -104,7 +103,7 @@ def _dimensions(at: int) -> FeatureNotSupported:
 # ---------------------------------------------------------- taken apart
 
 
-def subscripted(self: Expressions, node: tree.Subscript) -> Bound:
+def bind_subscript(self: Expressions, node: tree.Subscript) -> Bound:
     if isinstance(node.array, tree.Subscript):
         raise _dimensions(node.at)
     array = self.bind(node.array)
@@ -123,17 +122,18 @@ def subscripted(self: Expressions, node: tree.Subscript) -> Bound:
     def place(found: tree.Node | None, otherwise: int) -> Bound:
         if found is None:
             return Value(INTEGER, otherwise)
-        return self.typing.brought(self.bind(found), INTEGER, found.at, "assignment")
+        return self.typing.convert(self.bind(found), INTEGER, found.at, "assignment")
 
     low = place(node.low, 1)
     if node.is_slice:
         high = place(node.high, (1 << 31) - 1)
-        return Apply(array_slice(bare(kind)), (array, low, high), kind)
-    return Apply(subscript(bare(kind)), (array, low), element_kind(array))
+        return Apply(array_slice(without_length(kind)), (array, low, high), kind)
+    return Apply(subscript(without_length(kind)), (array, low), element_kind(array))
 
 
-def over_array(self: Expressions, node: tree.OverArray) -> Bound:
-    """`operand` `sign` ANY|ALL (array): over the array's elements as over a query's rows."""
+def bind_over_array(self: Expressions, node: tree.OverArray) -> Bound:
+    """Bind `operand` `sign` ANY|ALL (array): a comparison with the array's elements as with a
+    query's rows."""
     if isinstance(node.operand, tree.RowOf):
         raise FeatureNotSupported(
             "a row compared with an array's elements is not supported", position=node.at
@@ -143,7 +143,7 @@ def over_array(self: Expressions, node: tree.OverArray) -> Bound:
     kind = typing.kind_of(array)
     if kind == OPEN:
         kind = array_of(_element_for(typing, node.sign, operand, node.at))
-        array = typing.brought(array, kind, node.array.at)
+        array = typing.convert(array, kind, node.array.at)
     element = element_of(kind)
     if element is None:
         raise WrongObject("op ANY/ALL (array) requires array on right side", position=node.at)
@@ -153,53 +153,51 @@ def over_array(self: Expressions, node: tree.OverArray) -> Bound:
     member = (node.sign, node.every) in (("=", False), ("<>", True))
     common = typing.comparison_type("=", operand, field, node.at) if member else None
     if common is not None:
-        output = keyed(typing.brought(field, common, node.at))
-        operand = keyed(typing.brought(operand, common, node.at))
+        output = as_key(typing.convert(field, common, node.at))
+        operand = as_key(typing.convert(operand, common, node.at))
         return Member((operand,), _rows(output, source), node.every, BOOLEAN)
     compared = self.queries.new_relation()
-    test = typing.tested(node.sign, operand, Field(compared, "o0", element), node.at)
+    test = typing.test(node.sign, operand, Field(compared, "o0", element), node.at)
     return Compared(test, _rows(field, source), compared, node.every, BOOLEAN)
 
 
-def among(self: Expressions, operand: Bound, items: list[Value], kind: Type) -> Bound:
-    """`operand` IN constants, all of the type `kind`, over an array of them: as one value."""
-    array = Value(array_of(bare(kind)), stored_form([item.value for item in items]))
+def bind_in_array(self: Expressions, operand: Bound, items: list[Value], kind: Type) -> Bound:
+    """Return `operand` IN constants, all of the type `kind`, as IN over one array of them, which is
+    one value of the statement."""
+    array = Value(array_of(without_length(kind)), stored_form([item.value for item in items]))
     relation = self.queries.new_relation()
     source = ElementsSource(relation, (array,), members=True)
-    output = keyed(Field(relation, "v0", bare(kind)))
-    return Member((keyed(operand),), _rows(output, source), False, BOOLEAN)
+    output = as_key(Field(relation, "v0", without_length(kind)))
+    return Member((as_key(operand),), _rows(output, source), False, BOOLEAN)
 
 
 def _rows(output: Bound, source: BoundSource) -> BoundQuery:
-    body = BoundSelect((output,), source, None, (), False, None, None)
+    body = BoundSelect((output,), source)
     return BoundQuery((Column("unnest", output.kind),), body)
 
 
 def _element_for(typing: Typing, sign: str, operand: Bound, at: int) -> Type:
-    """Of an array whose type is open: what the operator takes on its right."""
+    """Return the element type of an array whose type is open: what the operator takes on its
+    right."""
     kind = typing.kind_of(operand)
     found = typing.comparison_type(sign, operand, Value(OPEN, None), at)
     if found is not None and sign in ("=", "<>", "<", "<=", ">", ">="):
-        return bare(found)
-    try:
-        return bare(operator_for(sign, opened(kind), None).arguments[1])
-    except Refused as error:
-        raise placed(error, at) from error
+        return without_length(found)
+    with refused_at(at):
+        return without_length(operator_for(sign, known_or_none(kind), None).arguments[1])
 
 
 # ---------------------------------------------------------- functions that give rows
 
 
-def set_of(typing: Typing, name: str, parts: list[Bound], at: int) -> Bound:
+def bind_set(typing: Typing, name: str, parts: list[Bound], at: int) -> Bound:
     """The array whose elements are the rows."""
     kinds = [typing.kind_of(part) for part in parts]
-    try:
-        function = set_for(name, tuple(opened(kind) for kind in kinds))
-    except Refused as error:
-        raise placed(error, at) from error
+    with refused_at(at):
+        function = set_for(name, tuple(known_or_none(kind) for kind in kinds))
     if function.compute is unchanged:
         return parts[0]
-    return typing.called(function, parts, at)
+    return typing.call(function, parts, at)
 
 
 class Sets:
@@ -227,7 +225,7 @@ class Sets:
             self._relation = expressions.queries.new_relation()
             self._at = node.at
         parts = [expressions.bind(argument) for argument in node.arguments]
-        array = set_of(expressions.typing, node.name, parts, node.at)
+        array = bind_set(expressions.typing, node.name, parts, node.at)
         self._arrays.append(array)
         return Field(self._relation, f"v{len(self._arrays) - 1}", element_kind(array))
 

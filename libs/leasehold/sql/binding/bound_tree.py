@@ -5,13 +5,15 @@ Expressions are compared by what they mean: two mentions of `t.a + 1` are equal.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index
-from leasehold.sql.functions import aggregates
-from leasehold.sql.functions.function import Function
+from leasehold.catalog.physical_names import column_name
+from leasehold.sql.functions.aggregates import aggregates
+from leasehold.sql.functions.function import BOOLEAN, Function
 from leasehold.sql.system_catalog.relations import Relation
 from leasehold.values.types import Type
 
@@ -74,7 +76,7 @@ class Native:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """In an order: the result's column of that number, from 0."""
+    """A key of an order that is the result's column of that number, from 0."""
 
     number: int
     kind: Type
@@ -89,7 +91,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Of an order. `nulls_first` is always said."""
+    """A key of an order. `nulls_first` is always said."""
 
     value: Bound
     descending: bool
@@ -115,7 +117,8 @@ class Over:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """`name`: of an aggregate or a window function of SQLite, "" where `function` computes it."""
+    """A call of an aggregate or a window function. `name` is SQLite's, "" where `function` computes
+    it."""
 
     name: str
     arguments: tuple[Bound, ...]
@@ -129,8 +132,8 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Which of these the row's grouping set has not: a bit for each, the last one's is 1. It stands
-    in no query that is emitted: `grouping_sets.py` knows it of each set."""
+    """GROUPING(…): which of these the row's grouping set has not, a bit for each, the last one's is
+    1. It stands in no query that is emitted: `grouping_sets.py` knows it of each set."""
 
     arguments: tuple[Bound, ...]
     kind: Type
@@ -153,7 +156,8 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """`operands` IN (query), by =; `negated`: NOT IN."""
+    """A test by IN: whether the `operands` are equal to those of a row of `query`; `negated` is NOT
+    IN."""
 
     operands: tuple[Bound, ...]
     query: BoundQuery
@@ -163,8 +167,8 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """`test` is true for some row of `query` (ANY), or for every one (`every`), with NULL's logic.
-    `test` is over the fields of relation `relation`, which the query is."""
+    """A test by ANY or ALL (`every`): whether `test` is true for some row of `query`, or for every
+    one, with NULL's logic. `test` is over the fields of relation `relation`, which the query is."""
 
     test: Bound
     query: BoundQuery
@@ -192,7 +196,7 @@ Bound: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Of a result."""
+    """A column of a result."""
 
     name: str
     kind: Type
@@ -227,10 +231,20 @@ class TableSource:
     alias: str
     access: Access | None = None
 
+    def fields(self, elements: Iterable[int]) -> list[Field]:
+        """Return the columns of these element ids."""
+        by_id = self.descriptor.by_id
+        return [Field(self.relation, column_name(e), by_id[e].type) for e in elements]
+
+    @property
+    def key(self) -> list[Field]:
+        """Return the columns of the primary key."""
+        return self.fields(self.descriptor.primary_key)
+
 
 @dataclass(frozen=True, slots=True)
 class SystemSource:
-    """Its fields are c0, c1 …"""
+    """A system relation, whose fields are c0, c1 …."""
 
     relation: int
     system: Relation
@@ -282,15 +296,16 @@ BoundSource: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class BoundSelect:
-    """`outputs` are o0, o1 …; `aggregated`: one row per group, without `group` one at all."""
+    """A SELECT whose `outputs` are o0, o1 …. `aggregated` says that there is one row per group,
+    without `group` one row at all."""
 
     outputs: tuple[Bound, ...]
-    source: BoundSource | None
-    where: Bound | None
-    group: tuple[Bound, ...]
-    aggregated: bool
-    having: Bound | None
-    distinct: tuple[Bound, ...] | None
+    source: BoundSource | None = None
+    where: Bound | None = None
+    group: tuple[Bound, ...] = ()
+    aggregated: bool = False
+    having: Bound | None = None
+    distinct: tuple[Bound, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,3 +338,8 @@ class BoundQuery:
     offset: Bound | None = None
     ctes: tuple[BoundCte, ...] = ()
     correlated: bool = False
+
+
+def join_parts(word: str, parts: Sequence[Bound]) -> Bound:
+    """Return the parts joined by `word`, and or or; a single part as it is."""
+    return parts[0] if len(parts) == 1 else Native(word, tuple(parts), BOOLEAN)

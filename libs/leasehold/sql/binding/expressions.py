@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final, Protocol
 
 from leasehold.model.errors import (
@@ -38,8 +37,9 @@ from leasehold.sql.binding.bound_tree import (
     Scalar,
     Slot,
     Value,
+    join_parts,
 )
-from leasehold.sql.binding.order import sortable
+from leasehold.sql.binding.order import as_sort_key
 from leasehold.sql.binding.scope import Scope
 from leasehold.sql.binding.typing import (
     COMPARISONS,
@@ -47,19 +47,19 @@ from leasehold.sql.binding.typing import (
     ORDER_KEYED,
     PLAIN,
     Typing,
-    bare,
-    keyed,
-    number,
-    opened,
+    as_key,
+    known_or_none,
+    without_length,
 )
 from leasehold.sql.binding.walk import draws
 from leasehold.sql.functions.function import BOOLEAN, TEXT, TIMESTAMPTZ
 from leasehold.sql.functions.registry import SET_NAMES, function_for
-from leasehold.sql.functions.resolution import nullif_type
+from leasehold.sql.functions.resolution import nullif_type, number_constant
 from leasehold.sql.syntax import tree
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import refused_at
+from leasehold.sql.syntax.types import type_of
 from leasehold.values.catalog_types import SYSTEM_TYPES
-from leasehold.values.types import VECTORS, Type, array_of, element_of, parse_type
+from leasehold.values.types import Type, element_of
 
 _MOMENTS: Final = {
     "now": "timestamptz",
@@ -68,14 +68,6 @@ _MOMENTS: Final = {
     "statement_timestamp": "timestamptz",
     "localtimestamp": "timestamp",
     "current_date": "date",
-}
-_INTERNAL_NAMES: Final = {
-    "int4": "integer",
-    "decimal": "numeric",
-    "dec": "numeric",
-    "character": "char",
-    "bpchar": "char",
-    "character varying": "varchar",
 }
 LISTED_CONSTANTS_MAX: Final = 1_000
 """Of IN (…): more stand in one array, since SQLite takes 32,766 values for a statement."""
@@ -93,7 +85,8 @@ class Queries(Protocol):
 
 
 class Expressions:
-    """Of one level of a query. `place`: the clause, for what may not stand there."""
+    """The binder of the expressions of one level of a query. `place` is the clause that they stand
+    in, for what may not stand there."""
 
     def __init__(self, queries: Queries, scope: Scope) -> None:
         self.queries = queries
@@ -111,17 +104,17 @@ class Expressions:
             raise SyntaxInvalid("syntax error at or near '*'", position=node.at)
         return found(self, node)
 
-    def settled(self, node: tree.Node) -> Bound:
-        return self.typing.settled(self.bind(node), node.at)
+    def settle(self, node: tree.Node) -> Bound:
+        return self.typing.settle(self.bind(node), node.at)
 
-    def condition(self, node: tree.Node, what: str) -> Bound:
+    def bind_condition(self, node: tree.Node, what: str) -> Bound:
         bound = self.bind(node)
         kind = self.typing.kind_of(bound)
         if kind not in (OPEN, BOOLEAN):
             raise WrongType(
                 f"argument of {what} must be type boolean, not type {kind}", position=node.at
             )
-        return self.typing.brought(bound, BOOLEAN, node.at)
+        return self.typing.convert(bound, BOOLEAN, node.at)
 
     # ---------------------------------------------------------- leaves
 
@@ -132,14 +125,9 @@ class Expressions:
             case "null":
                 return Value(OPEN, None)
             case "number":
-                return Value(*self._placed(node.at, lambda: number(node.text)))
+                with refused_at(node.at):
+                    return Value(*number_constant(node.text))
         return Value(BOOLEAN, int(node.kind == "true"))
-
-    def _placed(self, at: int, make: Callable[[], tuple[Type, object]]) -> tuple[Type, object]:
-        try:
-            return make()
-        except Refused as error:
-            raise placed(error, at) from error
 
     def _parameter(self, node: tree.Parameter) -> Bound:
         return Slot(node.number, self.typing.types.get(node.number, OPEN))
@@ -161,36 +149,34 @@ class Expressions:
         kind = self.typing.kind_of(part)
         if node.sign == "+":
             return part
-        try:
-            function = function_for(node.sign, (opened(kind),))
-        except Refused as error:
-            raise placed(error, node.at) from error
-        return self.typing.called(function, [part], node.at)
+        with refused_at(node.at):
+            function = function_for(node.sign, (known_or_none(kind),))
+        return self.typing.call(function, [part], node.at)
 
     def _binary(self, node: tree.Binary) -> Bound:
         if node.sign in COMPARISONS:
             if isinstance(node.left, tree.RowOf) or isinstance(node.right, tree.RowOf):
-                return row_values.compared(self, node)
+                return row_values.compare_rows(self, node)
             left, right = self.bind(node.left), self.bind(node.right)
-            return self.typing.compared(node.sign, left, right, node.at)
+            return self.typing.compare(node.sign, left, right, node.at)
         left, right = self.bind(node.left), self.bind(node.right)
-        return self.typing.operated(node.sign, left, right, node.at)
+        return self.typing.operate(node.sign, left, right, node.at)
 
     def _logic(self, node: tree.Logic) -> Bound:
-        parts = tuple(self.condition(part, node.word.upper()) for part in node.parts)
+        parts = tuple(self.bind_condition(part, node.word.upper()) for part in node.parts)
         return Native(node.word, parts, BOOLEAN)
 
     def _test(self, node: tree.Test) -> Bound:
         word = f"is {'not ' if node.negated else ''}"
         if node.what in ("true", "false", "unknown"):
-            part = self.condition(node.operand, f"IS {node.what.upper()}")
+            part = self.bind_condition(node.operand, f"IS {node.what.upper()}")
             return Native(
                 f"{word}{'null' if node.what == 'unknown' else node.what}", (part,), BOOLEAN
             )
         if isinstance(node.operand, tree.RowOf):
             # A row is null when all its fields are, and "is not null" when none is.
             fields = [self.bind(item) for item in node.operand.items]
-            return _joined("and", tuple(Native(f"{word}null", (f,), BOOLEAN) for f in fields))
+            return join_parts("and", tuple(Native(f"{word}null", (f,), BOOLEAN) for f in fields))
         return Native(f"{word}null", (self.bind(node.operand),), BOOLEAN)
 
     def _distinct(self, node: tree.Distinct) -> Bound:
@@ -207,13 +193,13 @@ class Expressions:
             raise FeatureNotSupported(
                 "IS DISTINCT FROM of these types is not supported", position=node.at
             )
-        left = keyed(self.typing.brought(left, kind, node.at))
-        right = keyed(self.typing.brought(right, kind, node.at))
+        left = as_key(self.typing.convert(left, kind, node.at))
+        right = as_key(self.typing.convert(right, kind, node.at))
         return Native("same as" if node.negated else "other than", (left, right), BOOLEAN)
 
     def _between(self, node: tree.Between) -> Bound:
         part, low, high = (self.bind(n) for n in (node.operand, node.low, node.high))
-        compared = self.typing.compared
+        compared = self.typing.compare
         inside: Bound = Native(
             "and",
             (compared(">=", part, low, node.at), compared("<=", part, high, node.at)),
@@ -227,61 +213,59 @@ class Expressions:
     def _in(self, node: tree.InList) -> Bound:
         if isinstance(node.operand, tree.RowOf):
             tests = [
-                row_values.compared(self, tree.Binary(node.at, "=", node.operand, item))
+                row_values.compare_rows(self, tree.Binary(node.at, "=", node.operand, item))
                 for item in node.items
             ]
-            found = _joined("or", tuple(tests))
+            found = join_parts("or", tuple(tests))
             if len(tests) > 1 and draws(tests[0]):
                 raise _computed_again("(…) IN", node.at)
             return Native("not", (found,), BOOLEAN) if node.negated else found
         parts = [self.bind(n) for n in (node.operand, *node.items)]
         try:
-            kind = self.typing.common(parts, node.at, "IN")
+            kind = self.typing.find_common(parts, node.at, "IN")
         except WrongType:
             kind = None
         if kind == OPEN:
             kind = TEXT
         if kind is None or not (kind.name in PLAIN or kind.name in KEYED | ORDER_KEYED):
-            equal = [self.typing.compared("=", parts[0], p, node.at) for p in parts[1:]]
-            found = _joined("or", tuple(equal))
+            equal = [self.typing.compare("=", parts[0], p, node.at) for p in parts[1:]]
+            found = join_parts("or", tuple(equal))
             if len(equal) > 1 and draws(parts[0]):
                 raise _computed_again("IN", node.at)
         else:
-            operand, *items = [self.typing.brought(part, kind, node.at) for part in parts]
+            operand, *items = [self.typing.convert(part, kind, node.at) for part in parts]
             constants = [item for item in items if isinstance(item, Value)]
             many = len(items) > LISTED_CONSTANTS_MAX and len(constants) == len(items)
             if many and kind.name not in SYSTEM_TYPES:
-                found = arrays.among(self, operand, constants, kind)
+                found = arrays.bind_in_array(self, operand, constants, kind)
             else:
-                found = Native("in", tuple(map(keyed, (operand, *items))), BOOLEAN)
+                found = Native("in", tuple(map(as_key, (operand, *items))), BOOLEAN)
         return Native("not", (found,), BOOLEAN) if node.negated else found
 
     def _like(self, node: tree.Like) -> Bound:
         typing = self.typing
         left, pattern = self.bind(node.operand), self.bind(node.pattern)
         if node.escape is not None:
-            escape = typing.brought(self.bind(node.escape), TEXT, node.at)
-            pattern = self.called(
-                "like_escape", [typing.settled(pattern, node.at), escape], node.at
-            )
+            escape = typing.convert(self.bind(node.escape), TEXT, node.at)
+            pattern = self.call("like_escape", [typing.settle(pattern, node.at), escape], node.at)
         sign = "~~*" if node.insensitive else "~~"
-        found = typing.operated(sign, left, pattern, node.at)
+        found = typing.operate(sign, left, pattern, node.at)
         return Native("not", (found,), BOOLEAN) if node.negated else found
 
     def _case(self, node: tree.Case) -> Bound:
         typing = self.typing
         conditions: list[Bound] = []
-        subject = None if node.subject is None else self.settled(node.subject)
+        subject = None if node.subject is None else self.settle(node.subject)
         for test, _ in node.branches:
             if subject is None:
-                conditions.append(self.condition(test, "CASE/WHEN"))
+                conditions.append(self.bind_condition(test, "CASE/WHEN"))
             else:
-                conditions.append(typing.compared("=", subject, self.bind(test), test.at))
+                conditions.append(typing.compare("=", subject, self.bind(test), test.at))
         results = [self.bind(result) for _, result in node.branches]
         results.append(Value(OPEN, None) if node.default is None else self.bind(node.default))
         places = [result.at for _, result in node.branches]
         places.append(node.at if node.default is None else node.default.at)
-        kind, results = typing.unified(results, node.at, "CASE", places)
+        kind, results = typing.unify(results, node.at, "CASE", places)
         parts: list[Bound] = []
         word = "case"
         if subject is not None and len(conditions) > 1 and draws(subject):
@@ -293,7 +277,7 @@ class Expressions:
 
     def _cast(self, node: tree.Cast) -> Bound:
         if isinstance(node.operand, tree.ArrayOf) and node.target.array:
-            return arrays.array_of_items(self, node.operand, type_of(node.target))
+            return arrays.bind_array(self, node.operand, type_of(node.target))
         part = self.bind(node.operand)
         at = node.operand.at if self.typing.kind_of(part) == OPEN else node.at
         return self.typing.cast(part, type_of(node.target), at)
@@ -334,14 +318,14 @@ class Expressions:
             for n, column in enumerate(query.columns)
         ]
         if len(operands) == 1:
-            test = self.typing.tested(node.sign, operands[0], fields[0], node.at)
+            test = self.typing.test(node.sign, operands[0], fields[0], node.at)
         elif node.sign not in COMPARISONS:
             raise FeatureNotSupported(
                 f"{node.sign} ANY or ALL over rows is not supported", position=node.at
             )
         else:
             pairs = list(zip(operands, fields, strict=True))
-            test = row_values.row_test(self, node.sign, pairs, node.at)
+            test = row_values.bind_row_test(self, node.sign, pairs, node.at)
         member = _as_member(test, fields, query, node)
         if draws(*operands) and (member is None or len(operands) > 1):
             raise _computed_again("comparing with the rows of a query", node.at)
@@ -352,7 +336,7 @@ class Expressions:
     def _call(self, node: tree.Call) -> Bound:
         name = node.name
         if name in AGGREGATES or name in WINDOWS or node.over is not None:
-            return aggregates.aggregate(self, node)
+            return aggregates.bind_aggregate(self, node)
         if node.star or node.distinct or node.order or node.filter is not None:
             raise SyntaxInvalid(f"{name} is not an aggregate function", position=node.at)
         if name in _MOMENTS and not node.arguments:
@@ -364,22 +348,22 @@ class Expressions:
             kind = self.typing.kind_of(self.bind(node.arguments[0]))
             if kind == OPEN:
                 raise FeatureNotSupported("pg_typeof of unknown is not supported", position=node.at)
-            return self.typing.cast(Value(TEXT, str(bare(kind))), Type("regtype"), node.at)
+            return self.typing.cast(
+                Value(TEXT, str(without_length(kind))), Type("regtype"), node.at
+            )
         if name == grouping_sets.NAME:
-            return grouping_sets.grouping(self, node)
+            return grouping_sets.bind_grouping(self, node)
         if name == query_overlaps.NAME:
-            return query_overlaps.overlaps(self, node)
+            return query_overlaps.bind_overlaps(self, node)
         if name in SET_NAMES:
             return self.sets.field(self, node)
-        return self.called(name, [self.bind(argument) for argument in node.arguments], node.at)
+        return self.call(name, [self.bind(argument) for argument in node.arguments], node.at)
 
-    def called(self, name: str, arguments: list[Bound], at: int) -> Bound:
+    def call(self, name: str, arguments: list[Bound], at: int) -> Bound:
         kinds = [self.typing.kind_of(argument) for argument in arguments]
-        try:
-            function = function_for(name, tuple(opened(kind) for kind in kinds))
-        except Refused as error:
-            raise placed(error, at) from error
-        return self.typing.called(function, arguments, at)
+        with refused_at(at):
+            function = function_for(name, tuple(known_or_none(kind) for kind in kinds))
+        return self.typing.call(function, arguments, at)
 
     def _list_function(self, node: tree.Call) -> Bound:
         parts = [self.bind(argument) for argument in node.arguments]
@@ -389,10 +373,10 @@ class Expressions:
                 raise SyntaxInvalid("NULLIF takes two arguments", position=at)
             left, other = parts[0], self.typing.kind_of(parts[1])
             if self.typing.kind_of(left) == OPEN and other != OPEN:
-                left = self.typing.brought(left, bare(other), at)
-            left = self.typing.settled(left, at)
-            left = self.typing.brought(left, nullif_type(left.kind, other), at)
-            equal = self.typing.compared("=", left, parts[1], at)
+                left = self.typing.convert(left, without_length(other), at)
+            left = self.typing.settle(left, at)
+            left = self.typing.convert(left, nullif_type(left.kind, other), at)
+            equal = self.typing.compare("=", left, parts[1], at)
             if isinstance(equal, Native) and equal.word == "=" and equal.arguments[0] is left:
                 return Native("nullif", equal.arguments, left.kind)  # it computes each once
             if draws(left):
@@ -400,7 +384,7 @@ class Expressions:
             return Native("case", (equal, Value(left.kind, None), left), left.kind)
         if not parts:
             raise SyntaxInvalid(f"{name.upper()} takes at least one argument", position=at)
-        kind, parts = self.typing.unified(parts, at, name.upper())
+        kind, parts = self.typing.unify(parts, at, name.upper())
         if name == "coalesce":
             return Native("coalesce", tuple(parts), kind) if len(parts) > 1 else parts[0]
         if kind.name not in PLAIN | KEYED | ORDER_KEYED:
@@ -411,9 +395,9 @@ class Expressions:
         word = f"{name}{by}"
         return Native(word, tuple(parts), kind)
 
-    def sort_keys(self, keys: tuple[tree.SortKey, ...]) -> tuple[Key, ...]:
+    def bind_sort_keys(self, keys: tuple[tree.SortKey, ...]) -> tuple[Key, ...]:
         return tuple(
-            Key(sortable(self.settled(key.node), key.node.at), key.descending, key.first)
+            Key(as_sort_key(self.settle(key.node), key.node.at), key.descending, key.first)
             for key in keys
         )
 
@@ -430,36 +414,19 @@ class Expressions:
         tree.Between: _between,
         tree.InList: _in,
         tree.Quantified: _quantified,
-        tree.OverArray: arrays.over_array,
-        tree.ArrayOf: arrays.array_of_items,
-        tree.ArrayQuery: arrays.array_of_query,
-        tree.Subscript: arrays.subscripted,
+        tree.OverArray: arrays.bind_over_array,
+        tree.ArrayOf: arrays.bind_array,
+        tree.ArrayQuery: arrays.bind_array_query,
+        tree.Subscript: arrays.bind_subscript,
         tree.Like: _like,
         tree.Case: _case,
         tree.Cast: _cast,
         tree.Collated: _collated,
         tree.RowOf: _row,
-        tree.RowPart: row_values.assigned_part,
+        tree.RowPart: lambda self, node: self.only_rows.part(self, node),
         tree.SubQuery: _subquery,
         tree.Call: _call,
     }
-
-
-def type_of(name: tree.TypeName) -> Type:
-    """Raises FeatureNotSupported naming the known types."""
-    if name.array:
-        return array_of(type_of(replace(name, array=False)))
-    text = name.name
-    if text == "interval" and not name.modifiers:
-        return Type("interval")  # of expressions, never of a column
-    if (text in SYSTEM_TYPES or text in VECTORS) and not name.modifiers:
-        return Type(text)
-    if name.modifiers:
-        text += f"({','.join(map(str, name.modifiers))})"
-    try:
-        return parse_type(text)
-    except Refused as error:
-        raise placed(error, name.at) from error
 
 
 def _other_side(test: Bound, subject: Bound, at: int) -> Bound:
@@ -477,15 +444,11 @@ def _computed_again(what: str, at: int) -> Refused:
     )
 
 
-def _joined(word: str, parts: tuple[Bound, ...]) -> Bound:
-    return parts[0] if len(parts) == 1 else Native(word, parts, BOOLEAN)
-
-
 def _as_member(
     test: Bound, fields: list[Bound], query: BoundQuery, node: tree.Quantified
 ) -> Bound | None:
-    """IN or NOT IN, where the query's columns are compared as they are: SQLite computes what is
-    looked for once then."""
+    """Return IN or NOT IN where the query's columns are compared as they are, so that SQLite
+    computes what is looked for once; else None."""
     if (node.sign, node.every) not in (("=", False), ("<>", True)) or len(fields) > 1:
         return None
     if not isinstance(test, Native) or test.word != node.sign:

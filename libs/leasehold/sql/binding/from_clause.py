@@ -1,4 +1,5 @@
-"""FROM: tables, queries, functions and joins → bound sources and the names that they bring."""
+"""The binder of FROM: tables, queries, functions and joins → sources and the names that they
+bring."""
 
 from __future__ import annotations
 
@@ -13,7 +14,6 @@ from leasehold.model.errors import (
     AmbiguousColumn,
     FeatureNotSupported,
     InvalidColumnReference,
-    Refused,
     SyntaxInvalid,
     UnknownColumn,
     UnknownFunction,
@@ -40,17 +40,18 @@ from leasehold.sql.binding.bound_tree import (
     SystemSource,
     TableSource,
     Value,
+    join_parts,
 )
 from leasehold.sql.binding.expressions import Expressions
 from leasehold.sql.binding.labels import label_of
 from leasehold.sql.binding.scope import Columns, Names, Scope
 from leasehold.sql.binding.typing import common_type
 from leasehold.sql.binding.walk import has_aggregate, has_window, relations_in, walk
+from leasehold.sql.functions.arrays.set_returning import COLUMN_NAMES, SERIES, WITHOUT_ROWS
 from leasehold.sql.functions.function import BIGINT, BOOLEAN, INTEGER
 from leasehold.sql.functions.registry import SET_NAMES
-from leasehold.sql.functions.set_returning import COLUMN_NAMES, SERIES, WITHOUT_ROWS
 from leasehold.sql.syntax import tree
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.system_catalog.oids import RELATIONS, table_oid
 from leasehold.sql.system_catalog.relations import Relation
 from leasehold.sql.system_catalog.system_relations import refuse_write, relation_of
@@ -65,13 +66,14 @@ RELATIONS_MAX: Final = 60
 
 
 class Sources:
-    """Of one statement."""
+    """The binder of what stands in FROM, for one statement."""
 
     def __init__(self, binder: Binder) -> None:
         self._binder = binder
 
     def bind(self, source: tree.Source, scope: Scope, before: Names) -> tuple[BoundSource, Names]:
-        """`before`: what LATERAL may see."""
+        """Return the bound source and the names that it brings. `before` are the names that LATERAL
+        may see."""
         if self._binder.relations > RELATIONS_MAX * 4:
             raise FeatureNotSupported("too many tables in one statement", position=source.at)
         match source:
@@ -90,36 +92,27 @@ class Sources:
         relation = self._binder.new_relation()
         if cte is not None:
             columns = _fields(relation, cte.columns)
-            named = _with_names(columns, source.columns, alias, source.at)
-            return CteSource(relation, cte.number, len(columns)), Names([(alias, named)], named)
+            return _named(CteSource(relation, cte.number, len(columns)), source, alias, columns)
         system = self._system(source)
         if system is not None:
-            fields = system_fields(system, relation)
-            named = _with_names(fields, source.columns, alias, source.at)
             number = RELATIONS.get(system.name) if system.schema == PG_CATALOG else None
-            return SystemSource(relation, system), Names(
-                [(alias, named)], named, _hidden(alias, number)
-            )
+            fields = system_fields(system, relation)
+            return _named(SystemSource(relation, system), source, alias, fields, number)
         descriptor = self._binder.descriptor(source.name, source.at)
         found: list[tuple[str, Bound]] = list(table_fields(descriptor, relation))
-        named = _with_names(found, source.columns, alias, source.at)
-        hidden = _hidden(alias, table_oid(descriptor.table_id))
-        return TableSource(relation, descriptor, alias), Names([(alias, named)], named, hidden)
+        number = table_oid(descriptor.table_id)
+        return _named(TableSource(relation, descriptor, alias), source, alias, found, number)
 
     def _system(self, source: tree.TableName) -> Relation | None:
-        try:
+        with refused_at(source.at):
             return relation_of(source.schema, source.name)
-        except Refused as error:
-            raise placed(error, source.at) from error
 
     def target(self, table: tree.TableName) -> Descriptor:
         """The table that a statement writes. Raises UnknownTable, InsufficientPrivilege."""
         system = self._system(table)
         if system is not None:
-            try:
+            with refused_at(table.at):
                 refuse_write(system)
-            except Refused as error:
-                raise placed(error, table.at) from error
         return refuse_sequence(self._binder.descriptor(table.name, table.at), table.at)
 
     def _query_source(
@@ -133,8 +126,7 @@ class Sources:
         scope.correlated = scope.correlated or query.correlated
         relation = self._binder.new_relation()
         columns = _fields(relation, query.columns)
-        named = _with_names(columns, source.columns, source.alias, source.at)
-        return SubSource(relation, query), Names([(source.alias, named)], named)
+        return _named(SubSource(relation, query), source, source.alias, columns)
 
     def _computed(
         self, source: tree.Source, scope: Scope, before: Names
@@ -148,7 +140,7 @@ class Sources:
         expressions = Expressions(self._binder, inner)
         columns: list[tuple[str, Bound]] = []
         for target in body.targets:
-            part = expressions.settled(target.node)
+            part = expressions.settle(target.node)
             called = [node for node in walk(part) if isinstance(node, Apply)]
             changes = any(node.function.volatility == "volatile" for node in called)
             if has_aggregate(part) or has_window(part) or changes:
@@ -164,12 +156,11 @@ class Sources:
     def _one_row(
         self, source: tree.QuerySource, columns: list[tuple[str, Bound]]
     ) -> tuple[BoundSource, Names]:
-        """`columns` are written where they are named."""
-        named = _with_names(columns, source.columns, source.alias, source.at)
+        """Return a source of one row whose `columns` are written where they are named."""
         one = BoundValues(((Value(INTEGER, 1),),))
         relation = self._binder.new_relation()
         row = SubSource(relation, BoundQuery((Column("column1", INTEGER),), one))
-        return row, Names([(source.alias, named)], named)
+        return _named(row, source, source.alias, columns)
 
     def _aggregated(
         self, source: tree.Source, scope: Scope, before: Names
@@ -216,8 +207,7 @@ class Sources:
         )
         if source.ordinality:
             columns.append(("ordinality", Field(relation, "ordinality", BIGINT, False)))
-        named = _with_names(columns, source.columns, alias, source.at)
-        return made, Names([(alias, named)], named)
+        return _named(made, source, alias, columns)
 
     def _without_rows(
         self, source: tree.CallSource, scope: Scope, before: Names
@@ -230,15 +220,14 @@ class Sources:
             )
         inner = Scope(scope.parent, before, ctes=scope.ctes)
         part = Expressions(self._binder, inner).bind(call.arguments[0])
-        self._binder.typing.brought(part, argument, call.at)  # it is to be such a one
+        self._binder.typing.convert(part, argument, call.at)  # it is to be such a one
         scope.correlated = scope.correlated or inner.correlated
         empty = tuple(Value(kind, None) for _, kind in columns)
-        body = BoundSelect(empty, None, Value(BOOLEAN, 0), (), False, None, None)
+        body = BoundSelect(empty, None, Value(BOOLEAN, 0))
         query = BoundQuery(tuple(Column(name, kind) for name, kind in columns), body)
         relation = self._binder.new_relation()
         alias = source.alias or call.name
-        named = _with_names(_fields(relation, query.columns), source.columns, alias, source.at)
-        return SubSource(relation, query), Names([(alias, named)], named)
+        return _named(SubSource(relation, query), source, alias, _fields(relation, query.columns))
 
     def _elements(
         self, call: tree.Call, parts: list[Bound], relation: int, alias: str, scope: Scope
@@ -246,7 +235,7 @@ class Sources:
         """unnest and its like; unnest of several arrays puts them side by side."""
         typing = self._binder.typing
         groups = [[part] for part in parts] if call.name == "unnest" and parts else [parts]
-        arrays = [query_array.set_of(typing, call.name, group, call.at) for group in groups]
+        arrays = [query_array.bind_set(typing, call.name, group, call.at) for group in groups]
         name = COLUMN_NAMES.get(call.name, alias if len(arrays) == 1 else call.name)
         columns: list[tuple[str, Bound]] = [
             (name, Field(relation, f"v{n}", query_array.element_kind(array)))
@@ -269,9 +258,9 @@ class Sources:
         kinds = {self._binder.typing.kind_of(part).name for part in parts}
         if kinds - {OPEN.name, *INTEGER_BITS}:
             return self._elements(call, parts, relation, alias, scope)
-        kind = self._binder.typing.common(parts, call.at, "generate_series")
+        kind = self._binder.typing.find_common(parts, call.at, "generate_series")
         kind = Type("integer") if kind in (OPEN, Type("smallint")) else kind
-        parts = [self._binder.typing.brought(part, kind, call.at) for part in parts]
+        parts = [self._binder.typing.convert(part, kind, call.at) for part in parts]
         field = Field(relation, "value", kind, False)
         return SeriesSource(relation, tuple(parts)), [(alias, field)]
 
@@ -299,7 +288,7 @@ class Sources:
             inner = Scope(scope.parent, both, ctes=scope.ctes)
             expressions = Expressions(self._binder, inner)
             expressions.place = "JOIN conditions"
-            condition = expressions.condition(source.condition, "JOIN/ON")
+            condition = expressions.bind_condition(source.condition, "JOIN/ON")
             scope.correlated = scope.correlated or inner.correlated
         merged: list[tuple[str, Bound]] = []
         tests: list[Bound] = []
@@ -308,16 +297,16 @@ class Sources:
                 self._using(name, mine, source, "left"),
                 self._using(name, theirs, source, "right"),
             )
-            test = self._binder.typing.compared("=", a, b, source.at)
+            test = self._binder.typing.compare("=", a, b, source.at)
             tests.append(test)
             kind = common_type([a.kind, b.kind], source.at, "JOIN/USING")
-            a, b = (self._binder.typing.brought(part, kind, source.at) for part in (a, b))
+            a, b = (self._binder.typing.convert(part, kind, source.at) for part in (a, b))
             full = Native("coalesce", (a, b), kind)
             merged.append(
                 (name, full if source.kind == "full" else b if source.kind == "right" else a)
             )
         if tests:
-            condition = tests[0] if len(tests) == 1 else Native("and", tuple(tests), tests[0].kind)
+            condition = join_parts("and", tests)
         if source.kind in ("right", "full"):
             mine = mine.as_nullable()
         if source.kind in ("left", "full"):
@@ -347,11 +336,6 @@ class Sources:
 # -------------------------------------------------------------- parts
 
 
-def _hidden(alias: str, number: int | None) -> list[tuple[str, Columns]]:
-    """tableoid, of a table that has a number."""
-    return [] if number is None else [(alias, [("tableoid", Value(OID, number))])]
-
-
 def table_fields(descriptor: Descriptor, relation: int) -> list[tuple[str, Field]]:
     """Public columns in the order of their making."""
     return [
@@ -360,7 +344,7 @@ def table_fields(descriptor: Descriptor, relation: int) -> list[tuple[str, Field
 
 
 def row_fields(descriptor: Descriptor, relation: int) -> list[Field]:
-    """Of all that a write has to know of a row."""
+    """Return the fields of all columns that a write has to know of a row."""
     return [_field(descriptor, column, relation) for column in descriptor.row_columns]
 
 
@@ -386,28 +370,41 @@ def _fields(relation: int, columns: tuple[Column, ...]) -> list[tuple[str, Bound
     ]
 
 
-def _with_names(
-    columns: list[tuple[str, Bound]], names: tuple[str, ...], alias: str, at: int
-) -> list[tuple[str, Bound]]:
+def _named(
+    bound: BoundSource,
+    source: tree.TableName | tree.QuerySource | tree.CallSource,
+    alias: str,
+    columns: Columns,
+    number: int | None = None,
+) -> tuple[BoundSource, Names]:
+    """Return a source with its columns under the names that the text gives them; `number` is the
+    tableoid of a table that has one. Raises InvalidColumnReference."""
+    names = source.columns
     if len(names) > len(columns):
         raise InvalidColumnReference(
             f"table {alias!r} has {len(columns)} columns available but {len(names)} columns"
             " specified",
-            position=at,
+            position=source.at,
         )
-    return [
-        (names[n] if n < len(names) else name, bound) for n, (name, bound) in enumerate(columns)
+    named = [
+        (names[n] if n < len(names) else name, column) for n, (name, column) in enumerate(columns)
     ]
+    made = Names([(alias, named)], named)
+    if number is not None:
+        made.hidden.append((alias, [("tableoid", Value(OID, number))]))
+    return bound, made
 
 
 def _only_computes(join: tree.Join) -> bool:
-    """Is on its right a LATERAL query of expressions alone, which gives one row?"""
+    """Return whether the right side of a join is a LATERAL query of expressions alone, which gives
+    one row."""
     body = _lateral(join)
     return body is not None and body.source is None and body.where is None
 
 
 def _may_aggregate(join: tree.Join) -> bool:
-    """Is it one that gives one row if it aggregates?"""
+    """Return whether the right side of a join is a LATERAL query that gives one row if it
+    aggregates."""
     body = _lateral(join)
     return body is not None and body.source is not None
 
@@ -427,7 +424,7 @@ def _lateral(join: tree.Join) -> tree.Select | None:
 
 
 def _depends(source: BoundSource, other: BoundSource) -> bool:
-    """Has `source` a function over columns of `other`?"""
+    """Return whether `source` has a function over columns of `other`."""
     theirs = {n.relation for n in walk(other) if hasattr(n, "relation")}
     series = [node for node in walk(source) if isinstance(node, SeriesSource | ElementsSource)]
     return any(relations_in(node) & theirs for node in series)

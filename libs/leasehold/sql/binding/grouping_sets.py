@@ -42,7 +42,7 @@ ARGUMENTS_MAX: Final = 31
 Set: TypeAlias = tuple[Bound, ...]
 
 
-def grouping(self: Expressions, node: tree.Call) -> Bound:
+def bind_grouping(self: Expressions, node: tree.Call) -> Bound:
     """GROUPING(…), whose arguments are looked at with GROUP BY."""
     at = node.at
     if self.inside:
@@ -51,7 +51,7 @@ def grouping(self: Expressions, node: tree.Call) -> Bound:
         raise GroupingError(f"grouping operations are not allowed in {self.place}", position=at)
     if len(node.arguments) > ARGUMENTS_MAX:
         raise TooComplex("GROUPING must have fewer than 32 arguments", position=at)
-    parts = tuple(self.settled(argument) for argument in node.arguments)
+    parts = tuple(self.settle(argument) for argument in node.arguments)
     made = Grouping(parts, INTEGER)
     self.scope.groupings.append((made, tuple(argument.at for argument in node.arguments)))
     return made
@@ -60,29 +60,30 @@ def grouping(self: Expressions, node: tree.Call) -> Bound:
 # -------------------------------------------------------------- which sets there are
 
 
-def sets_of(
+def expand_sets(
     items: Sequence[tree.Node | tree.GroupingSets],
     bind: Callable[[tree.Node], Set],
     *,
     once: bool,
     at: int,
 ) -> list[Set]:
-    """Of GROUP BY: each of its items adds to each set of the others. `once`: equal ones count as
-    one. Raises TooComplex."""
+    """Return the grouping sets of GROUP BY, of whose items each adds to each set of the others.
+    `once`: equal sets count as one. Raises TooComplex above SETS_MAX."""
     made: list[Set] = [()]
     for item in items:
         found = _expanded(item, bind)
         if len(made) * len(found) > SETS_MAX:
             raise _too_many(at)
         made = [(*a, *b) for a, b in product(made, found)]
-    made = [each_once(one) for one in made]
+    made = [without_repeats(one) for one in made]
     if once:
         made = [one for n, one in enumerate(made) if not any(_same(one, o) for o in made[:n])]
     return made
 
 
-def each_once(parts: Iterable[Bound]) -> Set:
-    """Without those that are equal to one before (they may hold what has no hash)."""
+def without_repeats(parts: Iterable[Bound]) -> Set:
+    """Return the parts without those that are equal to one before. They may hold what has no
+    hash."""
     found: list[Bound] = []
     for part in parts:
         if part not in found:
@@ -126,7 +127,8 @@ def _too_many(at: int) -> TooComplex:
 
 
 class Regrouped:
-    """One SELECT: `above` is asked for each part of it that is over groups, then `found`."""
+    """A SELECT over the groups of several sets. `above` is asked for each part of it that is over
+    groups, then `found`."""
 
     def __init__(
         self,
@@ -140,7 +142,7 @@ class Regrouped:
         self._own = frozenset(leaf.relation for leaf in leaves(source))
         self._cte = binder.ctes.new_number()
         self._row, self._group = binder.new_relation(), binder.new_relation()
-        self._grouped = list(each_once(part for each in sets for part in each))
+        self._grouped = list(without_repeats(part for each in sets for part in each))
         # What is kept of each row and of each group, as o0, o1 …
         self._of_rows: list[Bound] = list(self._grouped)
         self._of_groups: list[Bound] = list(self._grouped)
@@ -151,7 +153,8 @@ class Regrouped:
         return made
 
     def _over_groups(self, node: Any, inside: bool) -> Bound | None:
-        """`inside`: of a query in the part."""
+        """Return what stands for a node over the groups, None where it is gone through. `inside`
+        says that it is in a query of the part."""
         if isinstance(node, Aggregate) and node.over is None:
             if not inside:
                 return self._kept_of_group(node)
@@ -186,12 +189,12 @@ class Regrouped:
             self._of_groups.append(Aggregate("count", (), BIGINT))  # which makes it one group
         each = [self._of_set(one) for one in self._sets]
         kept = tuple(self._of_rows) or (Value(INTEGER, 1),)
-        rows = BoundSelect(kept, self._source, self._where, (), False, None, None)
+        rows = BoundSelect(kept, self._source, self._where)
         width = len(kept)
 
         def grouped(outputs: tuple[Bound, ...], by: tuple[Bound, ...]) -> BoundQuery:
             source = CteSource(self._row, self._cte, width)
-            return _query(BoundSelect(outputs, source, None, by, True, None, None))
+            return _query(BoundSelect(outputs, source, None, by, True))
 
         united = _united([grouped(outputs, by) for outputs, by in each])
         return BoundCte(self._cte, _query(rows), False, True), SubSource(self._group, united)
@@ -213,7 +216,7 @@ class Regrouped:
 
 
 def without_sets(part: Bound) -> Bound:
-    """Where there is one set alone, which has them all."""
+    """Return a part of the result where there is one grouping set alone, which has them all."""
 
     def change(node: Any, inside: bool) -> Bound | None:
         return Value(INTEGER, 0) if isinstance(node, Grouping) else None
@@ -241,7 +244,7 @@ def _query(body: BoundSelect) -> BoundQuery:
 
 
 def _united(queries: list[BoundQuery]) -> BoundQuery:
-    """By UNION ALL, in halves: SQLite nests no more than so deep."""
+    """Join the queries by UNION ALL, in halves: SQLite nests no more than so deep."""
     if len(queries) == 1:
         return queries[0]
     half = len(queries) // 2

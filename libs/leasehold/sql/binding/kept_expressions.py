@@ -19,6 +19,6 @@ def bound_expression(
     columns = list(table_fields(descriptor, relation))
     scope = Scope(None, Names([(descriptor.name, list(columns))], list(columns)))
     try:
-        return Expressions(binder, scope).settled(expression_of(text))
+        return Expressions(binder, scope).settle(expression_of(text))
     except Refused:
         return None

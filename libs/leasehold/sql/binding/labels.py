@@ -4,27 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from leasehold.catalog.definitions import PG_NAMES
 from leasehold.sql.syntax import tree
 
 UNNAMED: Final = "?column?"
-_INTERNAL: Final = {
-    "smallint": "int2",
-    "int": "int4",
-    "integer": "int4",
-    "bigint": "int8",
-    "double precision": "float8",
-    "float": "float8",
-    "real": "float4",
-    "boolean": "bool",
-    "character varying": "varchar",
-    "character": "bpchar",
-    "char": "bpchar",
-    '"char"': "char",
-    "decimal": "numeric",
-    "dec": "numeric",
-    "timestamp with time zone": "timestamptz",
-    "timestamp without time zone": "timestamp",
-}
 
 
 def label_of(node: tree.Node) -> str:
@@ -32,7 +15,8 @@ def label_of(node: tree.Node) -> str:
 
 
 def _label(node: tree.Node) -> tuple[str, int]:
-    """(name, how good it is: 2 a name of the text, 1 of a type or CASE, 0 none)."""
+    """Return a name and how good it is: 2 for a name of the text, 1 for that of a type or CASE, 0
+    for none."""
     match node:
         case tree.Name():
             return node.parts[-1], 2
@@ -42,7 +26,7 @@ def _label(node: tree.Node) -> tuple[str, int]:
             name, strength = _label(node.operand)
             if strength > 1:
                 return name, strength
-            return _INTERNAL.get(node.target.name, node.target.name), 1
+            return PG_NAMES.get(node.target.name, node.target.name), 1
         case tree.Collated():
             return _label(node.operand)
         case tree.Case():

@@ -13,7 +13,7 @@ from leasehold.model.errors import (
     SyntaxInvalid,
 )
 from leasehold.sql.binding.bound_tree import Bound, Value
-from leasehold.sql.binding.typing import KEYED, PLAIN, has_order_key, keyed
+from leasehold.sql.binding.typing import KEYED, PLAIN, as_key, has_order_key
 from leasehold.sql.syntax import tree
 from leasehold.values.integers import whole
 from leasehold.values.types import Type, element_of
@@ -40,12 +40,12 @@ def ambiguous_order(node: tree.Name) -> Refused:
     return AmbiguousColumn(f"{node.parts[0]!r} is ambiguous", position=node.at)
 
 
-def sortable(part: Bound, at: int) -> Bound:
+def as_sort_key(part: Bound, at: int) -> Bound:
     """A key of an order or a group. Raises UnknownFunction for types without an order."""
     if part.kind.name in PLAIN:
         return part
     if part.kind.name in KEYED or has_order_key(part.kind):
-        return keyed(part)
+        return as_key(part)
     raise FeatureNotSupported(f"ordering by type {part.kind} is not supported", position=at)
 
 
@@ -55,4 +55,4 @@ def check_grouped(kind: Type, word: str, at: int) -> None:
     if element is not None and element.name in _MANY_FORMS and word != "GROUP BY":
         raise FeatureNotSupported(f"{word} over {kind} is not supported", position=at)
     if kind.name not in KEYED:
-        sortable(Value(kind, None), at)
+        as_sort_key(Value(kind, None), at)

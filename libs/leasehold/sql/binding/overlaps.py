@@ -1,4 +1,4 @@
-"""(begin, end) OVERLAPS (begin, end), whose ends may be lengths."""
+"""The binder of (begin, end) OVERLAPS (begin, end), whose ends may be lengths."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _FUNCTIONS: Final = {
 }
 
 
-def overlaps(self: Expressions, node: tree.Call) -> Bound:
+def bind_overlaps(self: Expressions, node: tree.Call) -> Bound:
     parts = [self.bind(argument) for argument in node.arguments]
     kinds = [self.typing.kind_of(part) for part in parts]
     moments = [k for n, k in enumerate(kinds) if k != OPEN and not (n % 2 and k == INTERVAL)]
@@ -69,7 +69,7 @@ def overlaps(self: Expressions, node: tree.Call) -> Bound:
     made: list[Bound] = []
     for place, (part, kind) in enumerate(zip(parts, kinds, strict=True)):
         if kind != INTERVAL:
-            made.append(self.typing.brought(part, of, node.at))
+            made.append(self.typing.convert(part, of, node.at))
             continue
         if draws(made[place - 1]):
             raise FeatureNotSupported(
@@ -77,5 +77,5 @@ def overlaps(self: Expressions, node: tree.Call) -> Bound:
                 " supported: compute it in a query in FROM",
                 position=node.at,
             )
-        made.append(self.typing.operated("+", made[place - 1], part, node.at))
+        made.append(self.typing.operate("+", made[place - 1], part, node.at))
     return Apply(_FUNCTIONS[of], tuple(made), BOOLEAN)

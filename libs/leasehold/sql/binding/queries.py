@@ -11,7 +11,6 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidColumnReference,
-    Refused,
     SyntaxInvalid,
     UnknownColumn,
 )
@@ -32,7 +31,7 @@ from leasehold.sql.binding.bound_tree import (
 )
 from leasehold.sql.binding.expressions import Expressions
 from leasehold.sql.binding.from_clause import Sources
-from leasehold.sql.binding.order import ambiguous_order, check_grouped, number_of, sortable
+from leasehold.sql.binding.order import ambiguous_order, as_sort_key, check_grouped, number_of
 from leasehold.sql.binding.scope import Scope
 from leasehold.sql.binding.select import SelectBinder
 from leasehold.sql.binding.typing import Typing, common_type
@@ -40,13 +39,14 @@ from leasehold.sql.binding.walk import walk
 from leasehold.sql.binding.with_clause import Ctes
 from leasehold.sql.functions.function import BIGINT, TEXT
 from leasehold.sql.syntax import tree
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import refused_at
 from leasehold.values.catalog_types import REGISTERED
 from leasehold.values.types import Type
 
 
 class Binder:
-    """Of one statement. `lookup`: the descriptor of a table's name, or UnknownTable. `zone`: the
+    """The binder of one statement. `lookup` returns the descriptor of a table's name, or raises
+    UnknownTable; `types` are those of the parameters that are known, by number; `zone` is the
     session's time zone."""
 
     def __init__(
@@ -66,18 +66,16 @@ class Binder:
     def descriptor(self, name: str, at: int) -> Descriptor:
         found = self.used.get(name)
         if found is None:
-            try:
+            with refused_at(at):
                 found = self._lookup(name)
-            except Refused as error:
-                raise placed(error, at) from error
             self.used[name] = found
         return found
 
     # ---------------------------------------------------------- queries
 
     def bind_query(self, query: tree.Query, parent: Scope | None) -> BoundQuery:
-        """With every column's type known."""
-        return self.settled(self.bind_open(query, parent), query.at)
+        """Bind a query with every column's type known."""
+        return self.settle(self.bind_open(query, parent), query.at)
 
     def bind_open(self, query: tree.Query, parent: Scope | None) -> BoundQuery:
         """Constants of the result may still be open."""
@@ -85,7 +83,7 @@ class Binder:
         ctes = self.ctes.bind(query.ctes, outer)
         body = query.body
         if isinstance(body, tree.Select):
-            found = SelectBinder(self, body, query, outer).bound()
+            found = SelectBinder(self, body, query, outer).bind()
         elif isinstance(body, tree.Values):
             found = self._values(body, outer)
             found = replace(found, order=self._output_order(query.order, found))
@@ -100,19 +98,20 @@ class Binder:
             correlated=found.correlated or outer.correlated,
         )
 
-    def shown(self, query: BoundQuery, at: int) -> BoundQuery:
-        """As clients get it: what is shown by its name is its name then."""
+    def show(self, query: BoundQuery, at: int) -> BoundQuery:
+        """Return the query as clients get it: what is shown by its name (regclass) is its name
+        then."""
         kinds = [TEXT if c.kind.name in REGISTERED else c.kind for c in query.columns]
-        made = self.as_kinds(query, kinds, at, "explicit")
+        made = self.convert_columns(query, kinds, at, "explicit")
         columns = zip(made.columns, query.columns, strict=True)
         return replace(made, columns=tuple(replace(c, kind=old.kind) for c, old in columns))
 
-    def settled(self, query: BoundQuery, at: int) -> BoundQuery:
+    def settle(self, query: BoundQuery, at: int) -> BoundQuery:
         """Open columns as text."""
         kinds = [TEXT if c.kind == OPEN else c.kind for c in query.columns]
-        return self.as_kinds(query, kinds, at)
+        return self.convert_columns(query, kinds, at)
 
-    def as_kinds(
+    def convert_columns(
         self, query: BoundQuery, kinds: list[Type], at: int, context: str = "implicit"
     ) -> BoundQuery:
         """The same query with its columns brought to these types."""
@@ -122,7 +121,7 @@ class Binder:
             replace(c, kind=kind, origin=c.origin if c.kind == kind else None)
             for c, kind in zip(query.columns, kinds, strict=True)
         )
-        brought = self.typing.brought
+        brought = self.typing.convert
         body = query.body
         opened = [c.kind == OPEN for c in query.columns]
         if isinstance(body, BoundSelect):
@@ -146,7 +145,7 @@ class Binder:
             brought(Field(relation, f"o{n}", c.kind, c.nullable), kind, at, context)
             for n, (c, kind) in enumerate(zip(query.columns, kinds, strict=True))
         )
-        outer = BoundSelect(fields, SubSource(relation, query), None, (), False, None, None)
+        outer = BoundSelect(fields, SubSource(relation, query))
         order = tuple(
             Key(Output(n, kinds[n]), key.descending, key.nulls_first)
             for key in query.order
@@ -163,12 +162,12 @@ class Binder:
         part = expressions.bind(node)
         kind = self.typing.kind_of(part)
         if kind != OPEN and kind.name not in ("smallint", "integer", "bigint"):
-            part = self.typing.brought(part, BIGINT, node.at, "assignment")
+            part = self.typing.convert(part, BIGINT, node.at, "assignment")
         if any(isinstance(found, Field) for found in walk(part)):
             raise InvalidColumnReference(
                 f"argument of {word} must not contain variables", position=node.at
             )
-        part = self.typing.brought(part, BIGINT, node.at)
+        part = self.typing.convert(part, BIGINT, node.at)
         return Native(word.lower(), (part,), BIGINT)
 
     def _values(self, body: tree.Values, scope: Scope) -> BoundQuery:
@@ -183,19 +182,19 @@ class Binder:
         for n in range(widths.pop()):
             cells = [row[n] for row in rows]
             at = body.rows[0][n].at
-            kind = self.typing.common(cells, at, "VALUES")
+            kind = self.typing.find_common(cells, at, "VALUES")
             if kind != OPEN:
                 for row in rows:
-                    row[n] = self.typing.brought(row[n], kind, at)
+                    row[n] = self.typing.convert(row[n], kind, at)
             columns.append(Column(f"column{n + 1}", kind))
         made = BoundValues(tuple(map(tuple, rows)))
         return BoundQuery(tuple(columns), made, correlated=scope.correlated)
 
     def _set_operation(self, body: tree.SetOperation, scope: Scope) -> BoundQuery:
         left, right = self.bind_open(body.left, scope), self.bind_open(body.right, scope)
-        return self.united(body, left, right)
+        return self.unite(body, left, right)
 
-    def united(self, body: tree.SetOperation, left: BoundQuery, right: BoundQuery) -> BoundQuery:
+    def unite(self, body: tree.SetOperation, left: BoundQuery, right: BoundQuery) -> BoundQuery:
         word = body.word.upper()
         if len(left.columns) != len(right.columns):
             raise SyntaxInvalid(
@@ -205,8 +204,8 @@ class Binder:
         for a, b in zip(left.columns, right.columns, strict=True):
             kind = common_type([a.kind, b.kind], body.right.at, word)
             kinds.append(TEXT if kind == OPEN else kind)
-        left = self.as_kinds(left, kinds, body.left.at)
-        right = self.as_kinds(right, kinds, body.right.at)
+        left = self.convert_columns(left, kinds, body.left.at)
+        right = self.convert_columns(right, kinds, body.right.at)
         if not (body.every and body.word == "union"):
             for kind in kinds:
                 check_grouped(kind, word, body.at)
@@ -238,7 +237,7 @@ class Binder:
                     position=key.node.at,
                 )
             kind = query.columns[number].kind
-            sortable(Value(TEXT if kind == OPEN else kind, None), key.node.at)
+            as_sort_key(Value(TEXT if kind == OPEN else kind, None), key.node.at)
             made.append(Key(Output(number, kind), key.descending, key.first))
         return tuple(made)
 

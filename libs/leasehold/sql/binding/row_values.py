@@ -20,10 +20,11 @@ from leasehold.sql.binding.bound_tree import (
     Native,
     Scalar,
     SubSource,
+    join_parts,
 )
-from leasehold.sql.binding.typing import keyed
+from leasehold.sql.binding.typing import as_key
 from leasehold.sql.binding.walk import draws
-from leasehold.sql.functions.array import constructor
+from leasehold.sql.functions.arrays.array import constructor
 from leasehold.sql.functions.function import BOOLEAN, TEXT, Function
 from leasehold.sql.syntax import tree
 from leasehold.values.arrays import elements_of, stored_form
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     from leasehold.sql.binding.expressions import Expressions
 
 
-def compared(self: Expressions, node: tree.Binary) -> Bound:
-    """(a, b) < (c, d), and (a, b) < (query)."""
+def compare_rows(self: Expressions, node: tree.Binary) -> Bound:
+    """Bind (a, b) < (c, d), and (a, b) < (query)."""
     left, right = node.left, node.right
     if isinstance(left, tree.RowOf) and isinstance(right, tree.SubQuery) and not right.exists:
         firsts = [self.bind(item) for item in left.items]
@@ -42,8 +43,8 @@ def compared(self: Expressions, node: tree.Binary) -> Bound:
         if len(query.columns) != len(firsts):
             few = "few" if len(query.columns) < len(firsts) else "many"
             raise SyntaxInvalid(f"subquery has too {few} columns", position=node.at)
-        pairs = list(zip(firsts, parts_of(self, query, node.at), strict=True))
-        return row_test(self, node.sign, pairs, node.at)
+        pairs = list(zip(firsts, unpack_row(self, query, node.at), strict=True))
+        return bind_row_test(self, node.sign, pairs, node.at)
     if not isinstance(left, tree.RowOf) or not isinstance(right, tree.RowOf):
         raise UnknownFunction(
             f"operator does not exist: record {node.sign} a single value", position=node.at
@@ -53,29 +54,28 @@ def compared(self: Expressions, node: tree.Binary) -> Bound:
     if not left.items:
         raise FeatureNotSupported("cannot compare rows of zero length", position=node.at)
     pairs = [(self.bind(a), self.bind(b)) for a, b in zip(left.items, right.items, strict=True)]
-    return row_test(self, node.sign, pairs, node.at)
+    return bind_row_test(self, node.sign, pairs, node.at)
 
 
-def row_test(self: Expressions, sign: str, pairs: list[tuple[Bound, Bound]], at: int) -> Bound:
+def bind_row_test(self: Expressions, sign: str, pairs: list[tuple[Bound, Bound]], at: int) -> Bound:
     if sign in ("=", "<>"):
-        tests = tuple(self.typing.compared(sign, a, b, at) for a, b in pairs)
-        word = "and" if sign == "=" else "or"
-        return tests[0] if len(tests) == 1 else Native(word, tests, BOOLEAN)
+        tests = tuple(self.typing.compare(sign, a, b, at) for a, b in pairs)
+        return join_parts("and" if sign == "=" else "or", tests)
     lefts: list[Bound] = []
     rights: list[Bound] = []
     for a, b in pairs:
         kind = self.typing.comparison_type(sign, a, b, at)
         if kind is None:
             raise FeatureNotSupported("rows of these types can't be compared", position=at)
-        lefts.append(keyed(self.typing.brought(a, kind, at)))
-        rights.append(keyed(self.typing.brought(b, kind, at)))
+        lefts.append(as_key(self.typing.convert(a, kind, at)))
+        rights.append(as_key(self.typing.convert(b, kind, at)))
     # SQLite compares row values as PostgreSQL does, NULLs included.
     return Native(f"row {sign}", (*lefts, *rights), BOOLEAN)
 
 
 class OnlyRows:
-    """Of SET (a, b) = (query): the only row of each query stands beside the row that is changed, as
-    one value that holds all of its columns, computed once a row."""
+    """The rows of SET (a, b) = (query): the only row of each query stands beside the row that is
+    changed, as one value that holds all of its columns, computed once a row."""
 
     def __init__(self) -> None:
         self._known: list[tuple[tree.Query, list[Bound]]] = []
@@ -108,11 +108,7 @@ class OnlyRows:
         return source
 
 
-def assigned_part(self: Expressions, node: tree.RowPart) -> Bound:
-    return self.only_rows.part(self, node)
-
-
-def parts_of(self: Expressions, query: BoundQuery, at: int) -> list[Bound]:
+def unpack_row(self: Expressions, query: BoundQuery, at: int) -> list[Bound]:
     """The values of its only row: NULLs if it has none, 21000 if it has more.
 
     Each is taken from one value that holds all of them, so that the query is the same for each:
@@ -132,7 +128,7 @@ def _only_row(self: Expressions, query: BoundQuery) -> Bound:
     kinds = tuple(column.kind for column in query.columns)
     fields = tuple(Field(relation, f"o{n}", kind) for n, kind in enumerate(kinds))
     packed = Apply(_row_of(kinds), fields, TEXT)
-    body = BoundSelect((packed,), SubSource(relation, query), None, (), False, None, None)
+    body = BoundSelect((packed,), SubSource(relation, query))
     whole = BoundQuery((Column("row", TEXT),), body, correlated=query.correlated)
     return Scalar(whole, TEXT, single=False)
 

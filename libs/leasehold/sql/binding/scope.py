@@ -1,4 +1,5 @@
-"""Which column a name means, from the innermost query outwards, as PostgreSQL resolves it."""
+"""Scopes: which column a name means, from the innermost query outwards, as PostgreSQL resolves
+it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from leasehold.model.errors import (
     UnknownTable,
 )
 from leasehold.sql.binding.bound_tree import Bound, Column, Field, Grouping, Native, Value
+from leasehold.sql.binding.walk import relations_in
 from leasehold.sql.functions.function import BOOLEAN
+from leasehold.sql.syntax.tree import Star
 
 Columns: TypeAlias = list[tuple[str, Bound]]
 
@@ -33,6 +36,12 @@ class Names:
     hidden: list[tuple[str, Columns]] = field(default_factory=list)
     """What * does not mean, and what any column of that name comes before: tableoid."""
 
+    @property
+    def relations(self) -> frozenset[int]:
+        """Return the relations whose columns the tables have."""
+        columns = (bound for _, columns in self.tables for _, bound in columns)
+        return frozenset().union(*map(relations_in, columns))
+
     def beside(self, other: Names, at: int) -> Names:
         """Both. Raises DuplicateAlias."""
         mine = {alias for alias, _ in self.tables}
@@ -46,7 +55,7 @@ class Names:
         )
 
     def as_nullable(self) -> Names:
-        """On the side of an outer join that may be missing."""
+        """Return the names of a side of an outer join that may be missing."""
         tables = [(alias, _nullable(columns)) for alias, columns in self.tables]
         hidden = []
         for alias, columns in self.hidden:
@@ -79,9 +88,9 @@ def _or_null(bound: Bound, there: Field) -> Bound:
 
 @dataclass(slots=True)
 class Scope:
-    """One level of a query. `mentions`: the fields that names outside of aggregates meant, and
-    where; `groupings`: those of this level, and where their arguments
-    stand; `siblings`: what a LATERAL query would see."""
+    """A level of a query. `mentions` are the fields that names outside of aggregates meant, and
+    where; `groupings` are those of this level, and where their arguments stand; `siblings` are the
+    names that a LATERAL query would see."""
 
     parent: Scope | None = None
     names: Names = field(default_factory=Names)
@@ -130,12 +139,17 @@ class Scope:
             scope = scope.parent
         raise UnknownColumn(f"column {name!r} does not exist", position=at, column=name)
 
-    def table(self, alias: str, at: int) -> Columns:
+    def star(self, node: Star) -> Columns:
+        """Return the columns that * or table.* means. Raises UnknownTable."""
+        if not node.table:
+            return self.names.columns
         for name, columns in self.names.tables:
-            if name == alias:
+            if name == node.table:
                 return columns
         raise UnknownTable(
-            f"missing FROM-clause entry for table {alias!r}", position=at, table=alias
+            f"missing FROM-clause entry for table {node.table!r}",
+            position=node.at,
+            table=node.table,
         )
 
 

@@ -1,4 +1,4 @@
-"""One SELECT: its result, GROUP BY, ORDER BY and DISTINCT."""
+"""The binder of one SELECT: its result, GROUP BY, ORDER BY and DISTINCT."""
 
 from __future__ import annotations
 
@@ -24,15 +24,19 @@ from leasehold.sql.binding.bound_tree import (
     Field,
     Grouping,
     Key,
-    Origin,
     Output,
     Slot,
     TableSource,
 )
 from leasehold.sql.binding.expressions import Expressions
-from leasehold.sql.binding.grouping_sets import Regrouped, each_once, sets_of, without_sets
+from leasehold.sql.binding.grouping_sets import (
+    Regrouped,
+    expand_sets,
+    without_repeats,
+    without_sets,
+)
 from leasehold.sql.binding.labels import label_of
-from leasehold.sql.binding.order import ambiguous_order, check_grouped, number_of, sortable
+from leasehold.sql.binding.order import ambiguous_order, as_sort_key, check_grouped, number_of
 from leasehold.sql.binding.scope import Names, Scope
 from leasehold.sql.binding.walk import has_aggregate, has_window, leaves, relations_in, walk
 from leasehold.sql.syntax import tree
@@ -44,7 +48,7 @@ COLUMNS_MAX: Final = 1_664
 
 
 class SelectBinder:
-    """One SELECT with the ORDER BY that belongs to it."""
+    """The binder of one SELECT with the ORDER BY that belongs to it."""
 
     def __init__(
         self, binder: Binder, select: tree.Select, query: tree.Query, outer: Scope
@@ -56,7 +60,7 @@ class SelectBinder:
         # Names of WITH are found through the scope; what is outside of the query is its parent.
         self._expressions = Expressions(binder, self.scope)
 
-    def bound(self) -> BoundQuery:
+    def bind(self) -> BoundQuery:
         select, expressions = self._select, self._expressions
         source: BoundSource | None = None
         if select.source is not None:
@@ -64,7 +68,7 @@ class SelectBinder:
         for name, window in select.windows:
             expressions.windows[name] = window
         expressions.place = "WHERE"
-        where = None if select.where is None else expressions.condition(select.where, "WHERE")
+        where = None if select.where is None else expressions.bind_condition(select.where, "WHERE")
         self.scope.mentions.clear()
         expressions.place = ""
         outputs, names = self._outputs()
@@ -74,10 +78,12 @@ class SelectBinder:
         expressions.place = "GROUP BY"
         mentions = len(self.scope.mentions)
         ways = self._ways(outputs, names)
-        group = each_once(part for way in ways for part in way)
+        group = without_repeats(part for way in ways for part in way)
         del self.scope.mentions[mentions:]
         expressions.place = "HAVING"
-        having = None if select.having is None else expressions.condition(select.having, "HAVING")
+        having = (
+            None if select.having is None else expressions.bind_condition(select.having, "HAVING")
+        )
         expressions.place = "ORDER BY"
         order = self._order(outputs, names)
         distinct = self._distinct(outputs, names, order)
@@ -101,7 +107,12 @@ class SelectBinder:
                 ctes, where, having, group, aggregated = (cte,), having, None, (), False
         outputs = [self._typed(o) for o in outputs]
         columns = tuple(
-            Column(name, output.kind, _origin(output), _nullable(output))
+            Column(
+                name,
+                output.kind,
+                output.origin if isinstance(output, Field) else None,
+                _nullable(output),
+            )
             for name, output in zip(names, outputs, strict=True)
         )
         body = BoundSelect(tuple(outputs), source, where, group, aggregated, having, distinct)
@@ -134,25 +145,24 @@ class SelectBinder:
     def _star(self, node: tree.Star) -> list[tuple[str, Bound]]:
         if self._select.source is None:
             raise SyntaxInvalid("SELECT * with no tables specified is not valid", position=node.at)
-        scope = self.scope
-        found = scope.table(node.table, node.at) if node.table else scope.names.columns
+        found = self.scope.star(node)
         for _, bound in found:
             for part in walk(bound):
                 if isinstance(part, Field):
-                    scope.mentions.append((part, node.at))
+                    self.scope.mentions.append((part, node.at))
         return list(found)
 
     # ---------------------------------------------------------- GROUP BY
 
     def _ways(self, outputs: list[Bound], names: list[str]) -> list[tuple[Bound, ...]]:
-        """By what the rows are grouped: one way, but for grouping sets."""
+        """Return by what the rows are grouped: one way, but for grouping sets."""
 
         def bind(node: tree.Node) -> tuple[Bound, ...]:
             items = node.items if isinstance(node, tree.RowOf) else (node,)
             return tuple(self._group(item, node.at, outputs, names) for item in items)
 
         select = self._select
-        return sets_of(select.group, bind, once=select.sets_once, at=select.at)
+        return expand_sets(select.group, bind, once=select.sets_once, at=select.at)
 
     def _group(self, node: tree.Node, at: int, outputs: list[Bound], names: list[str]) -> Bound:
         part = self._group_part(node, outputs, names)
@@ -160,7 +170,7 @@ class SelectBinder:
             raise GroupingError("aggregate functions are not allowed in GROUP BY", position=at)
         if has_window(part):
             raise WindowingError("window functions are not allowed in GROUP BY", position=at)
-        part = self._binder.typing.settled(part, at)
+        part = self._binder.typing.settle(part, at)
         check_grouped(part.kind, "GROUP BY", at)
         return part
 
@@ -206,13 +216,7 @@ class SelectBinder:
         """Every column is grouped, inside an aggregate, or follows from a primary key that is
         grouped in every way."""
         free = _determined(tuple(part for part in ways[0] if all(part in w for w in ways)), source)
-        own = {
-            part.relation
-            for _, columns in self.scope.names.tables
-            for _, b in columns
-            for part in walk(b)
-            if isinstance(part, Field)
-        }
+        own = self.scope.names.relations
         wrong: list[Field] = []
 
         def enter(node: object) -> bool:
@@ -254,9 +258,9 @@ class SelectBinder:
         else:
             part = self._expressions.bind(node)
         if part not in outputs:
-            part = self._binder.typing.settled(part, node.at)
+            part = self._binder.typing.settle(part, node.at)
         if part.kind != OPEN:
-            sortable(part, node.at)
+            as_sort_key(part, node.at)
         if self._select.distinct == () and part not in outputs:
             raise InvalidColumnReference(
                 "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
@@ -292,10 +296,6 @@ class SelectBinder:
 
 
 # -------------------------------------------------------------- parts
-
-
-def _origin(bound: Bound) -> Origin | None:
-    return bound.origin if isinstance(bound, Field) else None
 
 
 def _nullable(bound: Bound) -> bool:

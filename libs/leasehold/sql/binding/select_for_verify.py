@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.physical_names import column_name, lock_name
+from leasehold.catalog.physical_names import lock_name
 from leasehold.model.errors import FeatureNotSupported, UnknownTable
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Genids
@@ -35,9 +35,10 @@ Visit = Callable[[Descriptor, Key, Genids], None]
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """`width`: columns of the client's; behind them a key and genids for each of `tables`. `apart`:
-    where a row of the result is made of many, or of one of several queries, those that FROM and
-    WHERE leave are queries by themselves."""
+    """The rows of tables that a result shows. `width` counts the client's columns, behind which
+    stand a key and genids for each of `tables`. Where a row of the result is made of many, or of
+    one of several queries, the rows that FROM and WHERE leave are found by queries of their own,
+    `apart`."""
 
     width: int
     tables: tuple[Descriptor, ...]
@@ -109,8 +110,8 @@ def visited_in(query: BoundQuery, asked: Asked) -> tuple[BoundQuery, Visits]:
 
 
 def _each_apart(query: BoundQuery, asked: Asked) -> Iterator[Apart]:
-    """Of each SELECT that it is made of by UNION and its like, and by queries in FROM, the rows
-    that its FROM and WHERE leave."""
+    """Give a query for the rows that FROM and WHERE leave, for each SELECT that the query is made
+    of by UNION and its like, and by queries in FROM."""
     body = query.body
     if isinstance(body, BoundSet):
         for side in (body.left, body.right):
@@ -129,7 +130,7 @@ def _each_apart(query: BoundQuery, asked: Asked) -> Iterator[Apart]:
     if found:
         more, tables = _marks(found)
         columns = tuple(Column(f"v{n}", part.kind) for n, part in enumerate(more))
-        rows = BoundSelect(tuple(more), body.source, body.where, (), False, None, None)
+        rows = BoundSelect(tuple(more), body.source, body.where)
         yield Apart(BoundQuery(columns, rows, ctes=query.ctes), Visits(0, tables))
 
 
@@ -138,10 +139,7 @@ def _marks(found: list[TableSource]) -> tuple[list[Bound], tuple[Descriptor, ...
     more: list[Bound] = []
     for source in found:
         descriptor = source.descriptor
-        more += (
-            Field(source.relation, column_name(e), descriptor.by_id[e].type)
-            for e in descriptor.primary_key
-        )
+        more += source.key
         more += (Field(source.relation, lock_name(lock), BIGINT) for lock in descriptor.locks)
     return more, tuple(source.descriptor for source in found)
 

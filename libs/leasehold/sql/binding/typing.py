@@ -9,20 +9,18 @@ from zoneinfo import ZoneInfo
 from leasehold.model.errors import CannotCast, Refused, UnknownFunction, WrongObject, WrongType
 from leasehold.sql.binding.bound_tree import OPEN, Apply, Bound, Native, Slot, Value
 from leasehold.sql.functions import resolution
-from leasehold.sql.functions.array import order_key
+from leasehold.sql.functions.arrays.array import order_key
 from leasehold.sql.functions.function import (
     BIGINT,
     BOOLEAN,
     BYTEA,
     DOUBLE,
-    INTEGER,
-    NUMERIC,
     TEXT,
     Function,
     unchanged,
 )
 from leasehold.sql.functions.registry import cast_for, operator_for
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import placed, refused_at
 from leasehold.values.catalog_types import LETTERED, NUMBERED, REGISTERED, SYSTEM_TYPES
 from leasehold.values.time_zone import InZone
 from leasehold.values.types import INTEGER_BITS, Type, element_of
@@ -46,14 +44,15 @@ _NUMBERED: Final = NUMBERED | frozenset(INTEGER_BITS)
 _LETTERED: Final = LETTERED | {"text", "varchar", "char"}
 
 
-def bare(kind: Type) -> Type:
-    """Without a length: what an operator sees."""
+def without_length(kind: Type) -> Type:
+    """Return the type without a length: what an operator sees."""
     return Type(kind.name)
 
 
 class Typing:
-    """`types`: what is known of the statement's parameters so far, by number. `zone`: the
-    session's, in which constants are read; `asked_zone`: one was."""
+    """The types of one statement's parts. `types` are those of its parameters that are known so
+    far, by number; `zone` is the session's, in which constants are read; `asked_zone` says that one
+    was."""
 
     def __init__(self, types: dict[int, Type], zone: ZoneInfo) -> None:
         self.types = types
@@ -65,18 +64,18 @@ class Typing:
             return self.types.get(part.number, part.kind)
         return part.kind
 
-    def settled(self, part: Bound, at: int) -> Bound:
+    def settle(self, part: Bound, at: int) -> Bound:
         """An open constant as text."""
-        return self.brought(part, TEXT, at) if self.kind_of(part) == OPEN else part
+        return self.convert(part, TEXT, at) if self.kind_of(part) == OPEN else part
 
-    def brought(self, part: Bound, target: Type, at: int, context: str = "implicit") -> Bound:
+    def convert(self, part: Bound, target: Type, at: int, context: str = "implicit") -> Bound:
         """A part as a value of `target`. Raises WrongType, and what the type says of a constant."""
         kind = self.kind_of(part)
         if isinstance(part, Slot):
             if kind == OPEN:
                 # What is shown by its name comes as its name.
                 named = target.name in REGISTERED
-                self.types[part.number] = kind = TEXT if named else bare(target)
+                self.types[part.number] = kind = TEXT if named else without_length(target)
             part = Slot(part.number, kind)
         if kind == OPEN:
             return self._constant(part, target, at, context)
@@ -87,20 +86,20 @@ class Typing:
             raise WrongType(
                 f"the expression is of type {kind}; {target} is needed: CAST it", position=at
             )
-        return self._converted(function, part, target, at)
+        return self._cast_by(function, part, target, at)
 
     def _constant(self, part: Bound, target: Type, at: int, context: str) -> Bound:
         if not isinstance(part, Value) or part.value is None:
-            return retyped(part, target)
+            return retype(part, target)
         # A column takes no text that is too long; CAST cuts it, and is of the type without length.
         function = cast_for(None, target, "assignment" if context == "assignment" else "explicit")
         if function is None:
             raise CannotCast(f"cannot cast type unknown to {target}", position=at)
         if not _is_constant(function):
             return Apply(function, (Value(TEXT, part.value),), target)
-        return self._computed(function, part.value, target, at)
+        return self._compute(function, part.value, target, at)
 
-    def _computed(self, function: Function, value: Any, target: Type, at: int) -> Value:
+    def _compute(self, function: Function, value: Any, target: Type, at: int) -> Value:
         given: tuple[Any, ...] = (value,)
         if function.zoned:
             self.asked_zone = True
@@ -114,62 +113,64 @@ class Typing:
         """CAST(part AS target)."""
         kind = self.kind_of(part)
         if kind == OPEN:
-            part = self.brought(part, bare(target), at)
+            part = self.convert(part, without_length(target), at)
             kind = part.kind
         if kind == target:
             return part
         function = cast_for(kind, target, "explicit")
         if function is None:
             raise CannotCast(f"cannot cast type {kind} to {target}", position=at)
-        return self._converted(function, part, target, at)
+        return self._cast_by(function, part, target, at)
 
-    def _converted(self, function: Function, part: Bound, target: Type, at: int) -> Bound:
+    def _cast_by(self, function: Function, part: Bound, target: Type, at: int) -> Bound:
         kind = part.kind
         widens = INTEGER_BITS.get(kind.name, 99) <= INTEGER_BITS.get(target.name, 0)
         if function.compute is unchanged or widens:
-            return retyped(part, target)
+            return retype(part, target)
         if isinstance(part, Value) and _is_constant(function):
             if part.value is None:
-                return retyped(part, target)
-            return self._computed(function, part.value, target, at)
+                return retype(part, target)
+            return self._compute(function, part.value, target, at)
         if kind.name in INTEGER_BITS and target.name == "double precision":
             return Native("real", (part,), DOUBLE)  # the nearest double, in SQLite as well
         return Apply(function, (part,), target)
 
     # ---------------------------------------------------------- several parts
 
-    def common(self, parts: list[Bound], at: int, what: str) -> Type:
+    def find_common(self, parts: list[Bound], at: int, what: str) -> Type:
         """The type that all are brought to (CASE, UNION, VALUES, IN …); OPEN for constants alone.
 
         Raises WrongType.
         """
         return common_type([self.kind_of(part) for part in parts], at, what)
 
-    def unified(
+    def unify(
         self, parts: list[Bound], at: int, what: str, places: list[int] | None = None
     ) -> tuple[Type, list[Bound]]:
-        """`places`: where each stands, for what is wrong with one alone."""
-        kind = self.common(parts, at, what)
+        """Return the parts brought to one type, and that type. `places` say where each stands, for
+        what is wrong with one alone."""
+        kind = self.find_common(parts, at, what)
         if kind == OPEN:
             kind = TEXT
         found = zip(parts, places or [at] * len(parts), strict=True)
-        return kind, [self.brought(part, kind, place) for part, place in found]
+        return kind, [self.convert(part, kind, place) for part, place in found]
 
     # ---------------------------------------------------------- operators
 
-    def compared(self, sign: str, left: Bound, right: Bound, at: int) -> Bound:
+    def compare(self, sign: str, left: Bound, right: Bound, at: int) -> Bound:
         """Raises UnknownFunction for types that can't be compared."""
         kind = self.comparison_type(sign, left, right, at)
         if kind is None:
-            return self.operated(sign, left, right, at)
-        left, right = self.brought(left, kind, at), self.brought(right, kind, at)
-        return Native(sign, (keyed(left), keyed(right)), BOOLEAN)
+            return self.operate(sign, left, right, at)
+        left, right = self.convert(left, kind, at), self.convert(right, kind, at)
+        return Native(sign, (as_key(left), as_key(right)), BOOLEAN)
 
-    def tested(self, sign: str, left: Bound, right: Bound, at: int) -> Bound:
-        """Of ANY and ALL. Raises UnknownFunction; WrongObject where no truth comes of it."""
+    def test(self, sign: str, left: Bound, right: Bound, at: int) -> Bound:
+        """Return the test of ANY and ALL. Raises UnknownFunction; WrongObject where the operator
+        gives no boolean."""
         if sign in COMPARISONS:
-            return self.compared(sign, left, right, at)
-        found = self.operated(sign, left, right, at)
+            return self.compare(sign, left, right, at)
+        found = self.operate(sign, left, right, at)
         if found.kind != BOOLEAN:
             raise WrongObject("op ANY/ALL requires an operator that gives boolean", position=at)
         return found
@@ -187,59 +188,58 @@ class Typing:
         names = {one.name, other.name}
         found: Type | None = None
         if names <= set(_NUMBERS):
-            found = widest([one, other])
+            found = choose_widest([one, other])
         elif names <= {"text", "varchar"}:  # char is compared by the catalogue
             found = TEXT
         elif names & NUMBERED and names <= _NUMBERED:
-            found = bare(one) if len(names) == 1 else BIGINT
+            found = without_length(one) if len(names) == 1 else BIGINT
         elif names & LETTERED and names <= _LETTERED:
-            found = bare(one) if len(names) == 1 else TEXT
+            found = without_length(one) if len(names) == 1 else TEXT
         elif names <= set(_MOMENTS):
             found = Type("date") if names == {"date"} else _moment(names)
         elif len(names) == 1:
-            found = bare(one)
+            found = without_length(one)
         if found is None:
             return None
         name = found.name
         return found if name in PLAIN or name in KEYED or name in ORDER_KEYED else None
 
-    def operated(self, sign: str, left: Bound, right: Bound, at: int) -> Bound:
+    def operate(self, sign: str, left: Bound, right: Bound, at: int) -> Bound:
         """An operator of the catalogue. Raises UnknownFunction with the operator's place."""
         one, other = self.kind_of(left), self.kind_of(right)
-        try:
-            function = operator_for(sign, opened(one), opened(other))
-        except Refused as error:
-            raise placed(error, at) from error
-        return self.called(function, [left, right], at)
+        with refused_at(at):
+            function = operator_for(sign, known_or_none(one), known_or_none(other))
+        return self.call(function, [left, right], at)
 
-    def called(self, function: Function, arguments: list[Bound], at: int) -> Bound:
+    def call(self, function: Function, arguments: list[Bound], at: int) -> Bound:
         """A function over arguments that are brought to its types."""
         kinds = list(function.arguments)
         if function.variadic:
             kinds += kinds[-1:] * (len(arguments) - len(kinds))
         parts = zip(arguments, kinds, strict=True)
-        brought = tuple(self.brought(part, kind, at) for part, kind in parts)
+        brought = tuple(self.convert(part, kind, at) for part, kind in parts)
         return Apply(function, brought, function.result)
 
 
 def _is_constant(function: Function) -> bool:
-    """Of a constant, as long as the session's time zone is the one that the plan is made for."""
+    """Return whether the function gives one value for a constant, as long as the session's time
+    zone is the one that the plan is made for."""
     return function.zoned or function.volatility == "immutable"
 
 
-def opened(kind: Type) -> Type | None:
-    """As the catalogue says it: None for a type that is open."""
+def known_or_none(kind: Type) -> Type | None:
+    """Return the type as the catalogue says it, which has None for one that is open."""
     return None if kind == OPEN else kind
 
 
-def retyped(part: Bound, kind: Type) -> Bound:
+def retype(part: Bound, kind: Type) -> Bound:
     """The same storage value under another type."""
     if isinstance(part, Value):
         return Value(kind, part.value)
     return Native("same", (part,), kind)
 
 
-def keyed(part: Bound) -> Bound:
+def as_key(part: Bound) -> Bound:
     """What stands for a value in comparisons, groups and orders."""
     if part.kind.name in KEYED:
         return Native("key", (part,), part.kind)
@@ -250,7 +250,7 @@ def has_order_key(kind: Type) -> bool:
     return kind.name in ORDER_KEYED or element_of(kind) is not None
 
 
-def widest(kinds: list[Type]) -> Type:
+def choose_widest(kinds: list[Type]) -> Type:
     return Type(max((kind.name for kind in kinds), key=_NUMBERS.index))
 
 
@@ -259,31 +259,16 @@ def _moment(names: set[str]) -> Type:
 
 
 def common_type(kinds: list[Type], at: int, what: str) -> Type:
-    """Of open constants alone it is OPEN; with one among them it has no length, which would cut
-    the constant. Raises WrongType."""
+    """Return the type that all of these are brought to: OPEN where all are open; with an open one
+    among them it has no length, which would cut the constant. Raises WrongType."""
     known = [kind for kind in kinds if kind != OPEN]
     if not known:
         return OPEN
     try:
         found = resolution.common_type(known, what)
-        return found if len(known) == len(kinds) else bare(found)
+        return found if len(known) == len(kinds) else without_length(found)
     except WrongType as error:
         raise placed(error, at) from error
-
-
-def number(text: str) -> tuple[Type, Any]:
-    """A constant's type and storage value, as PostgreSQL's scanner says."""
-    if text.lstrip("-").isdecimal():
-        digits = text.lstrip("-").lstrip("0")
-        if len(digits) < 20:
-            value = int(digits or "0") * (-1 if text[0] == "-" else 1)
-            if -(1 << 31) <= value < 1 << 31:
-                return INTEGER, value
-            if -(1 << 63) <= value < 1 << 63:
-                return BIGINT, value
-    function = cast_for(None, NUMERIC, "explicit")
-    assert function is not None
-    return NUMERIC, function.compute(text)
 
 
 def sentence_of(name: str, kinds: list[Type]) -> UnknownFunction:

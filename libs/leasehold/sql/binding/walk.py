@@ -95,12 +95,12 @@ def leaves(source: BoundSource | None) -> Iterator[Any]:
 
 
 def relations_in(node: Any) -> frozenset[int]:
-    """Of the fields in it."""
+    """Return the relations of the fields in a tree."""
     return frozenset(f.relation for f in walk(node) if isinstance(f, Field))
 
 
 def has_aggregate(node: Bound) -> bool:
-    """Is there one of this level, a window function not counted?"""
+    """Return whether there is an aggregate of this level in it, window functions not counted."""
     return any(
         isinstance(found, Aggregate) and found.over is None for found in walk(node, own_level)
     )
@@ -127,7 +127,7 @@ def conjuncts(node: Bound | None) -> tuple[Bound, ...]:
 
 
 def draws(*parts: Any) -> bool:
-    """Is each computing of one of them another value?"""
+    """Return whether one of the parts comes to another value each time that it is computed."""
     return any(
         isinstance(node, Apply) and node.function.volatility == "volatile"
         for part in parts

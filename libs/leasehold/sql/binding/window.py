@@ -12,7 +12,7 @@ from leasehold.model.errors import (
     WindowingError,
 )
 from leasehold.sql.binding.bound_tree import OPEN, Bound, Frame, Key, Native, Over, Slot, Value
-from leasehold.sql.binding.typing import keyed
+from leasehold.sql.binding.typing import as_key
 from leasehold.sql.binding.walk import has_window
 from leasehold.sql.functions.function import BIGINT, DOUBLE, INTERVAL, is_integer
 from leasehold.sql.syntax import tree
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from leasehold.sql.binding.expressions import Expressions
 
 
-def over(self: Expressions, node: tree.Call) -> Over | None:
+def bind_over(self: Expressions, node: tree.Call) -> Over | None:
     window = node.over
     if window is None:
         return None
     window = _based(self, window)
-    partition = tuple(keyed(self.settled(n)) for n in window.partition)
-    order = self.sort_keys(window.order)
+    partition = tuple(as_key(self.settle(n)) for n in window.partition)
+    order = self.bind_sort_keys(window.order)
     for part in (*partition, *(key.value for key in order)):
         if has_window(part):
             raise WindowingError("window functions can't be nested", position=node.at)
@@ -92,7 +92,7 @@ def _offset(self: Expressions, node: tree.Node, sorted_by: Type | None, at: int)
         given = self.typing.kind_of(part)
         if sorted_by is not None and given != OPEN and not is_integer(given):
             raise _not_in_range(sorted_by, at, given)
-        part = self.typing.brought(part, BIGINT, at)
+        part = self.typing.convert(part, BIGINT, at)
         if not isinstance(part, Value | Slot):
             raise FeatureNotSupported(
                 "a frame's offset must be a constant or a parameter", position=at
@@ -100,7 +100,7 @@ def _offset(self: Expressions, node: tree.Node, sorted_by: Type | None, at: int)
         return part
     if sorted_by != DOUBLE and self.typing.kind_of(part) not in (OPEN, INTERVAL):
         raise _not_in_range(sorted_by, at, self.typing.kind_of(part))
-    part = self.typing.brought(part, DOUBLE if sorted_by == DOUBLE else INTERVAL, at)
+    part = self.typing.convert(part, DOUBLE if sorted_by == DOUBLE else INTERVAL, at)
     if not isinstance(part, Value):
         raise FeatureNotSupported(
             f"an offset of RANGE over {sorted_by} must be a constant", position=at
@@ -117,7 +117,8 @@ def _offset(self: Expressions, node: tree.Node, sorted_by: Type | None, at: int)
 
 
 def _distance(interval: str, sorted_by: Type, at: int) -> int:
-    """In what `sorted_by` is stored as: days, or microseconds."""
+    """Return an interval in what `sorted_by` is stored as: days, or microseconds. Raises
+    FeatureNotSupported for one whose length differs."""
     months, days, microseconds = span_of(interval)
     if months:
         raise FeatureNotSupported(
@@ -134,7 +135,8 @@ def _distance(interval: str, sorted_by: Type, at: int) -> int:
 
 
 def _range_kind(order: tuple[Key, ...], at: int) -> Type:
-    """Of the one value that RANGE with an offset is over."""
+    """Return the type of the one value that RANGE with an offset is over. Raises WindowingError,
+    FeatureNotSupported."""
     if len(order) != 1:
         raise WindowingError(
             "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column",

@@ -1,4 +1,4 @@
-"""WITH, recursive queries among it."""
+"""The binder of WITH, recursive queries among it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Ctes:
-    """Of one statement."""
+    """The binder of one statement's queries of WITH."""
 
     def __init__(self, binder: Binder) -> None:
         self._binder = binder
@@ -88,7 +88,7 @@ class Ctes:
                 position=body.left.at,
             )
         opened = self._binder.bind_open(body.left, scope)
-        left = self._binder.settled(opened, body.left.at)
+        left = self._binder.settle(opened, body.left.at)
         left = _renamed(left, cte.columns, cte.name, at)
         inner = Scope(scope.parent, ctes=dict(scope.ctes))
         columns = tuple(replace(c, origin=None, nullable=True) for c in left.columns)
@@ -104,7 +104,9 @@ class Ctes:
         pairs = list(zip(opened.columns, right.columns, strict=True))
         kinds = [common_type([a.kind, b.kind], body.right.at, "UNION") for a, b in pairs]
         overalls = [TEXT if kind == OPEN else kind for kind in kinds]
-        self._binder.as_kinds(opened, overalls, body.left.at)  # open ones are read as that first
+        self._binder.convert_columns(
+            opened, overalls, body.left.at
+        )  # open ones are read as that first
         for n, (a, overall) in enumerate(zip(left.columns, overalls, strict=True), 1):
             if overall != a.kind:  # in length and precision too, which would cut what comes
                 raise WrongType(
@@ -112,7 +114,7 @@ class Ctes:
                     f" term but type {overall} overall; CAST the non-recursive term",
                     position=body.left.at,
                 )
-        right = self._binder.as_kinds(right, [c.kind for c in left.columns], body.right.at)
+        right = self._binder.convert_columns(right, [c.kind for c in left.columns], body.right.at)
         if not body.every:
             for column in columns:
                 check_grouped(column.kind, "UNION", at)
@@ -172,7 +174,7 @@ def _renamed(query: BoundQuery, names: tuple[str, ...], alias: str, at: int) -> 
 
 
 def _plain_sources(source: BoundSource) -> list[BoundSource]:
-    """Those that no outer join may leave out."""
+    """Return the sources that no outer join may leave out."""
     if not isinstance(source, JoinSource):
         return [source]
     left = _plain_sources(source.left) if source.kind not in ("right", "full") else []
@@ -181,7 +183,7 @@ def _plain_sources(source: BoundSource) -> list[BoundSource]:
 
 
 def _names(node: object, name: str) -> bool:
-    """Does a tree mention a table of that name?"""
+    """Return whether a tree mentions a table of that name."""
     if isinstance(node, tree.TableName):
         return node.name == name and not node.schema
     if isinstance(node, tuple):

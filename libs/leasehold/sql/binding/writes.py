@@ -8,13 +8,12 @@ queries of their own, which get the row's values as further parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Column, Index
+from leasehold.catalog.elements import Column
 from leasehold.catalog.physical_names import column_name, lock_name
 from leasehold.catalog.states import READABLE
 from leasehold.model.errors import (
@@ -28,7 +27,6 @@ from leasehold.model.errors import (
     UnknownObject,
 )
 from leasehold.sql.binding.bound_tree import (
-    Access,
     Apply,
     Bound,
     BoundQuery,
@@ -37,69 +35,31 @@ from leasehold.sql.binding.bound_tree import (
     CteSource,
     Field,
     JoinSource,
-    Native,
     Slot,
     SubSource,
     TableSource,
     Value,
 )
 from leasehold.sql.binding.bound_tree import Column as ResultColumn
+from leasehold.sql.binding.bound_write import GENIDS, BoundConflict, BoundWrite, is_whole, query_of
 from leasehold.sql.binding.expressions import Expressions
 from leasehold.sql.binding.from_clause import row_fields, table_fields
 from leasehold.sql.binding.kept_expressions import bound_expression
 from leasehold.sql.binding.labels import label_of
 from leasehold.sql.binding.queries import Binder
 from leasehold.sql.binding.scope import Names, Scope
-from leasehold.sql.binding.typing import Typing, keyed
+from leasehold.sql.binding.typing import Typing
 from leasehold.sql.binding.walk import has_aggregate, has_window, mapped, walk
 from leasehold.sql.expressions.default import decided_default, is_random
 from leasehold.sql.functions.function import BIGINT, BOOLEAN
-from leasehold.sql.functions.sequence import DRAWN
+from leasehold.sql.functions.system.sequence import DRAWN
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import placed
 
-GENIDS: Final = BIGINT
-
-
-@dataclass(frozen=True, slots=True)
-class BoundConflict:
-    """ON CONFLICT. `arbiters`: the indexes looked at, 0 = the primary key; () = all unique ones.
-    `update` None: DO NOTHING; else a query over the slots of the row that is there, then of the one
-    that was to be inserted: (does WHERE hold, values of `assigned`)."""
-
-    arbiters: tuple[int, ...]
-    assigned: tuple[Column, ...]
-    update: BoundQuery | None
-
-
-@dataclass(frozen=True)
-class BoundWrite:
-    """`find` gives, for INSERT: a value for each of `given`. For UPDATE and DELETE: the values of
-    `columns` before, a genid for each lock of the table (NULL where there is none, or the row is
-    the transaction's own), then for UPDATE the new values of `given`. `extra` more values follow,
-    of other tables, for `returning`; its slots are numbered behind the statement's parameters:
-    `columns` as they are after the write (before it: DELETE), then those. `parts`: of UPDATE, the
-    new values before they were brought to their columns' types."""
-
-    kind: str
-    descriptor: Descriptor
-    columns: tuple[Column, ...]
-    given: tuple[Column, ...]
-    find: BoundQuery
-    extra: int
-    returning: BoundQuery | None
-    conflict: BoundConflict | None
-    parts: tuple[Bound, ...] = ()
-
-    @cached_property
-    def required(self) -> tuple[int, ...]:
-        """Element ids of `columns` that a row must have a value of."""
-        keys = self.descriptor.primary_key
-        return tuple(c.element_id for c in self.columns if c.refuses_null or c.element_id in keys)
-
 
 class WriteBinder:
-    """`numbered`: the highest number of the statement's parameters."""
+    """The binder of statements that write. `numbered` is the highest number of the statement's
+    parameters."""
 
     def __init__(self, binder: Binder, numbered: int) -> None:
         self._binder = binder
@@ -151,7 +111,7 @@ class WriteBinder:
         expressions.place = "WHERE"
         where = None
         if statement.where is not None:
-            where = expressions.condition(statement.where, "WHERE")
+            where = expressions.bind_condition(statement.where, "WHERE")
         expressions.place = "UPDATE"
         given, values, parts = self._assigned(descriptor, assignments, expressions)
         genids = [
@@ -162,9 +122,9 @@ class WriteBinder:
         slots = self._slots(relation, columns, self._numbered)
         returning, extras = self._returning(statement.returning, scope, slots, len(columns))
         whole = expressions.only_rows.beside(source)
-        body = BoundSelect((*outputs, *extras), whole, where, (), False, None, None)
+        body = BoundSelect((*outputs, *extras), whole, where)
         kind = "UPDATE" if isinstance(statement, tree.Update) else "DELETE"
-        found_by = _query(body)
+        found_by = query_of(body)
         return BoundWrite(
             kind, descriptor, columns, given, found_by, len(extras), returning, None, parts
         )
@@ -207,13 +167,13 @@ class WriteBinder:
         return tuple(given), values, tuple(parts)
 
     def _stored(self, part: Bound, column: Column, at: int) -> Bound:
-        """As PostgreSQL's assignment brings it to a column."""
+        """Return a part as PostgreSQL's assignment brings it to a column."""
         if has_aggregate(part) or has_window(part):
             raise FeatureNotSupported(
                 "an aggregate or window function can't be assigned here", position=at
             )
         try:
-            return self._typing.brought(part, column.type, at, "assignment")
+            return self._typing.convert(part, column.type, at, "assignment")
         except Refused as error:
             if "column" in error.detail:
                 raise
@@ -227,7 +187,7 @@ class WriteBinder:
             return Value(column.type, column.default)
         if column.draws_from:
             drawn = Apply(DRAWN, (Value(BIGINT, column.draws_from),), BIGINT)
-            return self._typing.brought(drawn, column.type, 1, "assignment")
+            return self._typing.convert(drawn, column.type, 1, "assignment")
         if not is_random(column.default_expression):
             return Apply(decided_default(column.default_expression, column.type), (), column.type)
         made = bound_expression(self._binder, column.default_expression, descriptor, 0)
@@ -236,7 +196,7 @@ class WriteBinder:
                 f"the default {column.default_expression!r:.80} of column {column.name!r} can't be"
                 " computed in a statement: give a value"
             )
-        return self._typing.brought(made, column.type, 1, "assignment")
+        return self._typing.convert(made, column.type, 1, "assignment")
 
     # ---------------------------------------------------------- INSERT
 
@@ -253,7 +213,7 @@ class WriteBinder:
             if not c.generated and not (c.identity and statement.overriding == "user")
         }
         shown = tuple(values.get(c.name) or self._default(c, descriptor) for c in settable)
-        body = BoundSelect(shown, source, None, (), False, None, None)
+        body = BoundSelect(shown, source)
         relation = binder.new_relation()
         fields = table_fields(descriptor, relation)
         alias = table.alias or table.name
@@ -266,7 +226,7 @@ class WriteBinder:
         if statement.conflict is not None:
             conflict = self._conflict(statement.conflict, descriptor, alias, columns)
         return BoundWrite(
-            "INSERT", descriptor, columns, settable, _query(body), 0, returning, conflict
+            "INSERT", descriptor, columns, settable, query_of(body), 0, returning, conflict
         )
 
     def _named(
@@ -307,7 +267,7 @@ class WriteBinder:
                 _refuse_generated(column, query.at)
                 _refuse_identity(column, statement.overriding, query.at)
             kinds = [c.type for c, _ in zip(named, found.columns, strict=False)]
-            found = self._binder.as_kinds(found, kinds, query.at, "assignment")
+            found = self._binder.convert_columns(found, kinds, query.at, "assignment")
         relation = self._binder.new_relation()
         outputs: list[Bound] = [
             Field(relation, f"o{n}", column.kind) for n, column in enumerate(found.columns)
@@ -374,14 +334,14 @@ class WriteBinder:
         assigned, values, _ = self._assigned(descriptor, conflict.updates, expressions)
         holds: Bound = Value(BOOLEAN, 1)
         if conflict.where is not None:
-            holds = expressions.condition(conflict.where, "WHERE")
+            holds = expressions.bind_condition(conflict.where, "WHERE")
         slots = {
             **self._slots(there, columns, self._numbered),
             **self._slots(excluded, columns, self._numbered + len(columns)),
         }
         beside = expressions.only_rows.beside(None)
-        body = BoundSelect((holds, *values), beside, None, (), False, None, None)
-        return BoundConflict(arbiters, assigned, _query(_with_slots(body, slots)))
+        body = BoundSelect((holds, *values), beside)
+        return BoundConflict(arbiters, assigned, query_of(_with_slots(body, slots)))
 
     def _arbiters(self, conflict: tree.Conflict, descriptor: Descriptor) -> tuple[int, ...]:
         uniques = [i for i in descriptor.indexes if i.unique and i.state in READABLE]
@@ -400,7 +360,7 @@ class WriteBinder:
             return ()
         wanted = {_column(descriptor, name, conflict.at).element_id for name in conflict.columns}
         made = [0] if wanted == set(descriptor.primary_key) else []
-        made += [i.element_id for i in uniques if set(i.columns) == wanted and _whole(i)]
+        made += [i.element_id for i in uniques if set(i.columns) == wanted and is_whole(i)]
         if not made:
             raise InvalidColumnReference(
                 "there is no unique or exclusion constraint matching the ON CONFLICT specification",
@@ -435,25 +395,18 @@ class WriteBinder:
         for target in targets:
             node = target.node
             if isinstance(node, tree.Star):
-                found = scope.table(node.table, node.at) if node.table else scope.names.columns
-                for name, bound in found:
+                for name, bound in scope.star(node):
                     outputs.append(bound)
                     names.append(name)
                 continue
-            outputs.append(expressions.settled(node))
+            outputs.append(expressions.settle(node))
             names.append(target.label or label_of(node))
         columns = tuple(
             ResultColumn(name, o.kind, o.origin if isinstance(o, Field) else None)
             for name, o in zip(names, outputs, strict=True)
         )
         extras: list[Bound] = []
-        mine = {
-            f.relation
-            for _, table in scope.names.tables
-            for _, b in table
-            for f in walk(b)
-            if isinstance(f, Field)
-        }
+        mine = scope.names.relations
         for output in outputs:
             for field in walk(output):
                 known = isinstance(field, Field) and field.relation in mine
@@ -461,7 +414,7 @@ class WriteBinder:
                     extras.append(field)
                     number = self._numbered + width + len(extras)
                     slots[field.relation, field.name] = Slot(number, field.kind)
-        body = BoundSelect(tuple(outputs), None, None, (), False, None, None)
+        body = BoundSelect(tuple(outputs))
         return BoundQuery(columns, _with_slots(body, slots)), extras
 
 
@@ -474,15 +427,6 @@ def _with_slots(body: BoundSelect, slots: dict[tuple[int, str], Slot]) -> BoundS
     found = mapped(body, change)
     assert isinstance(found, BoundSelect)
     return found
-
-
-def _query(body: BoundSelect) -> BoundQuery:
-    columns = tuple(ResultColumn(f"v{n}", o.kind) for n, o in enumerate(body.outputs))
-    return BoundQuery(columns, body)
-
-
-def _whole(index: Index) -> bool:
-    return not index.computed
 
 
 def _column(descriptor: Descriptor, name: str, at: int) -> Column:
@@ -513,29 +457,3 @@ def _refuse_identity(column: Column, overriding: str, at: int) -> None:
             position=at,
             column=column.name,
         )
-
-
-def rows_in_the_way(bound: BoundWrite, conflict: BoundConflict) -> Iterator[tuple[int, BoundQuery]]:
-    """For each arbiter the query for rows that have the key of the row in the slots 1 … n
-    (`columns` of the plan): their columns, then their genids."""
-    descriptor = bound.descriptor
-    uniques = [i for i in descriptor.indexes if i.unique and i.state in READABLE]
-    relation = 1  # a query of its own, with nothing beside the table
-    place = {c.element_id: n for n, c in enumerate(bound.columns, 1)}
-    for arbiter in conflict.arbiters or (0, *(i.element_id for i in uniques if _whole(i))):
-        index = next((i for i in uniques if i.element_id == arbiter), None)
-        key = descriptor.primary_key if index is None else index.columns
-        parts = [
-            (descriptor.by_id[e].type, Slot(place[e], descriptor.by_id[e].type), e) for e in key
-        ]
-        tests: list[Bound] = [
-            Native("=", (keyed(Field(relation, column_name(e), kind)), keyed(slot)), BOOLEAN)
-            for kind, slot, e in parts
-        ]
-        where = tests[0] if len(tests) == 1 else Native("and", tuple(tests), BOOLEAN)
-        access = None if index is None else Access(index, tuple(keyed(s) for _, s, _ in parts))
-        genids = [Field(relation, lock_name(lock), GENIDS) for lock in descriptor.locks]
-        source = TableSource(relation, descriptor, "", access)
-        outputs = (*row_fields(descriptor, relation), *genids)
-        body = BoundSelect(outputs, source, where, (), False, None, None)
-        yield arbiter, _query(body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from leasehold.catalog.descriptor import COLUMNS_MAX
-from leasehold.model.errors import FeatureNotSupported, OutOfRange, Refused
+from leasehold.model.errors import FeatureNotSupported, OutOfRange
 from leasehold.sql.ddl.column_types import column_type
 from leasehold.sql.ddl.columns import column_definition, drawn_from, identity
 from leasehold.sql.ddl.constraints import (
@@ -19,7 +19,7 @@ from leasehold.sql.expressions.default import check_default
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.names import relation_name
 from leasehold.sql.syntax.own_schema_words import ADD_LOCK, DROP_LOCK
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statement import Reading, Span, only
 from leasehold.sql.syntax.statements import (
     Action,
@@ -108,12 +108,13 @@ def alter_table(reading: Reading, body: Body) -> AlterTable:
 
 
 def _first_action(reading: Reading, place: int) -> int:
-    """Behind the table's name, which stands at `place`; ONLY (t) has it in parentheses."""
+    """Return the word behind the table's name, which stands at `place`; ONLY (t) has it in
+    parentheses."""
     return reading.behind(reading.behind_name(place), ")", "*")
 
 
 class _Action:
-    """One action, whose words are `span`."""
+    """The reader of one action, whose words are `span`."""
 
     def __init__(self, reading: Reading, body: Body, table: str, span: Span) -> None:
         self._reading = reading
@@ -220,10 +221,8 @@ class _Action:
         zone = reading.zone
         if drawn_from(said.text) is not None:
             return SetDefault(column, said.text, self._position, zone)
-        try:
+        with refused_at(said.position):
             check_default(said.text)
-        except Refused as error:
-            raise placed(error, said.position) from error
         value = None if said.text == "null" else said.text
         return SetDefault(column, value, self._position, zone)
 

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final, NoReturn
+from typing import Final
 
-from leasehold.model.errors import FeatureNotSupported, Refused
+from leasehold.catalog.definitions import PG_NAMES
+from leasehold.model.errors import FeatureNotSupported
 from leasehold.sql.syntax.accounting import Body
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statement import Reading, names_of
 from leasehold.sql.syntax.types import type_name
 from leasehold.values.types import KNOWN, Type, type_with
 
-_TYPES: Final = {
-    "int2": "smallint",
-    "int4": "integer",
-    "int8": "bigint",
-    "float8": "double precision",
-    "numeric": "numeric",
-    "varchar": "varchar",
-    "bpchar": "char",
-    "bool": "boolean",
-    "text": "text",
-    "bytea": "bytea",
-    "date": "date",
-    "timestamp": "timestamp",
-    "timestamptz": "timestamptz",
-    "uuid": "uuid",
-    "jsonb": "jsonb",
-}
+_TYPES: Final = {PG_NAMES.get(name, name): name for name in KNOWN}
+"""By the names that PostgreSQL's parser gives them."""
 _MODIFIED: Final = frozenset({"numeric", "varchar", "char"})
 """What may have a length, or a precision and a scale, behind it."""
 _INTERVAL: Final = "interval is a type of expressions: no column can have it yet"
@@ -60,14 +46,8 @@ def column_type(reading: Reading, body: Body) -> Type:
         )
     assert fields is None, "of an interval alone"
     if said.array or (said.modifiers and name not in _MODIFIED):
-        _refuse_modifiers(name, said.at)
-    try:
+        raise FeatureNotSupported(
+            f"type {name!r} takes no length, precision or array here", position=said.at
+        )
+    with refused_at(said.at):
         return type_with(name, said.modifiers)
-    except Refused as error:
-        raise placed(error, said.at) from error
-
-
-def _refuse_modifiers(name: str, position: int) -> NoReturn:
-    raise FeatureNotSupported(
-        f"type {name!r} takes no length, precision or array here", position=position
-    )

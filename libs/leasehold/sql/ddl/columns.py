@@ -20,7 +20,7 @@ from leasehold.sql.ddl.constraints import (
 from leasehold.sql.ddl.sequence_options import sequence_options
 from leasehold.sql.expressions.default import Default, default_of_text, refuse_changing
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
-from leasehold.sql.syntax.positions import place_of, placed
+from leasehold.sql.syntax.positions import place_of, placed, refused_at
 from leasehold.sql.syntax.statement import Expression, Reading, Span
 from leasehold.sql.syntax.statements import (
     CheckDefinition,
@@ -94,12 +94,12 @@ class _Column:
         constraints = [node["Constraint"] for node in self._body.get("constraints", [])]
         starts = [self._reading.at(one.get("location", 0)) for one in constraints]
         kinds = [one["contype"] for one in constraints]
+        ends = [*starts[1:], self._span.end]
         for number, constraint in enumerate(constraints):
             if kinds[number].startswith(_ATTRIBUTE):
                 self._attribute(kinds, number, starts[number])
                 continue
-            end = self._end_of(starts, number)
-            self._constraint(constraint, kind, end)
+            self._constraint(constraint, kind, ends[number])
         if self._numbering is not None and not self._numbering.named:
             self._check_numbered(kind, self._numbering)
         if self._key is not None and self._null:
@@ -122,10 +122,6 @@ class _Column:
         )
         return column, self._key
 
-    def _end_of(self, starts: list[int], number: int) -> int:
-        """Where what follows a constraint begins."""
-        return starts[number + 1] if number + 1 < len(starts) else self._span.end
-
     def _type(self) -> Type:
         body = self._body.get("typeName")
         if body is None:
@@ -138,7 +134,8 @@ class _Column:
         return parse_type(serial)
 
     def _check_numbered(self, kind: Type, numbering: NumberingDefinition) -> None:
-        """Its numbers are its default, and it has always one."""
+        """Check a column that draws from its own sequence: its numbers are its default, and it has
+        always one. Raises InvalidArgument, SyntaxInvalid."""
         position = numbering.position
         check_identity(kind, position)
         if "default" in self._seen or self._generated is not None:
@@ -156,7 +153,7 @@ class _Column:
         self._null = False
 
     def _constraint(self, body: Body, kind: Type, end: int) -> None:
-        """`end`: where what follows it begins."""
+        """Read one constraint; what follows it begins at `end`."""
         reading, place = self._reading, place_of_constraint(self._reading, body)
         match body["contype"]:
             case "CONSTR_CHECK":
@@ -308,7 +305,5 @@ def drawn_from(text: str) -> str | None:
 
 
 def _default(said: Expression, kind: Type, zone: str) -> Default:
-    try:
+    with refused_at(said.position):
         return default_of_text(said.text, kind, zone)
-    except Refused as error:
-        raise placed(error, said.position) from error

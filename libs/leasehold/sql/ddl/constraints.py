@@ -7,12 +7,12 @@ from typing import Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.elements import OnChange
 from leasehold.catalog.object_names import primary_key_name
-from leasehold.model.errors import DuplicateColumn, FeatureNotSupported, OutOfRange, Refused
+from leasehold.model.errors import DuplicateColumn, FeatureNotSupported, OutOfRange
 from leasehold.sql.expressions.expression import with_exact_numbers, without_table
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
 from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX
 from leasehold.sql.syntax.names import relation_name
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statement import Expression, Reading, names_of
 from leasehold.sql.syntax.statements import CheckDefinition, ForeignKeyDefinition, UniqueDefinition
 
@@ -87,7 +87,7 @@ Constraint: TypeAlias = KeyDefinition | UniqueDefinition | CheckDefinition | For
 
 
 def place_of_constraint(reading: Reading, body: Body) -> int:
-    """Where its own first word stands, behind CONSTRAINT and its name."""
+    """Return where a constraint's own first word stands, behind CONSTRAINT and its name."""
     place = reading.at(body.get("location", 0))
     return reading.behind_name(place + 1) if "conname" in body else place
 
@@ -129,8 +129,8 @@ def table_constraint(reading: Reading, body: Body, table: str, end: int) -> Cons
 
 
 def _attributes(reading: Reading, place: int, end: int) -> list[int]:
-    """Where each of those that end the constraint begins. The tree does not tell what is said from
-    what is so."""
+    """Return where each of the attributes that end a constraint begins. The tree does not tell what
+    is said from what is so."""
     found: list[int] = []
     while True:
         for phrase in _TRAILING:
@@ -146,8 +146,8 @@ def _attributes(reading: Reading, place: int, end: int) -> list[int]:
 
 
 def _not_of_key(reading: Reading, places: Sequence[int]) -> list[int]:
-    """Without DEFERRABLE INITIALLY DEFERRED, which is what a foreign key is; DEFERRABLE alone would
-    be looked at with each row."""
+    """Return the attributes but DEFERRABLE INITIALLY DEFERRED, which is what a foreign key is;
+    DEFERRABLE alone would be looked at with each row."""
     deferred = any(reading.said(one, "initially", "deferred") for one in places)
     return [
         one
@@ -208,13 +208,11 @@ def check(reading: Reading, body: Body, table: str) -> CheckDefinition:
 
 def kept_text(said: Expression, table: str) -> str:
     """An expression over a row as a descriptor keeps it. Raises OutOfRange, UnknownTable."""
-    try:
+    with refused_at(said.position):
         text = with_exact_numbers(said.text)
         if len(text.encode()) > EXPRESSION_BYTES_MAX:
             raise OutOfRange(f"the expression has more than {EXPRESSION_BYTES_MAX} bytes")
         return without_table(text, table)
-    except Refused as error:
-        raise placed(error, said.position) from error
 
 
 def distinct_columns(
@@ -224,7 +222,8 @@ def distinct_columns(
     place: int,
     columns_max: int = KEY_COLUMNS_MAX,
 ) -> tuple[str, ...]:
-    """(a, b …), behind `place`. Raises OutOfRange, DuplicateColumn."""
+    """Return the names of (a, b …), which stands behind `place`. Raises OutOfRange,
+    DuplicateColumn."""
     columns = names_of(nodes)
     if len(columns) > columns_max:
         raise OutOfRange(

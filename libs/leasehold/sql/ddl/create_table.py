@@ -92,7 +92,7 @@ class _Parts:
         self._foreign_keys: list[ForeignKeyDefinition] = []
 
     def read(self, reading: Reading, node: Any, span: Span) -> None:
-        """One column or constraint."""
+        """Read one column or constraint."""
         kind, body = only(node)
         if kind == "Constraint":
             self._constraint(reading, body, span)

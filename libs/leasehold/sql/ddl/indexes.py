@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from leasehold.catalog.object_names import joined_names, object_name
-from leasehold.model.errors import Refused
 from leasehold.sql.ddl.constraints import kept_text
 from leasehold.sql.expressions.default import refuse_changing
 from leasehold.sql.expressions.expression import column_of_expression
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
 from leasehold.sql.syntax.names import relation_name
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statement import Expression, Reading, Span
 from leasehold.sql.syntax.statements import CreateIndex, IndexExpression
 
@@ -151,10 +150,8 @@ def _included(reading: Reading, nodes: list[Any], opening: int) -> list[tuple[in
 
 def _kept(said: Expression, table: str) -> IndexExpression:
     """Raises InvalidObject for what is not the same each time it is computed."""
-    try:
+    with refused_at(said.position):
         refuse_changing(said.text)
-    except Refused as error:
-        raise placed(error, said.position) from error
     return IndexExpression(kept_text(said, table), said.position)
 
 

@@ -15,7 +15,7 @@ from leasehold.sql.ddl.drops import drop_index, drop_sequence, drop_table, trunc
 from leasehold.sql.ddl.indexes import create_index
 from leasehold.sql.ddl.sequences import alter_sequence, create_sequence
 from leasehold.sql.syntax.accounting import Body
-from leasehold.sql.syntax.marks import Mark, behind_explain
+from leasehold.sql.syntax.marks import Mark, skip_explain
 from leasehold.sql.syntax.own_schema_words import EXPLAINED_CHANGE
 from leasehold.sql.syntax.parsing import parse
 from leasehold.sql.syntax.statement import Reading, Words
@@ -113,7 +113,7 @@ def _refuse_many(count: int, position: int) -> None:
 
 
 def schema_statements(reading: Reading) -> tuple[Statement, ...]:
-    """One, or of DROP TABLE one for each table."""
+    """Return the statement that is read; DROP TABLE a, b is one for each table."""
     explained = reading.mark(EXPLAINED_CHANGE, reading.span.first)
     if explained is not None:
         _refuse_options(reading, explained)
@@ -134,7 +134,7 @@ def schema_statements(reading: Reading) -> tuple[Statement, ...]:
 
 
 def _refuse_options(reading: Reading, explained: Mark) -> None:
-    """Of EXPLAIN before a change, which takes DDL alone."""
+    """Refuse what EXPLAIN before a change does not take, which is all but DDL."""
     first = reading.span.first + 1
     for place in range(first, first + len(explained.tokens) - 1):
         if reading.word(place) in ("(", ",", ")", "ddl"):
@@ -172,7 +172,7 @@ def _change(reading: Reading, kind: str, body: Body) -> Change:
 def _refuse(reading: Reading) -> NoReturn:
     verb = reading.verb
     if reading.parsed.kind == "ExplainStmt":
-        verb += behind_explain(reading.tokens[verb:])
+        verb += skip_explain(reading.tokens[verb:])
     first, second = reading.word(verb), reading.word(verb + 1)
     if (first, second) in (("alter", "index"), ("alter", "sequence")):
         place = reading.behind_name(reading.behind(verb + 2, "if exists"))

@@ -34,8 +34,9 @@ def sequence_options(
     named: bool = False,
     restarts: bool = False,
 ) -> Options:
-    """`place`: where they begin; `named`: SEQUENCE NAME may be among them; `restarts`: RESTART.
-    SET GENERATED, which an identity column has beside them, is looked at for being said once.
+    """Return the options, which begin at `place`. `named`: SEQUENCE NAME may be among them;
+    `restarts`: RESTART. SET GENERATED, which an identity column has beside them, is looked at for
+    being said once.
 
     Raises SyntaxInvalid, FeatureNotSupported, InvalidArgument (its type, a number out of range).
     """

@@ -31,16 +31,15 @@ from leasehold.sql.expressions.closures import (
 )
 from leasehold.sql.expressions.typed import (
     Typed,
-    brought,
-    called,
-    common,
-    converted,
-    of_constant,
-    without_session,
+    call_function,
+    cast_part,
+    convert,
+    fix_zone,
+    read_constant,
+    unify,
     zone_computed_in,
 )
-from leasehold.sql.functions.bytea import random_uuid
-from leasehold.sql.functions.function import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, NUMERIC
+from leasehold.sql.functions.function import BOOLEAN, DOUBLE
 from leasehold.sql.functions.not_supported import FUNCTIONS as NOT_BUILT
 from leasehold.sql.functions.registry import (
     FUNCTION_NAMES,
@@ -49,16 +48,16 @@ from leasehold.sql.functions.registry import (
     is_type_name,
     operator_for,
 )
-from leasehold.sql.functions.resolution import nullif_type
+from leasehold.sql.functions.resolution import nullif_type, number_constant
+from leasehold.sql.functions.texts.bytea import random_uuid
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.kept import nodes_of
 from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.types import type_of
 from leasehold.sql.syntax.words import VOLATILE
 from leasehold.values.text_io import from_text
 from leasehold.values.time_zone import NowInZone
-from leasehold.values.types import Type, order_key_of, parse_type
-
-_INTEGER_MOST: Final = {INTEGER: 1 << 31, BIGINT: 1 << 63}
+from leasehold.values.types import Type, order_key_of
 
 DECIDED: Final = frozenset(
     {"now", "gen_random_uuid", "current_timestamp", "current_date", "localtimestamp"}
@@ -108,16 +107,16 @@ for expressions that change from call to call."""
 
 
 def argument(number: int) -> int:
-    """In the place of an element id: where $`number` is."""
+    """Return what stands in the place of an element id where $`number` is."""
     return SEED - number
 
 
 class Compiler:
-    """`resolve`: the column of a name, or its refusal; `table`: what may stand before the dot;
-    `decides`: the row that the closure gets has NOW and SEED, so what they make may be used;
-    `kept`: a text of a descriptor, in which a number with a point is a double unless ::numeric
-    stands behind it, as it was before there was numeric; `types`: of $1, $2 …, which the row has,
-    too (`argument`)."""
+    """The compiler of one expression over a row. `resolve` returns the column of a name, or refuses
+    it; `table` is what may stand before the dot. `decides`: the row that the closure gets has NOW
+    and SEED, so what they make may be used. `kept`: it is a text of a descriptor, in which a number
+    with a point is a double unless ::numeric stands behind it, as it was before there was numeric.
+    `types` are those of $1, $2 …, which the row has, too (`argument`)."""
 
     def __init__(
         self,
@@ -180,15 +179,11 @@ class Compiler:
         return Typed(BOOLEAN, constant(int(node.kind == "true")), fixed=True)
 
     def _number(self, text: str, *, cast: bool = False) -> Typed:
-        """`cast`: a type is named for it, so its digits count."""
-        digits = text.removeprefix("-")
-        if digits.isdecimal():
-            value = int(text) if len(digits) < 20 else 1 << 64
-            for kind, most in _INTEGER_MOST.items():
-                if -most <= value < most:
-                    return Typed(kind, constant(value), fixed=True)
-        kind = DOUBLE if self._kept and not cast and not digits.isdecimal() else NUMERIC
-        return Typed(kind, constant(from_text(kind, text)), fixed=True)
+        """Return a number; `cast` says that a type is named for it, so its digits count."""
+        if self._kept and not cast and not text.removeprefix("-").isdecimal():
+            return Typed(DOUBLE, constant(from_text(DOUBLE, text)), fixed=True)
+        kind, value = number_constant(text)
+        return Typed(kind, constant(value), fixed=True)
 
     # ---------------------------------------------------------- what changes from call to call
 
@@ -207,18 +202,18 @@ class Compiler:
         return self._operated(node.sign, self.part(node.left), self.part(node.right))
 
     def _operated(self, sign: str, left: Typed, right: Typed) -> Typed:
-        return called(operator_for(sign, left.kind, right.kind), [left, right])
+        return call_function(operator_for(sign, left.kind, right.kind), [left, right])
 
     def _unary(self, node: tree.Unary) -> Typed:
         made = self.part(node.operand)
-        return called(function_for(node.sign, [made.kind]), [made])
+        return call_function(function_for(node.sign, [made.kind]), [made])
 
     def _like(self, node: tree.Like) -> Typed:
         left, pattern = self.part(node.operand), self.part(node.pattern)
         if node.escape is not None:
             escape = self.part(node.escape)
             escaped = function_for("like_escape", [pattern.kind, escape.kind])
-            pattern = called(escaped, [pattern, escape])
+            pattern = call_function(escaped, [pattern, escape])
         sign = f"{'!' if node.negated else ''}~~{'*' if node.insensitive else ''}"
         return self._operated(sign, left, pattern)
 
@@ -226,7 +221,7 @@ class Compiler:
         made = self.part(node)
         if made.kind is not None and made.kind != BOOLEAN:
             raise WrongType(f"the condition is of type {made.kind}, not boolean", position=node.at)
-        return brought(made, BOOLEAN)
+        return convert(made, BOOLEAN)
 
     def _logic(self, node: tree.Logic) -> Typed:
         conditions = [self._condition(part) for part in node.parts]
@@ -253,8 +248,8 @@ class Compiler:
     def _distinct(self, node: tree.Distinct) -> Typed:
         left, right = self.part(node.left), self.part(node.right)
         equal = operator_for("=", left.kind, right.kind)
-        a, b = brought(left, equal.arguments[0]), brought(right, equal.arguments[1])
-        compute, same = without_session(equal).compute, node.negated
+        a, b = convert(left, equal.arguments[0]), convert(right, equal.arguments[1])
+        compute, same = fix_zone(equal).compute, node.negated
 
         def test(row: Any) -> int:
             one, other = a(row), b(row)
@@ -303,13 +298,13 @@ class Compiler:
         parts = [self.part(argument) for argument in node.arguments]
         function = function_for(node.name, [part.kind for part in parts])
         if function.zoned or function.volatility == "immutable":
-            return called(function, parts)
+            return call_function(function, parts)
         if not self._decides or parts or node.name not in DECIDED:
             raise _changing_value(node.name, node)
         return self._changing(node.name)
 
     def _list_function(self, node: tree.Call) -> Typed:
-        kind, parts = common([self.part(e) for e in node.arguments], node.name.upper())
+        kind, parts = unify([self.part(e) for e in node.arguments], node.name.upper())
         if node.name == "coalesce":
             return Typed(kind, first(parts))
         operator_for("<", kind, kind)  # is there an order at all?
@@ -321,9 +316,9 @@ class Compiler:
             raise SyntaxInvalid(f"{node.name} takes two values")
         left, right = (self.part(argument) for argument in node.arguments)
         equal = operator_for("=", left.kind, right.kind)
-        test = called(equal, [left, right]).compute
+        test = call_function(equal, [left, right]).compute
         kind = nullif_type(left.kind, right.kind) if left.kind else equal.arguments[0]
-        value = left.compute if left.kind == kind else brought(left, kind)
+        value = left.compute if left.kind == kind else convert(left, kind)
         return Typed(kind, lambda row: None if test(row) else value(row))
 
     def _case_of(self, node: tree.Case) -> Typed:
@@ -337,24 +332,24 @@ class Compiler:
                 conditions.append(self._operated("=", subject, self.part(when)).compute)
             results.append(self.part(then))
         results.append(_NULL if node.default is None else self.part(node.default))
-        kind, values = common(results, "CASE")
+        kind, values = unify(results, "CASE")
         branches = list(zip(conditions, values[:-1], strict=True))
         return Typed(kind, chosen(branches, values[-1]))
 
     def _cast(self, node: tree.Cast) -> Typed:
-        target = type_of(node.target)
+        target = type_of(node.target, in_query=False)
         inner = node.operand
         if isinstance(inner, tree.Constant) and inner.kind == "number" and inner.text[0] != "-":
             made = self._number(inner.text, cast=True)
         else:
             made = self.part(inner)
         if made.kind is None:
-            value = None if made.text is None else of_constant(target, made.text, "explicit")
+            value = None if made.text is None else read_constant(target, made.text, "explicit")
             return Typed(target, constant(value), fixed=True)
         cast = cast_for(made.kind, target, "explicit")
         if cast is None:
             raise CannotCast(f"cannot cast type {made.kind} to {target}")
-        return Typed(target, converted(made, cast), fixed=made.fixed)
+        return Typed(target, cast_part(made, cast), fixed=made.fixed)
 
     _with_rules: Final[dict[str, Callable[[Compiler, tree.Call], Typed]]] = {
         "coalesce": _list_function,
@@ -394,16 +389,3 @@ _WORDS: Final[dict[type, str]] = {
     tree.SubQuery: "a query",
 }
 """What has no value of one row, or is not computed here."""
-
-
-def type_of(name: tree.TypeName) -> Type:
-    """Raises FeatureNotSupported naming the known types."""
-    text = name.name
-    if text == "interval" and not name.modifiers and not name.array:
-        return INTERVAL
-    if name.modifiers:
-        text += f"({','.join(map(str, name.modifiers))})"
-    try:
-        return parse_type(f"{text}[]" if name.array else text)
-    except Refused as error:
-        raise placed(error, name.at) from error

@@ -73,7 +73,7 @@ def check_default_fits(old: Column, new: Column) -> None:
         raise _unfit(old, new, error) from error
 
 
-def converted(old: Column, new: Column, table: Descriptor, zone: str) -> Any:
+def convert_default(old: Column, new: Column, table: Descriptor, zone: str) -> Any:
     """The default of a column in its new type, whatever USING makes of the rows. Raises WrongType
     (42804) where no cast is made without being asked for, as in PostgreSQL; what the cast raises
     where it has no such value: PostgreSQL refuses the rows that would get it, here it is stored."""

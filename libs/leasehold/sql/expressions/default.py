@@ -13,8 +13,8 @@ from leasehold.model.errors import FeatureNotSupported, InvalidObject, OutOfRang
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
 from leasehold.sql.expressions.compiler import DECIDED, NOW, SEED, Compiler
-from leasehold.sql.expressions.expression import total, with_exact_numbers
-from leasehold.sql.expressions.typed import Typed, asking_zone, assigned, computed_in
+from leasehold.sql.expressions.expression import make_total, with_exact_numbers
+from leasehold.sql.expressions.typed import Typed, asking_zone, assign, computed_in
 from leasehold.sql.functions.function import Function
 from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX, nodes_of, read_expression
 from leasehold.sql.syntax.source import TEXT_BYTES_MAX
@@ -29,8 +29,8 @@ Evaluate = Callable[[Moment, int, int, Key], Any]
 
 
 class Default(NamedTuple):
-    """`value` is a storage value, None = no constant; `expression` the text of what is computed
-    for each row, "" = none."""
+    """The default of a column: `value` is a storage value, None for no constant; `expression` is
+    the text of what is computed for each row, "" for none."""
 
     value: Any = None
     expression: str = ""
@@ -46,7 +46,7 @@ def default_of_text(text: str, kind: Type, zone: str = "") -> Default:
     """
     with computed_in(zone), asking_zone() as asked:
         made, decided = _read(text)
-        compute = assigned(made, kind)
+        compute = assign(made, kind)
         if not decided:
             return Default(compute({}))
     if asked.constants:
@@ -74,7 +74,7 @@ def compile_default(text: str, kind: Type, zone: str = "") -> Evaluate:
     the same for the same arguments, everywhere; random values differ by each of them. `zone`: the
     time zone of whoever asks for it, "" = UTC; a constant in it is of nobody's."""
     with computed_in(zone, constants=""):
-        compute = total(text, assigned(_read(text)[0], kind))
+        compute = make_total(text, assign(_read(text)[0], kind))
 
     def evaluate(moment: Moment, table_id: int, element_id: int, key: Key) -> Any:
         place = repr((table_id, element_id, tuple(key))).encode()
@@ -100,7 +100,7 @@ def decided_default(text: str, kind: Type) -> Function:
 
 @lru_cache(maxsize=1_024)
 def is_random(text: str) -> bool:
-    """Does each row get another value?"""
+    """Return whether each row gets another value."""
     return any(call.name == "gen_random_uuid" for call in _calls(_tree(text)))
 
 

@@ -22,7 +22,7 @@ from leasehold.model.errors import (
 from leasehold.model.records.events import Image
 from leasehold.sql.expressions.closures import Compute
 from leasehold.sql.expressions.compiler import Compiler, argument, check_functions
-from leasehold.sql.expressions.typed import ZoneUse, asking_zone, assigned, brought, computed_in
+from leasehold.sql.expressions.typed import ZoneUse, asking_zone, assign, computed_in, convert
 from leasehold.sql.functions.function import BOOLEAN, TEXT, Function
 from leasehold.sql.syntax.kept import (
     begin_of,
@@ -62,7 +62,7 @@ def compile_expression(
     of PostgreSQL's assignment, and a value of another type is refused here already.
 
     Raises SyntaxInvalid, UnknownColumn, UndefinedParameter, WrongType, FeatureNotSupported and
-    OutOfRange (limits) when compiling; the function raises leaves of Refused alone (`total`):
+    OutOfRange (limits) when compiling; the function raises leaves of Refused alone (`make_total`):
     DivisionByZero, OutOfRange, InvalidText, TooLong, and InternalFailure for a defect.
     """
 
@@ -71,8 +71,8 @@ def compile_expression(
         compiler = Compiler(descriptor.column, descriptor.name, kept=kept, types=known)
         made = compiler.part(_tree(text))
         if target is None:
-            return made.compute if made.kind else brought(made, TEXT)
-        return assigned(made, target.type)
+            return made.compute if made.kind else convert(made, TEXT)
+        return assign(made, target.type)
 
     use = target.element_id if target else 0
     return _remembered(text, descriptor, use if kept else ~use - 1, compiled, types, zone)
@@ -112,7 +112,7 @@ def compile_condition(
         made = Compiler(descriptor.column, descriptor.name, kept=True).part(_tree(text))
         if made.kind is not None and made.kind != BOOLEAN:
             raise WrongType(f"the condition is of type {made.kind}, not boolean")
-        return brought(made, BOOLEAN)
+        return convert(made, BOOLEAN)
 
     return _remembered(text, descriptor, _CONDITION, compiled, zone=zone)
 
@@ -130,7 +130,7 @@ def asks_session_zone(
     with computed_in(zone), asking_zone() as asked:
         made = Compiler(descriptor.column, descriptor.name, types=known).part(_tree(text))
         if target is not None:
-            assigned(made, target.type)
+            assign(made, target.type)
     return asked
 
 
@@ -185,7 +185,7 @@ def _remembered(
         return found[1]
     try:
         with computed_in(zone):
-            made = total(text, compiled())
+            made = make_total(text, compiled())
     except Refused as error:
         if "position" in error.detail:
             raise
@@ -196,13 +196,13 @@ def _remembered(
     return made
 
 
-def total(text: str, compute: Callable[..., Any]) -> Callable[..., Any]:
-    """`compute`, the compiled `text`, with each error that is no Refused as InternalFailure.
+def make_total(text: str, compute: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `compute`, the compiled `text`, with each error that is no Refused as InternalFailure.
 
-    ⚠ Nodes compute what is kept (index entries, generated columns, conditions) while they apply
-    the log. A defect of one function would end each of them there, at every start; as a refusal it
-    is a row without an entry, the same on all nodes. Being out of memory says something of this
-    node alone, which must not go on with another result than the others.
+    ⚠ Nodes compute what is kept (index entries, generated columns, conditions) while they apply the
+    log. A defect of one function would end each of them there, at every start; as a refusal it is a
+    row without an entry, the same on all nodes. Being out of memory says something of this node
+    alone, which must not go on with another result than the others.
     """
 
     def computed(*given: Any) -> Any:
@@ -263,7 +263,7 @@ def column_of_expression(text: str) -> str | None:
 
 
 def rename_column_in(text: str, old: str, new: str) -> str:
-    """`text` with every mention of column `old` now naming `new`; nothing else is touched.
+    """Return `text` with every mention of column `old` now naming `new`; nothing else is touched.
 
     Raises OutOfRange when the text would grow above EXPRESSION_BYTES_MAX.
     """
@@ -273,7 +273,8 @@ def rename_column_in(text: str, old: str, new: str) -> str:
 
 
 def without_table(text: str, table: str) -> str:
-    """`t.a > 1` → `a > 1`: kept so, an expression survives its table's new name.
+    """Return the text without its table's name, `t.a > 1` as `a > 1`: kept so, an expression
+    survives its table's new name.
 
     Raises UnknownTable when another table is named.
     """
@@ -301,7 +302,7 @@ def written_name(name: str) -> str:
 
 
 class _Mention(NamedTuple):
-    """Of a column; `table`: the first of what stands before its point."""
+    """A mention of a column; `table` is the first token of what stands before its point."""
 
     column: Name
     name: Token
@@ -343,7 +344,8 @@ def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
 
 
 def _replaced(text: str, edits: list[tuple[int, int, str]]) -> str:
-    """`edits`: from and to which byte, and what is to stand there."""
+    """Return the text with `edits` made: each says from and to which byte, and what is to stand
+    there."""
     encoded = text.encode()
     for begin, end, spelled in sorted(edits, reverse=True):
         encoded = encoded[:begin] + spelled.encode() + encoded[end:]

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import Refused, WrongType
 from leasehold.sql.expressions.closures import Compute, constant, strict
-from leasehold.sql.functions.casts import Context
+from leasehold.sql.functions.casts.casts import Context
 from leasehold.sql.functions.function import Function, in_utc, in_zone, unchanged
 from leasehold.sql.functions.registry import cast_for
 from leasehold.sql.functions.resolution import common_type
@@ -66,7 +66,7 @@ def zone_computed_in() -> ZoneInfo:
     return _zone.get()
 
 
-def without_session(function: Function) -> Function:
+def fix_zone(function: Function) -> Function:
     """What is compiled here is kept, and computed where there is no session: in the time zone that
     is kept with it, or in UTC."""
     asked = _asked.get()
@@ -85,24 +85,24 @@ class Typed(NamedTuple):
     fixed: bool = False
 
 
-def brought(part: Typed, kind: Type) -> Compute:
+def convert(part: Typed, kind: Type) -> Compute:
     """A part as an argument of a type: an open constant is read as it, another type is cast.
     Raises WrongType where no cast is made without being asked for."""
     if part.kind is None:
         if part.text is None:
             return constant(None)
-        return constant(of_constant(kind, part.text))
+        return constant(read_constant(kind, part.text))
     cast = cast_for(part.kind, Type(kind.name), "implicit")
     if cast is None:
         raise WrongType(f"{part.kind} is not {kind}: CAST it")
-    return converted(part, cast)
+    return cast_part(part, cast)
 
 
-def converted(part: Typed, cast: Function) -> Compute:
-    """With a constant, at once."""
+def cast_part(part: Typed, cast: Function) -> Compute:
+    """Return a part with a cast; that of a constant is made at once."""
     if cast.compute is unchanged:
         return part.compute
-    cast = without_session(cast)
+    cast = fix_zone(cast)
     made = strict(cast.compute, part.compute)
     if not part.fixed:
         return made
@@ -112,7 +112,7 @@ def converted(part: Typed, cast: Function) -> Compute:
         return made  # a branch that is never taken may hold it
 
 
-def of_constant(kind: Type, text: str, context: Context = "implicit") -> Any:
+def read_constant(kind: Type, text: str, context: Context = "implicit") -> Any:
     """A quoted constant's value: one for all, in the zone in which constants are read."""
     cast = cast_for(None, kind, context)
     assert cast is not None
@@ -123,31 +123,31 @@ def of_constant(kind: Type, text: str, context: Context = "implicit") -> Any:
     return made
 
 
-def called(function: Function, parts: Sequence[Typed]) -> Typed:
+def call_function(function: Function, parts: Sequence[Typed]) -> Typed:
     """A function over parts, which are brought to the types it takes."""
-    arguments = [brought(p, kind) for p, kind in zip(parts, function.arguments, strict=True)]
-    function = without_session(function)
+    arguments = [convert(p, kind) for p, kind in zip(parts, function.arguments, strict=True)]
+    function = fix_zone(function)
     if function.strict:
         return Typed(function.result, strict(function.compute, *arguments))
     compute = function.compute
     return Typed(function.result, lambda row: compute(*[argument(row) for argument in arguments]))
 
 
-def assigned(made: Typed, target: Type) -> Compute:
+def assign(made: Typed, target: Type) -> Compute:
     """What is stored in a column of `target`: PostgreSQL's assignment. Raises WrongType."""
     if made.kind is None:
-        return brought(made, target)
+        return convert(made, target)
     cast = cast_for(made.kind, target, "assignment")
     if cast is None:
         raise WrongType(f"the expression is of type {made.kind}; {target} is needed: CAST it")
-    return converted(made, cast)
+    return cast_part(made, cast)
 
 
-def common(parts: list[Typed], where: str) -> tuple[Type, list[Compute]]:
+def unify(parts: list[Typed], where: str) -> tuple[Type, list[Compute]]:
     """The type that values of all parts are brought to, and how."""
     kind = common_type([part.kind for part in parts], where)
     same = [part.kind == kind for part in parts]
     return kind, [
-        part.compute if alike else brought(part, kind)
+        part.compute if alike else convert(part, kind)
         for part, alike in zip(parts, same, strict=True)
     ]

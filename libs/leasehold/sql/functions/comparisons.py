@@ -26,6 +26,7 @@ from leasehold.sql.functions.function import (
     TIMESTAMPTZ,
     UUID,
     Function,
+    unchanged,
     zoned,
 )
 from leasehold.values.dates import DAY_US
@@ -50,11 +51,11 @@ _ORDERED: Final = (
 def comparison(
     sign: str, left: Callable[[Any], Any] | None = None, right: Callable[[Any], Any] | None = None
 ) -> Callable[[Any, Any], int]:
-    """`left` and `right` bring a side to what is compared."""
+    """Return the comparison; `left` and `right` bring a side to what is compared, None as it is."""
     compare = SIGNS[sign]
     if left is None and right is None:
         return lambda a, b: int(compare(a, b))
-    first, second = left or _itself, right or _itself
+    first, second = left or unchanged, right or unchanged
     return lambda a, b: int(compare(first(a), second(b)))
 
 
@@ -66,10 +67,6 @@ def _double_comparison(sign: str) -> Callable[[Any, Any], int]:
         return with_nan(a, b) if a == NAN or b == NAN else int(compare(a, b))
 
     return compared
-
-
-def _itself(value: Any) -> Any:
-    return value
 
 
 def _midnight(day: int) -> int:
@@ -86,7 +83,8 @@ def _of(left: Type, right: Type) -> list[Function]:
 
 
 def _in_zone(left: Type, right: Type) -> list[Function]:
-    """One of them is a timestamptz: the other one is, too, by the session's clocks."""
+    """Return the comparisons of two types of which one is timestamptz: the other one is, too, by
+    the session's clocks."""
 
     def of(kind: Type, value: int, zone: ZoneInfo) -> int:
         if kind == TIMESTAMPTZ:

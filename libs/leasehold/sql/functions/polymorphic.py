@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import InvalidArgument, NullNotAllowed, OutOfRange
 from leasehold.sql.functions.function import INTEGER, JSONB, TEXT, Function, is_text
-from leasehold.sql.functions.json_values import json_of
-from leasehold.sql.functions.text import bounded, too_long
+from leasehold.sql.functions.jsonb.values import json_of
+from leasehold.sql.functions.texts.text import bounded, too_long
 from leasehold.sql.syntax.words import RESERVED
 from leasehold.values import jsonb
 from leasehold.values.integers import whole
@@ -227,11 +227,6 @@ def _object_of(kinds: Kinds, zone: ZoneInfo) -> Function:
 
 
 @in_zones
-def _build_object(kinds: Kinds, zone: ZoneInfo) -> Function | None:
-    return _object_of(kinds, zone)
-
-
-@in_zones
 def _build_json(kinds: Kinds, zone: ZoneInfo) -> Function | None:
     """json keeps its members as they are given, and is written with blanks around the colon."""
     object_of = _object_of(kinds, zone)
@@ -255,7 +250,8 @@ def _build_json(kinds: Kinds, zone: ZoneInfo) -> Function | None:
 
 
 def _octets(kinds: Kinds) -> Function | None:
-    """Of char(n) with the blanks that fill it up; of other types the catalogue's own."""
+    """Return octet_length of char(n), with the blanks that fill it up; the catalogue has it of
+    other types."""
     kind = kinds[0] if len(kinds) == 1 else None
     if kind is None or kind.name != "char":
         return None
@@ -268,7 +264,7 @@ FAMILIES: Final[dict[str, Family]] = {
     "format": _format,
     "to_jsonb": _to_jsonb,
     "jsonb_build_array": _build_array,
-    "jsonb_build_object": _build_object,
+    "jsonb_build_object": in_zones(_object_of),
     "json_build_object": _build_json,
     "octet_length": _octets,
 }

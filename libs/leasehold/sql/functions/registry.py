@@ -15,31 +15,18 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, UnknownFunction
-from leasehold.sql.functions import (
-    arithmetic,
-    array,
-    bytea,
-    comparisons,
-    date_arithmetic,
-    date_fields,
-    dates,
-    json,
-    like,
-    node,
-    not_supported,
-    number,
-    polymorphic,
-    regexp,
-    sequence,
-    session,
-    set_returning,
-    system_catalog,
-    text,
-)
-from leasehold.sql.functions.aggregates import Aggregate, aggregate_of
-from leasehold.sql.functions.casts import Context, made_cast
+from leasehold.sql.functions import comparisons, not_supported, polymorphic
+from leasehold.sql.functions.aggregates.aggregates import Aggregate, aggregate_of
+from leasehold.sql.functions.arrays import array, set_returning
+from leasehold.sql.functions.casts.casts import Context, make_cast
+from leasehold.sql.functions.dates import arithmetic as date_arithmetic
+from leasehold.sql.functions.dates import fields, moments
 from leasehold.sql.functions.function import TEXT, Function, is_text, zoned
-from leasehold.sql.functions.resolution import category, resolved, shown
+from leasehold.sql.functions.jsonb import functions as jsonb
+from leasehold.sql.functions.numbers import arithmetic, mathematics
+from leasehold.sql.functions.resolution import category, kind_name, resolve
+from leasehold.sql.functions.system import catalog, node, sequence, session
+from leasehold.sql.functions.texts import bytea, like, regexp, text
 from leasehold.values.time_zone import InZone
 from leasehold.values.types import KNOWN, SYNONYMS, TEXT_BYTES_MAX, Type, element_of
 
@@ -54,16 +41,8 @@ def _by_name(table: Iterable[Function]) -> dict[str, tuple[Function, ...]]:
 
 
 _MODULES: Final[tuple[Any, ...]] = (
-    *(arithmetic, comparisons, polymorphic, array, bytea, system_catalog),
-    *(json, dates, node, number, like),
-    *(
-        regexp,
-        sequence,
-        session,
-        text,
-        date_arithmetic,
-        date_fields,
-    ),
+    *(arithmetic, comparisons, polymorphic, array, bytea, catalog, jsonb, moments, node),
+    *(mathematics, like, regexp, sequence, session, text, date_arithmetic, fields),
 )
 ALL_FUNCTIONS: Final[tuple[Function, ...]] = tuple(
     f for module in _MODULES for f in getattr(module, "FUNCTIONS", ())
@@ -95,33 +74,31 @@ def operator_for(sign: str, left: Type | None, right: Type | None) -> Function:
 
 @lru_cache(maxsize=_KEPT_MAX)
 def set_for(name: str, kinds: Kinds) -> Function:
-    """Of a name among SET_NAMES: a function that gives an array of the rows. Raises as
+    """Return the function of a name among SET_NAMES, which gives an array of the rows. Raises as
     `function_for`."""
     family = set_returning.FAMILIES.get(name)
-    found = family(kinds) if family is not None else resolved(_SETS.get(name, ()), kinds)
+    found = family(kinds) if family is not None else resolve(_SETS.get(name, ()), kinds)
     if found is None:
-        signature = f"{name}({', '.join(shown(kind) for kind in kinds)})"
-        raise UnknownFunction(
-            f"function {signature} does not exist: no function of that name takes such arguments;"
-            " CAST some of them"
-        )
+        raise _no_function_takes(name, kinds)
     return found
 
 
 @lru_cache(maxsize=_KEPT_MAX)
 def cast_for(source: Type | None, target: Type, context: Context) -> Function | None:
-    """None where there is no such cast in this context; its `compute` may be `unchanged`."""
-    return made_cast(source, target, context)
+    """Return the cast, None where there is none in this context; its `compute` may be
+    `unchanged`."""
+    return make_cast(source, target, context)
 
 
 def is_type_name(name: str) -> bool:
-    """May it be called as a cast?"""
+    """Return whether a type has this name, which may be called as a cast then."""
     return SYNONYMS.get(name, name) in KNOWN
 
 
 @lru_cache(maxsize=_KEPT_MAX)
 def aggregate_for(name: str, kinds: Kinds) -> Aggregate:
-    """Of a tuple of types; () for count(*). Raises as `function_for`, and FeatureNotSupported."""
+    """Return the aggregate over values of these types, () for count(*). Raises as `function_for`,
+    and FeatureNotSupported."""
     return aggregate_of(name, kinds)
 
 
@@ -131,25 +108,33 @@ def _function(name: str, kinds: Kinds) -> Function:
     of_family = None if family is None else family(kinds)
     if of_family is not None:
         return of_family
-    found = resolved(_FUNCTIONS.get(name, ()), kinds)
+    found = resolve(_FUNCTIONS.get(name, ()), kinds)
     if found is not None:
         return found
     if len(kinds) == 1 and is_type_name(name):  # date('2020-01-31') is a cast
         cast = cast_for(kinds[0], Type(SYNONYMS.get(name, name)), "explicit")
         if cast is not None:
             return cast
-    signature = f"{name}({', '.join(shown(kind) for kind in kinds)})"
+    signature = _signature(name, kinds)
     sentence = not_supported.FUNCTIONS.get(name)
-    if name == "to_char" and kinds and kinds[0] is not None and category(kinds[0]) == "number":
+    if name == "to_char" and kinds and kinds[0] is not None and category(kinds[0]) == "N":
         sentence = not_supported.TO_CHAR
     if sentence is not None:
         raise FeatureNotSupported(f"function {signature}: {sentence}")
     if name not in FUNCTION_NAMES:
         raise UnknownFunction(f"function {signature} does not exist")
-    raise UnknownFunction(
-        f"function {signature} does not exist: no function of that name takes such arguments;"
-        " CAST some of them"
+    raise _no_function_takes(name, kinds)
+
+
+def _no_function_takes(name: str, kinds: Kinds) -> UnknownFunction:
+    return UnknownFunction(
+        f"function {_signature(name, kinds)} does not exist: no function of that name takes such"
+        " arguments; CAST some of them"
     )
+
+
+def _signature(name: str, kinds: Kinds) -> str:
+    return f"{name}({', '.join(map(kind_name, kinds))})"
 
 
 @lru_cache(maxsize=_KEPT_MAX)
@@ -169,13 +154,13 @@ def _operator(sign: str, kinds: Kinds) -> Function:
         for function in functions:
             if [kind.name for kind in function.arguments] == [name, name]:
                 return function
-    found = resolved(functions, kinds)
+    found = resolve(functions, kinds)
     if found is not None:
         return found
     of_json = known and all(kind.name == "jsonb" for kind in known)
     if sign in not_supported.OPERATORS and len(kinds) == 2 and of_json:
         raise FeatureNotSupported(f"operator {sign}: {not_supported.OPERATORS[sign]}")
-    words = f" {sign} ".join(shown(kind) for kind in kinds)
+    words = f" {sign} ".join(kind_name(kind) for kind in kinds)
     words = f"{sign} {words}" if len(kinds) == 1 else words
     raise UnknownFunction(
         f"operator does not exist: {words}: no operator of that name takes such arguments; CAST"

@@ -1,4 +1,4 @@
-"""Which of the functions of one name a call means: PostgreSQL's rules, step by step.
+"""PostgreSQL's rules by which a call means one of the functions of its name, step by step.
 
 An argument of type None is a quoted constant or NULL, whose type is still open: PostgreSQL's
 `unknown`. Lengths and precisions play no part.
@@ -8,23 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from leasehold.model.errors import AmbiguousFunction, WrongType
-from leasehold.sql.functions.function import TEXT, Function
+from leasehold.sql.functions.function import BIGINT, INTEGER, NUMERIC, TEXT, Function
 from leasehold.values.catalog_types import NUMBERED, REGISTERED
-from leasehold.values.types import Type, element_of
+from leasehold.values.letters import is_digits
+from leasehold.values.text_io import from_text
+from leasehold.values.types import INTEGER_BITS, VECTORS, Type, element_of
 
-_CATEGORIES: Final = {
-    **dict.fromkeys(("smallint", "integer", "bigint", "numeric", "double precision"), "number"),
-    **dict.fromkeys(NUMBERED, "number"),
-    **dict.fromkeys(("text", "varchar", "char", "name"), "text"),
-    **dict.fromkeys(("date", "timestamp", "timestamptz"), "moment"),
-    "interval": "span",
-    "boolean": "boolean",
+CATEGORIES: Final = {
+    "boolean": "B",
+    '"char"': "Z",
+    **dict.fromkeys(("smallint", "integer", "bigint", "numeric", "double precision"), "N"),
+    **dict.fromkeys(NUMBERED, "N"),
+    **dict.fromkeys(("text", "varchar", "char", "name"), "S"),
+    **dict.fromkeys(("date", "timestamp", "timestamptz"), "D"),
+    "interval": "T",
+    "void": "P",
+    **dict.fromkeys(VECTORS, "A"),
 }
-"""Of every other type: a category of its own kind, `other`."""
-_PREFERRED: Final = frozenset(
+"""PostgreSQL's letters by the names of types; every other type is of U, user-defined ones."""
+_NOTHING_IN_COMMON: Final = frozenset({"P", "U", "Z"})
+"""Categories whose types are not brought to a common one."""
+PREFERRED: Final = frozenset(
     {"double precision", "oid", "text", "timestamptz", "interval", "boolean"}
 )
 _IMPLICIT: Final = {
@@ -55,14 +62,14 @@ def is_implicit(source: Type, target: Type) -> bool:
 
 
 def category(kind: Type) -> str:
-    return "array" if element_of(kind) else _CATEGORIES.get(kind.name, "other")
+    return "A" if element_of(kind) else CATEGORIES.get(kind.name, "U")
 
 
 def is_preferred(kind: Type) -> bool:
-    return kind.name in _PREFERRED
+    return kind.name in PREFERRED
 
 
-def resolved(functions: Sequence[Function], kinds: Kinds) -> Function | None:
+def resolve(functions: Sequence[Function], kinds: Kinds) -> Function | None:
     """The function that is meant, None where none takes such arguments. Raises AmbiguousFunction
     (42725)."""
     fitting = [f for f in (_widened(f, len(kinds)) for f in functions) if f is not None]
@@ -75,7 +82,7 @@ def resolved(functions: Sequence[Function], kinds: Kinds) -> Function | None:
     if len(able) > 1:
         able = _by_open_ones(able, kinds)
     if len(able) > 1:
-        signature = f"{functions[0].name}({', '.join(shown(kind) for kind in kinds)})"
+        signature = f"{functions[0].name}({', '.join(kind_name(kind) for kind in kinds)})"
         raise AmbiguousFunction(
             f"{signature} is not unique: more than one function or operator takes such arguments;"
             " CAST some of them"
@@ -83,7 +90,7 @@ def resolved(functions: Sequence[Function], kinds: Kinds) -> Function | None:
     return able[0] if able else None
 
 
-def shown(kind: Type | None) -> str:
+def kind_name(kind: Type | None) -> str:
     return "unknown" if kind is None else kind.name
 
 
@@ -114,7 +121,8 @@ def _takes(function: Function, kinds: Kinds) -> bool:
 
 
 def _best(able: list[Function], kinds: Kinds) -> list[Function]:
-    """Those with most exact matches; of them those with most exact or preferred ones."""
+    """Return the functions with most exact matches; of them those with most exact or preferred
+    ones."""
     most = max(_exact(f, kinds) for f in able)
     able = [f for f in able if _exact(f, kinds) == most]
 
@@ -140,8 +148,8 @@ def _by_open_ones(able: list[Function], kinds: Kinds) -> list[Function]:
     left = able
     for place in places:
         wanted = {category(f.arguments[place]) for f in able}
-        if "text" in wanted:
-            wanted = {"text"}
+        if "S" in wanted:
+            wanted = {"S"}
         if len(wanted) > 1:
             return _as_the_others(able, kinds)
         left = [f for f in left if category(f.arguments[place]) in wanted]
@@ -161,12 +169,26 @@ def _as_the_others(able: list[Function], kinds: Kinds) -> list[Function]:
     return fitting if len(fitting) == 1 else able
 
 
+def number_constant(text: str) -> tuple[Type, Any]:
+    """Return a number's type and storage value, as PostgreSQL's scanner gives it: an integer where
+    it has room, else a numeric."""
+    digits = text.removeprefix("-")
+    if is_digits(digits) and len(digits.lstrip("0")) < 20:
+        value = int(digits.lstrip("0") or "0") * (-1 if text[0] == "-" else 1)
+        for kind in (INTEGER, BIGINT):
+            limit = 1 << INTEGER_BITS[kind.name] - 1
+            if -limit <= value < limit:
+                return kind, value
+    return NUMERIC, from_text(NUMERIC, text)
+
+
 def nullif_type(left: Type, right: Type | None) -> Type:
-    """That of its equality's left side, as in PostgreSQL: which has such operators between whole
-    numbers of two sizes and moments of two kinds, and brings other pairs to one type."""
+    """Return the type of NULLIF, which is that of its equality's left side, as in PostgreSQL: which
+    has such operators between whole numbers of two sizes and moments of two kinds, and brings other
+    pairs to one type."""
     if left.name == "varchar":
         return TEXT
-    if right is None or category(left) != "number" or category(right) != "number":
+    if right is None or category(left) != "N" or category(right) != "N":
         return left
     names = (left.name, right.name)
     wider = (name for name in ("double precision", "numeric") if name in names)
@@ -186,7 +208,7 @@ def common_type(kinds: Sequence[Type | None], where: str = "the values") -> Type
     for kind in known[1:]:
         if kind.name == found.name:
             continue
-        if category(kind) != category(found) or category(kind) == "other":
+        if category(kind) != category(found) or category(kind) in _NOTHING_IN_COMMON:
             raise WrongType(f"{where} are of types {found.name} and {kind.name}: CAST one of them")
         one_way = is_implicit(found, kind) and not is_implicit(kind, found)
         if not is_preferred(found) and one_way:

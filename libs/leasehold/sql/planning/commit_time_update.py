@@ -29,12 +29,12 @@ from leasehold.sql.binding.bound_tree import (
     TableSource,
     Value,
 )
+from leasehold.sql.binding.bound_write import BoundWrite
 from leasehold.sql.binding.walk import conjuncts
-from leasehold.sql.binding.writes import BoundWrite
 from leasehold.sql.expressions.expression import asks_session_zone, compile_expression
 from leasehold.sql.functions.function import INTEGERS, NUMERIC, TEXT, is_integer
 from leasehold.sql.functions.registry import cast_for, function_for, operator_for
-from leasehold.sql.planning.read_set import Reads
+from leasehold.sql.planning.reads import Reads
 from leasehold.values.storage import to_json
 from leasehold.values.types import Type
 
@@ -61,12 +61,12 @@ class _Assigned:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """Of an UPDATE of the one row whose primary key the text says."""
+    """An UPDATE of the one row whose primary key the text says, as expressions over that row."""
 
     assigned: tuple[_Assigned, ...]
 
     def values(self, parameters: Sequence[Any]) -> dict[str, Expression]:
-        """By column; `parameters`: the statement's, storage values."""
+        """Return the expressions by column; `parameters` are the statement's, storage values."""
 
         def outside(part: Value | Slot) -> Any:
             value = parameters[part.number - 1] if isinstance(part, Slot) else part.value
@@ -79,7 +79,8 @@ class Computed:
 
 
 def computed_in(bound: BoundWrite, reads: Reads) -> Computed | None:
-    """None: it is no such UPDATE. `reads`: of its plan."""
+    """Return the UPDATE as expressions, None where it can't be said so. `reads` is what its plan
+    reads."""
     body = bound.find.body
     if bound.kind != "UPDATE" or bound.returning is not None or not isinstance(body, BoundSelect):
         return None
@@ -114,7 +115,7 @@ def _assigned(descriptor: Descriptor, column: Column, part: Bound) -> _Assigned 
 
 
 class _Writer:
-    """`columns`: how many it has met."""
+    """The writer of one value's expression. `columns` counts the columns that it has met."""
 
     def __init__(self, descriptor: Descriptor) -> None:
         self._columns = {column_name(c.element_id): c for c in descriptor.by_name.values()}
@@ -122,7 +123,7 @@ class _Writer:
         self.columns = 0
 
     def said(self, part: Bound) -> _Text | None:
-        """None: perhaps something else would come of it there."""
+        """Return a part in words, None where perhaps something else would come of it there."""
         match part:
             case Field() if part.name in self._columns:
                 self.columns += 1
@@ -156,7 +157,7 @@ class _Writer:
 
 
 def _before_cast(part: Bound) -> Bound:
-    """Without the cast that an operator asks for by itself, and will there."""
+    """Return an operand without the cast that an operator asks for by itself, and will there."""
     if isinstance(part, Native) and part.word == "same":
         (inner,) = part.arguments
         widens = is_integer(inner.kind) and is_integer(part.kind)

@@ -35,13 +35,13 @@ from leasehold.sql.binding.bound_tree import (
     Slot,
     Value,
 )
-from leasehold.sql.binding.typing import KEYED, ORDER_KEYED, has_order_key, keyed
+from leasehold.sql.binding.typing import KEYED, ORDER_KEYED, as_key, has_order_key
 from leasehold.sql.binding.walk import walk
-from leasehold.sql.functions.array import order_key
+from leasehold.sql.functions.arrays.array import order_key
 from leasehold.sql.functions.function import NUMERIC, TEXT, Function
-from leasehold.sql.functions.sequence import COUNTING
+from leasehold.sql.functions.system.sequence import COUNTING
 from leasehold.sql.planning.emit_from import FromEmitter
-from leasehold.sql.planning.emitted import NOTHING, Beside, Emitted, called_as, once
+from leasehold.sql.planning.emitted import NOTHING, Beside, Emitted, function_name, materialize
 from leasehold.sql.planning.native import native_text
 from leasehold.values.types import Type
 
@@ -85,7 +85,7 @@ class Emitter:
         return f"WITH {recursive}{', '.join(made)} "
 
     def nested(self, query: BoundQuery) -> str:
-        """As one operand of a set operation."""
+        """Return a query as one operand of a set operation."""
         plain = isinstance(query.body, BoundSelect) and query.body.distinct in (None, ())
         if plain and not query.order and not query.ctes and query.limit is query.offset is None:
             return self.query(query)
@@ -101,7 +101,8 @@ class Emitter:
         return text
 
     def _ordered(self, text: str, keys: tuple[Key, ...]) -> str:
-        """Of a compound SQLite orders columns alone, no expressions over them."""
+        """Return a text with its order. Of a compound SQLite orders columns alone, no expressions
+        over them."""
         if any(map(_has_forms, (key.value for key in keys))):
             text = f"SELECT * FROM ({text})"
         return text + self._order(keys)
@@ -118,11 +119,12 @@ class Emitter:
             parts.append(_directed(name, key))
         names = ", ".join(f"o{n}" for n in range(len(query.columns)))
         inner = f"SELECT {shown}{text}"
-        inner = once(inner) if self.made.draws else inner
+        inner = materialize(inner) if self.made.draws else inner
         return f"SELECT {names} FROM ({inner}) ORDER BY {', '.join(parts)}"
 
     def _order(self, keys: tuple[Key, ...], outputs: tuple[Bound, ...] = ()) -> str:
-        """`outputs`: those of the SELECT that is ordered, where an index may have their order."""
+        """Return ORDER BY; `outputs` are those of the SELECT that is ordered, where an index may
+        have their order."""
         shown = ", ".join(self._key(key, outputs) for key in keys)
         return f" ORDER BY {shown}" if keys else ""
 
@@ -141,7 +143,7 @@ class Emitter:
 
     def _sorted_by(self, value: Bound) -> str:
         if not isinstance(value, Output):
-            return self.expression(keyed(value) if _has_forms(value) else value)
+            return self.expression(as_key(value) if _has_forms(value) else value)
         if not _has_forms(value):
             return str(value.number + 1)
         if has_order_key(value.kind):
@@ -168,12 +170,11 @@ class Emitter:
         left, right = body.left, body.right
         word = body.word.upper()
         kinds = [column.kind for column in left.columns]
-        if body.word != "union" and any(k.scale is None and _has_keys([k]) for k in kinds):
+        forms = any(k.scale is None and _has_keys([k]) for k in kinds)
+        if body.word != "union" and (body.every or forms):
             return self._told_apart(body, kinds)
         if body.word == "union":
             word += " ALL" if body.every else ""
-        elif body.every:
-            return self._counted(body, word)
         keyed_union = word == "UNION" and _has_keys(kinds)
         word += " ALL" if keyed_union else ""
         text = f"SELECT * FROM ({self.query(left)}) {word} SELECT * FROM ({self.query(right)})"
@@ -182,16 +183,16 @@ class Emitter:
         return text
 
     def _told_apart(self, body: BoundSet, kinds: list[Type]) -> str:
-        """INTERSECT and EXCEPT where equal values may look different: rows of both sides are
-        grouped by what stands for them (and with ALL by their number among equal ones); the left
-        ones that have, or have not, a right one beside them stay."""
+        """Return INTERSECT and EXCEPT with ALL, or where equal values may look different: rows of
+        both sides are grouped by what stands for them (with ALL by their number among equal ones,
+        too); the left ones that have, or have not, a right one beside them stay."""
         names = ", ".join(f"o{n}" for n in range(len(kinds)))
         keys = self._keys(kinds)
         number = f", row_number() OVER (PARTITION BY {keys}) AS n" if body.every else ""
         sides = []
         for side, query in enumerate((body.left, body.right)):
             text, draws = self.made.with_draws(lambda q=query: self.query(q))  # type: ignore[misc]
-            text = once(text) if draws else text
+            text = materialize(text) if draws else text
             sides.append(f"SELECT {names}, {side} AS side{number} FROM ({text})")
         both = " UNION ALL ".join(sides)
         # Beside min(side) alone SQLite shows the columns of a row of that side.
@@ -210,18 +211,10 @@ class Emitter:
         return ", ".join(shown)
 
     def _without_equals(self, text: str, kinds: list[Type]) -> str:
-        """Of rows that are equal one: where equal values may look different, as 1.5 and 1.50 do."""
+        """Return one of the rows that are equal where equal values may look different, as 1.5 and
+        1.50 do."""
         names = ", ".join(f"o{n}" for n in range(len(kinds)))
         return f"SELECT {names} FROM ({text}) GROUP BY {self._keys(kinds)}"
-
-    def _counted(self, body: BoundSet, word: str) -> str:
-        """INTERSECT ALL and EXCEPT ALL: equal rows are told apart by their number."""
-        names = ", ".join(f"o{n}" for n in range(len(body.left.columns)))
-        numbered = [
-            f"SELECT {names}, row_number() OVER (PARTITION BY {names}) AS n FROM ({self.query(q)})"
-            for q in (body.left, body.right)
-        ]
-        return f"SELECT {names} FROM ({numbered[0]} {word} {numbered[1]})"
 
     def _select(self, query: BoundQuery, body: BoundSelect) -> str:
         terms: list[str] = []
@@ -234,7 +227,7 @@ class Emitter:
         if conditions:
             text += f" WHERE {' AND '.join(conditions)}"
         if body.group:
-            text += f" GROUP BY {', '.join(self.expression(keyed(g)) for g in body.group)}"
+            text += f" GROUP BY {', '.join(self.expression(as_key(g)) for g in body.group)}"
         elif body.aggregated and not _aggregates(body):
             raise FeatureNotSupported("HAVING without GROUP BY and without an aggregate")
         if body.having is not None:
@@ -245,7 +238,7 @@ class Emitter:
         kinds = [output.kind for output in body.outputs]
         if body.distinct == () and _has_keys(kinds):
             inner = f"SELECT {shown}{text}"
-            inner = once(inner) if self.made.draws else inner
+            inner = materialize(inner) if self.made.draws else inner
             return self._without_equals(inner, kinds) + self._order(query.order)
         if body.distinct == ():
             return self._ordered(f"SELECT DISTINCT {shown}{text}", query.order)
@@ -263,9 +256,9 @@ class Emitter:
         def of(part: Bound) -> Bound:
             return body.outputs[part.number] if isinstance(part, Output) else part
 
-        on = ", ".join(self.expression(keyed(of(part))) for part in body.distinct or ())
+        on = ", ".join(self.expression(as_key(of(part))) for part in body.distinct or ())
         keys = tuple(Key(of(k.value), k.descending, k.nulls_first) for k in query.order)
-        extra = [f"{self.expression(keyed(key.value))} AS s{n}" for n, key in enumerate(keys)]
+        extra = [f"{self.expression(as_key(key.value))} AS s{n}" for n, key in enumerate(keys)]
         ranked = f"row_number() OVER (PARTITION BY {on}{self._order(keys)}) AS n"
         inner = f"SELECT {', '.join([shown, *extra, ranked])}{text}"
         names = ", ".join(f"o{n}" for n in range(len(body.outputs)))
@@ -297,7 +290,7 @@ class Emitter:
         return self._call(part.function, *map(self.expression, part.arguments))
 
     def _call(self, function: Function, *arguments: str) -> str:
-        name = called_as(function)
+        name = function_name(function)
         self.made.functions[name] = function
         self.made.calls_change |= function.volatility != "immutable"
         self.made.calls_stable |= function.volatility == "stable" and not function.zoned
@@ -363,7 +356,7 @@ class Emitter:
     def _name_of(self, part: Aggregate) -> str:
         if part.function is None:
             return part.name
-        name = called_as(part.function) + ("_over" if part.over is not None else "")
+        name = function_name(part.function) + ("_over" if part.over is not None else "")
         self.made.aggregates[name] = (part.function, part.over is not None)
         return name
 
@@ -415,7 +408,8 @@ def emit(query: BoundQuery, parameters: int, beside: Beside = NOTHING) -> Emitte
 
 
 def _has_forms(value: Bound) -> bool:
-    """May two that are equal look different, or are they ordered by something else?"""
+    """Return whether two values that are equal may look different, or are ordered by something
+    else."""
     kind = value.kind
     if kind.name in KEYED:
         same = kind.scale is not None and isinstance(value, Field)
@@ -429,7 +423,7 @@ def _directed(text: str, key: Key) -> str:
 
 
 def _has_keys(kinds: list[Type]) -> bool:
-    """Has one of the types equal values that look different?"""
+    """Return whether one of the types has equal values that look different."""
     return any(kind.name in KEYED or kind.name in ORDER_KEYED for kind in kinds)
 
 

@@ -1,4 +1,4 @@
-"""FROM → SQLite text: tables with the indexes that find their rows, the transaction's own rows and
+"""The emitter of FROM: tables with the indexes that find their rows, the transaction's own rows and
 the past beside them, queries, functions and joins."""
 
 # ruff: noqa: S608 - text is made of numbers and fixed words, values are bound
@@ -30,7 +30,7 @@ from leasehold.sql.binding.bound_tree import (
     TableSource,
     Value,
 )
-from leasehold.sql.planning.emitted import Beside, Emitted, once
+from leasehold.sql.planning.emitted import Beside, Emitted, materialize
 from leasehold.sql.system_catalog.relations import Relation
 
 OWN_ROWS: Final = "o"
@@ -38,8 +38,8 @@ OWN_ROWS: Final = "o"
 
 
 class FromEmitter:
-    """Of one statement. `fields` and `entries`: how columns are written that an index's entry has,
-    by relation and name; the latter in orders."""
+    """The emitter of FROM, for one statement. `fields` and `entries` say how columns are written
+    that an index's entry has, by relation and name; the latter in orders."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class FromEmitter:
                 return f"{self._system(source.system)} AS r{source.relation}"
             case SubSource():
                 text, draws = self._made.with_draws(lambda: self._query(source.query))
-                return f"({once(text) if draws else text}) AS r{source.relation}"
+                return f"({materialize(text) if draws else text}) AS r{source.relation}"
             case CteSource():
                 return f"w{source.cte} AS r{source.relation}"
             case SeriesSource():

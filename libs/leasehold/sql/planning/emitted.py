@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
-from leasehold.sql.functions import aggregates
+from leasehold.sql.functions.aggregates import aggregates
 from leasehold.sql.functions.function import Function
 from leasehold.sql.system_catalog.relations import Relation
 
@@ -35,14 +35,15 @@ NOTHING: Final = Beside()
 
 
 class Emitted:
-    """`text` with ?1 … ?P for the parameters and more for `constants`, in their order. `as_of_at`:
-    the place of the LSN that is read as of; behind it stands the first genid that is later.
+    """A statement's `text`, with ?1 … ?P for the parameters and more for `constants`, in their
+    order.
 
-    `highest`: the number of the last hole, behind which values are not taken.
-    `draws`: it calls what is random, or changes from call to call; `counts`: of that, what draws
-    numbers from sequences.
-    `functions` and `aggregates`: of the catalogue, by the name they are called by; the latter
-    with whether they run in windows. `systems`: system relations by the name of their table.
+    `as_of_at` is the place of the LSN that is read as of, behind which stands the first genid that
+    is later; `highest` is the number of the last hole, behind which values are not taken. `draws`:
+    it calls what is random, or changes from call to call; `counts`: of that, what draws numbers
+    from sequences. `functions` and `aggregates` are those of the catalogue, by the name they are
+    called by; the latter with whether they run in windows. `systems` are system relations by the
+    name of their table.
     """
 
     def __init__(self, parameters: int) -> None:
@@ -60,12 +61,12 @@ class Emitted:
 
     @property
     def depends_on_moment(self) -> bool:
-        """Does what it gives change from call to call?"""
+        """Return whether what it gives changes from call to call."""
         return self.now_at is not None or self.calls_change
 
     @property
     def asks_system(self) -> bool:
-        """Does it ask what is no table's, of the database, the session or the node?"""
+        """Return whether it asks what is no table's: of the database, the session or the node."""
         return self.calls_stable or bool(self.systems)
 
     def constant(self, value: Any) -> str:
@@ -99,7 +100,7 @@ class Emitted:
         return text, draws
 
 
-def called_as(function: Function | aggregates.Aggregate) -> str:
+def function_name(function: Function | aggregates.Aggregate) -> str:
     """The name in SQLite of a function of the catalogue: another one for each, since two casts to
     varchar(3) may differ (one cuts, one refuses)."""
     name = _NAMES.get(function)
@@ -110,7 +111,7 @@ def called_as(function: Function | aggregates.Aggregate) -> str:
     return name
 
 
-def once(text: str) -> str:
+def materialize(text: str) -> str:
     """A query whose values are random, or drawn: SQLite would put its expressions wherever their
     columns are mentioned, and compute them there again."""
     return f"WITH f AS MATERIALIZED ({text}) SELECT * FROM f"

@@ -1,12 +1,15 @@
-"""Which index finds the rows of a table: a rule that can be said in three lines.
+"""The choice of the index that finds the rows of a table, by a rule that can be said in three
+lines.
 
 1. The primary key, where all of it is equal to something; else the index with the longest prefix of
    columns that are equal to something, the primary key first; a list (IN) or a range behind it
-   counts half. 2. Without any: the index whose order is asked for, where there is a LIMIT. 3. Else
-   the table.
-A value of another table serves once that table has been gone through: tables are taken in the
-order of how well they are found, then as the text names them. SQLite orders the joins by itself
-all the same.
+   counts half.
+2. Without any: the index whose order is asked for, where there is a LIMIT.
+3. Else the table.
+
+A value of another table serves once that table has been gone through: tables are taken in the order
+of how well they are found, then as the text names them. SQLite orders the joins by itself all the
+same.
 
 What an index adds to a query is implied by it (its entries are what rows say), so that a wrong
 choice could be slow and never wrong.
@@ -56,8 +59,8 @@ _NOT_CONSTANT: Final = (Aggregate, Scalar, Exists, Member, Compared)
 
 
 class Chosen(NamedTuple):
-    """`relation` in the emitted text is table `table`, found by the index `by` ("": its rows
-    themselves)."""
+    """The choice for one table: `relation` in the emitted text is table `table`, found by the index
+    `by` ("": its rows themselves)."""
 
     relation: int
     table: str
@@ -81,10 +84,11 @@ class Sought:
 
 
 class Indexes:
-    """Of one statement; `chosen` fills as queries are gone through."""
+    """The choice of indexes for one statement; `chosen` fills as queries are gone through."""
 
     def __init__(self, binder: Binder, apart: frozenset[int]) -> None:
-        """`apart`: ids of tables each mention of which is a query of its own (`Beside`)."""
+        """Take the ids of tables each mention of which is a query of its own (`Beside`),
+        `apart`."""
         self._binder = binder
         self._apart = apart
         self.chosen: list[Chosen] = []
@@ -172,13 +176,10 @@ class Indexes:
     def _best(
         self, source: TableSource, conditions: list[Bound], later: frozenset[int] | None
     ) -> tuple[float, Access] | None:
-        """(how good, access) of the best index; None where the table itself is as good. `later`:
-        tables whose values aren't known yet; None: all others' are."""
+        """Return how good the best index is, and its access; None where the table itself is as
+        good. `later` are tables whose values aren't known yet, None where all others' are."""
         sought = list(sought_in(conditions, source.relation, later or frozenset()))
-        key = [
-            Field(source.relation, column_name(e), source.descriptor.by_id[e].type)
-            for e in source.descriptor.primary_key
-        ]
+        key = source.key
         best = prefix(list(key), sought)[0]
         if len(key) and best >= len(key):
             return None
@@ -216,8 +217,7 @@ class Indexes:
                         break
                     parts.append(made)
                 else:
-                    column = descriptor.by_id[element]
-                    parts.append(Field(source.relation, column_name(element), column.type))
+                    parts += source.fields([element])
             if parts and not any(p.kind.name in WITHOUT_ENTRIES for p in parts):
                 yield index, parts
 
@@ -270,7 +270,7 @@ class Indexes:
 
 
 def inner_conditions(source: BoundSource) -> list[Bound]:
-    """Of the joins that leave nothing out: as good as WHERE."""
+    """Return the conditions of joins that leave nothing out, which are as good as WHERE's."""
     if not isinstance(source, JoinSource):
         return []
     found: list[Bound] = []
@@ -289,7 +289,7 @@ def joins(source: BoundSource) -> Iterator[JoinSource]:
             yield from joins(source.left)
 
 
-def _plain(part: Bound) -> Bound:
+def strip_plain(part: Bound) -> Bound:
     """What stands in the index: without the words that change no value."""
     while isinstance(part, Native) and part.word in ("same", "key"):
         part = part.arguments[0]
@@ -317,19 +317,20 @@ def _of_condition(condition: Bound) -> Iterator[Sought]:
     if word in _FLIPPED:
         left, right = parts
         if _known(right):
-            yield Sought(_plain(left), word, (right,))
+            yield Sought(strip_plain(left), word, (right,))
         if _known(left):
-            yield Sought(_plain(right), _FLIPPED[word], (left,))
+            yield Sought(strip_plain(right), _FLIPPED[word], (left,))
     elif word == "in" and all(map(_known, parts[1:])):
-        yield Sought(_plain(parts[0]), "in", parts[1:])
+        yield Sought(strip_plain(parts[0]), "in", parts[1:])
     elif word == "not" and isinstance(parts[0], Field):
         yield Sought(parts[0], "=", (Value(BOOLEAN, 0),))
     elif word == "is null":
-        yield Sought(_plain(parts[0]), "=", (Value(parts[0].kind, None),))
+        yield Sought(strip_plain(parts[0]), "=", (Value(parts[0].kind, None),))
 
 
 def refuses_nulls(condition: Bound, relations: frozenset[int]) -> bool:
-    """Is it never true where one of these shows NULLs in all its columns?"""
+    """Return whether a condition is never true where one of these relations shows NULLs in all its
+    columns."""
     return any(
         isinstance(said.part, Field)
         and said.part.relation in relations
@@ -343,12 +344,12 @@ def _of_array(condition: Member) -> Iterator[Sought]:
     body = condition.query.body
     source = body.source if isinstance(body, BoundSelect) else None
     if isinstance(source, ElementsSource) and all(map(_known, source.arguments)):
-        part = _plain(condition.operands[0])
+        part = strip_plain(condition.operands[0])
         yield Sought(part, "members", source.arguments, condition.query)
 
 
 def relations_of(condition: Bound) -> frozenset[int]:
-    """Without the one that the elements of an array are."""
+    """Return the relations of a condition, without the one that the elements of an array are."""
     arrays = list(_of_array(condition)) if isinstance(condition, Member) else []
     if not arrays:
         return relations_in(condition)
@@ -356,7 +357,8 @@ def relations_of(condition: Bound) -> frozenset[int]:
 
 
 def _known(value: Bound) -> bool:
-    """Is it computed from constants, parameters and other tables' columns alone?"""
+    """Return whether a value is computed from constants, parameters and other tables' columns
+    alone."""
     for node in walk(value):
         if isinstance(node, _NOT_CONSTANT):
             return False
@@ -374,7 +376,7 @@ def _same_part(one: Bound, other: Bound) -> bool:
 def prefix(
     parts: list[Bound], sought: list[Sought]
 ) -> tuple[float, tuple[Bound, ...], tuple[Sought, ...]]:
-    """(rank, values of the equal prefix, what bounds the part behind it)."""
+    """Return the rank, the values of the equal prefix, and what bounds the part behind it."""
     equal: list[Bound] = []
     for part in parts:
         mine = [s for s in sought if _same_part(s.part, part)]
@@ -406,7 +408,8 @@ def _access(index: Index, equal: tuple[Bound, ...], last: tuple[Sought, ...]) ->
 
 
 def _implied(needed: Bound, conditions: list[Bound]) -> bool:
-    """Is a part of a partial index's predicate true whenever the query's conditions are?"""
+    """Return whether a part of a partial index's predicate is true whenever the query's conditions
+    are."""
     if needed in conditions:
         return True
     if isinstance(needed, Native) and needed.word == "is not null":
@@ -422,8 +425,8 @@ def _implied(needed: Bound, conditions: list[Bound]) -> bool:
 
 
 def _narrower(given: Sought, needed: Sought) -> bool:
-    """Does part > 7 follow from part > 9? Of constants of one type that Python orders as SQL
-    does."""
+    """Return whether one follows from the other, as part > 7 does from part > 9: of constants of
+    one type that Python orders as SQL does."""
     if not _same_part(given.part, needed.part) or given.part.kind.name in KEYED:
         return False
     values = (given.values[0], needed.values[0])
@@ -447,7 +450,7 @@ def _narrower(given: Sought, needed: Sought) -> bool:
 
 
 def _covers(source: TableSource, access: Access, query: BoundQuery) -> bool:
-    """Has the entry every column of the row that the query names?"""
+    """Return whether the entry has every column of the row that the query names."""
     index, descriptor = access.index, source.descriptor
     elements = {*index.columns, *index.included, *descriptor.primary_key} - {EXPRESSION}
     keyed = {e for e in index.columns if e and descriptor.by_id[e].type.name in KEYED}
@@ -461,7 +464,7 @@ def _covers(source: TableSource, access: Access, query: BoundQuery) -> bool:
 
 def _ordered_part(key: Key, body: BoundSelect) -> Bound:
     value = key.value
-    return _plain(body.outputs[value.number] if isinstance(value, Output) else value)
+    return strip_plain(body.outputs[value.number] if isinstance(value, Output) else value)
 
 
 def _default_order(key: Key, part: Bound) -> bool:

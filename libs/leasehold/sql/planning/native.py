@@ -17,7 +17,7 @@ _TESTS: Final = {
 
 
 def native_text(word: str, texts: list[str]) -> str:
-    """`texts`: of its operands."""
+    """Return the text of a word over these operands."""
     if word in _INFIX:
         return f"({texts[0]} {word} {texts[1]})"
     if word in ("and", "or"):

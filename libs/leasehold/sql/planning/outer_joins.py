@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leasehold.sql.binding.bound_tree import Bound, BoundSource, JoinSource, TableSource
-from leasehold.sql.binding.walk import conjuncts, relations_in, walk
+from leasehold.sql.binding.walk import conjuncts, leaves, relations_in, walk
 from leasehold.sql.planning.indexes import refuses_nulls
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """`conditions`: a row that matters meets them, with some rows of the other tables. `joined`:
-    and every row of the result that shows one of it (not NULLs) meets these. `extended`: there may
-    be rows that show NULLs."""
+    """A table of FROM. A row of it that matters meets `conditions`, with some rows of the other
+    tables; and every row of the result that shows one of it (not NULLs) meets `joined`. `extended`:
+    there may be rows that show NULLs."""
 
     source: TableSource
     conditions: tuple[Bound, ...]
@@ -30,7 +30,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class JoinInputs:
-    """`holds`: conditions that every row of FROM meets that counts."""
+    """The tables of one FROM. `holds` are conditions that every row of FROM meets that counts."""
 
     all: tuple[Seat, ...]
     holds: tuple[Bound, ...]
@@ -88,15 +88,13 @@ def _kind(join: JoinSource, conditions: tuple[Bound, ...]) -> str:
 
 
 def _apart(conditions: tuple[Bound, ...], node: BoundSource) -> tuple[Bound, ...]:
-    """Those that say nothing of what is in there."""
+    """Return the conditions that say nothing of what is in there."""
     relations = _relations(node)
     return tuple(c for c in conditions if not relations_in(c) & relations)
 
 
 def _relations(source: BoundSource) -> frozenset[int]:
-    if isinstance(source, JoinSource):
-        return _relations(source.left) | _relations(source.right)
-    return frozenset({source.relation})
+    return frozenset(leaf.relation for leaf in leaves(source))
 
 
 def has_outer_join(source: BoundSource) -> bool:

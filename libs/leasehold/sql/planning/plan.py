@@ -15,15 +15,17 @@ from zoneinfo import ZoneInfo
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import Refused, TooComplex
 from leasehold.sql.binding.bound_tree import BoundQuery, Column
+from leasehold.sql.binding.bound_write import BoundWrite, rows_in_the_way
 from leasehold.sql.binding.queries import Binder
 from leasehold.sql.binding.select_for_verify import Visits, visited_in
-from leasehold.sql.binding.writes import BoundWrite, WriteBinder, rows_in_the_way
+from leasehold.sql.binding.writes import WriteBinder
 from leasehold.sql.functions.function import TEXT
 from leasehold.sql.planning.commit_time_update import Computed, computed_in
 from leasehold.sql.planning.emit import emit
 from leasehold.sql.planning.emitted import NOTHING, Beside, Emitted
 from leasehold.sql.planning.indexes import Chosen, Indexes
-from leasehold.sql.planning.read_set import Reads, reads_of
+from leasehold.sql.planning.read_set import reads_of
+from leasehold.sql.planning.reads import Reads
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.reading import read_statement
 from leasehold.values.time_zone import UTC
@@ -41,7 +43,7 @@ HasChanged = Callable[[int], bool]
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """What is done with the rows that a prepared INSERT, UPDATE or DELETE finds (`writes.py`
+    """What is done with the rows that a prepared INSERT, UPDATE or DELETE finds (`bound_write.py`
     says what they hold). `there`: by arbiter, the query for the row in the way of another one.
     `computed`: what it does as expressions over the one row that it changes."""
 
@@ -52,34 +54,22 @@ class Write:
     computed: Computed | None = None
 
     @property
-    def asks_system(self) -> bool:
-        return any(emitted.asks_system for emitted in self._later)
-
-    @property
-    def draws(self) -> bool:
-        return any(emitted.draws for emitted in self._later)
-
-    @property
-    def counts(self) -> bool:
-        return any(emitted.counts for emitted in self._later)
-
-    @property
-    def _later(self) -> Iterator[Emitted]:
-        """What is run for each row."""
+    def later(self) -> Iterator[Emitted]:
+        """Return what is run for each row."""
         later = (self.returning, self.update, *self.there.values())
         return (emitted for emitted in later if emitted is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """`tables`: every table that is used, under the name in the text: its descriptor says the
-    version. `tag` is the command's (SELECT …). `chosen`: by which index each table is found.
-    `columns` None: no rows come back. `ordered`: their order was asked for;
+    """A statement that is prepared. `tables` are those that it uses, under the name in the text:
+    its descriptor says the version. `tag` is the command's (SELECT …). `chosen` says by which index
+    each table is found. `columns` None: no rows come back. `ordered`: their order was asked for.
     `visits`: rows of tables that were shown are told of, or those that `visited` finds.
-    `asks_system`: it asks what is no table's, of the database, the session or the node. `draws`:
-    it has random values; `counts`: it draws numbers from sequences, or asks which were drawn.
-    `explain`: it tells how it would run, or (`tells_reads`) what it would read. `zone`: in which
-    its constants were read, None where that makes no difference."""
+    `asks_system`: it asks what is no table's, of the database, the session or the node. `draws`: it
+    has random values; `counts`: it draws numbers from sequences, or asks which were drawn.
+    `explain`: it tells how it would run, or (`tells_reads`) what it would read. `zone` is the one
+    in which its constants were read, None where that makes no difference."""
 
     text: str
     tag: str
@@ -113,10 +103,13 @@ def prepare(
     has_changed: HasChanged | None = None,
     zone: ZoneInfo = UTC,
 ) -> Prepared:
-    """`types`: of the first parameters, None where open. `own`: ids of tables that the transaction
-    has own rows of. `has_changed`: of a table, where an earlier LSN is read; None: what is newest
-    is. `zone`: the session's.
-    Raises every Refused that a text can meet before it runs, with its position."""
+    """Return a statement's plan. `types` are those of the first parameters, None where open; `own`
+    are the ids of tables that the transaction has own rows of; `has_changed` says of a table
+    whether it has changed since the earlier LSN that is read, None where what is newest is; `zone`
+    is the session's.
+
+    Raises every Refused that a text can meet before it runs, with its position.
+    """
     statement, numbered = read_statement(text)
     explain = isinstance(statement, tree.Explain)
     tells_reads = isinstance(statement, tree.Explain) and statement.reads
@@ -129,7 +122,7 @@ def prepare(
     try:
         if isinstance(statement, tree.Query):
             bound: BoundWrite | None = None
-            query = binder.shown(binder.bind_query(statement, None), statement.at)
+            query = binder.show(binder.bind_query(statement, None), statement.at)
             if statement.visits is not None:
                 query, visits = visited_in(query, statement.visits)
         else:
@@ -155,6 +148,7 @@ def prepare(
         write = None if bound is None else _write(bound, indexes, numbered, beside)
         if bound is not None and write is not None and not explain:
             write = replace(write, computed=computed_in(bound, reads))
+        all_emitted = (emitted, *(() if write is None else write.later))
         return Prepared(
             text,
             "EXPLAIN" if explain else tag,
@@ -166,14 +160,14 @@ def prepare(
             chosen,
             explain,
             write,
-            emitted.asks_system or (write is not None and write.asks_system),
+            any(each.asks_system for each in all_emitted),
             beside,
             bool(query.order),
             visits,
-            emitted.draws or (write is not None and write.draws),
+            any(each.draws for each in all_emitted),
             tells_reads,
             zone if binder.typing.asked_zone else None,
-            emitted.counts or (write is not None and write.counts),
+            any(each.counts for each in all_emitted),
             visited,
         )
     except RecursionError as error:
@@ -226,8 +220,8 @@ class Plans:
         *,
         before_making: Callable[[], None] | None = None,
     ) -> Prepared:
-        """As `prepare`. `before_making` is called where nothing that is kept serves; what it raises
-        ends the call."""
+        """Return a plan that is kept, or make one as `prepare` does. `before_making` is called
+        where nothing that is kept serves; what it raises ends the call."""
         name = (text, types)
         for found in self._kept.get(name, ()):
             if _serves(found, lookup, own, has_changed, zone):

@@ -12,17 +12,13 @@ A superset: rows that were looked at and did not fit are in it too. A table is r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import takewhile
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index
-from leasehold.catalog.physical_names import column_name
 from leasehold.catalog.states import READABLE
-from leasehold.model.errors import Refused
-from leasehold.model.keys import Key
 from leasehold.sql.binding.bound_tree import (
     Access,
     Aggregate,
@@ -44,150 +40,38 @@ from leasehold.sql.binding.bound_tree import (
 from leasehold.sql.binding.typing import KEYED
 from leasehold.sql.binding.walk import children, conjuncts, has_window, relations_in, walk
 from leasehold.sql.functions.function import BIGINT, BOOLEAN
-from leasehold.sql.planning.emit import emit
-from leasehold.sql.planning.emitted import Beside, Emitted
-from leasehold.sql.planning.indexes import WITHOUT_ENTRIES, Sought, prefix, relations_of, sought_in
+from leasehold.sql.planning.indexes import (
+    WITHOUT_ENTRIES,
+    Sought,
+    prefix,
+    relations_of,
+    sought_in,
+    strip_plain,
+)
 from leasehold.sql.planning.outer_joins import Seat, has_outer_join, join_inputs_of
-from leasehold.values.arrays import elements_of
-from leasehold.values.numeric import with_scale
-from leasehold.values.types import words_of
+from leasehold.sql.planning.reads import LISTED_MAX, Lookup, Place, Reads, Scales
 
-LISTED_MAX: Final = 100
-"""Values of an IN or an array that are places of their own; of more the list tells nothing."""
 LOOKED_UP_MAX: Final = 1_000
 """Keys that other tables' rows name; more of them are the whole table."""
 
 
-class Read(NamedTuple):
-    """Keys of table `table_id` that begin with `prefix` and, in the part behind it, lie in
-    low … high (None: no bound; both ends belong to it): of the primary key (`index_id` 0) or of an
-    index. () without bounds: the whole table. Values are storage values; of an index over numeric
-    what its entries hold."""
-
-    table_id: int
-    index_id: int
-    prefix: Key
-    low: Any = None
-    high: Any = None
-
-
-Scales: TypeAlias = tuple[int | None, ...]
-"""Of the parts of a primary key that are numeric(p, s): what is compared is a key there, behind
-which the scale stands in the store (`values/numeric.py`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """`array`: each of its elements stands behind `prefix`; `keyed`: as entries hold them."""
-
-    table_id: int
-    index_id: int
-    prefix: tuple[Bound, ...]
-    low: Bound | None = None
-    high: Bound | None = None
-    array: Bound | None = None
-    keyed: bool = False
-    scales: Scales = ()
-
-    def reads(self, parameters: Sequence[Any]) -> Iterator[Read]:
-        """Raises what its expressions raise."""
-        scales = self.scales
-        before = as_stored(tuple(_computed(part, parameters) for part in self.prefix), scales)
-        behind = scales[len(before) :]
-        if self.array is None:
-            low, high = (
-                None if b is None else as_stored((_computed(b, parameters),), behind)[0]
-                for b in (self.low, self.high)
-            )
-            yield Read(self.table_id, self.index_id, before, low, high)
-            return
-        stored = _computed(self.array, parameters)
-        elements = [] if stored is None else elements_of(stored)
-        if len(elements) > LISTED_MAX:
-            yield Read(self.table_id, self.index_id, before)
-            return
-        for element in elements:
-            if element is not None:
-                value = element[:-1] if self.keyed else element
-                last = as_stored((value,), behind)
-                yield Read(self.table_id, self.index_id, before + last)
-
-
-def as_stored(key: Key, scales: Scales) -> Key:
-    """Values as they are compared → as the store has them."""
-    return tuple(
-        value
-        if value is None or place >= len(scales) or scales[place] is None
-        else with_scale(value, scales[place] or 0)
-        for place, value in enumerate(key)
-    )
-
-
-class Lookup:
-    """Keys of a table that `query` gives: of the primary key (`index_id` 0), or beginnings of an
-    index's."""
-
-    def __init__(
-        self, table_id: int, index_id: int, query: BoundQuery, by: str, scales: Scales
-    ) -> None:
-        """`by`: names of the tables whose rows say them."""
-        self.table_id = table_id
-        self.index_id = index_id
-        self.by = by
-        self.scales = scales
-        self.query = query
-        self._emitted: Emitted | None = None
-
-    def emitted(self, parameters: int, beside: Beside) -> Emitted:
-        """As that of the statement it belongs to: made when a level asks for it."""
-        if self._emitted is None:
-            self._emitted = emit(self.query, parameters, beside)
-        return self._emitted
-
-
-@dataclass(frozen=True, slots=True)
-class Reads:
-    places: tuple[_Place, ...]
-    lookups: tuple[Lookup, ...] = ()
-
-    def of(self, parameters: Sequence[Any]) -> frozenset[Read]:
-        """Without what is looked up. With the statement's parameters, storage values."""
-        found: set[Read] = set()
-        for place in self.places:
-            try:
-                found.update(place.reads(parameters))
-            except Refused:  # the statement itself will say so, or does not come to it
-                found.add(Read(place.table_id, 0, ()))
-        return frozenset(found)
-
-    @property
-    def table_ids(self) -> frozenset[int]:
-        looked_up = frozenset(lookup.table_id for lookup in self.lookups)
-        return looked_up.union(place.table_id for place in self.places)
-
-    def is_row(self, table_id: int, key_columns: int) -> bool:
-        """Is a row of that table, by its whole primary key, all that is read?"""
-        return not self.lookups and [
-            (p.table_id, p.index_id, len(p.prefix), p.low, p.high, p.array) for p in self.places
-        ] == [(table_id, 0, key_columns, None, None, None)]
-
-
 def reads_of(*queries: BoundQuery, parameters: int) -> Reads:
-    """Of all queries of a statement, as `Indexes` has left them. Slots above its `parameters` hold
-    a row that it writes (of RETURNING, of DO UPDATE): what is found by one is read whole."""
+    """Return what all queries of a statement read, as `Indexes` has left them. Slots above its
+    `parameters` hold a row that it writes (of RETURNING, of DO UPDATE): what is found by one is
+    read whole."""
     found: dict[int, _Found] = {}
     for query in queries:
         _go_through(query, None, (), found)
     for relation, each in found.items():
         if any(slot.number > parameters for slot in _slots(each)):
             table_id = each.table_id if isinstance(each, Lookup) else each[0].table_id
-            found[relation] = (_Place(table_id, 0, ()),)
+            found[relation] = (Place(table_id, 0, ()),)
     places = [p for f in found.values() if not isinstance(f, Lookup) for p in f]
     lookups = tuple(f for f in found.values() if isinstance(f, Lookup))
     return Reads(tuple(dict.fromkeys(places)), lookups)
 
 
-_Found: TypeAlias = tuple[_Place, ...] | Lookup
+_Found: TypeAlias = tuple[Place, ...] | Lookup
 
 
 def _slots(found: _Found) -> Iterator[Slot]:
@@ -202,10 +86,10 @@ def _slots(found: _Found) -> Iterator[Slot]:
 def _go_through(
     node: Any, around: _Select | None, wanted: tuple[Bound, ...], found: dict[int, _Found]
 ) -> None:
-    """`around`: whose rows the node is computed for; `wanted`: of its rows only those are asked
-    for that meet this."""
+    """Add to `found` what a node reads. `around` is the SELECT whose rows it is computed for; of
+    its own rows only those are asked for that meet `wanted`."""
     if isinstance(node, TableSource):
-        found.setdefault(node.relation, (_Place(node.descriptor.table_id, 0, ()),))
+        found.setdefault(node.relation, (Place(node.descriptor.table_id, 0, ()),))
     if not isinstance(node, BoundQuery) or not isinstance(node.body, BoundSelect):
         for child in children(node):
             _go_through(child, around, (), found)
@@ -233,9 +117,10 @@ def _go_through(
 
 
 def _asked_of(condition: Bound) -> tuple[Bound, ...] | None:
-    """Of `operands IN (query)`, where it is a whole condition: the query's rows that are equal to
-    them are asked for, no others. ⚠ Of NOT IN as well, but only where there is no NULL on either
-    side: one among the query's rows, or the query's having any row, would change the answer."""
+    """Return what the query's rows must be equal to where `operands IN (query)` is a whole
+    condition: no others are asked for. ⚠ Of NOT IN as well, but only where there is no NULL on
+    either side: one among the query's rows, or the query's having any row, would change the
+    answer."""
     if not isinstance(condition, Member):
         return None
     query, body = condition.query, condition.query.body
@@ -278,7 +163,7 @@ class _Select:
         self.tables: dict[int, frozenset[int]] = {} if around is None else dict(around.tables)
 
     def found(self) -> dict[int, _Found]:
-        """By relation, of those of its own that are not read whole."""
+        """Return by relation what is read of its own tables that are not read whole."""
         found: dict[int, _Found] = {}
         for seat in self._own:
             places = _by_constants(seat.source, seat.conditions)
@@ -294,7 +179,8 @@ class _Select:
         return found
 
     def _looked_up(self, seat: Seat) -> Lookup | None:
-        """By rows of tables that are found already; None where those do not say enough."""
+        """Return the keys that rows of tables say that are found already; None where those do not
+        say enough."""
         source = seat.source
         known = frozenset(self.tables)
 
@@ -344,8 +230,8 @@ class _Select:
         return BoundQuery(columns, body, limit=Value(BIGINT, LOOKED_UP_MAX + 1))
 
 
-def _by_constants(source: TableSource, conditions: Sequence[Bound]) -> tuple[_Place, ...] | None:
-    """None: that says nothing."""
+def _by_constants(source: TableSource, conditions: Sequence[Bound]) -> tuple[Place, ...] | None:
+    """Return the places that constants say, None where they say nothing."""
     table_id, key = source.descriptor.table_id, _key(source)
     sought = [s for s in sought_in(conditions, source.relation, frozenset()) if _says(s)]
     rank, equal, last = prefix(list(key), sought)
@@ -354,13 +240,13 @@ def _by_constants(source: TableSource, conditions: Sequence[Bound]) -> tuple[_Pl
         by_index = _by_index(table_id, access)
         if by_index:
             return by_index
-    place = _Place(table_id, 0, (), scales=_scales(source))
+    place = Place(table_id, 0, (), scales=_scales(source))
     if access is None:
         for index, parts in _plain_indexes(source):
             found = prefix(list(parts), sought)
             if found[0] > rank:
                 rank, equal, last = found
-                place = _Place(table_id, index.element_id, ())
+                place = Place(table_id, index.element_id, ())
     if not equal and not last:
         return None
     place = replace(place, prefix=equal)
@@ -378,9 +264,9 @@ def _by_constants(source: TableSource, conditions: Sequence[Bound]) -> tuple[_Pl
     return (place,)
 
 
-def _by_index(table_id: int, access: Access) -> tuple[_Place, ...]:
+def _by_index(table_id: int, access: Access) -> tuple[Place, ...]:
     equal = tuple(takewhile(_constant, access.equal))
-    place = _Place(table_id, access.index.element_id, equal)
+    place = Place(table_id, access.index.element_id, equal)
     if len(equal) == len(access.equal):
         if access.items and len(access.items) <= LISTED_MAX and all(map(_constant, access.items)):
             return tuple(replace(place, prefix=(*equal, item)) for item in access.items)
@@ -393,11 +279,12 @@ def _by_index(table_id: int, access: Access) -> tuple[_Place, ...]:
             for bound in (access.low, access.high)
         )
         place = replace(place, low=low, high=high)
-    return (place,) if place != _Place(table_id, place.index_id, ()) else ()
+    return (place,) if place != Place(table_id, place.index_id, ()) else ()
 
 
 def _best(source: TableSource, sought: list[Sought]) -> tuple[int, tuple[Bound, ...]] | None:
-    """(index id, values of the first parts of its key) where those are all equal to something."""
+    """Return the id of the index, and the values of the first parts of its key, where those are all
+    equal to something."""
     _, equal, _ = prefix(list(_key(source)), sought)
     access = source.access
     if access is not None and len(equal) < len(source.descriptor.primary_key):
@@ -415,27 +302,20 @@ def _best(source: TableSource, sought: list[Sought]) -> tuple[int, tuple[Bound, 
 
 
 def _plain_indexes(source: TableSource) -> Iterator[tuple[Index, tuple[Field, ...]]]:
-    """Of all rows, over columns: what is sought in them is read there, whether or not the statement
-    finds its rows so."""
+    """Give the indexes of all rows, over columns: what is sought in them is read there, whether or
+    not the statement finds its rows so."""
     descriptor = source.descriptor
     for index in descriptor.indexes:
         if index.state in READABLE and not index.predicate and not index.expressions:
-            parts = tuple(
-                Field(source.relation, column_name(element), descriptor.by_id[element].type)
-                for element in index.columns
-            )
+            parts = tuple(source.fields(index.columns))
             if not any(part.kind.name in WITHOUT_ENTRIES for part in parts):
                 yield index, parts
 
 
 def _key(source: TableSource) -> tuple[Field, ...]:
     """The first columns of its primary key, as far as what is compared tells what is stored."""
-    descriptor = source.descriptor
-    fields = (
-        Field(source.relation, column_name(e), descriptor.by_id[e].type)
-        for e in descriptor.primary_key
-    )
-    return tuple(takewhile(lambda f: f.kind.name not in KEYED or f.kind.scale is not None, fields))
+    told = takewhile(lambda f: f.kind.name not in KEYED or f.kind.scale is not None, source.key)
+    return tuple(told)
 
 
 def _scales(source: TableSource) -> Scales:
@@ -455,15 +335,13 @@ def _array_of(query: BoundQuery) -> Bound | None:
     body = query.body
     if not isinstance(body, BoundSelect) or not isinstance(body.source, ElementsSource):
         return None
-    part = body.outputs[0]
-    while isinstance(part, Native) and part.word in ("same", "key"):
-        (part,) = part.arguments
+    part = strip_plain(body.outputs[0])
     (array,) = body.source.arguments
     return array if isinstance(part, Field) and _constant(array) else None
 
 
 def _constant(part: Bound) -> bool:
-    """Does its value follow from constants and parameters?"""
+    """Return whether the value follows from constants and parameters."""
     if isinstance(part, Native):
         return part.word in ("same", "key") and _constant(part.arguments[0])
     if isinstance(part, Apply):
@@ -471,26 +349,9 @@ def _constant(part: Bound) -> bool:
     return isinstance(part, Value | Slot)
 
 
-def _computed(part: Bound, parameters: Sequence[Any]) -> Any:
-    """Of what is constant. Raises what functions raise."""
-    match part:
-        case Value():
-            return part.value
-        case Slot():
-            return parameters[part.number - 1]
-        case Native():
-            value = _computed(part.arguments[0], parameters)
-            return value[:-1] if part.word == "key" and value is not None else value
-        case Apply():
-            values = [_computed(argument, parameters) for argument in part.arguments]
-            if part.function.strict and None in values:
-                return None
-            return part.function.in_queries(*values)
-    raise AssertionError(part)
-
-
 def _simple(part: Bound) -> bool:
-    """Is it computed of columns alone, the same whenever it is? (A condition on an array, too.)"""
+    """Return whether it is computed of columns alone, the same whenever it is; a condition on an
+    array is, too."""
     for node in walk(part):
         if isinstance(node, BoundQuery) and not (
             isinstance(part, Member) and node is part.query and _array_of(node) is not None
@@ -504,7 +365,7 @@ def _simple(part: Bound) -> bool:
 
 
 def _strict(part: Bound) -> bool:
-    """Is it NULL where a column in it is?"""
+    """Return whether it is NULL where a column in it is."""
     if isinstance(part, Native):
         return part.word in ("same", "key") and _strict(part.arguments[0])
     if isinstance(part, Apply):
@@ -513,49 +374,12 @@ def _strict(part: Bound) -> bool:
 
 
 def _known(part: Bound) -> bool:
-    """Is it a value of a row, and not of many?"""
+    """Return whether it is a value of a row, and not of many."""
     return not any(isinstance(node, BoundQuery | Aggregate) for node in walk(part))
 
 
 def _within(source: TableSource, tables: frozenset[int]) -> Access | None:
-    """Its access, where that needs no other tables."""
+    """Return the access of a table, where that needs no other tables."""
     access = source.access
     arrays = {n.relation for n in walk(access) if isinstance(n, ElementsSource)} if access else ()
     return access if access and relations_in(access) <= tables | set(arrays) else None
-
-
-# ------------------------------------------------------------------ in words
-
-
-def told(reads: Reads, tables: Iterable[Descriptor], parameters: Sequence[Any]) -> list[str]:
-    """As EXPLAIN (READS) shows it: one line for each place."""
-    by_id = {descriptor.table_id: descriptor for descriptor in tables}
-    lines = [_words(read, by_id) for read in reads.of(parameters)]
-    for lookup in reads.lookups:
-        descriptor = by_id[lookup.table_id]
-        by = _by(descriptor, lookup.index_id)
-        lines.append(f"Reads {descriptor.name} by {by}: the keys that rows of {lookup.by} say")
-    return sorted(lines) or ["Reads no table"]
-
-
-def _by(descriptor: Descriptor, index_id: int) -> str:
-    found = next((i for i in descriptor.indexes if i.element_id == index_id), None)
-    return "primary key" if found is None else f"index {found.name}"
-
-
-def _words(read: Read, tables: Mapping[int, Descriptor]) -> str:
-    descriptor = tables[read.table_id]
-    if read == Read(read.table_id, read.index_id, ()):
-        return f"Reads {descriptor.name} whole"
-    index = next((i for i in descriptor.indexes if i.element_id == read.index_id), None)
-    elements = descriptor.primary_key if index is None else index.columns
-
-    def shown(place: int, value: Any) -> str:
-        column = descriptor.by_id.get(elements[place])
-        return repr(value)[:80] if column is None else words_of(column.type, value)
-
-    at = len(read.prefix)
-    parts = [f"= ({', '.join(shown(n, v) for n, v in enumerate(read.prefix))})"] if at else []
-    parts += [f">= {shown(at, read.low)}"] if read.low is not None else []
-    parts += [f"<= {shown(at, read.high)}"] if read.high is not None else []
-    return f"Reads {descriptor.name} by {_by(descriptor, read.index_id)}: {', '.join(parts)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from leasehold.catalog.schema_names import PUBLIC
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, SyntaxInvalid
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.options import read_option, said_by
@@ -37,7 +38,7 @@ def copied(reading: Reading, body: Body) -> CopyIn | CopyOut:
         return _query(reading, body, first)
     relation = body["relation"]
     schema = relation.get("schemaname")
-    if schema not in (None, "public"):
+    if schema not in (None, PUBLIC):
         raise FeatureNotSupported(f"there is no schema {schema!r}: name the table alone")
     place = reading.at(relation["location"])
     end = reading.behind_name(place)

@@ -43,7 +43,8 @@ def declared(reading: Reading, body: Body) -> DeclareCursor:
 
 
 def explained_cursor(reading: Reading, body: Body, text: str) -> tuple[DeclareCursor, str]:
-    """Of EXPLAIN DECLARE …, and the statement's text with blanks for DECLARE up to its query."""
+    """Return the cursor of EXPLAIN DECLARE …, and the statement's text with blanks for DECLARE up
+    to its query."""
     cursor = declared(reading, body)
     declare = reading.position(reading.next(reading.span.first, "declare")) - 1 - reading.offset
     return cursor, text[:declare].ljust(cursor.begin) + text[cursor.begin :]
@@ -56,13 +57,15 @@ class InvalidCursor(InvalidDefinition):
 
 
 def refuse_both(said: DeclareCursor) -> None:
-    """Not where it is read: a transaction that has failed says that first."""
+    """Refuse options that exclude each other. It is not done where they are read: a transaction
+    that has failed says that first."""
     if said.both:
         raise InvalidCursor(f"cannot specify both {said.both}")
 
 
 def refuse_locking(said: DeclareCursor) -> None:
-    """Of a query with FOR UPDATE, or SELECTV, whose rows are verified as they are now."""
+    """Refuse what a cursor can't be over a query with FOR UPDATE, or SELECTV, whose rows are
+    verified as they are now."""
     if said.hold:
         raise FeatureNotSupported(
             "DECLARE CURSOR WITH HOLD ... FOR UPDATE is not supported",

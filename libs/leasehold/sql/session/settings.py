@@ -74,7 +74,7 @@ def _value(reading: Reading, node: Any) -> str:
 
 
 def _interval(reading: Reading, body: Body) -> str:
-    """Of TIME ZONE INTERVAL '…', whose fields PostgreSQL's parser has looked at."""
+    """Return the text of TIME ZONE INTERVAL '…', whose fields PostgreSQL's parser has looked at."""
     modifiers = body["typeName"].get("typmods", [])
     if modifiers and modifiers[0]["A_Const"]["ival"].get("ival") == _WHOLE_INTERVAL:
         reading.refuse("a precision of an interval is not supported", reading.span.first)

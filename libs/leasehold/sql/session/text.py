@@ -120,7 +120,8 @@ def _schema(reading: Reading, text: str) -> SchemaStatement:
 
 
 def first_word(text: str) -> str:
-    """Of a statement that has no comment before it: in lower case, or a parenthesis."""
+    """Return the first word of a statement that has no comment before it, in lower case, or a
+    parenthesis."""
     end = 0
     while end < len(text) and text[end].isalpha():
         end += 1

@@ -61,7 +61,8 @@ def transaction(
 
 
 def modes(reading: Reading, options: list[Any], own: Iterable[Mark]) -> Modes:
-    """`own`: those that PostgreSQL has no words for. What is said twice is as it was said last."""
+    """Return the modes of a transaction. `own` are those that PostgreSQL has no words for. What is
+    said twice is as it was said last."""
     said: list[tuple[int, str, Any]] = [
         _own_mode(reading, mark) for mark in own if mark.kind in (ISOLATION, AS_OF)
     ]
@@ -77,7 +78,7 @@ def modes(reading: Reading, options: list[Any], own: Iterable[Mark]) -> Modes:
 
 
 def _own_mode(reading: Reading, mark: Mark) -> tuple[int, str, Any]:
-    """Where it stands, and what it says."""
+    """Return where the mode stands, its name and what it says."""
     if mark.kind == ISOLATION:
         return mark.begin, "isolation", mark.tokens[-1].word
     return mark.begin, "as_of", _moment(reading, mark)

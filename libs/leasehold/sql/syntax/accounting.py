@@ -1,4 +1,5 @@
-"""Which fields of PostgreSQL's nodes are read here, and what is said of the others.
+"""The account of PostgreSQL's nodes: which of their fields are read here, and what is said of the
+others.
 
 The tree names each field that a text has set. Who converts a node refuses (0A000) every field that
 is not in the node's line here (`handles`): so nothing is ever read over, also not what a later
@@ -31,8 +32,8 @@ class Sentence(str):
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """`read`: by whoever converts it. `refused`: PostgreSQL's words for what else may be set, or a
-    sentence."""
+    """The fields of a node. `read` are those that whoever converts it reads; `refused` has
+    PostgreSQL's words for what else may be set, or a sentence."""
 
     read: frozenset[str]
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -84,12 +85,13 @@ def refuse(what: str, position: int) -> NoReturn:
 
 
 def refuse_node(source: Source, kind: str, body: Body, near: int = 0) -> NoReturn:
-    """Of a type that has no place here. `near`: a location, for one that knows none of its own."""
+    """Refuse a node of a type that has no place here. `near` is a location, for one that knows none
+    of its own."""
     refuse(NAMES.get(kind, kind), source.position(location_of(body, near)))
 
 
 def refuse_unread(source: Source, kind: str, body: Body, near: int = 0) -> NoReturn:
-    """For a body that holds more than its line says."""
+    """Refuse a body that holds more than its line says."""
     fields = NODES[kind]
     for name, value in body.items():
         if name not in fields.read:
@@ -99,7 +101,8 @@ def refuse_unread(source: Source, kind: str, body: Body, near: int = 0) -> NoRet
 
 
 def location_of(value: Any, default: int = 0) -> int:
-    """Where a node begins, as far as it knows: its own place, else the first of those within."""
+    """Return where a node begins, as far as it knows: its own place, else the first of those
+    within."""
     found = _first_location(value)
     return default if found is None else found
 

@@ -1,4 +1,4 @@
-"""AS OF in a text: which moment of the past a transaction reads."""
+"""The reader of AS OF: which moment of the past a transaction reads."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Where a cursor stands among its rows, and which of them FETCH and MOVE go over, as PostgreSQL has
-it: before the first row, on one, or behind the last.
+"""The position of a cursor among its rows, and which of them FETCH and MOVE go over, as PostgreSQL
+has it: before the first row, on one, or behind the last.
 
 Rows are numbered from 1. What is not said is how many there are: whoever has them is asked.
 """
@@ -49,7 +49,7 @@ class Movement(NamedTuple):
 
 
 class Reached(Protocol):
-    """Whoever has the rows."""
+    """The rows of a cursor, for whoever has them."""
 
     def reach(self, number: int | None) -> int:
         """How many there are, as far as row `number` (None: all of them). Raises what computing
@@ -59,8 +59,8 @@ class Reached(Protocol):
 
 @dataclass(slots=True)
 class CursorWalk:
-    """`at`: the row it stands on; 0 before the first one, and behind the last one if `ended`, when
-    `at` is one more than there are."""
+    """The position of a cursor. `at` is the row it stands on; 0 before the first one, and behind
+    the last one if `ended`, when `at` is one more than there are."""
 
     scrolls: bool
     at: int = 0

@@ -46,8 +46,9 @@ _BEHIND_VALUES: Final = frozenset({_COMMA, _SEMICOLON, Kind.WHERE, Kind.FROM, Ki
 
 @dataclass(slots=True)
 class _Level:
-    """Between two brackets. `within`: levels since the last comma or its like; `most`: before it;
-    `over`: levels that stand over all of them; `ranges`: BETWEEN whose AND is still to come."""
+    """A level between two brackets. `within` counts levels since the last comma or its like, `most`
+    those before it, `over` levels that stand over all of them, `ranges` BETWEEN whose AND is still
+    to come."""
 
     is_case: bool
     within: int = 0

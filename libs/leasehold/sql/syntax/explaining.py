@@ -17,7 +17,8 @@ _FALSE: Final = frozenset({"off", "false", "0"})
 
 
 def reads_asked(source: Source, options: list[Body]) -> bool:
-    """Was (READS) among the options?"""
+    """Return whether (READS) was among the options. Raises SyntaxInvalid, InvalidArgument,
+    FeatureNotSupported."""
     reads = False
     for node in options:
         reads |= _option(source, node["DefElem"])

@@ -13,6 +13,7 @@ from leasehold.sql.syntax.accounting import Body, handles, refuse, refuse_node, 
 from leasehold.sql.syntax.depth import too_deep
 from leasehold.sql.syntax.source import Source
 from leasehold.sql.syntax.types import IntervalFields, type_name
+from leasehold.sql.syntax.windows import read_over
 from leasehold.values.interval import span_of_fields, stored_form, text_of
 
 PARAMETERS_MAX: Final = 1_000
@@ -84,11 +85,6 @@ _SORT_BY: Final = handles(
     *("node", "sortby_dir", "sortby_nulls", "location"),
     useOp="ORDER BY … USING",
 )
-_WINDOW: Final = handles(
-    "WindowDef",
-    *("name", "refname", "partitionClause", "orderClause", "frameOptions"),
-    *("startOffset", "endOffset", "location"),
-)
 _DEFAULT: Final = handles(
     "SetToDefault", "location", later=["xpr", "typeId", "typeMod", "collation"]
 )
@@ -101,28 +97,11 @@ _TRUTHS: Final = {
     "IS_UNKNOWN": ("unknown", False),
     "IS_NOT_UNKNOWN": ("unknown", True),
 }
-_FRAME_UNITS: Final = {0x2: "range", 0x4: "rows", 0x8: "groups"}
-_FRAME_STARTS: Final = {
-    0x20: "unbounded preceding",
-    0x80: "unbounded following",
-    0x200: "current row",
-    0x800: "preceding",
-    0x2000: "following",
-}
-_FRAME_ENDS: Final = {
-    0x40: "unbounded preceding",
-    0x100: "unbounded following",
-    0x400: "current row",
-    0x1000: "preceding",
-    0x4000: "following",
-}
-_FRAME_EXCLUSIONS: Final = {0x8000: "current row", 0x10000: "group", 0x20000: "ties"}
-"""As PostgreSQL packs a frame into a number (frameOptions)."""
 _NULLS: Final = {"SORTBY_NULLS_FIRST": True, "SORTBY_NULLS_LAST": False}
 
 
 class Expressions:
-    """Of one statement. `query` reads a query's body."""
+    """The reader of one statement's expressions. `query` reads a query's body."""
 
     def __init__(self, source: Source, query: Callable[[Body], tree.Query]) -> None:
         self.source = source
@@ -146,7 +125,7 @@ class Expressions:
         return tuple([self.expression(node) for node in nodes])
 
     def enter(self) -> None:
-        """One level deeper, in an expression or a query."""
+        """Go one level deeper, in an expression or a query. Raises TooComplex above DEPTH_MAX."""
         self._depth += 1
         if self._depth > DEPTH_MAX:
             raise too_deep(self.source.position(self._near))
@@ -220,15 +199,16 @@ class Expressions:
         )
 
     def _similar(self, body: Body, at: int) -> tree.Node:
-        """As PostgreSQL reads it: a regular expression that the pattern is made to."""
+        """Return SIMILAR TO as PostgreSQL reads it: a regular expression that the pattern is made
+        to."""
         operand = self.expression(body["lexpr"])
         arguments = tuple(self._pattern(body["rexpr"], "similar_to_escape"))
         pattern = tree.Call(at, "similar_to_escape", arguments)
         return tree.Binary(at, self._sign(body["name"], at), operand, pattern)
 
     def _pattern(self, node: Body, escaped: str) -> list[tree.Node]:
-        """And behind ESCAPE, which the parser makes a call of. A call that somebody has written has
-        another form."""
+        """Return a pattern, and what stands behind ESCAPE, which the parser makes a call of. A call
+        that somebody has written has another form."""
         call = node.get("FuncCall")
         if call is not None and texts(call["funcname"]) == ["pg_catalog", escaped]:
             return [self.expression(argument) for argument in call["args"]]
@@ -281,7 +261,7 @@ class Expressions:
         return tree.SubQuery(at, query, exists=kind == "EXISTS_SUBLINK")
 
     def query(self, node: Body) -> tree.Query:
-        """Of a node; what a query's place in the grammar takes is always one."""
+        """Return the query of a node; what a query's place in the grammar takes is always one."""
         self.enter()
         found = self._query(node["SelectStmt"])
         self.leave()
@@ -423,7 +403,7 @@ class Expressions:
             distinct=body.get("agg_distinct", False),
             order=self.order_by(body.get("agg_order", [])),
             filter=None if condition is None else self.expression(condition),
-            over=None if over is None else self._over(over),
+            over=None if over is None else read_over(self, over),
         )
 
     def _function(self, names: list[str], at: int) -> str:
@@ -459,7 +439,7 @@ class Expressions:
         self.check("GroupingFunc", body, _GROUPING)
         return tree.Call(self.at(body), "grouping", self.listed(body["args"]))
 
-    # ---------------------------------------------------------- orders and windows
+    # ---------------------------------------------------------- orders
 
     def order_by(self, nodes: list[Body]) -> tuple[tree.SortKey, ...]:
         return tuple([self._sort_key(node["SortBy"]) for node in nodes])
@@ -469,35 +449,6 @@ class Expressions:
         node = self.expression(body["node"])
         descending = body.get("sortby_dir") == "SORTBY_DESC"
         return tree.SortKey(node, descending, _NULLS.get(body["sortby_nulls"]))
-
-    def _over(self, body: Body) -> tree.Window:
-        if "name" not in body:
-            return self.window(body)
-        self.check("WindowDef", body, _WINDOW)
-        return tree.Window(self.at(body), body["name"])
-
-    def window(self, body: Body) -> tree.Window:
-        """OVER's, or one of WINDOW, whose name is the caller's to take."""
-        self.check("WindowDef", body, _WINDOW)
-        at = self.at(body)
-        base = body.get("refname", "")
-        partition = self.listed(body.get("partitionClause", []))
-        order = self.order_by(body.get("orderClause", []))
-        return tree.Window(at, base, partition, order, self._frame(body))
-
-    def _frame(self, body: Body) -> tuple[str, tree.Bound, tree.Bound, str] | None:
-        options = body.get("frameOptions", 0)
-        if not options & 1:
-            return None
-        return (
-            _chosen(_FRAME_UNITS, options),
-            self._bound(_chosen(_FRAME_STARTS, options), body.get("startOffset")),
-            self._bound(_chosen(_FRAME_ENDS, options), body.get("endOffset")),
-            _chosen(_FRAME_EXCLUSIONS, options),
-        )
-
-    def _bound(self, kind: str, offset: Body | None) -> tree.Bound:
-        return tree.Bound(kind, None if offset is None else self.expression(offset))
 
     _operations: Final[dict[str, Callable[[Expressions, Body, int], tree.Node]]] = {
         "AEXPR_OP": _operator,
@@ -540,7 +491,7 @@ class Expressions:
 
 
 def texts(nodes: list[Body]) -> list[str]:
-    """Of a list of names."""
+    """Return the names of a list."""
     return [node["String"].get("sval", "") for node in nodes]
 
 
@@ -550,12 +501,8 @@ def items_of(node: Body) -> list[Body]:
 
 
 def _is_member_test(body: Body) -> bool:
-    """IN (query): = ANY of it has the operator's name."""
+    """Return whether it is IN (query); = ANY of it has the operator's name."""
     return body["subLinkType"] == "ANY_SUBLINK" and "operName" not in body
-
-
-def _chosen(words: dict[int, str], options: int) -> str:
-    return next((word for bit, word in words.items() if options & bit), "")
 
 
 def _plain_number(text: str) -> str:

@@ -56,7 +56,8 @@ _UNMARKED: Final = "constraints cannot be marked"
 
 
 def failure(message: str, position: int) -> Refused:
-    """`position`: characters from 1, 0 where PostgreSQL says none."""
+    """Return the error for what PostgreSQL's parser says. `position` counts characters from 1, 0
+    where it says none."""
     kind: type[Refused] = SyntaxInvalid
     for beginning, one in _KINDS:
         if message.startswith(beginning):

@@ -57,14 +57,14 @@ def nodes_of(node: object) -> Iterator[tree.Node]:
         for part in node:
             yield from nodes_of(part)
     elif is_dataclass(node):
-        if hasattr(node, "at"):
+        if isinstance(node, tree.Located):
             yield cast(tree.Node, node)
         for one in fields(node):
             yield from nodes_of(getattr(node, one.name))
 
 
 def begin_of(node: tree.Node) -> int:
-    """Where the first part of an expression stands: characters from 1."""
+    """Return where the first part of an expression stands: characters from 1."""
     return min(part.at for part in nodes_of(node))
 
 

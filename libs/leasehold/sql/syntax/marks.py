@@ -9,8 +9,9 @@ from leasehold.sql.syntax.scanning import Token
 
 
 class Mark(NamedTuple):
-    """`kind`: what was said; `begin`, `end`: where, in bytes; `tokens`: of it. `written`: what
-    stands there for PostgreSQL's parser, filled up with blanks."""
+    """A phrase of our own in a text. `kind` says what was said; `begin` and `end` where, in
+    bytes; `tokens` are its tokens. `written` stands there for PostgreSQL's parser, filled up
+    with blanks."""
 
     kind: str
     begin: int
@@ -23,8 +24,8 @@ Rule = Callable[[list[Token]], Iterable[Mark]]
 """From a statement's tokens, at least one."""
 
 
-def closed(tokens: Sequence[Token], place: int) -> int:
-    """Behind the parenthesis that closes the one that opens at `place`."""
+def find_end(tokens: Sequence[Token], place: int) -> int:
+    """Return the place behind the parenthesis that closes the one that opens at `place`."""
     depth = 0
     while place < len(tokens):
         depth += (tokens[place].word == "(") - (tokens[place].word == ")")
@@ -34,20 +35,21 @@ def closed(tokens: Sequence[Token], place: int) -> int:
     return place
 
 
-def behind_explain(tokens: Sequence[Token]) -> int:
-    """Where the statement begins that EXPLAIN and its options stand before; 0 without them."""
+def skip_explain(tokens: Sequence[Token]) -> int:
+    """Return where the statement begins that EXPLAIN and its options stand before; 0 without
+    them."""
     place, end = 0, len(tokens)
     if tokens[place].word != "explain":
         return place
     place += 1
     if place < end and tokens[place].word == "(":
-        place = closed(tokens, place)
+        place = find_end(tokens, place)
     while place < end and tokens[place].word in ("analyze", "analyse", "verbose"):
         place += 1
     return place
 
 
-def said(tokens: Sequence[Token], place: int, *phrase: str) -> bool:
+def has_words(tokens: Sequence[Token], place: int, *phrase: str) -> bool:
     """Do these words stand there?"""
     found = tokens[place : place + len(phrase)]
     return len(found) == len(phrase) and all(
@@ -55,7 +57,7 @@ def said(tokens: Sequence[Token], place: int, *phrase: str) -> bool:
     )
 
 
-def mark(kind: str, written: str, tokens: Sequence[Token]) -> Mark:
+def make_mark(kind: str, written: str, tokens: Sequence[Token]) -> Mark:
     begin, end = tokens[0].begin, tokens[-1].end
     assert len(written) <= end - begin, (kind, written)
     return Mark(kind, begin, end, written, tuple(tokens))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from leasehold.catalog.schema_names import PUBLIC
 from leasehold.sql.syntax.accounting import Body, refuse
 from leasehold.sql.syntax.statement import Reading
 
@@ -12,8 +13,8 @@ TEMPORARY: Final = "temporary and unlogged tables are not supported: every table
 
 
 def relation_name(reading: Reading, body: Body) -> str:
-    """After which schema it is in; `public` may be named, there is no other. ONLY changes nothing:
-    tables do not inherit. Raises FeatureNotSupported."""
+    """Return the name of a relation; `public` may be named before it, there is no other schema.
+    ONLY changes nothing: tables do not inherit. Raises FeatureNotSupported."""
     location = body.get("location", 0)
     if body.get("relpersistence", _KEPT) != _KEPT:
         reading.refuse(TEMPORARY, reading.span.first)
@@ -31,7 +32,7 @@ def listed_name(reading: Reading, parts: tuple[str, ...], place: int) -> str:
 
 
 def _refuse_schema(reading: Reading, first: str | None, place: int, parts: int = 2) -> None:
-    if first not in (None, "public") or parts > 2:
+    if first not in (None, PUBLIC) or parts > 2:
         reading.refuse(
             f"schema {first!r} does not exist: a database has the schema public only", place
         )

@@ -15,7 +15,7 @@ _OPTION: Final = handles(
 
 
 def read_option(source: Source, body: Body) -> str:
-    """Its name. Raises FeatureNotSupported for one of a namespace."""
+    """Return an option's name. Raises FeatureNotSupported for one of a namespace."""
     if not body.keys() <= _OPTION:
         refuse_unread(source, "DefElem", body)
     return str(body["defname"])

@@ -1,4 +1,4 @@
-"""Of schema statements: ADD and DROP LOCK in ALTER TABLE, and EXPLAIN of a change."""
+"""Our own words in schema statements: ADD and DROP LOCK in ALTER TABLE, and EXPLAIN of a change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from postgast.pg_query_pb2 import KeywordKind
 
-from leasehold.sql.syntax.marks import Mark, behind_explain, mark, said
+from leasehold.sql.syntax.marks import Mark, has_words, make_mark, skip_explain
 from leasehold.sql.syntax.scanning import Token
 
 ADD_LOCK: Final = "ADD LOCK"
@@ -21,8 +21,8 @@ _CHANGES: Final = frozenset({"create", "drop", "alter", "truncate"})
 def locks(tokens: Sequence[Token]) -> list[Mark]:
     """ADD LOCK l COVERING (…), which PostgreSQL's parser gets as UNIQUE (…), and DROP LOCK l, which
     it gets as the DROP of a column. A column that is called lock has neither behind it."""
-    start = behind_explain(tokens)
-    if not said(tokens, start, "alter", "table"):
+    start = skip_explain(tokens)
+    if not has_words(tokens, start, "alter", "table"):
         return []
     found: list[Mark] = []
     depth = 0
@@ -31,29 +31,31 @@ def locks(tokens: Sequence[Token]) -> list[Mark]:
         if depth:
             continue
         # A table that is called add stands before its actions, and no comma before it.
-        if said(tokens, place, "add", "lock") and said(tokens, place + 3, "covering", "("):
+        if has_words(tokens, place, "add", "lock") and has_words(
+            tokens, place + 3, "covering", "("
+        ):
             if _is_name(tokens, place + 2):
-                found.append(mark(ADD_LOCK, "UNIQUE", tokens[place + 1 : place + 4]))
-        elif said(tokens, place, "drop", "lock"):
-            name = place + (4 if said(tokens, place + 2, "if", "exists") else 2)
+                found.append(make_mark(ADD_LOCK, "UNIQUE", tokens[place + 1 : place + 4]))
+        elif has_words(tokens, place, "drop", "lock"):
+            name = place + (4 if has_words(tokens, place + 2, "if", "exists") else 2)
             bare = name < len(tokens) and tokens[name].word in ("restrict", "cascade")
             if _is_name(tokens, name) and not bare:
-                found.append(mark(DROP_LOCK, "", tokens[place + 1 : place + 2]))
+                found.append(make_mark(DROP_LOCK, "", tokens[place + 1 : place + 2]))
     return found
 
 
 def explained_change(tokens: Sequence[Token]) -> list[Mark]:
     """EXPLAIN and its options before a schema change, which PostgreSQL's parser gets alone."""
-    start = behind_explain(tokens)
+    start = skip_explain(tokens)
     if not 0 < start < len(tokens) or tokens[start].word not in _CHANGES:
         return []
-    if said(tokens, 1, "(", ")"):
+    if has_words(tokens, 1, "(", ")"):
         return []
-    return [mark(EXPLAINED_CHANGE, "", tokens[:start])]
+    return [make_mark(EXPLAINED_CHANGE, "", tokens[:start])]
 
 
 def _is_name(tokens: Sequence[Token], place: int) -> bool:
-    """Does one stand there that PostgreSQL takes for a column's?"""
+    """Return whether a word stands there that PostgreSQL takes for a column's name."""
     if place >= len(tokens):
         return False
     token = tokens[place]

@@ -1,4 +1,5 @@
-"""Of sessions: the modes of a transaction that PostgreSQL has no word for, and VERIFYRETRY."""
+"""Our own words of sessions: the modes of a transaction that PostgreSQL has no word for, and
+VERIFYRETRY."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Final
 
 from postgast.pg_query_pb2 import Token as Kind
 
-from leasehold.sql.syntax.marks import Mark, mark, said
+from leasehold.sql.syntax.marks import Mark, has_words, make_mark
 from leasehold.sql.syntax.scanning import Token
 
 ISOLATION: Final = "ISOLATION LEVEL"
@@ -22,12 +23,12 @@ _BEFORE_MOMENT: Final = frozenset({"timestamp", "timestamptz", "datetime", "lsn"
 def verifyretry(tokens: Sequence[Token]) -> list[Mark]:
     """SET VERIFYRETRY value: PostgreSQL's parser gets an = in the place of the last letter."""
     place = 2 if tokens[1:2] and tokens[1].word in ("local", "session") else 1
-    if not (said(tokens, 0, "set") and said(tokens, place, "verifyretry")):
+    if not (has_words(tokens, 0, "set") and has_words(tokens, place, "verifyretry")):
         return []
     behind = tokens[place + 1 : place + 2]
     if not behind or behind[0].word in ("=", "to"):
         return []
-    return [mark(VERIFYRETRY, "verifyretr=", tokens[place : place + 1])]
+    return [make_mark(VERIFYRETRY, "verifyretr=", tokens[place : place + 1])]
 
 
 def own_modes(tokens: Sequence[Token]) -> list[Mark]:
@@ -44,52 +45,53 @@ def own_modes(tokens: Sequence[Token]) -> list[Mark]:
         if end == place:
             place += 1
             continue
-        own.append(mark(kind, "", tokens[place:end]))
-        if said(tokens, place - 1, ",") and place - 1 >= first and place - 1 not in commas:
+        own.append(make_mark(kind, "", tokens[place:end]))
+        if has_words(tokens, place - 1, ",") and place - 1 >= first and place - 1 not in commas:
             commas.add(place - 1)
-        elif said(tokens, end, ","):
+        elif has_words(tokens, end, ","):
             commas.add(end)
         place = end
     left = len(tokens) - first - len(commas) - sum(len(one.tokens) for one in own)
     if own and left == 0 and tokens[0].word == "set":
-        return [mark(MODES_ALONE, "SET t=1", tokens)]
-    return own + [mark(",", "", tokens[comma : comma + 1]) for comma in commas]
+        return [make_mark(MODES_ALONE, "SET t=1", tokens)]
+    return own + [make_mark(",", "", tokens[comma : comma + 1]) for comma in commas]
 
 
 def modes_alone(tokens: Sequence[Token]) -> list[Mark]:
-    """Those of a statement that has no others."""
+    """Return the modes of a statement that has no others."""
     first = _first_mode(tokens)
     assert first is not None, "it has been found to be one"
     found: list[Mark] = []
     while first < len(tokens):
         kind, end = _own_mode(tokens, first)
         if end > first:
-            found.append(mark(kind, "", tokens[first:end]))
+            found.append(make_mark(kind, "", tokens[first:end]))
         first = max(end, first + 1)
     return found
 
 
 def _first_mode(tokens: Sequence[Token]) -> int | None:
-    """Where the modes of a transaction begin; None: it is no statement with any."""
-    if said(tokens, 0, "begin"):
+    """Return where the modes of a transaction begin, None for a statement that has none."""
+    if has_words(tokens, 0, "begin"):
         return 2 if tokens[1:2] and tokens[1].word in ("work", "transaction") else 1
-    if said(tokens, 0, "start", "transaction"):
+    if has_words(tokens, 0, "start", "transaction"):
         return 2
-    if not said(tokens, 0, "set"):
+    if not has_words(tokens, 0, "set"):
         return None
-    if said(tokens, 1, "session", "characteristics", "as", "transaction"):
+    if has_words(tokens, 1, "session", "characteristics", "as", "transaction"):
         return 5
     place = 2 if tokens[1:2] and tokens[1].word in ("local", "session") else 1
-    return place + 1 if said(tokens, place, "transaction") else None
+    return place + 1 if has_words(tokens, place, "transaction") else None
 
 
 def _own_mode(tokens: Sequence[Token], place: int) -> tuple[str, int]:
-    """Its kind, and where it ends: where it begins if none does."""
-    if said(tokens, place, "isolation", "level"):
+    """Return the kind of the mode that stands there, and where it ends: where it begins if none
+    does."""
+    if has_words(tokens, place, "isolation", "level"):
         level = tokens[place + 2 : place + 3]
         own = bool(level) and level[0].word in _LEVELS
         return (ISOLATION, place + 3) if own else ("", place)
-    if not said(tokens, place, "as", "of"):
+    if not has_words(tokens, place, "as", "of"):
         return "", place
     end = place + 2
     if end < len(tokens) and tokens[end].word in _BEFORE_MOMENT:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Final
 
-from leasehold.sql.syntax.marks import Mark, Rule, behind_explain, closed, mark
+from leasehold.sql.syntax.marks import Mark, Rule, find_end, make_mark, skip_explain
 from leasehold.sql.syntax.own_schema_words import explained_change, locks
 from leasehold.sql.syntax.own_session_words import own_modes, verifyretry
 from leasehold.sql.syntax.scanning import Token, tokens_of
@@ -37,12 +37,12 @@ def _verified_selects(tokens: list[Token]) -> list[Mark]:
                 before -= 1
             if tokens[before].word in ("union", "intersect", "except"):
                 found.append(place)
-    return [mark(SELECTV, "SELECT", tokens[place : place + 1]) for place in found]
+    return [make_mark(SELECTV, "SELECT", tokens[place : place + 1]) for place in found]
 
 
 def _verb(tokens: list[Token]) -> int | None:
-    """Where a statement's own verb stands: behind EXPLAIN, DECLARE … FOR and WITH."""
-    place, end = behind_explain(tokens), len(tokens)
+    """Return where a statement's own verb stands: behind EXPLAIN, DECLARE … FOR and WITH."""
+    place, end = skip_explain(tokens), len(tokens)
     if place < end and tokens[place].word == "declare":
         while place < end and tokens[place].word != "for":
             place += 1
@@ -51,7 +51,7 @@ def _verb(tokens: list[Token]) -> int | None:
         place += 1
         while place < end:
             if tokens[place].word == "(":
-                place = closed(tokens, place)
+                place = find_end(tokens, place)
                 if place < end and tokens[place].word not in (",", "as"):
                     break
             else:
@@ -72,7 +72,7 @@ RULES: Final[dict[str, Rule]] = {
 _TRIGGERS: Final = re.compile(rf"\b({'|'.join(RULES)})\b", re.IGNORECASE | re.ASCII)
 
 
-def plainly(source: Source) -> tuple[bytes, tuple[Mark, ...]]:
+def replace_own_words(source: Source) -> tuple[bytes, tuple[Mark, ...]]:
     """The text in PostgreSQL's words, as many bytes, and what was said in ours. Raises what the
     scanner refuses."""
     if _TRIGGERS.search(source.text) is None:

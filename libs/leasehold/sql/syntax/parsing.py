@@ -29,7 +29,7 @@ from leasehold.sql.syntax.depth import (
 )
 from leasehold.sql.syntax.failures import failure
 from leasehold.sql.syntax.marks import Mark
-from leasehold.sql.syntax.own_words import plainly
+from leasehold.sql.syntax.own_words import replace_own_words
 from leasehold.sql.syntax.scanning import kinds_of, tokens_of
 from leasehold.sql.syntax.source import TEXT_BYTES_MAX, Source
 
@@ -43,8 +43,9 @@ _OTHERS_MAY_BE_LONG: Final = re.compile(r"[\w$]{16}|\"[^\"]{8}")
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """One statement: the `kind` of its node, and its `body`. `begin`, `end`: where it stands in the
-    source, bytes from 0. `marks`: what was said in our own words, in order."""
+    """A statement that is parsed: the `kind` of its node, and its `body`. `begin` and `end` say
+    where it stands in the source, in bytes from 0. `marks` are what was said in our own words, in
+    order."""
 
     source: Source
     kind: str
@@ -74,7 +75,7 @@ def parse(text: str, bytes_max: int = TEXT_BYTES_MAX, before: str = "") -> tuple
         if is_long:
             refuse_depth(said, source)
         refuse_copies(said, source)
-    written, marks = plainly(source)
+    written, marks = replace_own_words(source)
     found: list[Parsed] = []
     past = 0
     for raw in _tree(written, source)["stmts"]:

@@ -1,6 +1,9 @@
-"""Where a refusal stands in a text."""
+"""The place in a text that a refusal names."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from leasehold.model.errors import Refused
 
@@ -14,3 +17,12 @@ def placed(error: Refused, position: int, prefix: str = "", **detail: object) ->
     """The same refusal, said at `position` of the text that was sent."""
     said = {**error.detail, **detail, "position": position}
     return type(error)(prefix + error.message, **said)
+
+
+@contextmanager
+def refused_at(position: int) -> Iterator[None]:
+    """Say each refusal that is raised inside at `position` of the text."""
+    try:
+        yield
+    except Refused as error:
+        raise placed(error, position) from error

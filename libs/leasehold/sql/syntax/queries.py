@@ -19,6 +19,7 @@ from leasehold.sql.syntax.depth import too_deep
 from leasehold.sql.syntax.expressions import Expressions, items_of, texts
 from leasehold.sql.syntax.scanning import place_before, place_of
 from leasehold.sql.syntax.source import Source
+from leasehold.sql.syntax.windows import read_window
 
 GROUPING_SETS_DEEP_MAX: Final = 24
 SET_OPERATIONS_DEEP_MAX: Final = 400
@@ -85,7 +86,7 @@ _STRENGTHS: Final = {
 
 
 class Queries:
-    """Of one statement."""
+    """The reader of one statement's queries."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -110,13 +111,14 @@ class Queries:
         return self._query(body)
 
     def _locking_at(self, body: Body) -> int:
-        """Where FOR UPDATE stands, which the tree does not know: behind FROM's first table."""
+        """Return where FOR UPDATE stands, which the tree does not know: behind FROM's first
+        table."""
         begin = location_of(body.get("fromClause"), location_of(body))
         return self.source.position(place_of(self.source, begin, "for"))
 
     def _visits(self, clauses: list[Body], at: int) -> tree.Visits:
-        """FOR UPDATE and the like: all the same here, since nothing is locked and rows are verified
-        at COMMIT."""
+        """Return FOR UPDATE and the like: all the same here, since nothing is locked and rows are
+        verified at COMMIT."""
         clause = clauses[0]["LockingClause"]
         self.expressions.check("LockingClause", clause, _LOCKING)
         said = _STRENGTHS[clause["strength"]]
@@ -148,7 +150,7 @@ class Queries:
         return tree.Query(at, found, order, limit, offset, ctes)
 
     def _limit(self, node: Body) -> tree.Node | None:
-        """None for LIMIT ALL."""
+        """Return the limit, None for LIMIT ALL."""
         found = self.expressions.expression(node)
         is_null = isinstance(found, tree.Constant) and found.kind == "null"
         return None if is_null else found
@@ -217,7 +219,7 @@ class Queries:
         having = expressions.expression(body["havingClause"]) if "havingClause" in body else None
         windows = tuple(
             [
-                (node["WindowDef"]["name"], expressions.window(node["WindowDef"]))
+                (node["WindowDef"]["name"], read_window(expressions, node["WindowDef"]))
                 for node in body.get("windowClause", ())
             ]
         )
@@ -332,6 +334,6 @@ class Queries:
 
 
 def _is_own_query(body: Body) -> bool:
-    """In parentheses, with an order, a limit or names of its own."""
+    """Return whether a query stands in parentheses, with an order, a limit or names of its own."""
     own = ("sortClause", "limitCount", "limitOffset", "withClause", "lockingClause")
     return any(name in body for name in own)

@@ -21,9 +21,10 @@ _NAMES: Final = frozenset({_IDENT, _UIDENT})
 
 
 class Token(NamedTuple):
-    """`word`: in lower case what needs no quotes (a keyword or a name), else the sign or constant
-    as it is written. `begin`, `end`: bytes; `quoted`: a name in quotes, of which `word` has them.
-    `kind`: PostgreSQL's number of it; `keyword`: how far it is reserved, 0 = no keyword."""
+    """A token. `word` is in lower case what needs no quotes (a keyword or a name), else the sign or
+    constant as it is written. `begin` and `end` are bytes; `quoted`: it is a name in quotes, of
+    which `word` has them. `kind` is PostgreSQL's number of it; `keyword` says how far it is
+    reserved, 0 for no keyword."""
 
     word: str
     begin: int
@@ -34,12 +35,12 @@ class Token(NamedTuple):
 
     @property
     def is_name(self) -> bool:
-        """No keyword, with quotes or without."""
+        """Return whether it is a name and no keyword, with quotes or without."""
         return self.kind in _NAMES
 
     @property
     def name(self) -> str:
-        """Of a name: without its quotes."""
+        """Return a name without its quotes."""
         return self.word[1:-1].replace('""', '"') if self.quoted else self.word
 
     @property
@@ -82,7 +83,7 @@ def _scanned(source: Source) -> Any:
 
 
 def tokens_of(source: Source) -> list[Token]:
-    """Without comments. Raises what PostgreSQL's scanner refuses."""
+    """Return the tokens of a text, without comments. Raises what PostgreSQL's scanner refuses."""
     tokens: list[Token] = []
     for token in _scanned(source):
         kind, keyword = token.token, token.keyword_kind
@@ -98,18 +99,19 @@ def tokens_of(source: Source) -> list[Token]:
 
 
 def folded(word: str) -> str:
-    """In lower case, of ASCII's letters alone, as PostgreSQL folds a name in UTF-8."""
+    """Return a word in lower case, of ASCII's letters alone, as PostgreSQL folds a name in
+    UTF-8."""
     return word.lower() if word.isascii() else word.encode().lower().decode()
 
 
 def place_of(source: Source, begin: int, *words: str) -> int:
-    """Where the first of these words stands from `begin` on, in bytes; `begin` where none does. For
-    a refusal of what has no place in the tree."""
+    """Return where the first of these words stands from `begin` on, in bytes; `begin` where none
+    does. It is for a refusal of what has no place in the tree."""
     found = (token.begin for token in tokens_of(source) if token.word in words and not token.quoted)
     return next((place for place in found if place >= begin), begin)
 
 
 def place_before(source: Source, end: int, word: str) -> int:
-    """Where the last such word before `end` stands, `end` where none does."""
+    """Return where the last such word before `end` stands, `end` where none does."""
     found = [token.begin for token in tokens_of(source) if token.word == word and token.begin < end]
     return found[-1] if found else end

@@ -33,7 +33,7 @@ class SchemaStatement:
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """Of a transaction; None: as it is."""
+    """The modes of a transaction; None leaves one as it is."""
 
     isolation: str | None = None
     read_only: bool | None = None
@@ -82,7 +82,7 @@ class SetModes:
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """`value` None: DEFAULT. `local`: until the transaction ends."""
+    """SET. `value` None is DEFAULT; `local`: until the transaction ends."""
 
     name: str
     value: str | None
@@ -91,14 +91,14 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """`name` None: all of them."""
+    """RESET; `name` None is ALL."""
 
     name: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """`name` None: all of them."""
+    """SHOW; `name` None is ALL."""
 
     name: str | None
 
@@ -115,9 +115,9 @@ class Deallocate:
 
 @dataclass(frozen=True, slots=True)
 class DeclareCursor:
-    """`begin`: where its query stands in the statement's text, characters from 0; `verb`: that
-    one's first word. `scrolls` None: nothing is said of it. `both`: options that exclude each
-    other."""
+    """DECLARE CURSOR. `begin` is where its query stands in the statement's text, in characters from
+    0; `verb` is that one's first word. `scrolls` None: nothing is said of it. `both` are options
+    that exclude each other."""
 
     name: str
     begin: int
@@ -140,7 +140,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class CloseCursor:
-    """`name` None: all of them."""
+    """CLOSE; `name` None is ALL."""
 
     name: str | None
 
@@ -155,7 +155,8 @@ class NothingToDo:
 
 @dataclass(frozen=True, slots=True)
 class CopyOptions:
-    """`force_quote`, `force_null`, `force_not_null`: columns with their positions; None: all."""
+    """The options of COPY. `force_quote`, `force_null` and `force_not_null` are columns with their
+    positions; None is all."""
 
     csv: bool = False
     binary: bool = False
@@ -218,7 +219,7 @@ Meaning: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class SessionStatement:
-    """One statement of a client's text; `offset`: characters before it."""
+    """A statement of a client's text, before which stand `offset` characters."""
 
     text: str
     offset: int

@@ -15,8 +15,8 @@ class Source:
     a byte of the tree, from 0."""
 
     def __init__(self, text: str, bytes_max: int = TEXT_BYTES_MAX, before: str = "") -> None:
-        """`before`: ASCII that is parsed in front of the text, and that nobody is told of. Raises
-        OutOfRange above `bytes_max`, SyntaxInvalid for what is no text."""
+        """Take a text; `before` is ASCII that is parsed in front of it, and that nobody is told of.
+        Raises OutOfRange above `bytes_max`, SyntaxInvalid for what is no text."""
         encoded = text.encode(errors="replace")
         if len(encoded) > bytes_max:
             raise OutOfRange(f"the text has {len(encoded)} bytes; at most {bytes_max} are read")
@@ -54,7 +54,8 @@ class Source:
         return location - (self._more[found - 1] if found else 0)
 
     def _wide(self) -> list[int]:
-        """Behind which bytes characters of more than one end; `_more` sums up what these add."""
+        """Return behind which bytes characters of more than one end; `_more` sums up what these
+        add."""
         ends: list[int] = []
         place = more = 0
         for character in self.text:

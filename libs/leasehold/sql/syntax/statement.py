@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.sql.syntax.accounting import NODES, Body, Sentence, location_of, refuse_unread
-from leasehold.sql.syntax.marks import Mark, closed
+from leasehold.sql.syntax.marks import Mark, find_end
 from leasehold.sql.syntax.own_schema_words import EXPLAINED_CHANGE
 from leasehold.sql.syntax.parsing import Parsed
 from leasehold.sql.syntax.scanning import Token, tokens_of
@@ -21,7 +21,8 @@ from leasehold.sql.syntax.source import Source
 
 
 class Expression(NamedTuple):
-    """`text` without comments, words in lower case, one space where there was any."""
+    """An expression that is kept: its `text` without comments, words in lower case, one space where
+    there was any."""
 
     text: str
     position: int
@@ -35,7 +36,7 @@ class Span(NamedTuple):
 
 
 class Words:
-    """Those of a whole text, told apart when somebody asks for the first."""
+    """The words of a whole text, told apart when somebody asks for the first."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -55,7 +56,8 @@ class Words:
 
 
 class Reading:
-    """`zone`: of the session that says the statement, "" = UTC. Places are numbers of words."""
+    """A statement that is converted. `zone` is that of the session that says it, "" = UTC. Places
+    are numbers of words."""
 
     def __init__(self, parsed: Parsed, words: Words, zone: str = "") -> None:
         self.parsed = parsed
@@ -87,13 +89,13 @@ class Reading:
                 self.refuse(sentence, place)
 
     def next(self, place: int, *phrase: str) -> int:
-        """Where these words stand next; `place` if they don't."""
+        """Return where these words stand next; `place` if they don't."""
         places = range(place, self.span.end)
         return next((one for one in places if self.said(one, *phrase)), place)
 
     @property
     def text(self) -> str:
-        """Its own, from its first word to its last."""
+        """Return the statement's own text, from its first word to its last."""
         first, end = self.span
         return self.source.encoded[self.tokens[first].begin : self.tokens[end - 1].end].decode()
 
@@ -152,12 +154,12 @@ class Reading:
             place += 1
 
     def name(self, place: int) -> str:
-        """Of a word that is one."""
+        """Return the name that a word is."""
         return self.tokens[place].name
 
     def closed(self, place: int) -> int:
-        """Behind the parenthesis that closes the one at `place`."""
-        return closed(self.tokens, place)
+        """Return the place behind the parenthesis that closes the one at `place`."""
+        return find_end(self.tokens, place)
 
     def opening(self, place: int) -> int:
         """The next opening parenthesis."""
@@ -203,12 +205,12 @@ class Reading:
         return Expression("".join(parts), self.position(span.first))
 
     def enclosed(self, opening: int) -> Expression:
-        """Of ( expression )."""
+        """Return the expression of ( expression )."""
         return self.kept(self.within(opening))
 
 
 def names_of(nodes: list[Any]) -> tuple[str, ...]:
-    """Of a list of names, which are strings."""
+    """Return the names of a list of strings."""
     return tuple(node["String"].get("sval", "") for node in nodes)
 
 

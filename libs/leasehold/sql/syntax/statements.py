@@ -80,8 +80,8 @@ class NumberingDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """`default` is a storage value, None = no constant default (DEFAULT NULL is no default);
-    `default_expression` is one that changes from call to call, "" = none.
+    """A column of a table. `default` is a storage value, None = no constant default (DEFAULT NULL
+    is no default); `default_expression` is one that changes from call to call, "" = none.
 
     `unique` and `checks` are the column's own constraints, not yet those of its table.
     """
@@ -105,8 +105,8 @@ class ColumnDefinition:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """`primary_key`: column names in key order, () = none; those columns are NOT NULL. `uniques`
-    and `checks` hold those of the columns too, in the order in which they stand."""
+    """CREATE TABLE. `primary_key` has column names in key order, () = none; those columns are NOT
+    NULL. `uniques` and `checks` hold those of the columns too, in the order in which they stand."""
 
     name: str
     columns: tuple[ColumnDefinition, ...]
@@ -119,8 +119,8 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class DropTable:
-    """`cascade`: with the foreign keys of others that refer to it. `beside`: the tables that the
-    same statement drops."""
+    """DROP TABLE. `cascade`: with the foreign keys of others that refer to it. `beside` are the
+    tables that the same statement drops."""
 
     name: str
     if_exists: bool = False
@@ -137,7 +137,7 @@ class TableNamed:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """`restart`: RESTART IDENTITY. `cascade`: with all tables that refer to them."""
+    """TRUNCATE. `restart`: RESTART IDENTITY. `cascade`: with all tables that refer to them."""
 
     tables: tuple[TableNamed, ...]
     restart: bool = False
@@ -149,7 +149,8 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class IndexExpression:
-    """Of an index's key, with the parentheses that it was written in, or its predicate."""
+    """An expression of an index's key, with the parentheses that it was written in, or its
+    predicate."""
 
     text: str
     position: int = field(default=1, compare=False)
@@ -157,11 +158,12 @@ class IndexExpression:
 
 @dataclass(frozen=True, slots=True)
 class CreateIndex:
-    """`named` False: `name` was derived and may be numbered to make it free, as PostgreSQL does.
+    """CREATE INDEX. `named` False: `name` was derived and may be numbered to make it free, as
+    PostgreSQL does.
 
-    `columns`: names, or expressions over the row; `included`: INCLUDE (…); `predicate`: WHERE ….
-    `positions`: where each of the columns, then each included one, stands. `parts_of_name`: what a
-    derived name says of each of them.
+    `columns` are names, or expressions over the row; `included` is INCLUDE (…), `predicate` WHERE
+    …. `positions` say where each of the columns, then each included one, stands. `parts_of_name` is
+    what a derived name says of each of them.
     """
 
     name: str
@@ -179,7 +181,7 @@ class CreateIndex:
 
 @dataclass(frozen=True, slots=True)
 class DropIndex:
-    """`cascade`: with the foreign keys that refer to what it keeps unique."""
+    """DROP INDEX. `cascade`: with the foreign keys that refer to what it keeps unique."""
 
     name: str
     if_exists: bool = False
@@ -208,8 +210,8 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
-    """`cascade`: with the foreign keys that refer to it, and the columns that are computed from
-    it."""
+    """DROP COLUMN. `cascade`: with the foreign keys that refer to it, and the columns that are
+    computed from it."""
 
     name: str
     if_exists: bool = False
@@ -239,8 +241,8 @@ class RenameTable:
 
 @dataclass(frozen=True, slots=True)
 class SetDefault:
-    """`value`: the expression's SQL text, converted to the column's type by the plan; None: DROP
-    DEFAULT (SET DEFAULT NULL is the same)."""
+    """ALTER COLUMN c SET DEFAULT. `value` is the expression's SQL text, converted to the column's
+    type by the plan; None is DROP DEFAULT (SET DEFAULT NULL is the same)."""
 
     column: str
     value: str | None
@@ -358,7 +360,7 @@ class ValidateConstraint:
 
 @dataclass(frozen=True, slots=True)
 class DropConstraint:
-    """`cascade`: with the foreign keys that refer to what it keeps unique."""
+    """DROP CONSTRAINT. `cascade`: with the foreign keys that refer to what it keeps unique."""
 
     name: str
     if_exists: bool = False
@@ -377,7 +379,7 @@ class AddLock:
 
 @dataclass(frozen=True, slots=True)
 class DropLock:
-    """Its columns go back to the table's default lock."""
+    """DROP LOCK name: its columns go back to the table's default lock."""
 
     name: str
     if_exists: bool = False
@@ -413,7 +415,7 @@ Action: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class AlterTable:
-    """One or several actions, which share steps where the states allow it."""
+    """ALTER TABLE with one or several actions, which share steps where the states allow it."""
 
     table: str
     actions: tuple[Action, ...]
@@ -434,8 +436,8 @@ class CreateSequence:
 
 @dataclass(frozen=True, slots=True)
 class DropSequence:
-    """`owned`: with the table that has it for its own. `cascade`: with the defaults that draw from
-    it."""
+    """DROP SEQUENCE. `owned`: with the table that has it for its own. `cascade`: with the defaults
+    that draw from it."""
 
     name: str
     if_exists: bool = False

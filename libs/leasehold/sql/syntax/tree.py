@@ -10,40 +10,43 @@ from typing import Final, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
-    """`kind`: string, number, null, true, false."""
+class Located:
+    """A part of a text; `at` counts its characters from 1."""
 
     at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Located):
+    """A constant. `kind` is string, number, null, true or false."""
+
     kind: str
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    at: int
+class Parameter(Located):
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
-    at: int
+class Name(Located):
     parts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Star:
-    at: int
+class Star(Located):
     table: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class DefaultWord:
-    at: int
+class DefaultWord(Located):
+    """DEFAULT in the place of a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """`nulls_first` None: first when descending."""
+    """A key of ORDER BY. `nulls_first` None: first when descending."""
 
     node: Node
     descending: bool = False
@@ -56,18 +59,18 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Of a frame. `kind`: unbounded preceding, preceding, current row, following, unbounded
-    following."""
+    """A bound of a frame. `kind` is unbounded preceding, preceding, current row, following or
+    unbounded following."""
 
     kind: str
     offset: Node | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """`frame`: (ROWS, RANGE or GROUPS, start, end, exclusion); `base` names a WINDOW."""
+class Window(Located):
+    """A window. `frame` is (ROWS, RANGE or GROUPS, start, end, exclusion); `base` names a
+    WINDOW."""
 
-    at: int
     base: str = ""
     partition: tuple[Node, ...] = ()
     order: tuple[SortKey, ...] = ()
@@ -75,8 +78,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    at: int
+class Call(Located):
     name: str
     arguments: tuple[Node, ...] = ()
     star: bool = False
@@ -87,50 +89,44 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Unary:
-    at: int
+class Unary(Located):
     sign: str
     operand: Node
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
-    at: int
+class Binary(Located):
     sign: str
     left: Node
     right: Node
 
 
 @dataclass(frozen=True, slots=True)
-class Logic:
-    """`word`: and, or, not."""
+class Logic(Located):
+    """A condition of AND, OR or NOT, as `word` says in lower case."""
 
-    at: int
     word: str
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
-    """`operand` IS [NOT] `what`: null, true, false, unknown."""
+class Test(Located):
+    """The test `operand` IS [NOT] `what`: null, true, false or unknown."""
 
-    at: int
     operand: Node
     what: str
     negated: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct:
-    at: int
+class Distinct(Located):
     left: Node
     right: Node
     negated: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
-    at: int
+class Between(Located):
     operand: Node
     low: Node
     high: Node
@@ -139,18 +135,16 @@ class Between:
 
 
 @dataclass(frozen=True, slots=True)
-class InList:
-    at: int
+class InList(Located):
     operand: Node
     items: tuple[Node, ...]
     negated: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Quantified:
-    """`operand` `sign` ANY|ALL (query); IN is = ANY, NOT IN is <> ALL."""
+class Quantified(Located):
+    """The test `operand` `sign` ANY|ALL (query); IN is = ANY, NOT IN is <> ALL."""
 
-    at: int
     operand: Node
     sign: str
     every: bool
@@ -158,10 +152,9 @@ class Quantified:
 
 
 @dataclass(frozen=True, slots=True)
-class OverArray:
-    """`operand` `sign` ANY|ALL (array)."""
+class OverArray(Located):
+    """The test `operand` `sign` ANY|ALL (array)."""
 
-    at: int
     operand: Node
     sign: str
     every: bool
@@ -169,26 +162,23 @@ class OverArray:
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayOf:
+class ArrayOf(Located):
     """ARRAY[items]."""
 
-    at: int
     items: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayQuery:
+class ArrayQuery(Located):
     """ARRAY(query)."""
 
-    at: int
     query: Query
 
 
 @dataclass(frozen=True, slots=True)
-class Subscript:
+class Subscript(Located):
     """array[index], or array[low:high] where it `is_slice`; None where a bound is left out."""
 
-    at: int
     array: Node
     low: Node | None
     high: Node | None
@@ -196,8 +186,7 @@ class Subscript:
 
 
 @dataclass(frozen=True, slots=True)
-class Like:
-    at: int
+class Like(Located):
     operand: Node
     pattern: Node
     escape: Node | None
@@ -206,56 +195,49 @@ class Like:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    at: int
+class Case(Located):
     subject: Node | None
     branches: tuple[tuple[Node, Node], ...]
     default: Node | None
 
 
 @dataclass(frozen=True, slots=True)
-class TypeName:
-    at: int
+class TypeName(Located):
     name: str
     modifiers: tuple[int, ...] = ()
     array: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
-    at: int
+class Cast(Located):
     operand: Node
     target: TypeName
 
 
 @dataclass(frozen=True, slots=True)
-class Collated:
+class Collated(Located):
     """COLLATE by the only collation there is."""
 
-    at: int
     operand: Node
 
 
 @dataclass(frozen=True, slots=True)
-class RowOf:
-    at: int
+class RowOf(Located):
     items: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class SubQuery:
-    """`exists`: EXISTS (…), else its one value."""
+class SubQuery(Located):
+    """A query as an operand: EXISTS (…) where it `exists`, else its one value."""
 
-    at: int
     query: Query
     exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class RowPart:
-    """Of SET (a, b) = (query): a value of its only row, by number from 0."""
+class RowPart(Located):
+    """A value of the only row of SET (a, b) = (query), by number from 0."""
 
-    at: int
     query: Query
     number: int
     width: int
@@ -292,17 +274,16 @@ Node: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One of what is selected; `label` "" where the text gives none."""
+    """A part of what is selected; `label` is "" where the text gives none."""
 
     node: Node
     label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class TableName:
-    """`schema` "": by the search path."""
+class TableName(Located):
+    """A table in FROM; `schema` "" is by the search path."""
 
-    at: int
     name: str
     alias: str = ""
     columns: tuple[str, ...] = ()
@@ -310,8 +291,7 @@ class TableName:
 
 
 @dataclass(frozen=True, slots=True)
-class QuerySource:
-    at: int
+class QuerySource(Located):
     query: Query
     alias: str
     columns: tuple[str, ...] = ()
@@ -319,8 +299,7 @@ class QuerySource:
 
 
 @dataclass(frozen=True, slots=True)
-class CallSource:
-    at: int
+class CallSource(Located):
     call: Call
     alias: str = ""
     columns: tuple[str, ...] = ()
@@ -328,10 +307,9 @@ class CallSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
-    """`kind`: inner, left, right, full, cross."""
+class Join(Located):
+    """A join. `kind` is inner, left, right, full or cross."""
 
-    at: int
     kind: str
     left: Source
     right: Source
@@ -345,8 +323,7 @@ Source: TypeAlias = TableName | QuerySource | CallSource | Join
 
 
 @dataclass(frozen=True, slots=True)
-class Cte:
-    at: int
+class Cte(Located):
     name: str
     columns: tuple[str, ...]
     query: Query
@@ -354,27 +331,24 @@ class Cte:
 
 
 @dataclass(frozen=True, slots=True)
-class With:
-    at: int
+class With(Located):
     recursive: bool
     ctes: tuple[Cte, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class GroupingSets:
-    """`kind`: rollup, cube, or sets (without items: the set of nothing)."""
+class GroupingSets(Located):
+    """Grouping sets. `kind` is rollup, cube, or sets (without items: the set of nothing)."""
 
-    at: int
     kind: str
     items: tuple[Node | GroupingSets, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
-    """`distinct`: None, () = whole rows, else the expressions of DISTINCT ON. `sets_once`: of
-    grouping sets that are equal one is meant."""
+class Select(Located):
+    """SELECT. `distinct` is None, () for whole rows, else the expressions of DISTINCT ON.
+    `sets_once`: of grouping sets that are equal one is meant."""
 
-    at: int
     targets: tuple[Target, ...]
     source: Source | None = None
     where: Node | None = None
@@ -387,16 +361,14 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
-    at: int
+class Values(Located):
     rows: tuple[tuple[Node, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class SetOperation:
-    """`word`: union, intersect, except."""
+class SetOperation(Located):
+    """A union, intersect or except, as `word` says; `every` is ALL."""
 
-    at: int
     word: str
     every: bool
     left: Query
@@ -407,17 +379,15 @@ SELECTV: Final = "SELECTV"
 
 
 @dataclass(frozen=True, slots=True)
-class Visits:
+class Visits(Located):
     """SELECTV, or FOR UPDATE and its like: `words` of it; `of`: names in FROM, () = all."""
 
-    at: int
     words: str
     of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    at: int
+class Query(Located):
     body: Select | Values | SetOperation
     order: tuple[SortKey, ...] = ()
     limit: Node | None = None
@@ -427,17 +397,16 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
-    at: int
+class Assignment(Located):
     column: str
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
-    """ON CONFLICT (`columns`) or ON CONSTRAINT `constraint`; `updates` () = DO NOTHING."""
+class Conflict(Located):
+    """The clause ON CONFLICT (`columns`) or ON CONSTRAINT `constraint`; `updates` () is DO
+    NOTHING."""
 
-    at: int
     columns: tuple[str, ...]
     constraint: str
     updates: tuple[Assignment, ...]
@@ -445,11 +414,10 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Insert:
-    """`source` None: DEFAULT VALUES. `columns` None: all, in order. `overriding`: system, user, or
-    "" for neither."""
+class Insert(Located):
+    """INSERT. `source` None is DEFAULT VALUES; `columns` None is all, in order. `overriding` is
+    system, user, or "" for neither."""
 
-    at: int
     table: TableName
     columns: tuple[tuple[str, int], ...] | None
     source: Query | None
@@ -460,8 +428,7 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
-    at: int
+class Update(Located):
     table: TableName
     assignments: tuple[Assignment, ...]
     source: Source | None
@@ -471,8 +438,7 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
-    at: int
+class Delete(Located):
     table: TableName
     source: Source | None
     where: Node | None
@@ -481,10 +447,9 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
-class Explain:
-    """`reads`: not how rows are found, but which of them are verified where reads are."""
+class Explain(Located):
+    """EXPLAIN. `reads`: not how rows are found, but which of them are verified where reads are."""
 
-    at: int
     statement: Statement
     reads: bool = False
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from leasehold.model.errors import SyntaxInvalid
 from leasehold.sql.syntax.accounting import Body, handles, refuse, refuse_unread
+from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.source import Source
 from leasehold.sql.syntax.tree import TypeName
+from leasehold.values.catalog_types import SYSTEM_TYPES
 from leasehold.values.interval import FIELDS
+from leasehold.values.types import VECTORS, Type, array_of, parse_type
 
 DOMAINS: Final[dict[str, tuple[str, int | None]]] = {
     "sql_identifier": ("name", None),
@@ -72,6 +76,22 @@ def type_name(source: Source, body: Body, near: int) -> tuple[TypeName, Interval
             return TypeName(at, name, (), array), _fields(mask, rest)
         modifiers = tuple(rest)
     return TypeName(at, name, modifiers, array), None
+
+
+def type_of(name: TypeName, *, in_query: bool = True) -> Type:
+    """Return the type that is named. An expression that is kept (`in_query` False) may name types
+    of columns alone, not those of the system catalog. Raises FeatureNotSupported with the known
+    types."""
+    if name.array and in_query:
+        return array_of(type_of(replace(name, array=False)))
+    text = name.name
+    of_query = in_query and (text in SYSTEM_TYPES or text in VECTORS)
+    if (of_query or text == "interval") and not name.modifiers and not name.array:
+        return Type(text)
+    if name.modifiers:
+        text += f"({','.join(map(str, name.modifiers))})"
+    with refused_at(name.at):
+        return parse_type(f"{text}[]" if name.array else text)
 
 
 def _modifier(node: Body, at: int) -> int:

@@ -38,7 +38,7 @@ _OVERRIDING: Final = {"OVERRIDING_USER_VALUE": "user", "OVERRIDING_SYSTEM_VALUE"
 
 
 class Writes:
-    """Of one statement."""
+    """The reader of one statement that writes."""
 
     def __init__(self, queries: Queries) -> None:
         self._queries = queries
@@ -120,7 +120,8 @@ class Writes:
         return found.query
 
     def _part(self, part: Body, query: tree.Query | None, at: int) -> tree.Node:
-        """Each column's mention holds the whole right side: of a row only its own part is read."""
+        """Return a column's part of the right side, which each column's mention holds whole: of a
+        row only its own part is read."""
         number, width = part["colno"] - 1, part["ncolumns"]
         if query is not None:
             return tree.RowPart(at, query, number, width)

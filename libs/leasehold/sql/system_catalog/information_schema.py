@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from leasehold.catalog import definitions as text
+from leasehold.catalog.schema_names import PUBLIC
 from leasehold.sql.system_catalog.names import NAMESPACES
 from leasehold.sql.system_catalog.sequences import identity_of, information_sequences
 from leasehold.values.types import INTEGER_BITS, Type
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-SCHEMA: Final = "public"
 _KINDS: Final[Mapping[str, str]] = {
     "p": "PRIMARY KEY",
     "u": "UNIQUE",
@@ -28,19 +28,10 @@ _UNBOUND_BYTES: Final = 1 << 30
 _DOUBLE_BITS: Final = 53
 
 
-def information_rows(catalog: SystemCatalog, name: str) -> Iterator[Row]:
-    made: Mapping[str, Callable[[SystemCatalog], Iterator[Row]]] = {
-        "schemata": _schemata,
-        "tables": _tables,
-        "columns": _columns,
-        "table_constraints": _table_constraints,
-        "key_column_usage": _key_column_usage,
-        "constraint_column_usage": _constraint_column_usage,
-        "referential_constraints": _referential_constraints,
-        "check_constraints": _check_constraints,
-        "sequences": information_sequences,
-    }
-    return made[name](catalog) if name in made else iter(())
+def information_rows(catalog: SystemCatalog, name: str) -> Iterable[Row]:
+    """Return the rows of a relation of information_schema, none for one that says nothing here."""
+    made = _ROWS.get(name)
+    return () if made is None else made(catalog)
 
 
 def _schemata(catalog: SystemCatalog) -> Iterator[Row]:
@@ -172,6 +163,19 @@ def _check_constraints(catalog: SystemCatalog) -> Iterator[Row]:
 def _in_schema(what: str, catalog: SystemCatalog, name: str) -> Row:
     return {
         f"{what}_catalog": catalog.database,
-        f"{what}_schema": SCHEMA,
+        f"{what}_schema": PUBLIC,
         f"{what}_name": name,
     }
+
+
+_ROWS: Final[Mapping[str, Callable[[SystemCatalog], Iterable[Row]]]] = {
+    "schemata": _schemata,
+    "tables": _tables,
+    "columns": _columns,
+    "table_constraints": _table_constraints,
+    "key_column_usage": _key_column_usage,
+    "constraint_column_usage": _constraint_column_usage,
+    "referential_constraints": _referential_constraints,
+    "check_constraints": _check_constraints,
+    "sequences": information_sequences,
+}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from leasehold.catalog.schema_names import LEASEHOLD, PG_CATALOG
-from leasehold.sql.system_catalog.relations import Relation, relation
+from leasehold.sql.system_catalog.relations import Relation, read_relation
 
 _NODE: Final[Mapping[str, str]] = {
     "nodes": """
@@ -64,7 +64,7 @@ _POSTGRESQLS: Final[Mapping[str, str]] = {
     """,
 }
 NODE_RELATIONS: Final[Mapping[tuple[str, str], Relation]] = {
-    (schema, name): relation(schema, name, text)
+    (schema, name): read_relation(schema, name, text)
     for schema, texts in ((LEASEHOLD, _NODE), (PG_CATALOG, _POSTGRESQLS))
     for name, text in texts.items()
 }

@@ -1,4 +1,5 @@
-"""Which object a name means and how a number is shown: regclass, regtype and their like."""
+"""The names of objects: which object a name means and how a number is shown, in regclass, regtype
+and their like."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from leasehold.catalog import definitions as text
-from leasehold.catalog.schema_names import INFORMATION_SCHEMA, LEASEHOLD, PG_CATALOG
+from leasehold.catalog.schema_names import INFORMATION_SCHEMA, LEASEHOLD, PG_CATALOG, PUBLIC
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidText,
@@ -27,7 +28,6 @@ from leasehold.values.integers import whole
 if TYPE_CHECKING:
     from leasehold.sql.system_catalog.rows import SystemCatalog
 
-PUBLIC: Final = "public"
 NAMESPACES: Final = {
     PG_CATALOG: oids.CATALOG_NAMESPACE,
     PUBLIC: oids.PUBLIC_NAMESPACE,
@@ -55,7 +55,7 @@ class CatalogNames:
             return oid_of_number(whole(name))
         if name == "-":
             return 0
-        found = self.found(kind, name)
+        found = self.find(kind, name)
         if found is not None:
             return found
         match kind:
@@ -73,8 +73,8 @@ class CatalogNames:
             raise FeatureNotSupported(f"functions by their names ({kind}) are not supported")
         raise UnknownFunction(f'function "{name}" does not exist')
 
-    def found(self, kind: str, name: str) -> int | None:
-        """None: there is none."""
+    def find(self, kind: str, name: str) -> int | None:
+        """Return the number of what is named, None where there is none."""
         match kind:
             case "regclass":
                 return self._relation(*_two(name))
@@ -86,7 +86,7 @@ class CatalogNames:
                 return oids.OWNER if _one(name) == self._catalog.user else None
         return None
 
-    def shown(self, kind: str, oid: int) -> str:
+    def show(self, kind: str, oid: int) -> str:
         """What is nobody's number is shown as it is."""
         if oid == 0:
             return "-"
@@ -113,7 +113,7 @@ class CatalogNames:
 
 
 def _is_function(name: str) -> bool:
-    """`lower`, `pg_catalog.lower`, `lower(text)`."""
+    """Return whether a function has the name: `lower`, `pg_catalog.lower`, `lower(text)`."""
 
     bare = name.partition("(")[0].strip().lower().rpartition(".")[2].strip('"')
     return bare in FUNCTION_NAMES or bare in not_supported.FUNCTIONS
@@ -134,7 +134,7 @@ def _one(name: str) -> str:
 
 
 def _parts(name: str) -> Iterator[str]:
-    """`public."A b"` → public, A b. Raises InvalidText."""
+    """Give the parts of a name, public and A b of `public."A b"`. Raises InvalidText."""
     at = 0
     while True:
         part = _PART.match(name, at)

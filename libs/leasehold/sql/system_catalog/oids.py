@@ -90,7 +90,7 @@ def table_oid(table_id: int) -> int:
 
 
 def element_oid(table_id: int, element_id: int) -> int:
-    """Of an index or a constraint; of the table itself for element 0.
+    """Return the number of an index or a constraint, or that of the table itself for element 0.
 
     Beyond what fits side by side a number is drawn from the upper half, by a checksum.
     """

@@ -24,7 +24,7 @@ def _stored(value: Any) -> Any:
 
 
 class Relation(NamedTuple):
-    """`nullable`: names of the columns in which NULL may stand."""
+    """A system relation. `nullable` are the names of the columns in which NULL may stand."""
 
     schema: str
     name: str
@@ -208,8 +208,8 @@ _INFORMATION: Final[Mapping[str, str]] = {
 }
 
 
-def relation(schema: str, name: str, text: str) -> Relation:
-    """From the form above."""
+def read_relation(schema: str, name: str, text: str) -> Relation:
+    """Return a relation from its text in the form above."""
     columns, nullable = [], set()
     for position, part in enumerate(" ".join(text.split()).split(", "), 1):
         column, _, kind = part.partition(" ")
@@ -225,7 +225,7 @@ def _type(name: str) -> WireType:
 
 
 RELATIONS: Final[Mapping[tuple[str, str], Relation]] = {
-    (schema, name): relation(schema, name, text)
+    (schema, name): read_relation(schema, name, text)
     for schema, texts in (
         (PG_CATALOG, {**_CATALOG, **PG_CATALOG_MORE}),
         (INFORMATION_SCHEMA, {**_INFORMATION, **INFORMATION_MORE}),

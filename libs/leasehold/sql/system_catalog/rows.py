@@ -1,4 +1,4 @@
-"""Descriptors → rows of pg_catalog and information_schema, and what functions tell of them.
+"""A database as its clients see it: what functions tell of it, and what its system relations show.
 
 Only what is public exists here. A row is given by the columns that say something; the others have
 PostgreSQL's usual value: NULL where that may stand, else zero, false or an empty text.
@@ -8,56 +8,32 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog import definitions as text
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import ForeignKey, Index, OnChange
-from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG
+from leasehold.catalog.elements import ForeignKey, Index
+from leasehold.catalog.schema_names import PG_CATALOG
 from leasehold.catalog.states import READABLE
-from leasehold.sql.expressions.key_types import key_types
-from leasehold.sql.session_settings import SETTINGS
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.information_schema import information_rows
-from leasehold.sql.system_catalog.names import NAMESPACES, SYSTEM_NAMES, SYSTEM_OIDS, CatalogNames
+from leasehold.sql.system_catalog.names import SYSTEM_NAMES, SYSTEM_OIDS, CatalogNames
+from leasehold.sql.system_catalog.pg_catalog import catalog_rows, type_rows
 from leasehold.sql.system_catalog.relations import RELATIONS
 from leasehold.sql.system_catalog.sequences import (
     LastValue,
-    dependencies,
-    sequence_rows,
-    sequences_view,
 )
-from leasehold.sql.system_catalog.system_rows import is_view, system_rows
-from leasehold.values.catalog_types import REGISTERED
-from leasehold.values.oids import NUMBERS, modifier_of, oid_of, size_of
-from leasehold.values.types import SYNONYMS, VECTORS, Type
+from leasehold.sql.system_catalog.system_rows import system_rows
+from leasehold.values.types import SYNONYMS
 
 Row = Mapping[str, Any]
 
-_CATEGORIES: Final[Mapping[str, str]] = {
-    "boolean": "B",
-    '"char"': "Z",
-    **dict.fromkeys(("bigint", "smallint", "integer", "double precision", "numeric", "oid"), "N"),
-    **dict.fromkeys(("text", "varchar", "char", "name"), "S"),
-    **dict.fromkeys(("date", "timestamp", "timestamptz"), "D"),
-    "interval": "T",
-    "void": "P",
-    **dict.fromkeys(REGISTERED, "N"),
-    **dict.fromkeys(VECTORS, "A"),
-}
-_ELEMENTS: Final = {
-    "name": NUMBERS['"char"'].oid,
-    **{vector: NUMBERS[element].oid for vector, element in VECTORS.items()},
-}
-_PREFERRED: Final = frozenset(
-    {"boolean", "text", "oid", "double precision", "timestamptz", "interval"}
-)
 _ARRAY: Final = re.compile(r"(?:\[[0-9]*\])+")
 _MODIFIERS: Final = frozenset("0123456789, ")
+_MASK: Final = 0xFFFF_FFFF
 _ZONES: Final = frozenset({"", " with time zone", " without time zone"})
-_COLLATED: Final = frozenset({"text", "varchar", "char"})
 
 
 def _type_parts(text: str) -> tuple[str, bool] | None:
@@ -82,17 +58,8 @@ class IndexEntry(NamedTuple):
     oid: int
 
 
-_ACTIONS: Final = {
-    OnChange.NO_ACTION: "a",
-    OnChange.RESTRICT: "r",
-    OnChange.CASCADE: "c",
-    OnChange.SET_NULL: "n",
-    OnChange.SET_DEFAULT: "d",
-}
-
-
 class ConstraintEntry(NamedTuple):
-    """`kind`: p, u, c or f. `rests_on`: the oid of an index, or 0."""
+    """A constraint. `kind` is p, u, c or f; `rests_on` is the oid of an index, or 0."""
 
     table: Descriptor
     name: str
@@ -118,9 +85,11 @@ class SystemCatalog:
         settings: Mapping[str, str] | None = None,
         last_value: LastValue = lambda _: None,
     ) -> None:
-        """`settings`: of the session that asks; `last_value`: of a sequence."""
+        """Take the tables, the `settings` of the session that asks, and what tells the `last_value`
+        of a sequence."""
         self.last_value = last_value
-        self.database, self.user = database, user
+        self.database: str = database
+        self.user: str = user
         self.settings = settings or {}
         self.tables = sorted(
             (table for table in tables if table.state in READABLE), key=lambda table: table.name
@@ -131,8 +100,9 @@ class SystemCatalog:
     def rows(self, schema: str, name: str) -> list[tuple[Any, ...]]:
         """Rows of one of RELATIONS, values for all of its columns."""
         relation = RELATIONS[schema, name]
-        made = [relation.whole(row) for row in self._rows_of(schema, name)]
-        return [*made, *system_rows(name)] if schema == PG_CATALOG else made
+        made = catalog_rows if schema == PG_CATALOG else information_rows
+        rows = [relation.whole(row) for row in made(self, name)]
+        return [*rows, *system_rows(name)] if schema == PG_CATALOG else rows
 
     @cached_property
     def names(self) -> CatalogNames:
@@ -151,7 +121,7 @@ class SystemCatalog:
         return None
 
     def definition(self, oid: int, *, pretty: bool = True) -> str | None:
-        """Of a constraint."""
+        """Return the definition of a constraint."""
         found = self._definitions.get(oid)
         if found is None or pretty or not found.startswith("CHECK"):
             return found
@@ -161,7 +131,7 @@ class SystemCatalog:
         return self.user if oid == oids.OWNER else f"unknown (OID={oid})"
 
     def is_visible(self, oid: int) -> int | None:
-        """Does its bare name mean this relation? None: it is none."""
+        """Return whether a bare name means this relation, None where there is no such relation."""
         if oid in SYSTEM_NAMES:
             return int(SYSTEM_NAMES[oid][0] == PG_CATALOG)
         if oid not in self._names:
@@ -169,7 +139,7 @@ class SystemCatalog:
         return int((PG_CATALOG, self._names[oid]) not in SYSTEM_OIDS)
 
     def relation_oid(self, name: str) -> int | None:
-        """Of a table or an index; None: there is none."""
+        """Return the number of a table or an index, None where there is none."""
         return next((oid for oid, known in self._names.items() if known == name), None)
 
     def has_relation(self, oid: int) -> bool:
@@ -204,7 +174,8 @@ class SystemCatalog:
         return name if schema in ("", PG_CATALOG) else f"{schema}.{name}"
 
     def type_oid(self, name: str) -> int | None:
-        """`int4`, `numeric(8, 2)[]`, `pg_catalog.bool`: a length says nothing."""
+        """Return the number of a type (`int4`, `numeric(8, 2)[]`, `pg_catalog.bool`), in whose name
+        a length says nothing; None where there is none."""
         said = _type_parts(name)
         if said is None:
             return None
@@ -213,7 +184,7 @@ class SystemCatalog:
         names = {plain, known}
         if known in ("char", '"char"'):  # two types, of which the first one is bpchar's
             names = {"bpchar" if known == "char" else "char"}
-        for row in self._types():
+        for row in type_rows():
             if not names.isdisjoint((row["typname"], text.format_type(row["oid"], None))):
                 return int(row["typarray"] if is_array else row["oid"]) or None
         return None
@@ -292,292 +263,11 @@ class SystemCatalog:
         return found
 
     @cached_property
-    def _concerned(self) -> dict[int, list[ConstraintEntry]]:
-        """By table: the constraints that it has, and those that refer to it."""
+    def concerned(self) -> dict[int, list[ConstraintEntry]]:
+        """Return by table the constraints that it has, and those that refer to it."""
         found: dict[int, list[ConstraintEntry]] = defaultdict(list)
         for entry in self.constraints:
             tables = {entry.table.table_id, (entry.parent or entry.table).table_id}
             for table_id in tables:
                 found[table_id].append(entry)
         return found
-
-    # --- rows --------------------------------------------------------------------------------
-
-    def _rows_of(self, schema: str, name: str) -> Iterable[Row]:
-        if schema == INFORMATION_SCHEMA:
-            return information_rows(self, name)
-        made: Mapping[str, Callable[[], Iterable[Row]]] = {
-            "pg_namespace": _namespaces,
-            "pg_class": self._classes,
-            "pg_attribute": self._attributes,
-            "pg_attrdef": self._defaults,
-            "pg_index": self._indexes,
-            "pg_constraint": self._constraint_rows,
-            "pg_type": self._types,
-            "pg_am": _access_methods,
-            "pg_collation": lambda: [_COLLATION],
-            "pg_database": lambda: [{**_DATABASE, "datname": self.database}],
-            "pg_roles": lambda: [{**_ROLE, "rolname": self.user}],
-            "pg_user": lambda: [{**_USER, "usename": self.user}],
-            "pg_tablespace": lambda: _TABLESPACES,
-            "pg_tables": self._tables,
-            "pg_indexes": self._index_definitions,
-            "pg_settings": self._settings,
-            "pg_sequence": lambda: sequence_rows(self),
-            "pg_sequences": lambda: sequences_view(self),
-            "pg_depend": lambda: dependencies(self),
-        }
-        return made[name]() if name in made else ()
-
-    def _classes(self) -> Iterator[Row]:
-        common: dict[str, Any] = {"relnamespace": oids.PUBLIC_NAMESPACE, "relowner": oids.OWNER}
-        common |= {"relpersistence": "p", "relispopulated": 1, "reltuples": -1.0}
-        for table in self.tables:
-            oid = oids.table_oid(table.table_id)
-            concerned = self._concerned.get(table.table_id, [])
-            yield {
-                **common,
-                "oid": oid,
-                "relname": table.name,
-                "relfilenode": oid,
-                "relam": oids.HEAP if table.sequence is None else 0,
-                "relkind": "r" if table.sequence is None else "S",
-                "relhasindex": int(bool(self.indexes_of(table))),
-                "relreplident": "d" if table.sequence is None else "n",
-                "relnatts": len(text.columns_of(table)),
-                "relchecks": sum(c.kind == "c" and c.table is table for c in concerned),
-                "relhastriggers": int(any(c.kind == "f" for c in concerned)),
-            }
-        for table, index, name, oid in self.indexes:
-            yield {
-                **common,
-                "oid": oid,
-                "relname": name,
-                "relfilenode": oid,
-                "relam": oids.BTREE,
-                "relkind": "i",
-                "relreplident": "n",
-                "relnatts": len(_index_columns(table, index)),
-            }
-
-    def _tables(self) -> Iterator[Row]:
-        common = {"tableowner": self.user, "hastriggers": 0, "rowsecurity": 0}
-        for table in self.base_tables:
-            keys = any(c.kind == "f" for c in self._concerned.get(table.table_id, []))
-            indexed = int(any(True for _ in self.indexes_of(table)))
-            named = {"schemaname": "public", "tablename": table.name}
-            yield {**common, **named, "hasindexes": indexed, "hastriggers": int(keys)}
-        for schema, name in SYSTEM_OIDS:
-            if not is_view(name):
-                yield {**common, "schemaname": schema, "tablename": name, "hasindexes": 0}
-
-    def _index_definitions(self) -> Iterator[Row]:
-        for table, _, name, oid in self.indexes:
-            named = {"schemaname": "public", "tablename": table.name, "indexname": name}
-            yield {**named, "indexdef": self.index_text(oid)}
-
-    def _settings(self) -> Iterator[Row]:
-        for name, value in self.settings.items():
-            known = SETTINGS.get(name)
-            yield {
-                "name": name if known is None else known.name,
-                "setting": value,
-                "context": "user",
-                "vartype": "string",
-                "source": "session",
-                "reset_val": value,
-                "pending_restart": 0,
-            }
-
-    def _attributes(self) -> Iterator[Row]:
-        for table in self.tables:
-            oid = oids.table_oid(table.table_id)
-            for number, column in enumerate(text.columns_of(table), 1):
-                yield {
-                    **_attribute(oid, number, column.name, column.type),
-                    "attnotnull": int(not column.nullable),
-                    "atthasdef": int(text.shown_default(column) is not None),
-                    "attidentity": column.identity,
-                    "attgenerated": "s" if column.generated else "",
-                }
-        for table, index, _, oid in self.indexes:
-            names = text.index_names(table, index)
-            kinds = _index_types(table, index)
-            for number, (name, kind) in enumerate(zip(names, kinds, strict=True), 1):
-                yield _attribute(oid, number, name, kind)
-
-    def _defaults(self) -> Iterator[Row]:
-        for table in self.base_tables:
-            for number, column in enumerate(text.columns_of(table), 1):
-                default = text.shown_default(column)
-                if default is not None:
-                    oid = oids.element_oid(table.table_id, column.element_id)
-                    relation = oids.table_oid(table.table_id)
-                    yield {"oid": oid, "adrelid": relation, "adnum": number, "adbin": default}
-
-    def _indexes(self) -> Iterator[Row]:
-        for table, index, _, oid in self.indexes:
-            columns = _index_columns(table, index)
-            keys = table.primary_key if index is None else index.columns
-            yield {
-                "indexrelid": oid,
-                "indrelid": oids.table_oid(table.table_id),
-                "indnatts": len(columns),
-                "indnkeyatts": len(keys),
-                "indisunique": int(index is None or index.unique),
-                "indisprimary": int(index is None),
-                **dict.fromkeys(("indimmediate", "indisvalid", "indisready", "indislive"), 1),
-                "indkey": numbers_of(table, columns),
-                **{name: (0,) * len(keys) for name in ("indcollation", "indclass", "indoption")},
-                "indexprs": ", ".join(index.expressions) or None if index is not None else None,
-                "indpred": index.predicate or None if index is not None else None,
-            }
-
-    def _constraint_rows(self) -> Iterator[Row]:
-        for entry in self.constraints:
-            parent = entry.parent
-            row: dict[str, Any] = {
-                "oid": entry.oid,
-                "conname": entry.name,
-                "contype": entry.kind,
-                "connamespace": oids.PUBLIC_NAMESPACE,
-                "convalidated": 1,
-                "conislocal": 1,
-                "conrelid": oids.table_oid(entry.table.table_id),
-                "conindid": entry.rests_on,
-                "connoinherit": int(entry.kind != "c"),
-                "conkey": numbers_of(entry.table, entry.columns),
-                "conbin": entry.expression,
-            }
-            key = entry.foreign
-            if parent is not None and key is not None:
-                row |= {"confrelid": oids.table_oid(parent.table_id)}
-                row |= {"confmatchtype": "f" if key.full else "s"}
-                row |= {"confupdtype": _ACTIONS[key.on_update]}
-                row |= {"confdeltype": _ACTIONS[key.on_delete]}
-                if key.delete_sets:
-                    row["confdelsetcols"] = numbers_of(entry.table, key.delete_sets)
-                row["confkey"] = numbers_of(parent, entry.parent_columns)
-            yield row
-
-    def _types(self) -> Iterator[Row]:
-        common = {"typnamespace": oids.CATALOG_NAMESPACE, "typowner": oids.OWNER}
-        common |= {"typisdefined": 1, "typtypmod": -1}
-        for name, numbers in NUMBERS.items():
-            called = text.PG_NAMES.get(name, name)
-            collation = oids.DEFAULT_COLLATION if name in _COLLATED else 0
-            yield {
-                **common,
-                "oid": numbers.oid,
-                "typname": called,
-                "typlen": numbers.size,
-                "typtype": "p" if name == "void" else "b",
-                "typdelim": ",",
-                "typbyval": int(0 < numbers.size <= 8),
-                "typstorage": text.storage_of(Type(name)),
-                "typalign": text.alignment_of(Type(name)),
-                "typcategory": _CATEGORIES.get(name, "U"),
-                "typispreferred": int(name in _PREFERRED),
-                "typarray": numbers.array_oid,
-                "typcollation": collation,
-                "typelem": _ELEMENTS.get(name, 0),
-                "typinput": f"{called}in",
-                "typoutput": f"{called}out",
-            }
-            if numbers.array_oid:
-                yield {
-                    **common,
-                    "oid": numbers.array_oid,
-                    "typname": f"_{called}",
-                    "typlen": -1,
-                    "typtype": "b",
-                    "typdelim": ",",
-                    "typcategory": "A",
-                    "typelem": numbers.oid,
-                    "typstorage": "x",
-                    "typalign": "d" if text.alignment_of(Type(name)) == "d" else "i",
-                    "typcollation": collation,
-                    "typinput": "array_in",
-                    "typoutput": "array_out",
-                }
-
-
-def numbers_of(table: Descriptor, element_ids: Iterable[int]) -> tuple[int, ...]:
-    """attnum of columns; 0 of an expression."""
-    numbers = {column.element_id: n for n, column in enumerate(text.columns_of(table), 1)}
-    return tuple(numbers.get(element, 0) for element in element_ids)
-
-
-def _index_columns(table: Descriptor, index: Index | None) -> tuple[int, ...]:
-    return table.primary_key if index is None else (*index.columns, *index.included)
-
-
-def _index_types(table: Descriptor, index: Index | None) -> list[Type]:
-    keys = () if index is None else key_types(table, index)
-    rest = _index_columns(table, index)[len(keys) :]
-    return [*keys, *(table.by_id[element].type for element in rest)]
-
-
-def _attribute(relation: int, number: int, name: str, kind: Type) -> dict[str, Any]:
-    return {
-        "attrelid": relation,
-        "attname": name,
-        "attnum": number,
-        "atttypid": oid_of(kind),
-        "atttypmod": modifier_of(kind),
-        "attlen": size_of(kind),
-        "attstattarget": -1,
-        "attcacheoff": -1,
-        "attislocal": 1,
-        "attbyval": int(0 < size_of(kind) <= 8),
-        "attstorage": text.storage_of(kind),
-        "attalign": text.alignment_of(kind),
-        "attcollation": oids.DEFAULT_COLLATION if kind.name in _COLLATED else 0,
-    }
-
-
-def _namespaces() -> Iterator[Row]:
-    for name, oid in NAMESPACES.items():
-        yield {"oid": oid, "nspname": name, "nspowner": oids.OWNER}
-
-
-def _access_methods() -> Iterator[Row]:
-    yield {"oid": oids.HEAP, "amname": "heap", "amtype": "t", "amhandler": "heap_tableam_handler"}
-    yield {"oid": oids.BTREE, "amname": "btree", "amtype": "i", "amhandler": "bthandler"}
-
-
-_MASK: Final = 0xFFFF_FFFF
-_UTF8: Final = 6
-_COLLATION: Final[Row] = {
-    "oid": oids.DEFAULT_COLLATION,
-    "collname": "default",
-    "collowner": oids.OWNER,
-    "collnamespace": oids.CATALOG_NAMESPACE,
-    "collprovider": "d",
-    "collencoding": -1,
-    "collisdeterministic": 1,
-}
-_DATABASE: Final[Row] = {
-    "oid": oids.DATABASE,
-    "datdba": oids.OWNER,
-    "encoding": _UTF8,
-    "datlocprovider": "c",
-    "datallowconn": 1,
-    "datconnlimit": -1,
-    "datcollate": "C.UTF-8",
-    "datctype": "C.UTF-8",
-    "dattablespace": 1663,
-}
-_USER: Final[Row] = {"usesysid": oids.OWNER, "usecreatedb": 1, "usesuper": 1}
-_TABLESPACES: Final[tuple[Row, ...]] = (
-    {"oid": 1663, "spcname": "pg_default", "spcowner": oids.OWNER},
-    {"oid": 1664, "spcname": "pg_global", "spcowner": oids.OWNER},
-)
-_ROLE: Final[Row] = {
-    "oid": oids.OWNER,
-    "rolsuper": 1,
-    "rolinherit": 1,
-    "rolcreatedb": 1,
-    "rolcanlogin": 1,
-    "rolconnlimit": -1,
-}

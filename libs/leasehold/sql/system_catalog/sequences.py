@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from leasehold.catalog import definitions as text
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
+from leasehold.catalog.schema_names import PUBLIC
+from leasehold.catalog.sequence import Sequence
 from leasehold.sql.system_catalog import oids
 from leasehold.values.oids import oid_of
 from leasehold.values.types import INTEGER_BITS, Type
@@ -20,11 +22,13 @@ LastValue = Callable[[Descriptor], int | None]
 """The number that a sequence has given last; None where it has given none."""
 
 
+def _sequences(catalog: SystemCatalog) -> Iterator[tuple[Descriptor, Sequence]]:
+    return ((table, table.sequence) for table in catalog.sequences if table.sequence is not None)
+
+
 def sequence_rows(catalog: SystemCatalog) -> Iterator[Row]:
     """pg_sequence."""
-    for table in catalog.sequences:
-        found = table.sequence
-        assert found is not None, table
+    for table, found in _sequences(catalog):
         yield {
             "seqrelid": oids.table_oid(table.table_id),
             "seqtypid": oid_of(Type(found.type)),
@@ -39,11 +43,9 @@ def sequence_rows(catalog: SystemCatalog) -> Iterator[Row]:
 
 def sequences_view(catalog: SystemCatalog) -> Iterator[Row]:
     """pg_sequences."""
-    for table in catalog.sequences:
-        found = table.sequence
-        assert found is not None, table
+    for table, found in _sequences(catalog):
         yield {
-            "schemaname": "public",
+            "schemaname": PUBLIC,
             "sequencename": table.name,
             "sequenceowner": catalog.user,
             "data_type": oid_of(Type(found.type)),
@@ -60,14 +62,12 @@ def sequences_view(catalog: SystemCatalog) -> Iterator[Row]:
 def information_sequences(catalog: SystemCatalog) -> Iterator[Row]:
     """information_schema.sequences, which leaves identity columns' out."""
     internal = {owned.sequence for owned in owned_sequences(catalog) if owned.internal}
-    for table in catalog.sequences:
-        found = table.sequence
-        assert found is not None, table
+    for table, found in _sequences(catalog):
         if table.table_id in internal:
             continue
         yield {
             "sequence_catalog": catalog.database,
-            "sequence_schema": "public",
+            "sequence_schema": PUBLIC,
             "sequence_name": table.name,
             "data_type": found.type,
             "numeric_precision": INTEGER_BITS[found.type],

@@ -14,19 +14,18 @@ from typing import Any, Final, NoReturn, Protocol
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
-from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG
+from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG, PUBLIC
 from leasehold.model.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
     UnknownTable,
 )
-from leasehold.sql.functions.session import CallersMoment, caller_of, numbers_of
+from leasehold.sql.functions.system.session import CallersMoment, caller_of, numbers_of
 from leasehold.sql.system_catalog.leasehold_schema import NODE_RELATIONS
 from leasehold.sql.system_catalog.relations import RELATIONS, Relation
 from leasehold.sql.system_catalog.rows import SystemCatalog
 from leasehold.sql.system_catalog.sequences import LastValue
 
-PUBLIC: Final = "public"
 _POSTGRESQLS: Final = frozenset({PG_CATALOG, INFORMATION_SCHEMA})
 
 Row = Mapping[str, Any]
@@ -34,7 +33,8 @@ Found = Mapping[tuple[Any, ...], list[tuple[Any, ...]]]
 
 
 def relation_of(schema: str, name: str) -> Relation | None:
-    """`schema` "": by the search path, where pg_catalog stands first. None: a table is meant.
+    """Return the system relation of that name, None where a table is meant. `schema` "" is by the
+    search path, where pg_catalog stands first.
 
     Raises FeatureNotSupported for what PostgreSQL has there, UnknownTable for other schemas.
     """
@@ -57,13 +57,13 @@ class NodeSide(Protocol):
     """What a node tells of itself and of its database, and does for a client."""
 
     def rows(self, relation: Relation) -> Iterable[Row]:
-        """Of one of `NODE_RELATIONS`, each by the columns that say something. Raises
-        BusUnavailable, LedgerUnavailable."""
+        """Return the rows of one of `NODE_RELATIONS`, each by the columns that say something.
+        Raises BusUnavailable, LedgerUnavailable."""
         ...
 
     def act(self, action: str, *values: Any) -> bool:
-        """One of `node.py`; False: there was nothing to do it to. Raises what the master
-        refuses with."""
+        """Do one of the actions of `functions/system/node.py`; False: there was nothing to do it
+        to. Raises what the master refuses with."""
         ...
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from leasehold.catalog.definitions import alignment_of, storage_of
 from leasehold.catalog.schema_names import PG_CATALOG
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.names import NAMESPACES, SYSTEM_OIDS, SYSTEM_RELATIONS
 from leasehold.sql.system_catalog.relations import RELATIONS
-from leasehold.values.oids import oid_of, size_of
+from leasehold.values.oids import modifier_of, oid_of, size_of
+from leasehold.values.types import Type
 
 Row = Mapping[str, Any]
+
+COLLATED: Final = frozenset({"text", "varchar", "char"})
 
 
 @lru_cache(maxsize=8)
@@ -49,21 +52,31 @@ def _classes() -> Iterator[Row]:
 
 
 def _attributes() -> Iterator[Row]:
-    for name, relation in SYSTEM_OIDS.items():
-        for number, column in enumerate(SYSTEM_RELATIONS[name].columns, 1):
-            size = size_of(column.type)
+    for name, oid in SYSTEM_OIDS.items():
+        relation = SYSTEM_RELATIONS[name]
+        for number, column in enumerate(relation.columns, 1):
             yield {
-                "attrelid": relation,
-                "attname": column.name,
-                "attnum": number,
-                "atttypid": oid_of(column.type),
-                "atttypmod": -1,
-                "attlen": size,
-                "attstattarget": -1,
-                "attcacheoff": -1,
-                "attislocal": 1,
-                "attbyval": int(0 < size <= 8),
-                "attstorage": storage_of(column.type),
-                "attalign": alignment_of(column.type),
-                "attnotnull": int(column.name not in SYSTEM_RELATIONS[name].nullable),
+                **attribute_row(oid, number, column.name, column.type),
+                "attcollation": 0,
+                "attnotnull": int(column.name not in relation.nullable),
             }
+
+
+def attribute_row(relation: int, number: int, name: str, kind: Type) -> dict[str, Any]:
+    """Return what pg_attribute says of any column, those of indexes among them."""
+    size = size_of(kind)
+    return {
+        "attrelid": relation,
+        "attname": name,
+        "attnum": number,
+        "atttypid": oid_of(kind),
+        "atttypmod": modifier_of(kind),
+        "attlen": size,
+        "attstattarget": -1,
+        "attcacheoff": -1,
+        "attislocal": 1,
+        "attbyval": int(0 < size <= 8),
+        "attstorage": storage_of(kind),
+        "attalign": alignment_of(kind),
+        "attcollation": oids.DEFAULT_COLLATION if kind.name in COLLATED else 0,
+    }

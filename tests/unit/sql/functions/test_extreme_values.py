@@ -17,9 +17,9 @@ from typing import Any, Final
 import pytest
 
 from leasehold.model.errors import Refused
-from leasehold.sql.functions import set_returning
-from leasehold.sql.functions.array import FAMILIES as ARRAY_FAMILIES
-from leasehold.sql.functions.array import OPERATOR_FAMILIES
+from leasehold.sql.functions.arrays import set_returning
+from leasehold.sql.functions.arrays.array import FAMILIES as ARRAY_FAMILIES
+from leasehold.sql.functions.arrays.array import OPERATOR_FAMILIES
 from leasehold.sql.functions.function import Function, in_utc
 from leasehold.sql.functions.polymorphic import FAMILIES
 from leasehold.sql.functions.registry import (

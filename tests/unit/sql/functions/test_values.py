@@ -21,8 +21,8 @@ from leasehold.model.errors import (
     TooLong,
     UnknownFunction,
 )
-from leasehold.sql.functions.arithmetic import quotient
 from leasehold.sql.functions.function import unchanged
+from leasehold.sql.functions.numbers.arithmetic import quotient
 from leasehold.sql.functions.registry import aggregate_for, cast_for, function_for, operator_for
 from leasehold.sql.functions.resolution import common_type
 from leasehold.values.types import Type

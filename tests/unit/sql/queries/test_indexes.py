@@ -11,7 +11,7 @@ from leasehold.adapters.sqlite.query import run
 from leasehold.catalog.elements import Moment
 from leasehold.replica.queries import as_tuples
 from leasehold.sql.planning.plan import prepare
-from leasehold.sql.planning.read_set import Read
+from leasehold.sql.planning.reads import Read
 from tests.support.sql.asked import Asked
 
 SERVED = [

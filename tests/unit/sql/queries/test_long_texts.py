@@ -8,7 +8,7 @@ import pytest
 
 from leasehold.model.errors import RequestTooLarge, TooLong
 from leasehold.sql.functions.registry import function_for, operator_for
-from leasehold.sql.functions.text import MADE_CHARACTERS_MAX
+from leasehold.sql.functions.texts.text import MADE_CHARACTERS_MAX
 from leasehold.values.types import TEXT_BYTES_MAX, Type
 from tests.support.sql.asked import Asked
 

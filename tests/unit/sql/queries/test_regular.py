@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 
 from leasehold.model.errors import Refused
-from leasehold.sql.functions.regexp_translation import regular
+from leasehold.sql.functions.texts.regexp_matching import regular
 from tests.support.sql.asked import Asked
 from tests.support.sql.recorded_cases import REGULAR, REGULAR_ONLY_HERE_REFUSED, REGULAR_REFUSED
 

@@ -11,7 +11,7 @@ from leasehold.adapters.sqlite.query import Limits, run
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import QueryCanceled, Refused, RequestTooLarge
 from leasehold.sql.functions.registry import cast_for
-from leasehold.sql.planning.emitted import called_as
+from leasehold.sql.planning.emitted import function_name
 from leasehold.sql.planning.plan import Plans
 from leasehold.values.types import Type
 from tests.support.sql.asked import FLIGHTS, Asked
@@ -73,8 +73,8 @@ def test_functions_of_one_name_and_types_are_told_apart() -> None:
     )
     assert cuts is not None
     assert refuses is not None
-    assert called_as(cuts) == called_as(cuts)
-    assert called_as(cuts) != called_as(refuses)
+    assert function_name(cuts) == function_name(cuts)
+    assert function_name(cuts) != function_name(refuses)
 
 
 def test_no_text_ends_in_anything_but_rows_or_a_refusal(asked: Asked) -> None:

@@ -1,0 +1,104 @@
+"""A statement that writes, with names resolved: what finds its rows, and what is in their way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.physical_names import column_name, lock_name
+from leasehold.catalog.states import READABLE
+from leasehold.sql.binding.bound_tree import (
+    Access,
+    Bound,
+    BoundQuery,
+    BoundSelect,
+    Field,
+    Native,
+    Slot,
+    TableSource,
+    join_parts,
+)
+from leasehold.sql.binding.bound_tree import Column as ResultColumn
+from leasehold.sql.binding.from_clause import row_fields
+from leasehold.sql.binding.typing import as_key
+from leasehold.sql.functions.function import BIGINT, BOOLEAN
+
+GENIDS: Final = BIGINT
+
+
+@dataclass(frozen=True, slots=True)
+class BoundConflict:
+    """The ON CONFLICT of an INSERT. `arbiters` are the indexes that are looked at, 0 for the
+    primary key, () for all unique ones. `update` is None for DO NOTHING; else a query over the
+    slots of the row that is there, then of the one that was to be inserted, which gives whether
+    WHERE holds, then the values of `assigned`."""
+
+    arbiters: tuple[int, ...]
+    assigned: tuple[Column, ...]
+    update: BoundQuery | None
+
+
+@dataclass(frozen=True)
+class BoundWrite:
+    """An INSERT, UPDATE or DELETE. For an INSERT `find` gives a value for each of `given`. For the
+    others it gives the values of `columns` before, a genid for each lock of the table (NULL where
+    there is none, or the row is the transaction's own), then for UPDATE the new values of `given`.
+
+    `extra` more values follow, of other tables, for `returning`, whose slots are numbered behind
+    the statement's parameters: `columns` as they are after the write (before it for DELETE), then
+    those. `parts` are an UPDATE's new values before they were brought to their columns' types.
+    """
+
+    kind: str
+    descriptor: Descriptor
+    columns: tuple[Column, ...]
+    given: tuple[Column, ...]
+    find: BoundQuery
+    extra: int
+    returning: BoundQuery | None
+    conflict: BoundConflict | None
+    parts: tuple[Bound, ...] = ()
+
+    @cached_property
+    def required(self) -> tuple[int, ...]:
+        """Element ids of `columns` that a row must have a value of."""
+        keys = self.descriptor.primary_key
+        return tuple(c.element_id for c in self.columns if c.refuses_null or c.element_id in keys)
+
+
+def query_of(body: BoundSelect) -> BoundQuery:
+    columns = tuple(ResultColumn(f"v{n}", o.kind) for n, o in enumerate(body.outputs))
+    return BoundQuery(columns, body)
+
+
+def is_whole(index: Index) -> bool:
+    return not index.computed
+
+
+def rows_in_the_way(bound: BoundWrite, conflict: BoundConflict) -> Iterator[tuple[int, BoundQuery]]:
+    """Give for each arbiter the query for rows that have the key of the row in the slots 1 … n
+    (`columns` of the plan): their columns, then their genids."""
+    descriptor = bound.descriptor
+    uniques = [i for i in descriptor.indexes if i.unique and i.state in READABLE]
+    relation = 1  # a query of its own, with nothing beside the table
+    place = {c.element_id: n for n, c in enumerate(bound.columns, 1)}
+    for arbiter in conflict.arbiters or (0, *(i.element_id for i in uniques if is_whole(i))):
+        index = next((i for i in uniques if i.element_id == arbiter), None)
+        key = descriptor.primary_key if index is None else index.columns
+        parts = [
+            (descriptor.by_id[e].type, Slot(place[e], descriptor.by_id[e].type), e) for e in key
+        ]
+        tests: list[Bound] = [
+            Native("=", (as_key(Field(relation, column_name(e), kind)), as_key(slot)), BOOLEAN)
+            for kind, slot, e in parts
+        ]
+        where = join_parts("and", tests)
+        access = None if index is None else Access(index, tuple(as_key(s) for _, s, _ in parts))
+        genids = [Field(relation, lock_name(lock), GENIDS) for lock in descriptor.locks]
+        source = TableSource(relation, descriptor, "", access)
+        outputs = (*row_fields(descriptor, relation), *genids)
+        body = BoundSelect(outputs, source, where)
+        yield arbiter, query_of(body)

@@ -1,0 +1,1 @@
+"""Arrays, and functions that give rows. Pure."""

@@ -1,0 +1,1 @@
+"""Casts between types, those of the system catalog among them. Pure."""

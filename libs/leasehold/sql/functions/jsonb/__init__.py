@@ -1,0 +1,1 @@
+"""Functions and operators over jsonb. Pure."""

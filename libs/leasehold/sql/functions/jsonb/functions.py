@@ -1,0 +1,296 @@
+"""Functions and operators over jsonb."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import lru_cache
+from typing import Any, Final
+
+from leasehold.model.errors import InvalidArgument, InvalidText
+from leasehold.sql.functions.function import BOOLEAN, INTEGER, JSONB, TEXT, Function
+from leasehold.values.array_text import array_of_text
+from leasehold.values.arrays import elements_of
+from leasehold.values.jsonb import kind_of, text_of, value_of
+from leasehold.values.jsonb_containment import contains
+from leasehold.values.types import array_of
+
+_ABSENT: Final = object()
+
+
+def _member(stored: str, name: str) -> Any:
+    value = value_of(stored)
+    return value.get(name, _ABSENT) if isinstance(value, dict) else _ABSENT
+
+
+def _element(stored: str, number: int) -> Any:
+    value = value_of(stored)
+    if isinstance(value, dict):
+        return _ABSENT
+    listed = value if isinstance(value, list) else [value]  # a scalar is like a list of one here
+    return listed[number] if -len(listed) <= number < len(listed) else _ABSENT
+
+
+def _as_json(value: Any) -> str | None:
+    return None if value is _ABSENT else text_of(value)
+
+
+def text_of_value(value: Any) -> str | None:
+    """A string without quotes; null is NULL."""
+    if value is _ABSENT or value is None:
+        return None
+    return value if isinstance(value, str) else text_of(value)
+
+
+def _shown(
+    find: Callable[[str, Any], Any], show: Callable[[Any], str | None]
+) -> Callable[[str, Any], str | None]:
+    return lambda stored, name: show(find(stored, name))
+
+
+@lru_cache(maxsize=1_024)
+def path_of(text: str) -> tuple[str | None, ...]:
+    """Return the steps of '{a,1,"b c"}', PostgreSQL's text of an array of texts. Raises
+    InvalidText."""
+    return tuple(elements_of(array_of_text(text, str)))
+
+
+def _index(step: str) -> int | None:
+    try:
+        return int(step) if len(step) < 12 and step.isascii() and "_" not in step else None
+    except ValueError:
+        return None
+
+
+def _at_path(stored: str, path: str) -> Any:
+    value = value_of(stored)
+    for step in path_of(path):
+        if step is None:
+            return _ABSENT
+        if isinstance(value, dict):
+            value = value.get(step, _ABSENT)
+        elif isinstance(value, list):
+            number = _index(step)
+            inside = number is not None and -len(value) <= number < len(value)
+            value = value[number] if inside and number is not None else _ABSENT
+        else:
+            return _ABSENT
+        if value is _ABSENT:
+            return _ABSENT
+    return value
+
+
+# ------------------------------------------------------------------ tests
+
+
+def _contains(left: str, right: str) -> int:
+    return int(contains(value_of(left), value_of(right)))
+
+
+def _exists(stored: str, name: str) -> int:
+    return int(name in _names_in(value_of(stored)))
+
+
+def _any_exists(stored: str, names: str) -> int:
+    there = _names_in(value_of(stored))
+    return int(any(name in there for name in elements_of(names) if name is not None))
+
+
+def _all_exist(stored: str, names: str) -> int:
+    there = _names_in(value_of(stored))
+    return int(all(name in there for name in elements_of(names) if name is not None))
+
+
+def _names_in(value: Any) -> Collection[Any]:
+    """Members of an object, strings of an array; a string by itself is like an array of one."""
+    if isinstance(value, dict):
+        return value
+    listed = value if isinstance(value, list) else [value]
+    return frozenset(each for each in listed if isinstance(each, str))
+
+
+# ------------------------------------------------------------------ changes
+
+
+def _joined(left: str, right: str) -> str:
+    one, other = value_of(left), value_of(right)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return text_of({**one, **other})
+    first = one if isinstance(one, list) else [one]
+    second = other if isinstance(other, list) else [other]
+    return text_of([*first, *second])
+
+
+def _without(stored: str, name: str) -> str:
+    value = value_of(stored)
+    if isinstance(value, dict):
+        return text_of({n: each for n, each in value.items() if n != name})
+    if isinstance(value, list):
+        return text_of([each for each in value if not (isinstance(each, str) and each == name)])
+    raise InvalidArgument("cannot delete from scalar")
+
+
+def _without_element(stored: str, number: int) -> str:
+    value = value_of(stored)
+    if isinstance(value, dict):
+        raise InvalidArgument("cannot delete from object using integer index")
+    if not isinstance(value, list):
+        raise InvalidArgument("cannot delete from scalar")
+    if -len(value) <= number < len(value):
+        del value[number]
+    return text_of(value)
+
+
+def _without_path(stored: str, path: str) -> str:
+    value = value_of(stored)
+    if not isinstance(value, dict | list):
+        raise InvalidArgument("cannot delete path in scalar")
+    steps = path_of(path)
+    if not steps or not value:
+        return stored
+    holder = _walked(value, steps[:-1])
+    last = steps[-1]
+    if isinstance(holder, dict) and last is not None:
+        holder.pop(last, None)
+    elif isinstance(holder, list) and last is not None:
+        number = _position(last, len(steps))
+        if -len(holder) <= number < len(holder):
+            del holder[number]
+    return text_of(value)
+
+
+def _walked(value: Any, steps: tuple[str | None, ...]) -> Any:
+    for place, step in enumerate(steps, start=1):
+        if isinstance(value, dict) and step in value:
+            value = value[step]
+        elif isinstance(value, list) and step is not None:
+            number = _position(step, place)
+            if not -len(value) <= number < len(value):
+                return None
+            value = value[number]
+        else:
+            return None
+    return value
+
+
+def _position(step: str, place: int) -> int:
+    number = _index(step)
+    if number is None:
+        raise InvalidText(f'path element at position {place} is not an integer: "{step:.40}"')
+    return number
+
+
+def _container(stored: str) -> Any:
+    value = value_of(stored)
+    if not isinstance(value, dict | list):
+        raise InvalidArgument("cannot set path in scalar")
+    return value
+
+
+def _place(value: Any, steps: tuple[str | None, ...]) -> tuple[Any, str]:
+    """What holds the end of a path that has one, and the path's last step."""
+    if None in steps:
+        raise InvalidArgument("path element is null")
+    last = steps[-1]
+    assert last is not None
+    return _walked(value, steps[:-1]), last
+
+
+def _set(stored: str, path: str, new: str, create: int = 1) -> str:
+    value, steps = _container(stored), path_of(path)
+    if not steps or not (value or create):
+        return stored
+    holder, last = _place(value, steps)
+    made = value_of(new)
+    if isinstance(holder, dict) and (create or last in holder):
+        holder[last] = made
+    elif isinstance(holder, list):
+        number = _position(last, len(steps))
+        if -len(holder) <= number < len(holder):
+            holder[number] = made
+        elif create:
+            holder.insert(0 if number < 0 else len(holder), made)
+    return text_of(value)
+
+
+def _inserted(stored: str, path: str, new: str, after: int = 0) -> str:
+    value, steps = _container(stored), path_of(path)
+    if not steps:
+        return stored
+    holder, last = _place(value, steps)
+    if isinstance(holder, dict):
+        if last in holder:
+            raise InvalidArgument("cannot replace existing key")
+        holder[last] = value_of(new)
+    elif isinstance(holder, list):
+        number = _position(last, len(steps))
+        place = number if number >= 0 else max(len(holder) + number, -1)
+        if place < 0:
+            place = 0
+        elif after and place < len(holder):
+            place += 1
+        holder.insert(min(place, len(holder)), value_of(new))
+    return text_of(value)
+
+
+def _stripped(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {n: _stripped(each) for n, each in value.items() if each is not None}
+    return [_stripped(each) for each in value] if isinstance(value, list) else value
+
+
+def _length(stored: str) -> int:
+    value = value_of(stored)
+    if isinstance(value, dict):
+        raise InvalidArgument("cannot get array length of a non-array")
+    if not isinstance(value, list):
+        raise InvalidArgument("cannot get array length of a scalar")
+    return len(value)
+
+
+def _pretty(value: Any, depth: int = 0) -> str:
+    inner, outer = "    " * (depth + 1), "    " * depth
+    if isinstance(value, dict) and value:
+        ordered = value_of(text_of(value))
+        parts = [f"{inner}{text_of(n)}: {_pretty(v, depth + 1)}" for n, v in ordered.items()]
+        return "{\n" + ",\n".join(parts) + "\n" + outer + "}"
+    if isinstance(value, list) and value:
+        parts = [inner + _pretty(each, depth + 1) for each in value]
+        return "[\n" + ",\n".join(parts) + "\n" + outer + "]"
+    if isinstance(value, dict):
+        return "{\n" + outer + "}"
+    if isinstance(value, list):
+        return "[\n" + outer + "]"
+    return text_of(value)
+
+
+FUNCTIONS: Final[tuple[Function, ...]] = (
+    Function("jsonb_typeof", (JSONB,), TEXT, lambda stored: kind_of(value_of(stored))),
+    Function("jsonb_array_length", (JSONB,), INTEGER, _length),
+    Function("jsonb_set", (JSONB, TEXT, JSONB), JSONB, _set),
+    Function("jsonb_set", (JSONB, TEXT, JSONB, BOOLEAN), JSONB, _set),
+    Function("jsonb_insert", (JSONB, TEXT, JSONB), JSONB, _inserted),
+    Function("jsonb_insert", (JSONB, TEXT, JSONB, BOOLEAN), JSONB, _inserted),
+    Function("jsonb_strip_nulls", (JSONB,), JSONB, lambda s: text_of(_stripped(value_of(s)))),
+    Function("jsonb_pretty", (JSONB,), TEXT, lambda stored: _pretty(value_of(stored))),
+    Function("jsonb_exists", (JSONB, TEXT), BOOLEAN, _exists),
+    Function("jsonb_contains", (JSONB, JSONB), BOOLEAN, _contains),
+)
+"""A path is text here, which a quoted constant is: there are no arrays."""
+
+OPERATORS: Final[tuple[Function, ...]] = (
+    Function("->", (JSONB, TEXT), JSONB, _shown(_member, _as_json)),
+    Function("->", (JSONB, INTEGER), JSONB, _shown(_element, _as_json)),
+    Function("->>", (JSONB, TEXT), TEXT, _shown(_member, text_of_value)),
+    Function("->>", (JSONB, INTEGER), TEXT, _shown(_element, text_of_value)),
+    Function("#>", (JSONB, TEXT), JSONB, _shown(_at_path, _as_json)),
+    Function("#>>", (JSONB, TEXT), TEXT, _shown(_at_path, text_of_value)),
+    Function("@>", (JSONB, JSONB), BOOLEAN, _contains),
+    Function("<@", (JSONB, JSONB), BOOLEAN, lambda left, right: _contains(right, left)),
+    Function("?", (JSONB, TEXT), BOOLEAN, _exists),
+    Function("?|", (JSONB, array_of(TEXT)), BOOLEAN, _any_exists),
+    Function("?&", (JSONB, array_of(TEXT)), BOOLEAN, _all_exist),
+    Function("||", (JSONB, JSONB), JSONB, _joined),
+    Function("-", (JSONB, TEXT), JSONB, _without),
+    Function("-", (JSONB, INTEGER), JSONB, _without_element),
+    Function("#-", (JSONB, TEXT), JSONB, _without_path),
+)

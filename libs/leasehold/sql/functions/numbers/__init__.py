@@ -1,0 +1,1 @@
+"""Arithmetic and mathematics over integers, exact numbers and doubles. Pure."""

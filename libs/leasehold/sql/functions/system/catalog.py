@@ -1,0 +1,255 @@
+"""Functions that tell of the catalog: texts of definitions, names, what is visible, what one may.
+
+They are computed of the catalog that the statement sees; what is nobody's gives NULL, as in
+PostgreSQL. Comments, triggers, rules, policies and partitions do not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from leasehold.catalog import definitions
+from leasehold.catalog.elements import Moment
+from leasehold.model.errors import InvalidArgument
+from leasehold.sql.functions.function import (
+    BIGINT,
+    BOOLEAN,
+    INTEGER,
+    NUMERIC,
+    SMALLINT,
+    TEXT,
+    Function,
+)
+from leasehold.sql.functions.system.session import system_of
+from leasehold.values.catalog_types import NAME, OID, REGCLASS
+from leasehold.values.letters import BLANKS, ascii_lower
+from leasehold.values.numeric import EXACT, decimal_of, text_of
+from leasehold.values.types import Type
+
+if TYPE_CHECKING:  # it lists these functions
+    from leasehold.sql.system_catalog.rows import SystemCatalog
+
+_UTF8: Final = 6
+_PRIVILEGES: Final = frozenset(
+    {
+        *("select", "insert", "update", "delete", "truncate", "references", "trigger", "usage"),
+        *("create", "connect", "temporary", "temp", "execute", "member", "set", "maintain"),
+    }
+)
+_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB")
+_HALF_OF_LARGEST: Final = Decimal(1 << 10 * (len(_UNITS) - 1) - 1)
+_WHOLE_BY_INT: Final = 40
+"""Digits of a size up to which it is shown in whichever unit it takes."""
+
+Tell = Callable[..., Any]
+
+
+def _told(
+    name: str, arguments: tuple[Type, ...], result: Type, tell: Tell, *, strict: bool = True
+) -> Function:
+    """Return a function whose `tell` takes the catalog and the arguments."""
+
+    def compute(moment: Moment, *values: Any) -> Any:
+        return tell(system_of(moment).catalog, *values)
+
+    return Function(name, arguments, result, compute, strict, "stable")
+
+
+def _fixed(name: str, arguments: tuple[Type, ...], result: Type, value: Any) -> Function:
+    """The same for whatever it is asked."""
+    return Function(name, arguments, result, lambda *_: value, volatility="stable")
+
+
+# ------------------------------------------------------------------ definitions
+
+
+def _index_column(catalog: SystemCatalog, oid: int, column: int, pretty: int) -> str | None:
+    return catalog.index_text(oid, column, pretty=bool(pretty))
+
+
+def _expression(_: SystemCatalog, text: str, _relation: int, pretty: int = 0) -> str:
+    """Expressions stand in the catalog as their texts."""
+    return text if pretty else definitions.parenthesized(text)
+
+
+def _definition(catalog: SystemCatalog, oid: int, pretty: int = 0) -> str | None:
+    return catalog.definition(oid, pretty=bool(pretty))
+
+
+_DEFINITIONS: Final = (
+    _told(
+        "format_type",
+        (OID, INTEGER),
+        TEXT,
+        lambda _, oid, modifier: definitions.format_type(oid, modifier),
+        strict=False,
+    ),
+    _told("pg_get_indexdef", (OID,), TEXT, lambda catalog, oid: catalog.index_text(oid)),
+    _told("pg_get_indexdef", (OID, INTEGER, BOOLEAN), TEXT, _index_column),
+    _told("pg_get_constraintdef", (OID,), TEXT, _definition),
+    _told("pg_get_constraintdef", (OID, BOOLEAN), TEXT, _definition),
+    _told("pg_get_expr", (TEXT, OID), TEXT, _expression),
+    _told("pg_get_expr", (TEXT, OID, BOOLEAN), TEXT, _expression),
+    *(
+        _fixed(name, (OID, *more), TEXT, None)
+        for name in ("pg_get_triggerdef", "pg_get_ruledef", "pg_get_viewdef")
+        for more in ((), (BOOLEAN,))
+    ),
+    *(
+        _fixed(name, (OID,), TEXT, None)
+        for name in (
+            *("pg_get_functiondef", "pg_get_function_result", "pg_get_function_arguments"),
+            *("pg_get_function_identity_arguments", "pg_get_function_sqlbody", "pg_get_partkeydef"),
+            *("pg_get_partition_constraintdef", "pg_get_statisticsobjdef"),
+            *("pg_get_statisticsobjdef_columns", "pg_tablespace_location"),
+        )
+    ),
+    _fixed("obj_description", (OID,), TEXT, None),
+    _fixed("obj_description", (OID, NAME), TEXT, None),
+    _fixed("shobj_description", (OID, NAME), TEXT, None),
+    _fixed("col_description", (OID, INTEGER), TEXT, None),
+)
+
+# ------------------------------------------------------------------ names
+
+
+def _type_visible(_: SystemCatalog, oid: int) -> int | None:
+    return 1 if definitions.is_type(oid) else None
+
+
+def _registered(kind: str) -> Tell:
+    return lambda catalog, name: catalog.names.find(kind, name)
+
+
+_NAMES: Final = (
+    _told("pg_table_is_visible", (OID,), BOOLEAN, lambda catalog, oid: catalog.is_visible(oid)),
+    _told("pg_type_is_visible", (OID,), BOOLEAN, _type_visible),
+    *(
+        _fixed(f"pg_{what}_is_visible", (OID,), BOOLEAN, 1)
+        for what in (
+            *("collation", "function", "operator", "opclass", "opfamily", "conversion"),
+            *("statistics_obj", "ts_config", "ts_dict", "ts_parser", "ts_template"),
+        )
+    ),
+    _told("pg_get_userbyid", (OID,), NAME, lambda catalog, oid: catalog.user_name(oid)),
+    *(
+        _told(f"to_{kind}", (TEXT,), Type(kind), _registered(kind))
+        for kind in ("regclass", "regtype", "regnamespace", "regrole")
+    ),
+    _told("pg_encoding_to_char", (INTEGER,), NAME, lambda _, n: "UTF8" if n == _UTF8 else ""),
+    _told(
+        "pg_char_to_encoding",
+        (NAME,),
+        INTEGER,
+        lambda _, name: _UTF8 if ascii_lower(name).replace("-", "") == "utf8" else -1,
+    ),
+    _fixed("getdatabaseencoding", (), NAME, "UTF8"),
+    _fixed("pg_my_temp_schema", (), OID, 0),
+    _fixed("pg_is_other_temp_schema", (OID,), BOOLEAN, 0),
+    _fixed("pg_relation_is_publishable", (REGCLASS,), BOOLEAN, 0),
+    _fixed("pg_relation_is_updatable", (REGCLASS, BOOLEAN), INTEGER, 28),
+)
+
+# ------------------------------------------------------------------ who may do what
+
+
+def _check_privileges(text: str) -> None:
+    for word in text.split(","):
+        plain = ascii_lower(word.strip(BLANKS))
+        for option in (" with grant option", " with admin option"):
+            plain = plain.removesuffix(option)
+        if plain not in _PRIVILEGES:
+            raise InvalidArgument(f'unrecognized privilege type: "{word:.80}"')
+
+
+def _has(kinds: tuple[str, ...]) -> Tell:
+    """Everybody may do everything with what there is. `kinds`: what each argument but the last
+    names, "" where it is a number or a column."""
+
+    def tell(catalog: SystemCatalog, *values: Any) -> int:
+        for kind, value in zip(kinds, values[:-1], strict=True):
+            if kind:
+                catalog.names.oid(kind, value)
+        _check_privileges(values[-1])
+        return 1
+
+    return tell
+
+
+def _may(what: str, kind: str, *columns: Type) -> Iterator[Function]:
+    """has_…_privilege over names and numbers, with a user before them or without."""
+    name = f"has_{what}_privilege"
+    more = ("",) * len(columns)
+    for user in ((), (NAME,), (OID,)):
+        role = ("regrole",) if user == (NAME,) else ("",) * len(user)
+        for of, named in ((TEXT, kind), (OID, "")):
+            arguments = (*user, of, *columns, TEXT)
+            yield _told(name, arguments, BOOLEAN, _has((*role, named, *more)))
+
+
+_RIGHTS: Final = (
+    *_may("table", "regclass"),
+    *_may("any_column", "regclass"),
+    *_may("column", "regclass", TEXT),
+    *_may("column", "regclass", SMALLINT),
+    *_may("schema", "regnamespace"),
+    *_may("type", "regtype"),
+    *_may("sequence", "regclass"),
+    *_may("database", ""),
+    *_may("function", ""),
+    *_may("language", ""),
+    *_may("tablespace", ""),
+    *(
+        _fixed("pg_has_role", (*user, role, TEXT), BOOLEAN, 1)
+        for user in ((), (NAME,), (OID,))
+        for role in (NAME, OID)
+    ),
+)
+
+# ------------------------------------------------------------------ sizes
+
+
+def size_pretty(size: int) -> str:
+    """Return a size in the unit that shows less than ten thousand, halves rounded up, as PostgreSQL
+    does."""
+    left, unit = abs(size), 0
+    if left >= 10 * 1024:
+        left, unit = left >> 9, 1  # one bit more, for rounding
+        while (left + 1) // 2 >= 20 * 1024 // 2 and unit + 1 < len(_UNITS):
+            left, unit = left >> 10, unit + 1
+        left = (left + 1) // 2
+    return f"{'-' if size < 0 else ''}{left} {_UNITS[unit]}"
+
+
+def _numeric_size_pretty(stored: str) -> str:
+    """Return a size likewise; below ten thousand bytes with what stands behind the point."""
+    size = decimal_of(stored)
+    if not size.is_finite():
+        return f"{text_of(stored)} {_UNITS[-1]}"
+    if abs(size) < 10 * 1024:
+        return f"{text_of(stored)} bytes"
+    if size.adjusted() < _WHOLE_BY_INT:
+        return size_pretty(int(size))
+    # In the largest unit; Python writes no int of more than 4,300 digits.
+    halves = EXACT.divide_int(size.copy_abs(), _HALF_OF_LARGEST)
+    left = EXACT.divide_int(EXACT.add(halves, 1), 2)
+    return f"{'-' if size < 0 else ''}{left:f} {_UNITS[-1]}"
+
+
+_SIZES: Final = (
+    # Nobody counts the pages of one table.
+    *(
+        _fixed(name, (REGCLASS,), BIGINT, None)
+        for name in (
+            *("pg_table_size", "pg_total_relation_size", "pg_relation_size", "pg_indexes_size"),
+        )
+    ),
+    *(_fixed("pg_database_size", (kind,), BIGINT, None) for kind in (NAME, OID)),
+    *(_fixed("pg_tablespace_size", (kind,), BIGINT, None) for kind in (NAME, OID)),
+    Function("pg_size_pretty", (BIGINT,), TEXT, size_pretty),
+    Function("pg_size_pretty", (NUMERIC,), TEXT, _numeric_size_pretty),
+)
+
+FUNCTIONS: Final[tuple[Function, ...]] = (*_DEFINITIONS, *_NAMES, *_RIGHTS, *_SIZES)

@@ -1,0 +1,1 @@
+"""Text and bytea: strings, patterns, regular expressions, digests. Pure."""

@@ -1,0 +1,121 @@
+"""The tests of LIKE and ILIKE, without going back and forth: each piece between two % is looked for
+once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+
+from leasehold.model.errors import InvalidEscapeSequence
+from leasehold.sql.functions.function import BOOLEAN, TEXT, Function
+from leasehold.sql.functions.texts.like_search import Piece, find, piece_of, stands_at
+from leasehold.values.letters import lower
+
+_KEPT_MAX: Final = 1_024
+_KEPT_CHARACTERS_MAX: Final = 1_000
+"""A longer pattern is read anew each time: many long ones would be kept for nobody."""
+
+
+Test = Callable[[str], bool]
+
+
+def _read(pattern: str) -> Test:
+    """What a pattern asks of a text. Raises InvalidEscapeSequence."""
+    pieces: list[list[str | None]] = [[]]
+    characters = iter(pattern)
+    for character in characters:
+        if character == "%":
+            pieces.append([])
+        elif character == "_":
+            pieces[-1].append(None)
+        elif character == "\\":
+            literal = next(characters, None)
+            if literal is None:
+                raise InvalidEscapeSequence("LIKE pattern must not end with escape character")
+            pieces[-1].append(literal)
+        else:
+            pieces[-1].append(character)
+    first, last = piece_of(pieces[0]), piece_of(pieces[-1])
+    middle = tuple(piece_of(piece) for piece in pieces[1:-1] if piece)
+    if len(pieces) == 1:
+        return lambda text: len(text) == first.width and stands_at(first, text, 0)
+    if not first.width and not last.width and len(middle) == 1 and len(middle[0].literals) == 1:
+        (only,) = middle
+        if only.width == len(only.literals[0][1]):  # %word%
+            word = only.literals[0][1]
+            return lambda text: word in text
+    return _test_of_pieces(first, middle, last)
+
+
+def _test_of_pieces(first: Piece, middle: tuple[Piece, ...], last: Piece) -> Test:
+    """Return the test of a pattern with a % between each two pieces; `middle` are looked for one
+    behind the other."""
+
+    def fits(text: str) -> bool:
+        end = len(text) - last.width
+        if end < first.width or not stands_at(first, text, 0):
+            return False
+        place = first.width
+        for piece in middle:
+            found = find(piece, text, place, end)
+            if found < 0:
+                return False
+            place = found + piece.width
+        return stands_at(last, text, end)
+
+    return fits
+
+
+_kept = lru_cache(maxsize=_KEPT_MAX)(_read)
+
+
+def is_like(text: str, pattern: str) -> int:
+    """Raises InvalidEscapeSequence (22025) for a pattern that ends in its escape character,
+    TooComplex (54001) where comparing would take too long."""
+    test = (_kept if len(pattern) <= _KEPT_CHARACTERS_MAX else _read)(pattern)
+    return int(test(text))
+
+
+def is_ilike(text: str, pattern: str) -> int:
+    return is_like(lower(text), lower(pattern))
+
+
+def like_escape(pattern: str, escape: str) -> str:
+    """The same pattern with a backslash for its escape character; "" is none."""
+    if len(escape) > 1:
+        raise InvalidEscapeSequence("invalid escape string: it must be empty or one character")
+    if escape == "\\":
+        return pattern
+    made: list[str] = []
+    escaped = False
+    for character in pattern:
+        if character == escape and not escaped:
+            escaped = True
+            continue
+        if escaped or character == "\\":
+            made.append("\\")
+        made.append(character)
+        escaped = False
+    if escaped:
+        made.append("\\")
+    return "".join(made)
+
+
+def negated(test: Callable[[str, str], int]) -> Callable[[str, str], int]:
+    return lambda text, pattern: 1 - test(text, pattern)
+
+
+FUNCTIONS: Final[tuple[Function, ...]] = (
+    Function("like", (TEXT, TEXT), BOOLEAN, is_like),
+    Function("notlike", (TEXT, TEXT), BOOLEAN, negated(is_like)),
+    Function("like_escape", (TEXT, TEXT), TEXT, like_escape),
+)
+OPERATORS: Final[tuple[Function, ...]] = (
+    Function("~~", (TEXT, TEXT), BOOLEAN, is_like),
+    Function("!~~", (TEXT, TEXT), BOOLEAN, negated(is_like)),
+    Function("~~*", (TEXT, TEXT), BOOLEAN, is_ilike),
+    Function("!~~*", (TEXT, TEXT), BOOLEAN, negated(is_ilike)),
+)
+"""What LIKE, NOT LIKE, ILIKE and NOT ILIKE stand for; with ESCAPE the pattern goes through
+`like_escape` first."""

@@ -1,0 +1,144 @@
+"""The search for a piece of a LIKE pattern in a text, in time that does not grow with their
+product.
+
+A piece is what stands between two %: literal characters and _ for any one. Without _ in between
+`str.find` finds it. Else each place of its longest literal is tried, as long as that takes few
+steps; on texts where it would not, all places are followed at once, a bit for each.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from leasehold.model.errors import TooComplex
+
+_WORK_PER_CHARACTER: Final = 4
+"""Comparisons for each character passed over, before places are followed by bits: that many are
+about as dear as the bits are."""
+_CHARACTERS_AT_ONCE: Final = 16
+"""What is compared, or looked for, in the time of one comparison's call."""
+_WINDOW_LEAST: Final = 4_096
+"""Places that are followed at once, or as many as the piece is wide: the bits of more would be
+made for nothing where it stands near the begin."""
+BIT_WORDS_MAX: Final = 2_000_000_000
+"""Words of 64 bits that following by bits may take in one search: a second or two, with others
+taking turns. 262,144 characters and as wide a piece as fits them take a quarter of it."""
+
+
+class Piece(NamedTuple):
+    """A piece of a pattern. `literals` are those between the _, each with its place in the piece;
+    `anchor` is the number of the longest one."""
+
+    width: int
+    literals: tuple[tuple[int, str], ...]
+    anchor: int
+
+
+def piece_of(characters: list[str | None]) -> Piece:
+    """Return the piece of these characters, of which None is any one."""
+    literals: list[tuple[int, str]] = []
+    begin = 0
+    for place, character in enumerate([*characters, None]):
+        if character is None:
+            if place > begin:
+                literals.append((begin, "".join(map(str, characters[begin:place]))))
+            begin = place + 1
+    anchor = max(range(len(literals)), key=lambda n: len(literals[n][1]), default=0)
+    return Piece(len(characters), tuple(literals), anchor)
+
+
+def stands_at(piece: Piece, text: str, place: int) -> bool:
+    """Return whether the piece stands at `place` of a text that has room for it."""
+    return _characters_compared(piece, text, place) is None
+
+
+def find(piece: Piece, text: str, place: int, end: int) -> int:
+    """The first place from `place` on where it stands before `end`; -1: nowhere. Raises TooComplex
+    where that would take too long."""
+    last = end - piece.width
+    if place > last:
+        return -1
+    if not piece.literals:
+        return place
+    behind, literal = piece.literals[piece.anchor]
+    if len(piece.literals) == 1:
+        found = text.find(literal, place + behind, last + behind + len(literal))
+        return found - behind if found >= 0 else -1
+    begin, work = place, 0
+    while work <= _WORK_PER_CHARACTER * (place - begin + piece.width):
+        found = text.find(literal, place + behind, last + behind + len(literal))
+        if found < 0:
+            return -1
+        place = found - behind
+        compared = _characters_compared(piece, text, place)
+        if compared is None:
+            return place
+        work += 1 + (len(literal) + compared) // _CHARACTERS_AT_ONCE
+        place += 1
+    return _find_by_bits(piece, text, place, last)
+
+
+def _characters_compared(piece: Piece, text: str, place: int) -> int | None:
+    """Return how many characters of the literals are compared up to the first literal that does not
+    fit, None where all of them fit."""
+    compared = 0
+    for behind, literal in piece.literals:
+        compared += _CHARACTERS_AT_ONCE + len(literal)
+        if not text.startswith(literal, place + behind):
+            return compared
+    return None
+
+
+# ------------------------------------------------------------------ all places at once
+
+
+def _find_by_bits(piece: Piece, text: str, place: int, last: int) -> int:
+    """The same, of places up to `last`."""
+    needed = sum(len(literal) for _, literal in piece.literals)
+    if needed * (last - place + piece.width) > 64 * BIT_WORDS_MAX:
+        raise TooComplex(
+            f"LIKE would compare {needed} characters beside _ at {last - place} places"
+        )
+    behind = _places_by_character(piece)
+    window = max(_WINDOW_LEAST, piece.width)
+    while place <= last:
+        found = _first_in_window(behind, piece.width, text, place, min(window, last - place + 1))
+        if found >= 0:
+            return place + found
+        place += window
+    return -1
+
+
+def _places_by_character(piece: Piece) -> dict[str, list[int]]:
+    made: dict[str, list[int]] = {}
+    for behind, literal in piece.literals:
+        for place, character in enumerate(literal, behind):
+            made.setdefault(character, []).append(place)
+    return made
+
+
+def _first_in_window(
+    behind: dict[str, list[int]], width: int, text: str, place: int, places: int
+) -> int:
+    """Bit n of `fitting` is whether the piece may stand at `place` + n."""
+    seen = text[place : place + places + width - 1]
+    standing: dict[str, list[int]] = {character: [] for character in behind}
+    for at, character in enumerate(seen):
+        listed = standing.get(character)
+        if listed is not None:
+            listed.append(at)
+    fitting = (1 << places) - 1
+    for character in sorted(behind, key=lambda c: len(standing[c])):
+        bits = _bits_of(standing[character], len(seen))
+        for distance in behind[character]:
+            fitting &= bits >> distance
+        if not fitting:
+            return -1
+    return (fitting & -fitting).bit_length() - 1
+
+
+def _bits_of(places: list[int], size: int) -> int:
+    made = bytearray((size >> 3) + 1)
+    for place in places:
+        made[place >> 3] |= 1 << (place & 7)
+    return int.from_bytes(made, "little")

@@ -1,0 +1,311 @@
+"""Rows of pg_catalog, of what is public in a database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from leasehold.catalog import definitions as text
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Index, OnChange
+from leasehold.catalog.schema_names import PUBLIC
+from leasehold.sql.expressions.key_types import key_types
+from leasehold.sql.functions.resolution import CATEGORIES, PREFERRED
+from leasehold.sql.session_settings import SETTINGS
+from leasehold.sql.system_catalog import oids
+from leasehold.sql.system_catalog.names import NAMESPACES, SYSTEM_OIDS
+from leasehold.sql.system_catalog.sequences import dependencies, sequence_rows, sequences_view
+from leasehold.sql.system_catalog.system_rows import COLLATED, attribute_row, is_view
+from leasehold.values.oids import NUMBERS
+from leasehold.values.types import VECTORS, Type
+
+if TYPE_CHECKING:
+    from leasehold.sql.system_catalog.rows import SystemCatalog
+
+Row = Mapping[str, Any]
+
+_ELEMENTS: Final = {
+    "name": NUMBERS['"char"'].oid,
+    **{vector: NUMBERS[element].oid for vector, element in VECTORS.items()},
+}
+
+
+_ACTIONS: Final = {
+    OnChange.NO_ACTION: "a",
+    OnChange.RESTRICT: "r",
+    OnChange.CASCADE: "c",
+    OnChange.SET_NULL: "n",
+    OnChange.SET_DEFAULT: "d",
+}
+_UTF8: Final = 6
+_COLLATION: Final[Row] = {
+    "oid": oids.DEFAULT_COLLATION,
+    "collname": "default",
+    "collowner": oids.OWNER,
+    "collnamespace": oids.CATALOG_NAMESPACE,
+    "collprovider": "d",
+    "collencoding": -1,
+    "collisdeterministic": 1,
+}
+_DATABASE: Final[Row] = {
+    "oid": oids.DATABASE,
+    "datdba": oids.OWNER,
+    "encoding": _UTF8,
+    "datlocprovider": "c",
+    "datallowconn": 1,
+    "datconnlimit": -1,
+    "datcollate": "C.UTF-8",
+    "datctype": "C.UTF-8",
+    "dattablespace": 1663,
+}
+_USER: Final[Row] = {"usesysid": oids.OWNER, "usecreatedb": 1, "usesuper": 1}
+_TABLESPACES: Final[tuple[Row, ...]] = (
+    {"oid": 1663, "spcname": "pg_default", "spcowner": oids.OWNER},
+    {"oid": 1664, "spcname": "pg_global", "spcowner": oids.OWNER},
+)
+_ROLE: Final[Row] = {
+    "oid": oids.OWNER,
+    "rolsuper": 1,
+    "rolinherit": 1,
+    "rolcreatedb": 1,
+    "rolcanlogin": 1,
+    "rolconnlimit": -1,
+}
+
+
+def catalog_rows(catalog: SystemCatalog, name: str) -> Iterable[Row]:
+    """Return the rows of a relation of pg_catalog, none for one that says nothing here. A row is
+    given by the columns that say something."""
+    made = _ROWS.get(name)
+    return () if made is None else made(catalog)
+
+
+def _classes(catalog: SystemCatalog) -> Iterator[Row]:
+    common: dict[str, Any] = {"relnamespace": oids.PUBLIC_NAMESPACE, "relowner": oids.OWNER}
+    common |= {"relpersistence": "p", "relispopulated": 1, "reltuples": -1.0}
+    for table in catalog.tables:
+        oid = oids.table_oid(table.table_id)
+        concerned = catalog.concerned.get(table.table_id, [])
+        yield {
+            **common,
+            "oid": oid,
+            "relname": table.name,
+            "relfilenode": oid,
+            "relam": oids.HEAP if table.sequence is None else 0,
+            "relkind": "r" if table.sequence is None else "S",
+            "relhasindex": int(bool(catalog.indexes_of(table))),
+            "relreplident": "d" if table.sequence is None else "n",
+            "relnatts": len(text.columns_of(table)),
+            "relchecks": sum(c.kind == "c" and c.table is table for c in concerned),
+            "relhastriggers": int(any(c.kind == "f" for c in concerned)),
+        }
+    for table, index, name, oid in catalog.indexes:
+        yield {
+            **common,
+            "oid": oid,
+            "relname": name,
+            "relfilenode": oid,
+            "relam": oids.BTREE,
+            "relkind": "i",
+            "relreplident": "n",
+            "relnatts": len(_index_columns(table, index)),
+        }
+
+
+def _tables(catalog: SystemCatalog) -> Iterator[Row]:
+    common = {"tableowner": catalog.user, "hastriggers": 0, "rowsecurity": 0}
+    for table in catalog.base_tables:
+        keys = any(c.kind == "f" for c in catalog.concerned.get(table.table_id, []))
+        indexed = int(any(True for _ in catalog.indexes_of(table)))
+        named = {"schemaname": PUBLIC, "tablename": table.name}
+        yield {**common, **named, "hasindexes": indexed, "hastriggers": int(keys)}
+    for schema, name in SYSTEM_OIDS:
+        if not is_view(name):
+            yield {**common, "schemaname": schema, "tablename": name, "hasindexes": 0}
+
+
+def _index_definitions(catalog: SystemCatalog) -> Iterator[Row]:
+    for table, _, name, oid in catalog.indexes:
+        named = {"schemaname": PUBLIC, "tablename": table.name, "indexname": name}
+        yield {**named, "indexdef": catalog.index_text(oid)}
+
+
+def _settings(catalog: SystemCatalog) -> Iterator[Row]:
+    for name, value in catalog.settings.items():
+        known = SETTINGS.get(name)
+        yield {
+            "name": name if known is None else known.name,
+            "setting": value,
+            "context": "user",
+            "vartype": "string",
+            "source": "session",
+            "reset_val": value,
+            "pending_restart": 0,
+        }
+
+
+def _attributes(catalog: SystemCatalog) -> Iterator[Row]:
+    for table in catalog.tables:
+        oid = oids.table_oid(table.table_id)
+        for number, column in enumerate(text.columns_of(table), 1):
+            yield {
+                **attribute_row(oid, number, column.name, column.type),
+                "attnotnull": int(not column.nullable),
+                "atthasdef": int(text.shown_default(column) is not None),
+                "attidentity": column.identity,
+                "attgenerated": "s" if column.generated else "",
+            }
+    for table, index, _, oid in catalog.indexes:
+        names = text.index_names(table, index)
+        kinds = _index_types(table, index)
+        for number, (name, kind) in enumerate(zip(names, kinds, strict=True), 1):
+            yield attribute_row(oid, number, name, kind)
+
+
+def _defaults(catalog: SystemCatalog) -> Iterator[Row]:
+    for table in catalog.base_tables:
+        for number, column in enumerate(text.columns_of(table), 1):
+            default = text.shown_default(column)
+            if default is not None:
+                oid = oids.element_oid(table.table_id, column.element_id)
+                relation = oids.table_oid(table.table_id)
+                yield {"oid": oid, "adrelid": relation, "adnum": number, "adbin": default}
+
+
+def _indexes(catalog: SystemCatalog) -> Iterator[Row]:
+    for table, index, _, oid in catalog.indexes:
+        columns = _index_columns(table, index)
+        keys = table.primary_key if index is None else index.columns
+        yield {
+            "indexrelid": oid,
+            "indrelid": oids.table_oid(table.table_id),
+            "indnatts": len(columns),
+            "indnkeyatts": len(keys),
+            "indisunique": int(index is None or index.unique),
+            "indisprimary": int(index is None),
+            **dict.fromkeys(("indimmediate", "indisvalid", "indisready", "indislive"), 1),
+            "indkey": numbers_of(table, columns),
+            **{name: (0,) * len(keys) for name in ("indcollation", "indclass", "indoption")},
+            "indexprs": ", ".join(index.expressions) or None if index is not None else None,
+            "indpred": index.predicate or None if index is not None else None,
+        }
+
+
+def _constraint_rows(catalog: SystemCatalog) -> Iterator[Row]:
+    for entry in catalog.constraints:
+        parent = entry.parent
+        row: dict[str, Any] = {
+            "oid": entry.oid,
+            "conname": entry.name,
+            "contype": entry.kind,
+            "connamespace": oids.PUBLIC_NAMESPACE,
+            "convalidated": 1,
+            "conislocal": 1,
+            "conrelid": oids.table_oid(entry.table.table_id),
+            "conindid": entry.rests_on,
+            "connoinherit": int(entry.kind != "c"),
+            "conkey": numbers_of(entry.table, entry.columns),
+            "conbin": entry.expression,
+        }
+        key = entry.foreign
+        if parent is not None and key is not None:
+            row |= {"confrelid": oids.table_oid(parent.table_id)}
+            row |= {"confmatchtype": "f" if key.full else "s"}
+            row |= {"confupdtype": _ACTIONS[key.on_update]}
+            row |= {"confdeltype": _ACTIONS[key.on_delete]}
+            if key.delete_sets:
+                row["confdelsetcols"] = numbers_of(entry.table, key.delete_sets)
+            row["confkey"] = numbers_of(parent, entry.parent_columns)
+        yield row
+
+
+def type_rows() -> Iterator[Row]:
+    """Give the rows of pg_type, which are the same in every database."""
+    common = {"typnamespace": oids.CATALOG_NAMESPACE, "typowner": oids.OWNER}
+    common |= {"typisdefined": 1, "typtypmod": -1}
+    for name, numbers in NUMBERS.items():
+        called = text.PG_NAMES.get(name, name)
+        collation = oids.DEFAULT_COLLATION if name in COLLATED else 0
+        yield {
+            **common,
+            "oid": numbers.oid,
+            "typname": called,
+            "typlen": numbers.size,
+            "typtype": "p" if name == "void" else "b",
+            "typdelim": ",",
+            "typbyval": int(0 < numbers.size <= 8),
+            "typstorage": text.storage_of(Type(name)),
+            "typalign": text.alignment_of(Type(name)),
+            "typcategory": CATEGORIES.get(name, "U"),
+            "typispreferred": int(name in PREFERRED),
+            "typarray": numbers.array_oid,
+            "typcollation": collation,
+            "typelem": _ELEMENTS.get(name, 0),
+            "typinput": f"{called}in",
+            "typoutput": f"{called}out",
+        }
+        if numbers.array_oid:
+            yield {
+                **common,
+                "oid": numbers.array_oid,
+                "typname": f"_{called}",
+                "typlen": -1,
+                "typtype": "b",
+                "typdelim": ",",
+                "typcategory": "A",
+                "typelem": numbers.oid,
+                "typstorage": "x",
+                "typalign": "d" if text.alignment_of(Type(name)) == "d" else "i",
+                "typcollation": collation,
+                "typinput": "array_in",
+                "typoutput": "array_out",
+            }
+
+
+def numbers_of(table: Descriptor, element_ids: Iterable[int]) -> tuple[int, ...]:
+    """attnum of columns; 0 of an expression."""
+    numbers = {column.element_id: n for n, column in enumerate(text.columns_of(table), 1)}
+    return tuple(numbers.get(element, 0) for element in element_ids)
+
+
+def _index_columns(table: Descriptor, index: Index | None) -> tuple[int, ...]:
+    return table.primary_key if index is None else (*index.columns, *index.included)
+
+
+def _index_types(table: Descriptor, index: Index | None) -> list[Type]:
+    keys = () if index is None else key_types(table, index)
+    rest = _index_columns(table, index)[len(keys) :]
+    return [*keys, *(table.by_id[element].type for element in rest)]
+
+
+def _namespaces(_: SystemCatalog) -> Iterator[Row]:
+    for name, oid in NAMESPACES.items():
+        yield {"oid": oid, "nspname": name, "nspowner": oids.OWNER}
+
+
+def _access_methods(_: SystemCatalog) -> Iterator[Row]:
+    yield {"oid": oids.HEAP, "amname": "heap", "amtype": "t", "amhandler": "heap_tableam_handler"}
+    yield {"oid": oids.BTREE, "amname": "btree", "amtype": "i", "amhandler": "bthandler"}
+
+
+_ROWS: Final[Mapping[str, Callable[[SystemCatalog], Iterable[Row]]]] = {
+    "pg_namespace": _namespaces,
+    "pg_class": _classes,
+    "pg_attribute": _attributes,
+    "pg_attrdef": _defaults,
+    "pg_index": _indexes,
+    "pg_constraint": _constraint_rows,
+    "pg_type": lambda _: type_rows(),
+    "pg_am": _access_methods,
+    "pg_collation": lambda _: [_COLLATION],
+    "pg_database": lambda catalog: [{**_DATABASE, "datname": catalog.database}],
+    "pg_roles": lambda catalog: [{**_ROLE, "rolname": catalog.user}],
+    "pg_user": lambda catalog: [{**_USER, "usename": catalog.user}],
+    "pg_tablespace": lambda _: _TABLESPACES,
+    "pg_tables": _tables,
+    "pg_indexes": _index_definitions,
+    "pg_settings": _settings,
+    "pg_sequence": sequence_rows,
+    "pg_sequences": sequences_view,
+    "pg_depend": dependencies,
+}
