@@ -343,7 +343,10 @@ class SessionBlock:
             self._go_on_from_single()
             return None
         self._sent = send_single(single, self._node, self._sent)
-        return self._answer()
+        waits = self._answer()
+        if waits is None and self._sent is not None and not self._sent.is_committed:
+            self._go_on_from_single()  # its refusal is raised by its transaction's COMMIT
+        return waits
 
     def _answer(self) -> WouldBlock | None:
         """In a hurry."""

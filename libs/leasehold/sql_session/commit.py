@@ -43,6 +43,11 @@ class Sent:
         self.pending = pending
         self.since_s = since_s
 
+    @property
+    def is_committed(self) -> bool:
+        outcome = self.pending.outcome
+        return outcome is not None and bool(outcome.lsn)
+
     def result(self) -> Outcome:
         """Raises OutcomeUnknown when it takes COMMIT_TIMEOUT_S, counted from its sending."""
         passed_s = time.monotonic() - self.since_s
