@@ -29,7 +29,7 @@ from leasehold.sql.syntax.session_statements import (
     RowStatement,
     SessionStatement,
 )
-from leasehold.sql_session.portals import PreparedStatement
+from leasehold.sql_session.prepared import PreparedStatement
 from leasehold.sql_session.session import SqlSession
 from leasehold.transaction.isolation import isolation_of
 from leasehold.values.types import to_storage
@@ -232,7 +232,7 @@ class Connection:
         values = _stored(known.parameters, parameters) if parameters or known.parameters else ()
         session.hurried = True
         try:
-            rows = session.at_once(known.prepared, values)
+            rows = session.short_rows(known.prepared, values)
         except WouldBlock:
             return None
         except CachedResultChanged:  # nobody relies on the columns of the last time

@@ -6,10 +6,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from leasehold.adapters.os.clock import new_request_id
 from leasehold.adapters.sqlite.query import Limits, Rows
+from leasehold.catalog.elements import Moment
 from leasehold.client.pending import Pending, Standing
 from leasehold.model.errors import (
     GaveUp,
@@ -25,13 +26,45 @@ from leasehold.replica.replay_log import Contradicted, FailedAgain, Shown, Step
 from leasehold.replica.serving_node import SqlNode
 from leasehold.replica.sql_reads import Seen
 from leasehold.sql.planning.plan import Prepared
-from leasehold.sql_session.fast_update import SingleUpdate
-from leasehold.sql_session.transaction import Savepoint, SqlTransaction
+from leasehold.sql_session.transaction import ReplayableTransaction, Savepoint
+from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.replay_comparison import Answer, Told, contradiction
 
 COMMIT_TIMEOUT_S: Final = 30.0
 ENDED: Final = frozenset({"57014", "57P01"})
 """Somebody has asked for the end of what runs, or its time is over."""
+
+
+class Strategy(Protocol):
+    """One of the two ways to carry out a transaction: what its COMMIT asks of it.
+
+    `CommitTimeUpdate` sends a statement that the master computes; `ReplayableTransaction` sends
+    what its statements have come to here, and can run them again.
+    """
+
+    @property
+    def isolation(self) -> Isolation: ...
+
+    @property
+    def moment(self) -> Moment: ...
+
+    @property
+    def has_written(self) -> bool:
+        """Whether there is something to be committed."""
+        ...
+
+    @property
+    def begins_jobs(self) -> bool:
+        """Whether something goes on after its commit."""
+        ...
+
+    def request(self, request_id: bytes, attempt: int, on_conflict: OnConflict) -> ChangeRequest:
+        """Return what is to be committed. It has written."""
+        ...
+
+    def close(self) -> None:
+        """Give back what it has pinned."""
+        ...
 
 
 class Sent:
@@ -48,51 +81,39 @@ class Sent:
         outcome = self.pending.outcome
         return outcome is not None and bool(outcome.lsn)
 
+    @property
+    def waits(self) -> WouldBlock | None:
+        """Until when, and where, `commit` would go on; None: it ends without waiting."""
+        if self.pending.standing is Standing.WAITING:
+            return WouldBlock(self.pending.when_settled, COMMIT_TIMEOUT_S, begun=True)
+        outcome = self.pending.outcome
+        if outcome is None or not (outcome.lsn or outcome.final):
+            return WouldBlock(begun=True)
+        return None
+
     def result(self) -> Outcome:
         """Raises OutcomeUnknown when it takes COMMIT_TIMEOUT_S, counted from its sending."""
         passed_s = time.monotonic() - self.since_s
         return self.pending.result(max(COMMIT_TIMEOUT_S - passed_s, 0.0), passed_s)
 
 
-def send_ahead(
-    transaction: SqlTransaction, node: SqlNode, sent: Sent | None, *, replays_max: int
-) -> Sent | None:
-    """What a COMMIT in a hurry does first: its request is sent, and its answer is not waited for.
-    None: `commit` would have to wait already for the request to be taken."""
-    return sent or _sent(node, _first(transaction, replays_max))
-
-
-def send_single(single: SingleUpdate, node: SqlNode, sent: Sent | None) -> Sent | None:
-    """As `send_ahead`, of an update that is a transaction by itself and may run again."""
-    return sent or _sent(node, single.request(new_request_id()))
-
-
-def _sent(node: SqlNode, request: ChangeRequest) -> Sent | None:
-    pending = node.send(request)
-    return None if pending is None else Sent(request, pending, time.monotonic())
-
-
-def answer_of(sent: Sent) -> WouldBlock | None:
-    """None: `commit` ends without waiting; else until when, and where, it would go on."""
-    pending = sent.pending
-    if pending.standing is Standing.WAITING:
-        return WouldBlock(pending.when_settled, COMMIT_TIMEOUT_S, begun=True)
-    outcome = pending.outcome
-    if outcome is None or not (outcome.lsn or outcome.final):
-        return WouldBlock(begun=True)
-    return None
-
-
-def _first(transaction: SqlTransaction, replays_max: int) -> ChangeRequest:
+def first_request(transaction: Strategy, replays_max: int) -> ChangeRequest:
+    """Return the first attempt of a transaction that has written."""
     replays = replays_max and transaction.isolation.replays
     on_conflict = OnConflict.REPLAY if replays else OnConflict.FAIL
     return transaction.request(new_request_id(), 1, on_conflict)
 
 
+def send(node: SqlNode, request: ChangeRequest) -> Sent | None:
+    """Send what is not waited for here; None: one would have to wait already for that."""
+    pending = node.send(request)
+    return None if pending is None else Sent(request, pending, time.monotonic())
+
+
 def commit(
-    transaction: SqlTransaction,
+    transaction: ReplayableTransaction,
     node: SqlNode,
-    fresh: Callable[[], SqlTransaction],
+    fresh: Callable[[], ReplayableTransaction],
     *,
     replays_max: int,
     limits: Limits,
@@ -112,7 +133,7 @@ def commit(
         return None
     if not transaction.isolation.replays:
         replays_max = 0
-    request = sent.request if sent else _first(transaction, replays_max)
+    request = sent.request if sent else first_request(transaction, replays_max)
     running, submitted = transaction, 0
     try:
         for left in range(replays_max, -1, -1):
@@ -152,12 +173,12 @@ def commit(
 
 
 def _again(
-    first: SqlTransaction,
-    last: SqlTransaction,
-    fresh: Callable[[], SqlTransaction],
+    first: ReplayableTransaction,
+    last: ReplayableTransaction,
+    fresh: Callable[[], ReplayableTransaction],
     limits: Limits,
     alone: Step | None,
-) -> SqlTransaction:
+) -> ReplayableTransaction:
     """All statements once more on what is committed now. Raises Contradicted; or FailedAgain,
     where the only one was not answered yet."""
     # ⚠ The first one, too, before: what it had pinned nobody reads any more, and a schema change
@@ -176,7 +197,7 @@ def _again(
     return running
 
 
-def _run_alone(alone: Step, running: SqlTransaction, limits: Limits) -> None:
+def _run_alone(alone: Step, running: ReplayableTransaction, limits: Limits) -> None:
     """T2: what was not answered yet runs again freely. Raises FailedAgain, NotCoherent,
     StaleVersion, and why it was ended."""
     asked = alone.asked
@@ -193,7 +214,7 @@ def _run_alone(alone: Step, running: SqlTransaction, limits: Limits) -> None:
         raise FailedAgain(error) from error
 
 
-def run_again(steps: list[Step], running: SqlTransaction, limits: Limits) -> None:
+def run_again(steps: list[Step], running: ReplayableTransaction, limits: Limits) -> None:
     """Raises Contradicted, NotCoherent, and why it was ended."""
     wanted = {step.back for step in steps}
     marks: dict[int, Savepoint] = {}
@@ -217,7 +238,7 @@ def run_again(steps: list[Step], running: SqlTransaction, limits: Limits) -> Non
         raise Contradicted(f"could not serialize access: {why}")
 
 
-def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
+def done(running: ReplayableTransaction, step: Step, limits: Limits) -> Step:
     """Runs its statement; what came of it, an error too."""
     asked = step.asked
     assert asked is not None, "a statement, and no way back"
@@ -254,7 +275,7 @@ def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
 
 
 def _declared_again(
-    running: SqlTransaction, snapshot: Seen, plan: Prepared, step: Step, limits: Limits
+    running: ReplayableTransaction, snapshot: Seen, plan: Prepared, step: Step, limits: Limits
 ) -> Shown:
     found: list[Shown] = []
 

@@ -1,5 +1,5 @@
 """The one statement of a session that runs now: how it is ended before its end, and what it does
-not do in a hurry."""
+not do where it must not block."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from leasehold.replica.sql_reads import Seen
 from leasehold.sql.planning.plan import Prepared
 
 T = TypeVar("T")
-HURRIED_ROWS_MAX: Final = 50
+BOUNDED_ROWS_MAX: Final = 50
 
 
 class Running:
@@ -30,26 +30,28 @@ class Running:
         self._cancelled: Exception | None = None
         self._deadline_s: float | None = None
         self._limits = Limits(stop=self.stopped)
-        self._hurried_limits = Limits(rows_max=HURRIED_ROWS_MAX, stop=self._has_looked)
+        self._bounded_limits = Limits(rows_max=BOUNDED_ROWS_MAX, stop=self._has_looked)
         self._looks = 0
-        self.hurried = False
+        self.non_blocking = False
         self.text, self.began_us = "", 0
 
     @property
     def limits(self) -> Limits:
-        return self._hurried_limits if self.hurried else self._limits
+        return self._bounded_limits if self.non_blocking else self._limits
 
-    # ------------------------------------------------------------ in a hurry
+    # ------------------------------------------------------------ where it must not block
 
-    def may_wait(self) -> None:
-        """Before what waits, or takes long: a hurry ends here. Raises WouldBlock."""
-        if self.hurried:
+    def check_may_block(self) -> None:
+        """Raise WouldBlock, before what waits or takes long, where that is not allowed."""
+        if self.non_blocking:
             raise WouldBlock
 
-    def in_time(self, snapshot: Seen, plan: Prepared, work: Callable[[], T]) -> T:
-        """`work` runs the plan, and is undone when it does not return; in a hurry it is one that
-        surely ends soon, and is ended where it does not. Raises WouldBlock."""
-        if not self.hurried:
+    def run_in_time(self, snapshot: Seen, plan: Prepared, work: Callable[[], T]) -> T:
+        """Return what `work` does, which runs the plan, and is undone when it does not return.
+
+        Raises WouldBlock where it must not block and does not surely end soon, or has not.
+        """
+        if not self.non_blocking:
             return work()
         if not is_brief(snapshot.connection, plan):
             raise WouldBlock

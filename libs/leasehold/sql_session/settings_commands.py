@@ -12,12 +12,13 @@ from leasehold.sql.session_settings import SETTINGS, SessionSettings
 from leasehold.sql.syntax.as_of import as_of_text
 from leasehold.sql.syntax.session_statements import Modes, Reset, Set, Show
 from leasehold.sql.system_catalog.system_relations import NodeSide
-from leasehold.sql_session.portals import Answer
+from leasehold.sql_session.prepared import Answer
 from leasehold.transaction.isolation import ISOLATION, Isolation, isolation_of
 from leasehold.values.dates import AsOf
 from leasehold.values.time_zone import zone_of
 from leasehold.values.types import Type
 
+MS: Final = 1_000
 MODES: Final = ("transaction_isolation", "transaction_read_only")
 """Settings that say how the running transaction does."""
 TEXT: Final = Type("text")

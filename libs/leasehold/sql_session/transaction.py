@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from leasehold.adapters.sqlite.query import Limits, Rows, run
 from leasehold.adapters.sqlite.reads import places_read
@@ -39,6 +39,7 @@ from leasehold.sql.functions.session import (
 )
 from leasehold.sql.planning.plan import Prepared
 from leasehold.sql.system_catalog.system_relations import with_system
+from leasehold.sql_session.commit_time_update import CommitTimeUpdate
 from leasehold.transaction.commit_time_updates import AtCommit
 from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.pinned_version import check_pinned
@@ -47,9 +48,6 @@ from leasehold.transaction.replay_comparison import Told
 from leasehold.values.oids import WireType
 from leasehold.values.time_zone import zone_at
 from leasehold.values.types import KNOWN, element_of
-
-if TYPE_CHECKING:
-    from leasehold.sql_session.fast_update import SingleUpdate
 
 T = TypeVar("T")
 _NONE: Final[frozenset[int]] = frozenset()
@@ -66,7 +64,7 @@ class Savepoint(NamedTuple):
     step: int
 
 
-class SqlTransaction:
+class ReplayableTransaction:
     """Between two commits. `reads` says which LSN it sees, if it is one. `block`: it lasts over
     several statements, so what it uses is leased and keeps its version to its end (D8); a single
     statement needs neither (D3)."""
@@ -81,10 +79,10 @@ class SqlTransaction:
         *,
         block: bool,
         numbers: DrawnNumbers,
-        may_wait: Callable[[], None] = lambda: None,
+        check_may_block: Callable[[], None] = lambda: None,
     ) -> None:
-        """`numbers`: what it draws from sequences; `may_wait` is called before it waits for some,
-        and may raise Waits."""
+        """`numbers`: what it draws from sequences; `check_may_block` is called before it waits for
+        some, and may raise WouldBlock."""
         self.isolation = isolation
         self.moment = moment
         self.steps: list[Step] = []
@@ -93,13 +91,13 @@ class SqlTransaction:
         self._reads = reads
         self._writes = WriteSet(reads, isolation, numbers)
         self.numbers = numbers
-        self._may_wait = may_wait
+        self._check_may_block = check_may_block
         self._at_commit = AtCommit(isolation)
         self._wait_coherent = wait_coherent
         self._lsn = reads.moment
         self._place = 0
 
-    def becomes_block(self, reads: Reads) -> None:
+    def become_block(self, reads: Reads) -> None:
         """BEGIN came behind its first statements. `reads`: as of a block that begins."""
         self._block = True
         self._reads.lasts_as(reads)
@@ -243,7 +241,7 @@ class SqlTransaction:
         if plan.explain or not self.isolation.replays or not compared:
             return None
         shown = Shown(Told.SELECTED if plan.visits is None else Told.VISITED, plan.ordered)
-        self.did(Step(asked, shown=shown))
+        self.log_step(Step(asked, shown=shown))
         return shown
 
     def declares(
@@ -255,7 +253,7 @@ class SqlTransaction:
             return None
         told = Told.FETCHED if plan.visits is None else Told.VISITED
         shown = Shown(told, plan.ordered or hold)
-        self.did(Step(asked, shown=shown, cursor=cursor))
+        self.log_step(Step(asked, shown=shown, cursor=cursor))
         return shown
 
     def _next_moment(self, plan: Prepared, snapshot: Seen) -> Moment:
@@ -279,7 +277,7 @@ class SqlTransaction:
         wait = self._wait_coherent
         gone = {table.table_id for table in self._writes.schema.dropped.values()}
         try:
-            return self.numbers.running(self._place, local, work, self._may_wait, wait, gone)
+            return self.numbers.running(self._place, local, work, self._check_may_block, wait, gone)
         except WouldBlock:
             self._place -= 1  # it comes again, and draws what it has drawn
             raise
@@ -366,7 +364,7 @@ class SqlTransaction:
         operation = self._writes.operations[-1]
         self._at_commit.updated(descriptor.table_id, write.key, operation, values)
 
-    def goes_on_from(self, single: SingleUpdate) -> None:
+    def continue_from(self, single: CommitTimeUpdate) -> None:
         """Its first statement, which was run before it was known to need a transaction."""
         assert not self._block, "nothing was pinned"
         assert not self.steps, "nothing came before"
@@ -377,7 +375,7 @@ class SqlTransaction:
             apply(self._writes, single.descriptor, written.writes)
         values = computed.values(single.asked.values)
         self._computed_at_commit(single.descriptor, written, values)
-        self.did(Step.wrote(single.asked, written, "UPDATE"))
+        self.log_step(Step.wrote(single.asked, written, "UPDATE"))
 
     def _rests_on(self, plan: Prepared, many: Sequence[Sequence[Any]]) -> None:
         """What comes of the statement depends on the rows that it reads with each of these values:
@@ -471,7 +469,7 @@ class SqlTransaction:
     def roll_back_to(self, savepoint: Savepoint) -> None:
         """What was read since stays verified: the client knows it."""
         self._writes.back_to(savepoint.writes)
-        self.did(Step(None, back=savepoint.step))
+        self.log_step(Step(None, back=savepoint.step))
 
     def request(self, request_id: bytes, attempt: int, on_conflict: OnConflict) -> ChangeRequest:
         request = self._writes.request(request_id, attempt, on_conflict)
@@ -482,7 +480,7 @@ class SqlTransaction:
 
     # ------------------------------------------------------------ running again
 
-    def did(self, step: Step) -> None:
+    def log_step(self, step: Step) -> None:
         """Raises RequestTooLarge."""
         if len(self.steps) >= STEPS_MAX:
             raise RequestTooLarge(

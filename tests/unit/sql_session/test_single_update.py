@@ -26,6 +26,7 @@ from leasehold.model.records import ANY_GENID, ChangeRequest, Expression, OnConf
 from leasehold.pgwire.session import Status, WouldBlock
 from leasehold.replica.serving_node import SqlNode
 from leasehold.sql_session.commit import COMMIT_TIMEOUT_S
+from leasehold.sql_session.commit_time_update import CommitTimeUpdate
 from leasehold.transaction.block import ReadOnlyTransaction
 from tests.support.sql_session.held_answers import HeldAnswers
 from tests.support.sql_session.sql_client import SqlClient, ends
@@ -95,7 +96,7 @@ class Hurried:
     def prepare(self, text: str) -> None:
         """So that its plan is known: the first of a text is nobody's in a hurry."""
         (statement,) = self.session.statements(text)
-        plan = self.session._block.plan_of
+        plan = self.session._state.plan_of
         with self.client.node.single_read().snapshot() as snapshot:
             plan(statement.text, snapshot.newest, ())
 
@@ -137,8 +138,7 @@ class Hurried:
 
     @property
     def is_single(self) -> bool:
-        block = self.session._block
-        return block._single is not None and block._transaction is None
+        return isinstance(self.session._transactions._current, CommitTimeUpdate)
 
 
 @pytest.fixture

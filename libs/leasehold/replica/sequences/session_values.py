@@ -131,13 +131,13 @@ class DrawnNumbers:
         place: int,
         local: Local,
         work: Callable[[], T],
-        may_wait: Callable[[], None],
+        check_may_block: Callable[[], None],
         wait_coherent: Callable[[], None],
         gone: Collection[int] = (),
     ) -> T:
         """`work` runs the statement at that place, more than once where it has to wait for numbers
         in between; nothing of it may stay when it raises. `gone`: sequences that its transaction
-        drops. Raises what `work` raises, Waits, what `NodeNumbers.fill` raises."""
+        drops. Raises what `work` raises, WouldBlock, what `NodeNumbers.fill` raises."""
         self._local, self._wait_coherent, self._gone = local, wait_coherent, gone
         tries = known = 0
         while tries < TRIES_MAX:
@@ -145,7 +145,7 @@ class DrawnNumbers:
             try:
                 return work()
             except Wanted as wanted:
-                may_wait()
+                check_may_block()
                 if self._stopped is not None and self._stopped():
                     raise QueryCanceled("a statement that takes numbers was ended") from None
                 wanted.work()
