@@ -49,7 +49,7 @@ class Queries:
 
 
 def stored(prepared: Prepared, parameters: Sequence[Any]) -> list[Any]:
-    """Python values of parameters as storage values. Raises MalformedRequest for a wrong number."""
+    """Return parameters as storage values. Raises MalformedRequest for a wrong number."""
     given = len(parameters)
     if given != len(prepared.parameters):
         raise MalformedRequest(
@@ -69,8 +69,8 @@ _CHANGES_MAX: Final = 4_000
 
 
 def _changes(prepared: Prepared) -> list[tuple[int, Callable[[Any], Any]]]:
-    """(place, storage value → Python value) of the columns where they differ. By identity, which is
-    one look-up; the statement is kept, so no id comes twice."""
+    """Return (place, storage value → Python value) of the columns where they differ. By identity,
+    which is one look-up; the statement is kept, so no id comes twice."""
     found = _CHANGES.get(id(prepared))
     if found is None:
         if len(_CHANGES) >= _CHANGES_MAX:
@@ -86,7 +86,7 @@ def _changes(prepared: Prepared) -> list[tuple[int, Callable[[Any], Any]]]:
 
 
 def as_tuples(prepared: Prepared, rows: Rows) -> Iterator[tuple[Any, ...]]:
-    """Rows as tuples of Python values, a batch at a time."""
+    """Yield rows as tuples of Python values."""
     changed = _changes(prepared)
     try:
         while batch := rows.fetch(BATCH_ROWS):
@@ -103,7 +103,7 @@ def as_tuples(prepared: Prepared, rows: Rows) -> Iterator[tuple[Any, ...]]:
 
 
 def as_dicts(prepared: Prepared, rows: Rows) -> Iterator[dict[str, Any]]:
-    """Raises DuplicateColumn where two columns of the result have one name."""
+    """Yield rows by column name. Raises DuplicateColumn where two columns have one name."""
     names = [column.name for column in prepared.columns or ()]
     if len(set(names)) < len(names):
         rows.close()

@@ -37,9 +37,10 @@ from leasehold.node.kafka_node import KafkaNode
 from leasehold.replica.queries import BYTES_MAX, Queries, as_dicts, as_tuples
 from leasehold.replica.queries import ROWS_MAX as QUERY_ROWS_MAX
 from leasehold.replica.reads import Reads, key_in, public_index
+from leasehold.replica.row_values import named, named_values
 from leasehold.replica.sequences.session_values import DrawnNumbers, SessionNumbers
 from leasehold.replica.serving_node import COHERENT_TIMEOUT_S, ServingNode
-from leasehold.replica.write_set import WriteSet, named, named_values
+from leasehold.replica.write_set import WriteSet
 from leasehold.replication.node import NodeSettings
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.private_files import make_private_folder
@@ -55,8 +56,8 @@ LOG: Final = logging.getLogger("leasehold.replica")
 
 @dataclass(frozen=True, slots=True)
 class Transacted(Generic[T]):
-    """`value`: what the function returned in the run that counts. `lsn`: 0 when it wrote nothing.
-    `attempts`: runs of the function, 1 = never replayed."""
+    """A transaction that was committed. `value`: what the function returned in the run that counts.
+    `lsn`: 0 when it wrote nothing. `attempts`: runs of the function, 1 = never replayed."""
 
     value: T
     lsn: int
@@ -145,11 +146,13 @@ class Replica(Closing):
         return self._node.node.position.lsn
 
     def wait_coherent(self, timeout_s: float = COHERENT_TIMEOUT_S) -> None:
-        """Raises NotCoherent when that takes longer, or what stopped the replica."""
+        """Return once it is coherent. Raises NotCoherent when that takes longer, or what stopped
+        the replica."""
         self.serving.wait_coherent(timeout_s)
 
     def wait_applied(self, lsn: int, timeout_s: float = COHERENT_TIMEOUT_S) -> None:
-        """Until the transaction `lsn` is applied here."""
+        """Return once the transaction `lsn` is applied here. Raises NotCoherent when that takes
+        longer."""
         self.serving.wait_for(lambda: self.lsn >= lsn, timeout_s, f"to apply LSN {lsn}")
 
     def close(self) -> None:
@@ -172,10 +175,11 @@ class Replica(Closing):
             reads.close()
 
     def get(self, table: str, key: Any, *, wait_s: float = 0.0) -> dict[str, Any] | None:
-        """One row by primary key (a value, a tuple, or a mapping), by column name; None: no row.
+        """Return a row of this primary key (a value, a tuple, or a mapping), by column name; or
+        None.
 
-        Coherent: it shows every write that was answered before the call. While this replica is
-        not, it waits up to `wait_s` (so do the other reads), then raises NotCoherent. Raises
+        Coherent: it shows every write that was answered before the call. While this replica is not,
+        it waits up to `wait_s` (so do the other reads), then raises NotCoherent. Raises
         UnknownTable. Needs no descriptor lease: descriptor and row are of one snapshot (D3).
         """
         if self.serving.coherent:  # C2: before the snapshot, which is the statement
@@ -190,7 +194,7 @@ class Replica(Closing):
         return None if row is None else named(descriptor, row)
 
     def _single(self, wait_s: float) -> Reads:
-        """For one statement, which pins nothing."""
+        """Return reads for one statement, which pins nothing."""
         return self.serving.single_read(wait_s)
 
     def scan(
@@ -202,7 +206,8 @@ class Replica(Closing):
         rows_max: int = ROWS_MAX,
         wait_s: float = 0.0,
     ) -> Iterator[dict[str, Any]]:
-        """Rows with low <= key < high in key order, as of one moment; prefixes of a key work."""
+        """Yield rows with low <= key < high in key order, as of one moment; prefixes of a key
+        work."""
         reads = self._single(wait_s)
         with reads.snapshot() as snapshot:
             descriptor = snapshot.newest(table)
@@ -213,8 +218,8 @@ class Replica(Closing):
     def get_by(
         self, index: str, values: Any, *, rows_max: int = ROWS_MAX, wait_s: float = 0.0
     ) -> Iterator[dict[str, Any]]:
-        """Rows whose index key starts with `values`, in index order: values of columns, or of what
-        the index has an expression for. A partial index finds the rows that it holds.
+        """Yield rows whose index key starts with `values`, in index order: values of columns, or of
+        what the index has an expression for. A partial index finds the rows that it holds.
 
         `index`: `table.index` or the name alone. Raises UnknownColumn (42703) for an index that
         does not exist, or is not public yet: elements that aren't public don't exist for a query.
@@ -238,8 +243,8 @@ class Replica(Closing):
         time_s: float | None = None,
         wait_s: float = 0.0,
     ) -> list[Any]:
-        """The rows of a SELECT, VALUES or EXPLAIN in PostgreSQL's dialect, as dicts by column name
-        or as `tuples`; `parameters` are those that the text calls $1, $2 …
+        """Return rows of a SELECT, VALUES or EXPLAIN in PostgreSQL's dialect, as dicts by column
+        name or as `tuples`; `parameters` are those that the text calls $1, $2 …
 
         Coherent, and of one moment. Writes nothing. Raises NotCoherent; a Refused with PostgreSQL's
         SQLSTATE and the position in the text; QueryCanceled after `time_s` seconds; RequestTooLarge
@@ -252,12 +257,12 @@ class Replica(Closing):
             return list((as_tuples if tuples else as_dicts)(prepared, rows))
 
     def tables(self) -> tuple[Descriptor, ...]:
-        """The newest descriptors in this store, by table id."""
+        """Return the newest descriptors in this store, by table id."""
         with self.store.open_snapshot() as snapshot:
             return snapshot.tables()
 
     def descriptor_at(self, table: str, lsn: int) -> Descriptor:
-        """What the table that was called `table` at `lsn` looked like then.
+        """Return the table that was called `table` at `lsn`, as it was then.
 
         Raises SnapshotTooOld (72000) for a time whose history is no longer kept, NotCoherent for
         one that is not here yet, UnknownTable.
@@ -329,7 +334,8 @@ class Replica(Closing):
         raise self._give_up(last, timeout_s)
 
     def _give_up(self, last: ChangeRequest | None, timeout_s: float) -> Refused:
-        """L5: giving up is a decided attempt too, so that asking later gets a final answer."""
+        """Return the error, after the master has decided that it is given up (L5): asking later
+        gets a final answer."""
         tries = 0 if last is None else last.attempt
         if last is not None:
             self.serving.submit(last.giving_up(), timeout_s)

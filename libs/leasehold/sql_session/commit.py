@@ -36,7 +36,7 @@ ENDED: Final = frozenset({"57014", "57P01"})
 
 
 class Strategy(Protocol):
-    """One of the two ways to carry out a transaction: what its COMMIT asks of it.
+    """The interface of the two ways to carry out a transaction: what its COMMIT asks of it.
 
     `CommitTimeUpdate` sends a statement that the master computes; `ReplayableTransaction` sends
     what its statements have come to here, and can run them again.
@@ -83,7 +83,7 @@ class Sent:
 
     @property
     def waits(self) -> WouldBlock | None:
-        """Until when, and where, `commit` would go on; None: it ends without waiting."""
+        """The wait after which, and where, `commit` would go on; None: it ends without waiting."""
         if self.pending.standing is Standing.WAITING:
             return WouldBlock(self.pending.when_settled, COMMIT_TIMEOUT_S, begun=True)
         outcome = self.pending.outcome
@@ -92,7 +92,8 @@ class Sent:
         return None
 
     def result(self) -> Outcome:
-        """Raises OutcomeUnknown when it takes COMMIT_TIMEOUT_S, counted from its sending."""
+        """Return its outcome. Raises OutcomeUnknown when that takes COMMIT_TIMEOUT_S from its
+        sending."""
         passed_s = time.monotonic() - self.since_s
         return self.pending.result(max(COMMIT_TIMEOUT_S - passed_s, 0.0), passed_s)
 
@@ -179,8 +180,10 @@ def _again(
     limits: Limits,
     alone: Step | None,
 ) -> ReplayableTransaction:
-    """All statements once more on what is committed now. Raises Contradicted; or FailedAgain,
-    where the only one was not answered yet."""
+    """Return a transaction that has run all statements once more, on what is committed now.
+
+    Raises Contradicted; or FailedAgain, where the only one was not answered yet.
+    """
     # ⚠ The first one, too, before: what it had pinned nobody reads any more, and a schema change
     # would wait for it as long as conflicts go on.
     last.close()
@@ -198,7 +201,7 @@ def _again(
 
 
 def _run_alone(alone: Step, running: ReplayableTransaction, limits: Limits) -> None:
-    """T2: what was not answered yet runs again freely. Raises FailedAgain, NotCoherent,
+    """Run again, freely, what was not answered yet (T2). Raises FailedAgain, NotCoherent,
     StaleVersion, and why it was ended."""
     asked = alone.asked
     assert asked is not None, "a statement"
@@ -215,7 +218,8 @@ def _run_alone(alone: Step, running: ReplayableTransaction, limits: Limits) -> N
 
 
 def run_again(steps: list[Step], running: ReplayableTransaction, limits: Limits) -> None:
-    """Raises Contradicted, NotCoherent, and why it was ended."""
+    """Run the steps of a transaction in another one. Raises Contradicted where that answers
+    otherwise, NotCoherent, and why it was ended."""
     wanted = {step.back for step in steps}
     marks: dict[int, Savepoint] = {}
     sent: list[Answer] = []
@@ -239,7 +243,7 @@ def run_again(steps: list[Step], running: ReplayableTransaction, limits: Limits)
 
 
 def done(running: ReplayableTransaction, step: Step, limits: Limits) -> Step:
-    """Runs its statement; what came of it, an error too."""
+    """Run the statement of a step, and return what came of it, an error too."""
     asked = step.asked
     assert asked is not None, "a statement, and no way back"
     running.goes_to(step)
@@ -289,5 +293,5 @@ def _declared_again(
 
 
 def _give_up(node: SqlNode, last: ChangeRequest, stopped: Callable[[], bool] | None = None) -> None:
-    """L5: giving up is a decided attempt too, so that asking later gets a final answer."""
+    """Let the master decide that it is given up (L5): asking later gets a final answer then."""
     node.submit(last.giving_up(), COMMIT_TIMEOUT_S, stopped)

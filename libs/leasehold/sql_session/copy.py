@@ -23,7 +23,8 @@ from leasehold.sql.syntax.session_statements import CopyIn, CopyOptions, CopyOut
 def format_of(
     said: CopyOptions, columns: Sequence[Column] = (), descriptor: Descriptor | None = None
 ) -> CopyFormat:
-    """`columns`: those that are written, or read into the table of `descriptor`. Raises
+    """Return the format that a COPY asks for. `columns` are written, or read into the table of
+    `descriptor`. Raises
     InvalidArgument, SyntaxInvalid, UnknownColumn, DuplicateColumn, InvalidColumnReference."""
     names = {column.name for column in columns}
     for name, at in said.force_quote or ():
@@ -68,7 +69,8 @@ def _forced(
 
 
 def copied(said: CopyIn, descriptor: Descriptor) -> tuple[str, tuple[Column, ...]]:
-    """The INSERT of one row, and the columns that a line gives. Raises what `_columns` raises."""
+    """Return the INSERT of one row, and the columns that a line gives. Raises what `_columns`
+    raises."""
     columns = _columns(said, descriptor)
     shown = ", ".join(_quoted(column.name) for column in columns)
     slots = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
@@ -84,13 +86,14 @@ def _is_identity(descriptor: Descriptor) -> Callable[[Column], bool]:
 
 
 def copied_out(said: CopyOut, descriptor: Descriptor) -> str:
-    """The query of a table's rows. Raises what `_columns` raises."""
+    """Return the query of a table's rows. Raises what `_columns` raises."""
     shown = ", ".join(_quoted(column.name) for column in _columns(said, descriptor))
     return f"SELECT {shown} FROM {_quoted(said.table)}"  # noqa: S608 - quoted
 
 
 def _columns(said: CopyIn | CopyOut, descriptor: Descriptor) -> list[Column]:
-    """Raises UnknownColumn, DuplicateColumn, GeneratedAlways."""
+    """Return the columns that COPY names. Raises UnknownColumn, DuplicateColumn,
+    GeneratedAlways."""
     if said.columns is None:
         names = [(c.name, said.at) for c in descriptor.by_name.values() if not c.generated]
     else:
@@ -152,7 +155,7 @@ class CopyPortal:
         return Fetched((), f"COPY {self._target.count}")
 
     def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: it holds nothing."""
 
     def rest(self, *, wholly: bool) -> None:
-        """It has no rows."""
+        """Do nothing: it has no rows."""

@@ -35,7 +35,7 @@ Prepares = Callable[[SessionStatement, Types], PreparedStatement]
 
 
 class CursorStatements:
-    """`prepare_query`: as of a statement by itself."""
+    """The statements on cursors of one session. `prepare_query` prepares a query by itself."""
 
     def __init__(self, runner: StatementRunner, prepare_query: Prepares) -> None:
         self._runner = runner
@@ -65,7 +65,7 @@ class CursorStatements:
         return PreparedStatement(statement, types, query.parameters, None, opened, plan)
 
     def prepare_explain(self, statement: SessionStatement, types: Types) -> PreparedStatement:
-        """EXPLAIN DECLARE: of the query, and refused as that is."""
+        """Prepare EXPLAIN DECLARE, which is of the query, and refused as that is."""
         said = statement.meaning
         assert isinstance(said, RowStatement)
         assert said.cursor is not None
@@ -144,7 +144,8 @@ class CursorStatements:
 
 
 def _of_cursor(query: PreparedStatement, said: DeclareCursor) -> Plan:
-    """Raises what PostgreSQL refuses of a cursor's query."""
+    """Return the plan of a cursor's query. Raises FeatureNotSupported for what PostgreSQL refuses
+    of one."""
     plan = query.plan
     assert plan is not None
     if plan.write is not None:
@@ -165,7 +166,7 @@ class BoundPortal:
     def __init__(
         self, find: Callable[[], OpenPortal | None], bound: OpenPortal, said: Fetch
     ) -> None:
-        """`find`: the portal that has the name now."""
+        """Take over a portal. `find` returns the one that has the name now."""
         self._find, self._bound, self._said = find, bound, said
         self._left = said.movement.number
         self._count = 0
@@ -196,10 +197,10 @@ class BoundPortal:
                 return Fetched(rows, None)
 
     def close(self) -> None:
-        """The portal stays."""
+        """Do nothing: the portal stays."""
 
     def rest(self, *, wholly: bool) -> None:
-        """The portal does."""
+        """Do nothing: the portal sees to that."""
 
 
 class FetchPortal:
@@ -241,7 +242,7 @@ class FetchPortal:
         return Fetched(_rows(cursor, part), None if self._left else f"FETCH {self._count}")
 
     def moved(self) -> str:
-        """The tag of MOVE."""
+        """Move the cursor, and return the tag of MOVE."""
 
         def work() -> str:
             cursor = self._found()
@@ -260,7 +261,8 @@ class FetchPortal:
         return cursor
 
     def _walked(self, cursor: SqlCursor, walk: Callable[[], Any]) -> Any:
-        """As in PostgreSQL a cursor can't be used any more once that has failed."""
+        """Return what `walk` does. A cursor on which it fails can't be used any more, as in
+        PostgreSQL."""
         try:
             return walk()
         except LeaseholdError as error:
@@ -270,10 +272,10 @@ class FetchPortal:
             raise
 
     def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: it holds nothing."""
 
     def rest(self, *, wholly: bool) -> None:
-        """Its rows are put aside already."""
+        """Do nothing: its rows are put aside already."""
 
 
 def _rows(cursor: SqlCursor, numbers: range) -> list[tuple[Any, ...]]:

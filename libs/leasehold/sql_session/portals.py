@@ -20,7 +20,7 @@ Part = tuple[list[tuple[Any, ...]], Exception | None]
 
 
 class CommandPortal:
-    """Of what is done at once, and answers with few rows or none."""
+    """A portal of what is done at once, and answers with few rows or none."""
 
     copy: CopyTarget | None = None
 
@@ -38,7 +38,7 @@ class CommandPortal:
         return Fetched(rows, self._answer.tag if ended else None)
 
     def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: it holds nothing."""
 
     def rest(self, *, wholly: bool) -> None:
         """What it came to is there."""
@@ -65,7 +65,7 @@ class QueryPortal:
 
     @property
     def _asked(self) -> Asked:
-        """Queries that are done at once have none."""
+        """What a replay does again; made once it is asked for, since short statements have none."""
         if self._asks is None:
             self._asks = Asked(self._prepared.statement.text, self._prepared.types, self._values)
         return self._asks
@@ -109,7 +109,8 @@ class QueryPortal:
         return Fetched(rows, self._tag)
 
     def _first(self, rows_max: int) -> Part:
-        """In a hurry all of them, or none: nothing was given yet that could not be given again."""
+        """Return the first rows; all of them, or none, where it must not block: nothing was given
+        yet that could not be given again."""
         try:
             part, plan = self._begin(rows_max)
             rows, error = part
@@ -189,7 +190,7 @@ class CopyOutPortal(QueryPortal):
     def __init__(
         self, runner: StatementRunner, prepared: PreparedStatement, values: Sequence[Any]
     ) -> None:
-        """`prepared`: the query."""
+        """Take over the query `prepared`."""
         super().__init__(runner, prepared, values)
         self._count = 0
 

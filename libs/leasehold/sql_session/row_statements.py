@@ -69,7 +69,8 @@ class RowStatements:
         asked: Asked,
         prepared: PreparedStatement | None = None,
     ) -> tuple[Step, Written]:
-        """`prepared`: what the client was told of it has to hold still."""
+        """Write rows, and return the step and them. What the client was told of `prepared` has to
+        hold still."""
         with transaction.prepared(asked.text, asked.types) as (snapshot, plan):
             if prepared is not None:
                 check_same(prepared, plan)
@@ -84,7 +85,8 @@ class RowStatements:
         return step, written
 
     def prepare_copy_out(self, statement: SessionStatement, said: CopyOut) -> PreparedStatement:
-        """COPY … TO STDOUT is a query. Raises what that raises, and UndefinedParameter."""
+        """Prepare COPY … TO STDOUT, which is a query. Raises what that raises, and
+        UnknownParameter."""
         runner = self._runner
 
         def of_table() -> str:
@@ -108,7 +110,7 @@ class RowStatements:
         return PreparedStatement(statement, (), (), None, opened, query.plan, copies=source)
 
     def prepare_copy(self, statement: SessionStatement, said: CopyIn) -> PreparedStatement:
-        """COPY is an INSERT for each of its rows."""
+        """Prepare COPY … FROM STDIN, which is an INSERT for each of its rows."""
         runner = self._runner
         descriptor = runner.transaction().descriptor(said.table)
         text, columns = copied(said, descriptor)

@@ -22,7 +22,10 @@ BOUNDED_ROWS_MAX: Final = 50
 
 
 class Running:
-    """`begin`, `end` and whoever looks: by the session's thread; `cancel` by any."""
+    """The one statement of a session that runs, and whether it may block (`non_blocking`).
+
+    All is called by the session's thread, except `cancel`, which any thread may call.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -72,11 +75,12 @@ class Running:
         return self._runs
 
     def says(self, text: str) -> None:
-        """What is done now, for those who look at the session."""
+        """Keep what is done now, for those who look at the session."""
         self.text, self.began_us = text, unix_us()
 
     def begin(self, limit_s: float, text: str = "") -> None:
-        """`limit_s` 0: it has no time limit. `text`: for those who look at the session."""
+        """Let a statement begin, of which `text` is shown to those who look at the session.
+        `limit_s` is its time limit in seconds; 0: none."""
         self.says(text)
         self._deadline_s = time.monotonic() + limit_s if limit_s else None
         with self._lock:
@@ -87,7 +91,7 @@ class Running:
             self._runs = False
 
     def cancel(self, reason: Exception) -> None:
-        """What runs now, never the next one."""
+        """End what runs now, never the next one, with `reason`."""
         with self._lock:
             if self._runs and self._cancelled is None:
                 self._cancelled = reason

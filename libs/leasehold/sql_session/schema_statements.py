@@ -97,7 +97,7 @@ class SchemaStatements:
     def _change(
         self, statement: SessionStatement, meaning: SchemaStatement, changes: Sequence[Said] = ()
     ) -> Answer:
-        """Have the master make a change, and wait for its jobs if the session is set to. `changes`:
+        """Submit a change, and wait for its jobs if the session is set to. `changes`:
         all that its text holds, where that is more than its own."""
         self._running.check_may_block()
         node, stopped = self._node, self._running.stopped

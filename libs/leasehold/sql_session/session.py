@@ -1,4 +1,4 @@
-"""One client's SQL session on a node: the port `pgwire.session.Session`, for the wire and for
+"""The SQL session of one client on a node: the port `pgwire.session.Session`, for the wire and for
 programs that embed a replica alike.
 
 What a statement says is read by `sql/session/text.py`; who does it is decided here.
@@ -90,8 +90,8 @@ class SqlSession:
         process: int = 0,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """`plans` are shared by the sessions of a node. `settings` is what the client asks for at
-        its start. Raises what they raise."""
+        """Open a session. `plans` are shared by those of a node; `settings` is what the client asks
+        for at its start. Raises what they raise."""
         state = SessionState(node, plans, user=user, process=process, settings=settings)
         self._state = state
         self._running = state.running

@@ -34,7 +34,7 @@ class SessionState:
         process: int = 0,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """`settings` is what the client asks for at its start. Raises what they raise."""
+        """See `SqlSession`."""
         self.node = node
         self.user = user
         self.process = node.sessions.number(process)

@@ -44,7 +44,7 @@ class TransactionRunner:
 
     @property
     def began_us(self) -> int | None:
-        """When the transaction has begun, in unix µs; may be asked by any thread."""
+        """The time at which the transaction has begun, in unix µs; may be asked by any thread."""
         current = self._current
         return None if current is None else current.moment.now_us
 
@@ -106,8 +106,9 @@ class TransactionRunner:
         return made
 
     def lasting_transaction(self) -> ReplayableTransaction:
-        """As `transaction`, with leased versions also where it is of several statements of one text
-        and no block: it may make tables, which those behind it read."""
+        """Return the transaction that runs, or begin one, with leased versions also where it is of
+        several statements of one text and no block: it may make tables, which those behind it
+        read."""
         transaction = self.transaction()
         if not transaction.is_block:
             state = self._state

@@ -90,7 +90,7 @@ def test_what_the_master_decides_is_not_guessed(tx: WriteSet) -> None:
     assert str(row["y"]) == "1970-01-03"
     assert tx.update("t", 2, {"d": None})
     assert (tx.get("t", 2) or {})["y"] is None
-    assert [operation.values for operation in tx.operations[:1]] == [{"a": 50}]
+    assert [operation.values for operation in tx.pending.operations[:1]] == [{"a": 50}]
 
 
 class NoSamples:

@@ -38,7 +38,8 @@ class LocalSequence(NamedTuple):
 
     @property
     def name(self) -> tuple[int, int, int]:
-        """⚠ What was restarted and taken back goes on from where it was."""
+        """The name of its standing. ⚠ What was restarted and taken back goes on from where it
+        was."""
         return self.descriptor.table_id, self.start, self.beginning
 
 
@@ -47,7 +48,8 @@ Local = Mapping[int, LocalSequence]
 
 
 class SessionNumbers:
-    """What currval and lastval tell, by sequence id; a session's, over its transactions."""
+    """The values that currval and lastval tell, by sequence id; a session's, over its
+    transactions."""
 
     def __init__(self) -> None:
         self._current: dict[int, int] = {}
@@ -64,7 +66,7 @@ class SessionNumbers:
         return sequence_id in self._current
 
     def becomes(self, provisional: int, sequence_id: int) -> None:
-        """A sequence that a transaction has made is there now, under its own id."""
+        """Keep that a sequence which a transaction has made is there now, under its own id."""
         self._current[sequence_id] = self._current.pop(provisional)
         if self._last == provisional:
             self._last = sequence_id
@@ -78,13 +80,14 @@ class SessionNumbers:
         return found
 
     def last(self, is_there: Callable[[int], bool]) -> int:
-        """`is_there`: of a sequence's id."""
+        """Return lastval. `is_there` tells whether a sequence of an id exists. Raises
+        NoNumberYet."""
         if self._last is None or not is_there(self._last):
             raise NoNumberYet("lastval is not yet defined in this session")
         return self._current[self._last]
 
     def forget(self, gone: Callable[[int], bool]) -> None:
-        """Sequences of which this is true will never be there again."""
+        """Forget the sequences of which this is true: they will never be there again."""
         self._current = {k: v for k, v in self._current.items() if not gone(k)}
         if self._last is not None and gone(self._last):
             self._last = None
@@ -94,7 +97,7 @@ class SessionNumbers:
 
 
 class DrawnNumbers:
-    """Of one transaction."""
+    """The numbers that one transaction has drawn."""
 
     def __init__(
         self,
@@ -103,8 +106,8 @@ class DrawnNumbers:
         check_may_write: Callable[[], None] = lambda: None,
         stopped: Callable[[], bool] | None = None,
     ) -> None:
-        """`check_may_write` is called before a number is drawn, or a sequence set; `stopped` tells
-        whether the statement is to end, while it waits for numbers."""
+        """Begin with none. `check_may_write` is called before a number is drawn, or a sequence set;
+        `stopped` tells whether the statement is to end, while it waits for numbers."""
         self._node = node
         self._check_may_write = check_may_write
         self._stopped = stopped
@@ -120,8 +123,8 @@ class DrawnNumbers:
         self._standings: dict[tuple[int, int, int], Standing] = {}
 
     def taking_over(self, before: DrawnNumbers) -> None:
-        """A replay of what `before` has done, which draws what that one has drawn: a number that
-        was told stays (T2)."""
+        """Draw what `before` has drawn, of which this is a replay: a number that was told stays
+        (T2)."""
         self._told, self._drawn = before._told, before._drawn
 
     # ------------------------------------------------------------ a statement
@@ -135,9 +138,10 @@ class DrawnNumbers:
         wait_coherent: Callable[[], None],
         gone: Collection[int] = (),
     ) -> T:
-        """`work` runs the statement at that place, more than once where it has to wait for numbers
-        in between; nothing of it may stay when it raises. `gone`: sequences that its transaction
-        drops. Raises what `work` raises, WouldBlock, what `NodeNumbers.fill` raises."""
+        """Return what `work` does, which runs the statement at that place, more than once where it
+        has to wait for numbers in between; nothing of it may stay when it raises. `gone` are
+        sequences that its transaction drops. Raises what `work` raises, WouldBlock, what
+        `NodeNumbers.fill` raises."""
         self._local, self._wait_coherent, self._gone = local, wait_coherent, gone
         tries = known = 0
         while tries < TRIES_MAX:
@@ -154,7 +158,7 @@ class DrawnNumbers:
         raise gave_up()
 
     def _next_told(self, what: int) -> int | None:
-        """What the statement has drawn there before."""
+        """Return what the statement has drawn there before, if anything."""
         if what not in self._again:
             told = self._told.get(self._place, {}).get(what, ())
             self._again[what] = iter(tuple(told))
@@ -236,7 +240,7 @@ class DrawnNumbers:
         return found.first
 
     def settings(self, local: Local) -> list[Operation]:
-        """How far it came with its own ones, for its commit."""
+        """Return how far it came with its own sequences, as operations of its commit."""
         found: list[Operation] = []
         for own in local.values():
             known = self._standings.get(own.name)
