@@ -167,14 +167,14 @@ class AsyncConnection:
             return
         self._closed = True
         try:
-            await self._stop_what_runs()
+            await self._stop_running()
             await self._thread.run(self._connection.close, lambda: None)
         except BaseException:
             self._thread.abandon(self._connection.close)
             raise
         self._thread.end()
 
-    async def _stop_what_runs(self) -> None:
+    async def _stop_running(self) -> None:
         """End what runs. Those who wait for their turn find the connection closed."""
         while self._turn.locked():
             self.cancel()

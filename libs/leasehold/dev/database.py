@@ -75,7 +75,7 @@ class RealPace:
                 raise self._error
             return reached()
 
-    def look_again(self) -> None:
+    def wake_waiters(self) -> None:
         with self._changed:
             self._changed.notify_all()
 
@@ -293,9 +293,9 @@ class DevDatabase:
     def until(self, reached: Callable[[], bool], timeout_s: float) -> bool:
         return self._pace.until(reached, timeout_s)
 
-    def look_again(self) -> None:
+    def wake_waiters(self) -> None:
         """Let whoever waits in `until` look again."""
-        self._pace.look_again()
+        self._pace.wake_waiters()
 
     # ------------------------------------------------------------ looking
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import FeatureNotSupported, MalformedRequest
 from leasehold.model.records import Image, Key, Operation
+from leasehold.replica.reads import Reads
 from leasehold.replica.row_values import image_of
 from leasehold.replica.rows_seen import RowName
 from leasehold.replica.schema_in_transaction import BlockSchema
 from leasehold.replica.sequences.session_values import LocalSequence
-
-if TYPE_CHECKING:
-    from leasehold.replica.reads import Reads
 
 OPERATIONS_MAX: Final = 250_000
 """As many as a request takes; what they may come to in bytes is found out when it is packed."""
@@ -105,7 +103,7 @@ class PendingChanges:
 
     def _set_schema(self, schema: BlockSchema) -> None:
         self.schema = schema
-        self._reads.sees(schema.made, schema.dropped)
+        self._reads.use_schema(schema.made, schema.dropped)
 
     def empty(self, tables: Sequence[Descriptor]) -> None:
         """Let all rows of these tables go at COMMIT, before any that is written from here on."""

@@ -61,12 +61,12 @@ class Reads:
         self._made: Mapping[str, Descriptor] = {}
         self._gone: Container[str] = ()
 
-    def says(self, sql: str) -> None:
+    def show_activity(self, sql: str) -> None:
         """Keep what its user does now, for those who wait for it."""
         if self._use is not None:
             self._use.sql = sql
 
-    def lasts_as(self, block: Reads) -> None:
+    def become_block(self, block: Reads) -> None:
         """Last from here on as `block`, of which nothing was asked yet: what was used is leased,
         too. It keeps the version that it was used under (D8): if that is too old by now, the next
         snapshot tells, and for what was written the master (D5)."""
@@ -78,7 +78,7 @@ class Reads:
             lease = self._leases.acquire_named(descriptor.table_id, self._use)
             self._pinned[table] = (descriptor, lease)
 
-    def sees(self, made: Mapping[str, Descriptor], gone: Container[str]) -> None:
+    def use_schema(self, made: Mapping[str, Descriptor], gone: Container[str]) -> None:
         """Keep tables that this transaction makes, which no store has, and names of those that it
         drops."""
         self._made, self._gone = made, gone
@@ -143,10 +143,6 @@ class Reads:
             descriptor = versions.get(lease.version, newest)
         self._pinned[table] = (descriptor, lease)
         return descriptor
-
-    def key(self, descriptor: Descriptor, key: Any) -> Key:
-        """Return a key as given by a user in storage form. Raises what `Binding.key` raises."""
-        return key_in(descriptor, key)
 
     def bound(self, descriptor: Descriptor, key: Any) -> Key | None:
         """Return a bound of a scan in storage form: None, or a key or a prefix of one."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -34,9 +34,9 @@ from leasehold.model.errors import (
 from leasehold.model.records import ChangeRequest, OnConflict
 from leasehold.node.bootstrap import bootstrap
 from leasehold.node.kafka_node import KafkaNode
-from leasehold.replica.queries import BYTES_MAX, Queries, as_dicts, as_tuples
+from leasehold.replica.queries import BYTES_MAX, as_dicts, as_tuples, query
 from leasehold.replica.queries import ROWS_MAX as QUERY_ROWS_MAX
-from leasehold.replica.reads import Reads, key_in, public_index
+from leasehold.replica.reads import key_in, public_index
 from leasehold.replica.row_values import named, named_values
 from leasehold.replica.sequences.session_values import DrawnNumbers, SessionNumbers
 from leasehold.replica.serving_node import COHERENT_TIMEOUT_S, ServingNode
@@ -45,6 +45,7 @@ from leasehold.replication.node import NodeSettings
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.private_files import make_private_folder
 from leasehold.settings.snapshot import token_kept_here
+from leasehold.sql.planning.plan import Plans
 from leasehold.transaction.isolation import Sees, chosen
 from leasehold.values.dates import AsOf
 
@@ -100,7 +101,7 @@ class Replica(Closing):
             snapshot = replace(snapshot, token=token_kept_here(cluster.data))
         bootstrap(file, cluster.node, settings.topics, settings.kafka, snapshot)
         self.store = SqliteStore(file, cache_mb=cluster.store_cache_mb)
-        self._queries = Queries()
+        self._plans = Plans()
         self._stop = threading.Event()
         try:
             self._node = KafkaNode(
@@ -134,7 +135,7 @@ class Replica(Closing):
             words = f"the replica stopped by itself ({type(error).__name__}: {error})"
             self._node.error = InternalFailure(words)
         finally:
-            self.serving.turned()
+            self.serving.wake_waiters()
 
     @property
     def coherent(self) -> bool:
@@ -166,14 +167,6 @@ class Replica(Closing):
 
     # ------------------------------------------------------------ reads
 
-    @contextmanager
-    def _reads(self, label: str, moment: int | None) -> Iterator[Reads]:
-        reads = self.serving.reads(label, moment)
-        try:
-            yield reads
-        finally:
-            reads.close()
-
     def get(self, table: str, key: Any, *, wait_s: float = 0.0) -> dict[str, Any] | None:
         """Return a row of this primary key (a value, a tuple, or a mapping), by column name; or
         None.
@@ -187,15 +180,11 @@ class Replica(Closing):
             if found is not None:
                 descriptor, values = found
                 return None if values is None else named_values(descriptor, values)
-        reads = self._single(wait_s)
+        reads = self.serving.single_read(wait_s)
         with reads.snapshot() as snapshot:
             descriptor = snapshot.newest(table)
-            row = snapshot.get(descriptor, reads.key(descriptor, key))
+            row = snapshot.get(descriptor, key_in(descriptor, key))
         return None if row is None else named(descriptor, row)
-
-    def _single(self, wait_s: float) -> Reads:
-        """Return reads for one statement, which pins nothing."""
-        return self.serving.single_read(wait_s)
 
     def scan(
         self,
@@ -208,7 +197,7 @@ class Replica(Closing):
     ) -> Iterator[dict[str, Any]]:
         """Yield rows with low <= key < high in key order, as of one moment; prefixes of a key
         work."""
-        reads = self._single(wait_s)
+        reads = self.serving.single_read(wait_s)
         with reads.snapshot() as snapshot:
             descriptor = snapshot.newest(table)
             first, last = reads.bound(descriptor, low), reads.bound(descriptor, high)
@@ -224,7 +213,7 @@ class Replica(Closing):
         `index`: `table.index` or the name alone. Raises UnknownColumn (42703) for an index that
         does not exist, or is not public yet: elements that aren't public don't exist for a query.
         """
-        reads = self._single(wait_s)
+        reads = self.serving.single_read(wait_s)
         given = values if isinstance(values, tuple) else (values,)
         with reads.snapshot() as snapshot:
             descriptor, found = public_index(snapshot.tables(), index)
@@ -251,9 +240,9 @@ class Replica(Closing):
         above `rows_max`.
         """
         limits = Limits(time_s, rows_max, BYTES_MAX)
-        self._single(wait_s).check_coherent()
+        self.serving.single_read(wait_s).check_coherent()
         with self.store.open_snapshot() as snapshot:
-            prepared, rows = self._queries.rows(snapshot, sql, parameters, limits)
+            prepared, rows = query(self._plans, snapshot, sql, parameters, limits)
             return list((as_tuples if tuples else as_dicts)(prepared, rows))
 
     def tables(self) -> tuple[Descriptor, ...]:
@@ -309,7 +298,7 @@ class Replica(Closing):
                 self.wait_coherent(timeout_s)
             try:
                 moment = self.serving.moment(level, as_of, timeout_s)
-                with self._reads(label, moment) as reads:
+                with closing(self.serving.reads(label, moment)) as reads:
                     drawn = DrawnNumbers(self.serving.numbers, SessionNumbers())
                     writes = WriteSet(reads, level, drawn)
                     value = work(writes)

@@ -79,7 +79,7 @@ class BlockSchema:
     def as_it_will_be(self, table: Descriptor) -> Descriptor:
         return table if self.script is None else self.script.as_it_will_be(table)
 
-    def taking(
+    def with_change(
         self, text: str, stored: Callable[[], StoredCatalog], moment: Moment
     ) -> tuple[BlockSchema, list[str]]:
         """Return it with what `text` asks for, and the notices of that. Raises what

@@ -118,7 +118,7 @@ class SqlNode(Protocol):
         return whether it is. Raises what stopped the node."""
         ...
 
-    def turned(self) -> None:
+    def wake_waiters(self) -> None:
         """Let whoever waits look again."""
         ...
 
@@ -140,7 +140,7 @@ class ServingNode:
         self._looks = SharedWatch(lambda: ClusterWatch(settings))
         self.sessions = Sessions()
         self.numbers = NodeNumbers(self.submit, self.single_read)
-        node.on_tick = self.turned
+        node.on_tick = self.wake_waiters
 
     @property
     def name(self) -> str:
@@ -190,7 +190,7 @@ class ServingNode:
 
     # ------------------------------------------------------------ how far the node is
 
-    def turned(self) -> None:
+    def wake_waiters(self) -> None:
         """Let whoever waits look again. Never waits for those: it is called on the node's own
         thread, and by whoever cancels."""
         with self._turned:

@@ -80,7 +80,7 @@ def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] 
             gather_sought(writes.seen.reads, target, written.sought)
         with reads.within(snapshot):
             apply(writes, target, written.writes)
-    return Executed(written.count, python_rows(prepared, written.rows), names)
+    return Executed(written.count, list(python_rows(prepared, written.rows)), names)
 
 
 def gather_places(

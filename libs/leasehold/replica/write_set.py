@@ -23,6 +23,7 @@ from leasehold.model.records import (
     ReadRange,
 )
 from leasehold.replica.pending_changes import PendingChanges
+from leasehold.replica.reads import Reads, key_in
 from leasehold.replica.row_values import decided, image_of, inserted_row, named, with_generated
 from leasehold.replica.rows_seen import RowName, RowsSeen
 from leasehold.replica.sequences.session_values import DrawnNumbers
@@ -34,7 +35,6 @@ from leasehold.transaction.locks import Expected
 from leasehold.values.types import from_storage, to_json
 
 if TYPE_CHECKING:
-    from leasehold.replica.reads import Reads
     from leasehold.replica.sql_execute import Executed
 
 
@@ -342,7 +342,7 @@ class WriteSet:
         self, table: str, key: Any, found: Row | None = None
     ) -> tuple[Descriptor, Key, Row | None]:
         descriptor = self._reads.pin(table)
-        stored = self._reads.key(descriptor, key)
+        stored = key_in(descriptor, key)
         if self.isolation.verifies_reads:
             self.seen.reads.key(descriptor, stored)
         if descriptor.provisional or descriptor.table_id in self.pending.emptied:

@@ -146,7 +146,7 @@ def commit(
                 raise refused(outcome.code, outcome.message, outcome.detail)
             submitted = outcome.attempt
             if left:
-                running = _again(transaction, running, fresh, limits, alone)
+                running = _rerun(transaction, running, fresh, limits, alone)
                 if not running.has_written:  # there is nothing to be done by now
                     _give_up(node, request)
                     return None
@@ -173,7 +173,7 @@ def commit(
     )
 
 
-def _again(
+def _rerun(
     first: ReplayableTransaction,
     last: ReplayableTransaction,
     fresh: Callable[[], ReplayableTransaction],
@@ -188,36 +188,19 @@ def _again(
     # would wait for it as long as conflicts go on.
     last.close()
     running = fresh()
-    running.numbers.taking_over(first.numbers)
+    running.numbers.take_over(first.numbers)
     try:
         if alone is None:
-            run_again(first.steps, running, limits)
+            rerun_steps(first.steps, running, limits)
         else:
-            _run_alone(alone, running, limits)
+            alone.rowcount = rerun_step(running, alone, limits, answered=False).rowcount
     except BaseException:
         running.close()
         raise
     return running
 
 
-def _run_alone(alone: Step, running: ReplayableTransaction, limits: Limits) -> None:
-    """Run again, freely, what was not answered yet (T2). Raises FailedAgain, NotCoherent,
-    StaleVersion, and why it was ended."""
-    asked = alone.asked
-    assert asked is not None, "a statement"
-    running.goes_to(alone)
-    try:
-        with running.prepared(asked.text, asked.types) as (snapshot, plan):
-            alone.rowcount = running.write(plan, snapshot, asked, limits).count
-    except (NotCoherent, StaleVersion):
-        raise
-    except LeaseholdError as error:
-        if error.sqlstate in ENDED:
-            raise
-        raise FailedAgain(error) from error
-
-
-def run_again(steps: list[Step], running: ReplayableTransaction, limits: Limits) -> None:
+def rerun_steps(steps: list[Step], running: ReplayableTransaction, limits: Limits) -> None:
     """Run the steps of a transaction in another one. Raises Contradicted where that answers
     otherwise, NotCoherent, and why it was ended."""
     wanted = {step.back for step in steps}
@@ -233,20 +216,26 @@ def run_again(steps: list[Step], running: ReplayableTransaction, limits: Limits)
             running.roll_back_to(marks[step.back])
         else:
             sent.append(step.answer)
-            again.append(done(running, step, limits).answer)
+            again.append(rerun_step(running, step, limits).answer)
         for read, digest in (step.seen or {}).items():
             sent.append(Answer(Told.OWN, digest))
-            again.append(Answer(Told.OWN, running.shown_own(read)))
+            again.append(Answer(Told.OWN, running.digest_own(read)))
     why = contradiction(running.isolation, sent, again)
     if why:
         raise Contradicted(f"could not serialize access: {why}")
 
 
-def done(running: ReplayableTransaction, step: Step, limits: Limits) -> Step:
-    """Run the statement of a step, and return what came of it, an error too."""
+def rerun_step(
+    running: ReplayableTransaction, step: Step, limits: Limits, *, answered: bool = True
+) -> Step:
+    """Run the statement of a step, and return what came of it, an error too.
+
+    What was not answered yet runs again freely (T2): its error is raised, as FailedAgain. Raises
+    NotCoherent, StaleVersion, and why it was ended.
+    """
     asked = step.asked
     assert asked is not None, "a statement, and no way back"
-    running.goes_to(step)
+    running.rewind_to(step)
     try:
         if asked.emptied:
             running.empty(asked)
@@ -256,7 +245,7 @@ def done(running: ReplayableTransaction, step: Step, limits: Limits) -> Step:
             return Step(asked)
         with running.prepared(asked.text, asked.types) as (snapshot, plan):
             if step.cursor is not None:
-                return Step(asked, shown=_declared_again(running, snapshot, plan, step, limits))
+                return Step(asked, shown=_redeclare(running, snapshot, plan, step, limits))
             if plan.write is not None and not plan.explain:
                 written = running.write(plan, snapshot, asked, limits)
                 return Step.wrote(asked, written, plan.tag)
@@ -274,11 +263,13 @@ def done(running: ReplayableTransaction, step: Step, limits: Limits) -> Step:
     except LeaseholdError as error:
         if error.sqlstate in ENDED:
             raise  # no answer of the statement's
-        running.told_an_error()
+        if not answered:
+            raise FailedAgain(error) from error
+        running.log_error()
         return Step(asked, sqlstate=error.sqlstate)
 
 
-def _declared_again(
+def _redeclare(
     running: ReplayableTransaction, snapshot: Seen, plan: Prepared, step: Step, limits: Limits
 ) -> Shown:
     found: list[Shown] = []

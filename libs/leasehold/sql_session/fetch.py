@@ -94,7 +94,7 @@ class CursorStatements:
         cursor = SqlCursor(said, statement.text, query.columns or (), asked, self._cursors.room)
         try:
             transaction = runner.transaction()
-            transaction.says(statement.text)
+            transaction.show_activity(statement.text)
             with transaction.prepared(text, query.types) as (snapshot, plan):
                 check_same(query, plan)
                 if plan.visits is not None and said.scrolls is None:
@@ -104,7 +104,7 @@ class CursorStatements:
                     cursor.rows.take(rows)
 
                 transaction.read_into(plan, snapshot, values, runner.running.limits, take)
-            cursor.shown = transaction.declares(asked, plan, cursor, hold=said.hold)
+            cursor.shown = transaction.log_cursor(asked, plan, cursor, hold=said.hold)
         except LeaseholdError as error:
             runner.transactions.log_failure(asked, error)
             cursor.close()

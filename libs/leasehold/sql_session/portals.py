@@ -124,12 +124,12 @@ class QueryPortal:
             self.close()  # a block that has failed may stay open for long
             raise
         if rows or error is None:
-            self._shown = self._runner.transaction().answers_with(self._asked, plan)
+            self._shown = self._runner.transaction().log_query(self._asked, plan)
         return part
 
     def _begin(self, rows_max: int) -> tuple[Part, Plan]:
         transaction, asked = self._runner.transaction(), self._asked
-        transaction.says(asked.text)
+        transaction.show_activity(asked.text)
         snapshot, plan = transaction.planned(asked.text, asked.types)
         self._snapshot = snapshot
         check_same(self._prepared, plan)

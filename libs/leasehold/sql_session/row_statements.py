@@ -59,7 +59,7 @@ class RowStatements:
     def _write(self, prepared: PreparedStatement, asked: Asked) -> Answer:
         self._runner.transactions.maker.check_may_write()
         transaction = self._runner.transaction()
-        transaction.says(asked.text)
+        transaction.show_activity(asked.text)
         step, written = self._written(transaction, asked, prepared)
         return Answer(step.counted, written.rows)
 

@@ -74,14 +74,14 @@ class Running:
     def runs(self) -> bool:
         return self._runs
 
-    def says(self, text: str) -> None:
+    def show_activity(self, text: str) -> None:
         """Keep what is done now, for those who look at the session."""
         self.text, self.began_us = text, unix_us()
 
     def begin(self, limit_s: float, text: str = "") -> None:
         """Let a statement begin, of which `text` is shown to those who look at the session.
         `limit_s` is its time limit in seconds; 0: none."""
-        self.says(text)
+        self.show_activity(text)
         self._deadline_s = time.monotonic() + limit_s if limit_s else None
         with self._lock:
             self._runs, self._cancelled = True, None

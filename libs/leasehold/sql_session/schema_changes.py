@@ -178,7 +178,7 @@ def follow_jobs(
     return True
 
 
-def ends_unlike(node: SqlNode, outcome: Outcome, stop: Callable[[], bool]) -> Iterator[str]:
+def job_warnings(node: SqlNode, outcome: Outcome, stop: Callable[[], bool]) -> Iterator[str]:
     """Yield words for each job of a COMMIT that has not ended as it should: what was committed is,
     whatever becomes of it."""
     for job_id in jobs_in(outcome.answer):

@@ -135,7 +135,7 @@ class SchemaStatements:
                 f"{what} inside a transaction block at isolation level"
                 f" {transaction.isolation.spoken} is not supported: use READ COMMITTED{instead}"
             )
-        transaction.says(asked.text)
+        transaction.show_activity(asked.text)
         notices = transaction.empty(asked) if asked.emptied else transaction.change(asked.text)
         transaction.log_step(Step(asked))
         self._settings.reports += [Notice("NOTICE", "00000", words) for words in notices]

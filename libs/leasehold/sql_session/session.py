@@ -92,7 +92,7 @@ class SqlSession:
     ) -> None:
         """Open a session. `plans` are shared by those of a node; `settings` is what the client asks
         for at its start. Raises what they raise."""
-        state = SessionState(node, plans, user=user, process=process, settings=settings)
+        state = SessionState(node, plans, user, process, settings or {})
         self._state = state
         self._running = state.running
         self._settings = state.settings
@@ -256,7 +256,7 @@ class SqlSession:
 
     def cancel(self, reason: Exception) -> None:
         self._running.cancel(reason)
-        self._state.node.turned()
+        self._state.node.wake_waiters()
 
     def close(self) -> None:
         self._state.node.sessions.leave(self._state.process, self)

@@ -29,10 +29,9 @@ class SessionState:
         self,
         node: SqlNode,
         plans: Plans,
-        *,
         user: str,
-        process: int = 0,
-        settings: Mapping[str, str] | None = None,
+        process: int,
+        settings: Mapping[str, str],
     ) -> None:
         """See `SqlSession`."""
         self.node = node
@@ -42,7 +41,7 @@ class SessionState:
         self.label = f"SQL session {self.process} of {user}"
         self.cursors = SqlCursors()
         self.settings = SettingCommands(
-            settings or {},
+            settings,
             user=user,
             database=node.database,
             process=self.process,

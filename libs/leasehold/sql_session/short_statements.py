@@ -99,7 +99,7 @@ class ShortStatements:
     ) -> tuple[Prepared, list[tuple[Any, ...]] | None] | None:
         """Return the plan and its rows, None of more than `rows_max` or where they took long; None
         where it is no short statement."""
-        self._running.says(prepared.statement.text)
+        self._running.show_activity(prepared.statement.text)
         try:
             with self._snapshot() as snapshot:
                 plan, is_short = self._planned(prepared, snapshot)

@@ -104,7 +104,7 @@ class ReplayableTransaction:
         """Let it last, since BEGIN came behind its first statements. `reads` are of a block that
         begins."""
         self._block = True
-        self._reads.lasts_as(reads)
+        self._reads.become_block(reads)
 
     @property
     def is_block(self) -> bool:
@@ -115,15 +115,15 @@ class ReplayableTransaction:
         """The LSN that it reads as of, if it is one."""
         return self._lsn
 
-    def called_by(self, caller: Caller) -> None:
+    def set_caller(self, caller: Caller) -> None:
         """Let what the session has set since count for what comes."""
         moment = self.moment
         if isinstance(moment, CallersMoment) and moment.caller is not caller:
             self.moment = CallersMoment.of(moment.now_us, moment.seed, caller)
 
-    def says(self, text: str) -> None:
+    def show_activity(self, text: str) -> None:
         """Keep what it does now, for those who wait for it."""
-        self._reads.says(text)
+        self._reads.show_activity(text)
 
     # ------------------------------------------------------------ preparing
 
@@ -228,7 +228,7 @@ class ReplayableTransaction:
             else:
                 yield rows(), bool(own)
 
-    def answers_with(self, asked: Asked, plan: Prepared) -> Shown | None:
+    def log_query(self, asked: Asked, plan: Prepared) -> Shown | None:
         """Log a query, and return what is to be told which rows its client was given; None: a
         replay may show others."""
         compared = self.isolation.verifies_reads or plan.visits is not None
@@ -238,7 +238,7 @@ class ReplayableTransaction:
         self.log_step(Step(asked, shown=shown))
         return shown
 
-    def declares(
+    def log_cursor(
         self, asked: Asked, plan: Prepared, cursor: ReadAgain, *, hold: bool
     ) -> Shown | None:
         """Log a cursor likewise, whose fetched rows are answers at every level. One that outlives
@@ -276,7 +276,7 @@ class ReplayableTransaction:
             self._place -= 1  # it comes again, and draws what it has drawn
             raise
 
-    def goes_to(self, step: Step) -> None:
+    def rewind_to(self, step: Step) -> None:
         """Let the next statement be that step's, run again."""
         self._place, self.moment = step.place - 1, step.moment
 
@@ -395,17 +395,17 @@ class ReplayableTransaction:
         for read in _keys_read(plan, values):
             if read.table_id not in own or (step.seen is not None and read in step.seen):
                 continue
-            digest = self.shown_own(read)
+            digest = self.digest_own(read)
             if digest:
                 step.seen = step.seen or {}
                 step.seen[read] = digest
 
-    def shown_own(self, read: KeysRead) -> bytes:
+    def digest_own(self, read: KeysRead) -> bytes:
         """Return a digest of what it has written there, which a query shows now; b"": nothing."""
         self._at_commit.shown(read.table_id, read.prefix)
         return self._pending.digest(read.table_id, read.prefix, whole=read.whole)
 
-    def told_an_error(self) -> None:
+    def log_error(self) -> None:
         """Keep that a statement has failed and it goes on: it has to fail again (T2)."""
         self._at_commit.nothing()
 
@@ -436,11 +436,11 @@ class ReplayableTransaction:
 
     def change(self, text: str) -> list[str]:
         """Run a schema change, which is committed with the rows, and return its notices. Raises
-        what `BlockSchema.taking` and `PendingChanges.change` raise."""
+        what `BlockSchema.with_change` and `PendingChanges.change` raise."""
         with self._coherently(self._reads.snapshot) as snapshot:
             assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
             schema = self._pending.schema
-            schema, notices = schema.taking(text, snapshot.stored_catalog, self.moment)
+            schema, notices = schema.with_change(text, snapshot.stored_catalog, self.moment)
         self._pending.change(schema)
         return notices
 
@@ -484,7 +484,7 @@ class ReplayableTransaction:
                 " after a verify error: COMMIT more often"
             )
         if step.sqlstate:
-            self.told_an_error()
+            self.log_error()
         step.place, step.moment = self._place, self.moment
         self.steps.append(step)
 

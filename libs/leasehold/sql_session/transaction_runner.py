@@ -14,7 +14,7 @@ from leasehold.replica.replay_log import Asked, Step
 from leasehold.sql.planning.plan import Write
 from leasehold.sql_session.commit import Sent, Strategy, commit, first_request, send
 from leasehold.sql_session.commit_time_update import CommitTimeUpdate
-from leasehold.sql_session.schema_changes import ends_unlike
+from leasehold.sql_session.schema_changes import job_warnings
 from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.transaction import ReplayableTransaction
 from leasehold.sql_session.transaction_maker import TransactionMaker
@@ -87,7 +87,7 @@ class TransactionRunner:
         current = self.replayable()
         if current is None:
             current = self._begin()
-        current.called_by(self._state.settings.caller)
+        current.set_caller(self._state.settings.caller)
         return current
 
     def _begin(self) -> ReplayableTransaction:
@@ -187,7 +187,7 @@ class TransactionRunner:
                 self._keep_current_values(current)
             self.forget_made()
         if outcome is not None and state.settings.values.on("leasehold.wait_for_jobs"):
-            for words in ends_unlike(state.node, outcome, state.running.stopped):
+            for words in job_warnings(state.node, outcome, state.running.stopped):
                 state.settings.warn("01000", f"the transaction is committed; {words}")
 
     @property
@@ -229,7 +229,7 @@ class TransactionRunner:
         with suppress(LeaseholdError), self._state.node.single_read().snapshot() as snapshot:
             for name, provisional in drawn.items():
                 with suppress(UnknownTable):  # somebody has dropped it since
-                    numbers.becomes(provisional, snapshot.newest(name).table_id)
+                    numbers.rename(provisional, snapshot.newest(name).table_id)
 
     def forget_made(self, kept: Collection[int] = ()) -> None:
         """Forget sequences that this transaction alone had, but for those `kept`: their ids are

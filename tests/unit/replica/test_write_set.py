@@ -7,7 +7,7 @@ Method: a write set over rows of a memory store, without a replica around it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
@@ -34,9 +34,6 @@ class OneRow:
 
     def pin(self, table: str) -> Descriptor:
         return TABLE
-
-    def key(self, descriptor: Descriptor, key: Any) -> Key:
-        return binding(descriptor).key(key if isinstance(key, tuple | Mapping) else (key,))
 
     def bound(self, descriptor: Descriptor, key: Any) -> None:
         return None
@@ -98,9 +95,6 @@ class NoSamples:
 
     def pin(self, table: str) -> Descriptor:
         return SAMPLES
-
-    def key(self, descriptor: Descriptor, key: Any) -> Key:
-        return binding(descriptor).key((key,))
 
     def bound(self, descriptor: Descriptor, key: Any) -> Key | None:
         return None if key is None else binding(descriptor).key_prefix((key,))

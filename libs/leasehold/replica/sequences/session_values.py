@@ -55,7 +55,7 @@ class SessionNumbers:
         self._current: dict[int, int] = {}
         self._last: int | None = None
 
-    def drew(self, sequence_id: int, number: int) -> None:
+    def set_drawn(self, sequence_id: int, number: int) -> None:
         self._current[sequence_id] = number
         self._last = sequence_id
 
@@ -65,7 +65,7 @@ class SessionNumbers:
     def known(self, sequence_id: int) -> bool:
         return sequence_id in self._current
 
-    def becomes(self, provisional: int, sequence_id: int) -> None:
+    def rename(self, provisional: int, sequence_id: int) -> None:
         """Keep that a sequence which a transaction has made is there now, under its own id."""
         self._current[sequence_id] = self._current.pop(provisional)
         if self._last == provisional:
@@ -122,7 +122,7 @@ class DrawnNumbers:
         self._wait_coherent: Callable[[], None] = _never
         self._standings: dict[tuple[int, int, int], Standing] = {}
 
-    def taking_over(self, before: DrawnNumbers) -> None:
+    def take_over(self, before: DrawnNumbers) -> None:
         """Draw what `before` has drawn, of which this is a replay: a number that was told stays
         (T2)."""
         self._told, self._drawn = before._told, before._drawn
@@ -157,7 +157,7 @@ class DrawnNumbers:
             tries, known = tries + 1 if self._drawn == known else 1, self._drawn
         raise gave_up()
 
-    def _next_told(self, what: int) -> int | None:
+    def _next_redrawn(self, what: int) -> int | None:
         """Return what the statement has drawn there before, if anything."""
         if what not in self._again:
             told = self._told.get(self._place, {}).get(what, ())
@@ -173,14 +173,14 @@ class DrawnNumbers:
     # ------------------------------------------------------------ its functions
 
     def next(self, sequence_id: int) -> int:
-        number, own = self._next_told(sequence_id), self._local.get(sequence_id)
+        number, own = self._next_redrawn(sequence_id), self._local.get(sequence_id)
         if number is None:
             self._check_may_write()
             number = self._shared(sequence_id) if own is None else self._own(own)
             self._tell(sequence_id, number)
         elif own is not None:
             self._standings[own.name] = Standing(number, True, 0)
-        self._session.drew(sequence_id, number)
+        self._session.set_drawn(sequence_id, number)
         return number
 
     def _shared(self, sequence_id: int) -> int:
@@ -219,7 +219,7 @@ class DrawnNumbers:
             assert sequence.sequence is not None, sequence
             after = moved_to(sequence.sequence, sequence.name, value, called, 0)
             self._standings[own.name] = after
-        elif self._next_told(SET) is None:
+        elif self._next_redrawn(SET) is None:
             self._check_may_write()
             raise Wanted(lambda: self._set(sequence, value, called=called))
         if called:
