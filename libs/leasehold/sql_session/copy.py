@@ -75,14 +75,11 @@ def copied(said: CopyIn, descriptor: Descriptor) -> tuple[str, tuple[Column, ...
     shown = ", ".join(_quoted(column.name) for column in columns)
     slots = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
     # COPY takes what it is given, also for GENERATED ALWAYS AS IDENTITY.
-    overriding = " OVERRIDING SYSTEM VALUE" if any(map(_is_identity(descriptor), columns)) else ""
+    is_identity = any(descriptor.column(column.name).identity for column in columns)
+    overriding = " OVERRIDING SYSTEM VALUE" if is_identity else ""
     into = f"{_quoted(said.table)} ({shown}){overriding}"
     text = f"INSERT INTO {into} VALUES ({slots})"  # noqa: S608 - quoted
     return text, tuple(columns)
-
-
-def _is_identity(descriptor: Descriptor) -> Callable[[Column], bool]:
-    return lambda column: bool(descriptor.column(column.name).identity)
 
 
 def copied_out(said: CopyOut, descriptor: Descriptor) -> str:
@@ -124,8 +121,8 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-class Target:
-    """A `CopyTarget`."""
+class CopyPortal:
+    """The portal of COPY … FROM STDIN, and the `CopyTarget` of its rows."""
 
     def __init__(
         self,
@@ -135,24 +132,19 @@ class Target:
         take: Callable[[Sequence[Sequence[Any]]], None],
     ) -> None:
         self.table, self.columns, self.format = table, columns, form
-        self.count = 0
+        self._count = 0
         self._take = take
-
-    def take(self, rows: Sequence[Sequence[Any]]) -> None:
-        self._take(rows)
-        self.count += len(rows)
-
-
-class CopyPortal:
-    def __init__(self, target: Target) -> None:
-        self._target = target
 
     @property
     def copy(self) -> CopyTarget | None:
-        return self._target
+        return self
+
+    def take(self, rows: Sequence[Sequence[Any]]) -> None:
+        self._take(rows)
+        self._count += len(rows)
 
     def fetch(self, rows_max: int) -> Fetched:
-        return Fetched((), f"COPY {self._target.count}")
+        return Fetched((), f"COPY {self._count}")
 
     def close(self) -> None:
         """Do nothing: it holds nothing."""

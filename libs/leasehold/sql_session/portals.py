@@ -141,7 +141,7 @@ class QueryPortal:
             self._rows = rows
             part = rows.partly(rows_max)
             if isinstance(part[1], QueryCanceled | RequestTooLarge):
-                raise part[1]  # in a hurry it is not what the client is told
+                raise part[1]  # where it must not block the client is told otherwise
             return part
 
         return running.run_in_time(snapshot, plan, found), plan

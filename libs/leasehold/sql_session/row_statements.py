@@ -10,7 +10,7 @@ from leasehold.pgwire.session import CopySource, Portal
 from leasehold.pgwire.wire_errors import UnknownParameter
 from leasehold.replica.replay_log import Asked, Step
 from leasehold.sql.syntax.session_statements import CopyIn, CopyOut, RowStatement, SessionStatement
-from leasehold.sql_session.copy import CopyPortal, Target, copied, copied_out, format_of
+from leasehold.sql_session.copy import CopyPortal, copied, copied_out, format_of
 from leasehold.sql_session.portals import CommandPortal, CopyOutPortal, QueryPortal
 from leasehold.sql_session.prepared import Answer, PreparedStatement, check_same, columns_of
 from leasehold.sql_session.statement_runner import StatementRunner
@@ -119,7 +119,7 @@ class RowStatements:
 
         def opened(prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
             runner.transactions.maker.check_may_write()
-            return CopyPortal(Target(said.table, columns, form, take))
+            return CopyPortal(said.table, columns, form, take)
 
         def take(rows: Sequence[Sequence[Any]]) -> None:
             asked = Asked(text, types, (), tuple(map(tuple, rows)))

@@ -228,24 +228,21 @@ class ReplayableTransaction:
             else:
                 yield rows(), bool(own)
 
-    def log_query(self, asked: Asked, plan: Prepared) -> Shown | None:
+    def log_query(
+        self, asked: Asked, plan: Prepared, cursor: ReadAgain | None = None, *, hold: bool = False
+    ) -> Shown | None:
         """Log a query, and return what is to be told which rows its client was given; None: a
-        replay may show others."""
-        compared = self.isolation.verifies_reads or plan.visits is not None
+        replay may show others.
+
+        Rows fetched of a `cursor` are answers at every level. One that outlives the transaction
+        (`hold`) goes on behind them, so they have one order.
+        """
+        told = Told.SELECTED if cursor is None else Told.FETCHED
+        if plan.visits is not None:
+            told = Told.VISITED
+        compared = self.isolation.verifies_reads or told is not Told.SELECTED
         if plan.explain or not self.isolation.replays or not compared:
             return None
-        shown = Shown(Told.SELECTED if plan.visits is None else Told.VISITED, plan.ordered)
-        self.log_step(Step(asked, shown=shown))
-        return shown
-
-    def log_cursor(
-        self, asked: Asked, plan: Prepared, cursor: ReadAgain, *, hold: bool
-    ) -> Shown | None:
-        """Log a cursor likewise, whose fetched rows are answers at every level. One that outlives
-        the transaction goes on behind them, so they have one order."""
-        if not self.isolation.replays:
-            return None
-        told = Told.FETCHED if plan.visits is None else Told.VISITED
         shown = Shown(told, plan.ordered or hold)
         self.log_step(Step(asked, shown=shown, cursor=cursor))
         return shown
@@ -358,19 +355,19 @@ class ReplayableTransaction:
         operation = self._pending.operations[-1]
         self._at_commit.updated(descriptor.table_id, write.key, operation, values)
 
-    def continue_from(self, single: CommitTimeUpdate) -> None:
+    def continue_from(self, update: CommitTimeUpdate) -> None:
         """Take over its first statement, which was run before it was known to need a
         transaction."""
         assert not self._block, "nothing was pinned"
         assert not self.steps, "nothing came before"
         self._place += 1
-        computed, written = single.write.computed, single.written
+        computed, written = update.write.computed, update.written
         assert computed is not None
-        with self._reads.within(single):
-            apply(self._writes, single.descriptor, written.writes)
-        values = computed.values(single.asked.values)
-        self._computed_at_commit(single.descriptor, written, values)
-        self.log_step(Step.wrote(single.asked, written, "UPDATE"))
+        with self._reads.within(update):
+            apply(self._writes, update.descriptor, written.writes)
+        values = computed.values(update.asked.values)
+        self._computed_at_commit(update.descriptor, written, values)
+        self.log_step(Step.wrote(update.asked, written, "UPDATE"))
 
     def _rests_on(self, plan: Prepared, many: Sequence[Sequence[Any]]) -> None:
         """Keep that what comes of the statement depends on the rows that it reads with each of
