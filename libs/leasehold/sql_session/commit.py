@@ -191,7 +191,7 @@ def _rerun(
     running.numbers.take_over(first.numbers)
     try:
         if alone is None:
-            rerun_steps(first.steps, running, limits)
+            rerun_steps(first.log.steps, running, limits)
         else:
             alone.rowcount = rerun_step(running, alone, limits, answered=False).rowcount
     except BaseException:
@@ -219,7 +219,7 @@ def rerun_steps(steps: list[Step], running: ReplayableTransaction, limits: Limit
             again.append(rerun_step(running, step, limits).answer)
         for read, digest in (step.seen or {}).items():
             sent.append(Answer(Told.OWN, digest))
-            again.append(Answer(Told.OWN, running.digest_own(read)))
+            again.append(Answer(Told.OWN, running.log.digest_own(read)))
     why = contradiction(running.isolation, sent, again)
     if why:
         raise Contradicted(f"could not serialize access: {why}")
@@ -235,7 +235,7 @@ def rerun_step(
     """
     asked = step.asked
     assert asked is not None, "a statement, and no way back"
-    running.rewind_to(step)
+    running.log.rewind_to(step)
     try:
         if asked.emptied:
             running.empty(asked)
@@ -265,7 +265,7 @@ def rerun_step(
             raise  # no answer of the statement's
         if not answered:
             raise FailedAgain(error) from error
-        running.log_error()
+        running.log.add_error()
         return Step(asked, sqlstate=error.sqlstate)
 
 

@@ -104,7 +104,7 @@ class CursorStatements:
                     cursor.rows.take(rows)
 
                 transaction.read_into(plan, snapshot, values, runner.running.limits, take)
-            cursor.shown = transaction.log_query(asked, plan, cursor, hold=said.hold)
+            cursor.shown = transaction.log.add_query(asked, plan, cursor, hold=said.hold)
         except LeaseholdError as error:
             runner.transactions.log_failure(asked, error)
             cursor.close()

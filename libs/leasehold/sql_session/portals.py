@@ -124,7 +124,7 @@ class QueryPortal:
             self.close()  # a block that has failed may stay open for long
             raise
         if rows or error is None:
-            self._shown = self._runner.transaction().log_query(self._asked, plan)
+            self._shown = self._runner.transaction().log.add_query(self._asked, plan)
         return part
 
     def _begin(self, rows_max: int) -> tuple[Part, Plan]:

@@ -81,7 +81,7 @@ class RowStatements:
                 lambda: transaction.write(plan, snapshot, asked, running.limits),
             )
         step = Step.wrote(asked, written, plan.tag)
-        transaction.log_step(step)
+        transaction.log.add(step)
         return step, written
 
     def prepare_copy_out(self, statement: SessionStatement, said: CopyOut) -> PreparedStatement:

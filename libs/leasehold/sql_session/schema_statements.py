@@ -137,7 +137,7 @@ class SchemaStatements:
             )
         transaction.show_activity(asked.text)
         notices = transaction.empty(asked) if asked.emptied else transaction.change(asked.text)
-        transaction.log_step(Step(asked))
+        transaction.log.add(Step(asked))
         self._settings.reports += [Notice("NOTICE", "00000", words) for words in notices]
         return Answer(tag_of(meaning))
 

@@ -15,11 +15,11 @@ from leasehold.catalog.elements import Moment
 from leasehold.catalog.sequence_ownership import owned_by, refuse_sequence
 from leasehold.model.errors import NotCoherent, RequestTooLarge, StaleVersion
 from leasehold.model.ports import StoreSnapshot
-from leasehold.model.records import ChangeRequest, Expression, Image, Key, OnConflict
+from leasehold.model.records import ChangeRequest, Image, Key, OnConflict
 from leasehold.pgwire.session import WouldBlock
 from leasehold.replica.pending_changes import OPERATIONS_MAX, Mark
 from leasehold.replica.reads import Reads
-from leasehold.replica.replay_log import Asked, KeysRead, ReadAgain, Shown, Step, Types
+from leasehold.replica.replay_log import Asked, Step, Types
 from leasehold.replica.sequences.node_blocks import last_value
 from leasehold.replica.sequences.session_values import DrawnNumbers
 from leasehold.replica.sql_execute import apply, find_rows, gather_places, tables_read
@@ -32,26 +32,21 @@ from leasehold.schema_change.plan.truncate import (
     with_referring,
 )
 from leasehold.sql.functions.session import (
-    Caller,
-    CallersMoment,
     drawing,
     reseeded,
 )
 from leasehold.sql.planning.plan import Prepared
 from leasehold.sql.system_catalog.system_relations import with_system
 from leasehold.sql_session.commit_time_update import CommitTimeUpdate
-from leasehold.transaction.commit_time_updates import AtCommit
+from leasehold.sql_session.statement_log import StatementLog
 from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.pinned_version import check_pinned
-from leasehold.transaction.read_set import PRIMARY
-from leasehold.transaction.replay_comparison import Told
 from leasehold.values.oids import WireType
 from leasehold.values.time_zone import zone_at
 from leasehold.values.types import KNOWN, element_of
 
 T = TypeVar("T")
 _NONE: Final[frozenset[int]] = frozenset()
-STEPS_MAX: Final = 10_000
 _PLACE_BYTES: Final = 4
 CoherentWait = Callable[[], None]
 OwnTables = Mapping[int, tuple[Descriptor, Mapping[Key, Image | None]]]
@@ -86,25 +81,26 @@ class ReplayableTransaction:
         """Begin. `numbers` is what it draws from sequences; `check_may_block` is called before it
         waits for some, and may raise WouldBlock."""
         self.isolation = isolation
-        self.moment = moment
-        self.steps: list[Step] = []
         self._plan_of = plan_of
         self._block = block
         self._reads = reads
         self._writes = WriteSet(reads, isolation, numbers)
         self._pending = self._writes.pending
+        self.log = StatementLog(isolation, moment, self._pending)
         self.numbers = numbers
         self._check_may_block = check_may_block
-        self._at_commit = AtCommit(isolation)
         self._wait_coherent = wait_coherent
         self._lsn = reads.moment
-        self._place = 0
 
     def become_block(self, reads: Reads) -> None:
         """Let it last, since BEGIN came behind its first statements. `reads` are of a block that
         begins."""
         self._block = True
         self._reads.become_block(reads)
+
+    @property
+    def moment(self) -> Moment:
+        return self.log.moment
 
     @property
     def is_block(self) -> bool:
@@ -114,12 +110,6 @@ class ReplayableTransaction:
     def lsn(self) -> int | None:
         """The LSN that it reads as of, if it is one."""
         return self._lsn
-
-    def set_caller(self, caller: Caller) -> None:
-        """Let what the session has set since count for what comes."""
-        moment = self.moment
-        if isinstance(moment, CallersMoment) and moment.caller is not caller:
-            self.moment = CallersMoment.of(moment.now_us, moment.seed, caller)
 
     def show_activity(self, text: str) -> None:
         """Keep what it does now, for those who wait for it."""
@@ -187,7 +177,7 @@ class ReplayableTransaction:
     def read(self, plan: Prepared, snapshot: Seen, values: Sequence[Any], limits: Limits) -> Rows:
         """Return rows of a query as they are wanted; where own rows are among them, all at once."""
         if plan.visits is None and not plan.explain:
-            self._shows(plan, values)
+            self.log.add_shown(plan, values, self._own_tables())
         with self._found(plan, snapshot, values, limits, later=False) as (rows, own):
             return rows.whole() if own else rows
 
@@ -203,7 +193,7 @@ class ReplayableTransaction:
         what they end with. What its client does with them may rest on the very rows, so they are to
         be so at COMMIT where the transaction writes them (`AtCommit`)."""
         if plan.visits is None:
-            self._rests_on(plan, (values,))
+            self.log.rest_on(plan, (values,))
         with self._found(plan, snapshot, values, limits, later=True) as (rows, _), closing(rows):
             take(rows)
 
@@ -214,7 +204,7 @@ class ReplayableTransaction:
         """Yield the rows, and whether own ones may be among them, which are there in here only."""
         self._check(plan, snapshot)
         if plan.visits is not None:
-            self._rests_on(plan, (values,))
+            self.log.rest_on(plan, (values,))
         moment = self._next_moment(plan, snapshot)
         own = self._own_of(plan)
 
@@ -228,32 +218,13 @@ class ReplayableTransaction:
             else:
                 yield rows(), bool(own)
 
-    def log_query(
-        self, asked: Asked, plan: Prepared, cursor: ReadAgain | None = None, *, hold: bool = False
-    ) -> Shown | None:
-        """Log a query, and return what is to be told which rows its client was given; None: a
-        replay may show others.
-
-        Rows fetched of a `cursor` are answers at every level. One that outlives the transaction
-        (`hold`) goes on behind them, so they have one order.
-        """
-        told = Told.SELECTED if cursor is None else Told.FETCHED
-        if plan.visits is not None:
-            told = Told.VISITED
-        compared = self.isolation.verifies_reads or told is not Told.SELECTED
-        if plan.explain or not self.isolation.replays or not compared:
-            return None
-        shown = Shown(told, plan.ordered or hold)
-        self.log_step(Step(asked, shown=shown, cursor=cursor))
-        return shown
-
     def _next_moment(self, plan: Prepared, snapshot: Seen) -> Moment:
         """Return the transaction's moment as the statement that begins sees it; in a replay it
         draws what it has drawn before (T2)."""
-        self._place += 1
+        self.log.place += 1
         moment = self.moment
         if plan.draws:
-            moment = reseeded(moment, moment.seed + self._place.to_bytes(_PLACE_BYTES))
+            moment = reseeded(moment, moment.seed + self.log.place.to_bytes(_PLACE_BYTES))
         if plan.counts:
             moment = drawing(moment, self.numbers)
         if not plan.asks_system:
@@ -268,14 +239,12 @@ class ReplayableTransaction:
         wait = self._wait_coherent
         gone = {table.table_id for table in self._pending.schema.dropped.values()}
         try:
-            return self.numbers.running(self._place, local, work, self._check_may_block, wait, gone)
+            return self.numbers.running(
+                self.log.place, local, work, self._check_may_block, wait, gone
+            )
         except WouldBlock:
-            self._place -= 1  # it comes again, and draws what it has drawn
+            self.log.place -= 1  # it comes again, and draws what it has drawn
             raise
-
-    def rewind_to(self, step: Step) -> None:
-        """Let the next statement be that step's, run again."""
-        self._place, self.moment = step.place - 1, step.moment
 
     def _tables(self, snapshot: StoreSnapshot) -> list[Descriptor]:
         """Return the tables that this transaction sees: without what it drops, with what it
@@ -318,7 +287,7 @@ class ReplayableTransaction:
         computed, many = plan.write.computed, asked.many
         given = asked.values
         if computed is None:
-            self._rests_on(plan, many or (given,))
+            self.log.rest_on(plan, many or (given,))
         moment = self._next_moment(plan, snapshot)
         connection, lsn, keys = snapshot.connection, self._lsn or 0, self._writes.hidden_keys
         with own_rows(connection, self._own_of(plan), self._pending.emptied):
@@ -345,66 +314,22 @@ class ReplayableTransaction:
                 self._pending.back_to(mark)
             raise
         if computed is not None and written.writes:
-            self._computed_at_commit(descriptor, written, computed.values(asked.values))
+            self.log.compute_at_commit(descriptor, written, computed.values(asked.values))
         return written
-
-    def _computed_at_commit(
-        self, descriptor: Descriptor, written: Written, values: Mapping[str, Expression]
-    ) -> None:
-        (write,) = written.writes
-        operation = self._pending.operations[-1]
-        self._at_commit.updated(descriptor.table_id, write.key, operation, values)
 
     def continue_from(self, update: CommitTimeUpdate) -> None:
         """Take over its first statement, which was run before it was known to need a
         transaction."""
         assert not self._block, "nothing was pinned"
-        assert not self.steps, "nothing came before"
-        self._place += 1
+        assert not self.log.steps, "nothing came before"
+        self.log.place += 1
         computed, written = update.write.computed, update.written
         assert computed is not None
         with self._reads.within(update):
             apply(self._writes, update.descriptor, written.writes)
         values = computed.values(update.asked.values)
-        self._computed_at_commit(update.descriptor, written, values)
-        self.log_step(Step.wrote(update.asked, written, "UPDATE"))
-
-    def _rests_on(self, plan: Prepared, many: Sequence[Sequence[Any]]) -> None:
-        """Keep that what comes of the statement depends on the rows that it reads with each of
-        these values: they are to be at COMMIT as it has seen them."""
-        for values in many if plan.reads.places else many[:1]:
-            for read in _keys_read(plan, values):
-                self._at_commit.read(read.table_id, read.prefix if read.whole else None)
-        if plan.write is not None and plan.write.there:
-            self._at_commit.read(plan.write.bound.descriptor.table_id, None)
-
-    def _shows(self, plan: Prepared, values: Sequence[Any]) -> None:
-        """Keep what a plain query shows of rows that this transaction has written: it is what is
-        committed, or nothing is. They are verified, and compared in a replay. Others may be shown
-        otherwise by a later statement anyway. From serializable up all rows are compared."""
-        isolation = self.isolation
-        if not isolation.replays or isolation.verifies_reads or not self.steps:
-            return
-        own = self._own_tables()
-        if not own or own.isdisjoint(table.table_id for table in plan.tables.values()):
-            return
-        step = self.steps[-1]
-        for read in _keys_read(plan, values):
-            if read.table_id not in own or (step.seen is not None and read in step.seen):
-                continue
-            digest = self.digest_own(read)
-            if digest:
-                step.seen = step.seen or {}
-                step.seen[read] = digest
-
-    def digest_own(self, read: KeysRead) -> bytes:
-        """Return a digest of what it has written there, which a query shows now; b"": nothing."""
-        self._at_commit.shown(read.table_id, read.prefix)
-        return self._pending.digest(read.table_id, read.prefix, whole=read.whole)
-
-    def log_error(self) -> None:
-        """Keep that a statement has failed and it goes on: it has to fail again (T2)."""
-        self._at_commit.nothing()
+        self.log.compute_at_commit(update.descriptor, written, values)
+        self.log.add(Step.wrote(update.asked, written, "UPDATE"))
 
     def empty(self, asked: Asked) -> list[str]:
         """Run TRUNCATE, and return its notices. Raises UnknownTable, FeatureNotSupported where that
@@ -422,7 +347,7 @@ class ReplayableTransaction:
             tables += self._coherently(lambda: [self._reads.pin(name) for name in names])
         refuse_referred(tables, known)
         self._pending.empty(tables)
-        self._place += 1
+        self.log.place += 1
         own = {s for table in tables for s in owned_by(table) if asked.restarts}
         # One that has gone by itself is its column's still.
         restarted = [table for table in known if table.table_id in own and table.names]
@@ -457,55 +382,22 @@ class ReplayableTransaction:
         return bool(self._pending)
 
     def savepoint(self) -> Savepoint:
-        return Savepoint(self._pending.mark(), len(self.steps))
+        return Savepoint(self._pending.mark(), len(self.log.steps))
 
     def roll_back_to(self, savepoint: Savepoint) -> None:
         """Take back what was written since. What was read stays verified: the client knows it."""
         self._pending.back_to(savepoint.writes)
-        self.log_step(Step(None, back=savepoint.step))
+        self.log.add(Step(None, back=savepoint.step))
 
     def request(self, request_id: bytes, attempt: int, on_conflict: OnConflict) -> ChangeRequest:
         request = self._writes.request(request_id, attempt, on_conflict)
         assert request is not None, "it has written"
         if on_conflict is not OnConflict.REPLAY:
             return request
-        return request._replace(operations=self._at_commit.operations(request.operations))
-
-    # ------------------------------------------------------------ running again
-
-    def log_step(self, step: Step) -> None:
-        """Append a statement to the log. Raises RequestTooLarge."""
-        if len(self.steps) >= STEPS_MAX:
-            raise RequestTooLarge(
-                f"a transaction has at most {STEPS_MAX} statements that would have to run again"
-                " after a verify error: COMMIT more often"
-            )
-        if step.sqlstate:
-            self.log_error()
-        step.place, step.moment = self._place, self.moment
-        self.steps.append(step)
-
-    @property
-    def lone_write(self) -> Step | None:
-        """The only statement of a transaction that is no block, if all that it tells is a count of
-        the rows that it has written."""
-        if self._block or len(self.steps) != 1:
-            return None
-        (step,) = self.steps
-        told_more = step.rows or step.seen or step.sqlstate
-        return None if told_more or not step.tag or step.asked is None or step.asked.many else step
+        return request._replace(operations=self.log.operations(request.operations))
 
     def close(self) -> None:
         self._reads.close()
-
-
-def _keys_read(plan: Prepared, values: Sequence[Any]) -> Iterator[KeysRead]:
-    widths = {table.table_id: len(table.primary_key) for table in plan.tables.values()}
-    for read in plan.reads.of(values) if plan.reads.places else ():
-        prefix = read.prefix if read.index_id == PRIMARY else ()
-        yield KeysRead(read.table_id, prefix, len(prefix) == widths[read.table_id])
-    for lookup in plan.reads.lookups:
-        yield KeysRead(lookup.table_id, (), whole=False)
 
 
 def plan_types(types: Sequence[WireType | None]) -> Types:

@@ -87,7 +87,7 @@ class TransactionRunner:
         current = self.replayable()
         if current is None:
             current = self._begin()
-        current.set_caller(self._state.settings.caller)
+        current.log.set_caller(self._state.settings.caller)
         return current
 
     def _begin(self) -> ReplayableTransaction:
@@ -120,7 +120,7 @@ class TransactionRunner:
         so a replay has to fail likewise (T2)."""
         current = self._current
         if self._state.block.standing is _OPEN and isinstance(current, ReplayableTransaction):
-            current.log_step(Step(asked, sqlstate=error.sqlstate))
+            current.log.add(Step(asked, sqlstate=error.sqlstate))
 
     # ------------------------------------------------------------ its end
 
@@ -203,7 +203,7 @@ class TransactionRunner:
             return self.maker.make(isolation, transaction.moment, lsn, block=in_block)
 
         state = self._state
-        alone = None if in_block or not self.answer_held else transaction.lone_write
+        alone = None if in_block or not self.answer_held else transaction.log.lone_write
         told = "" if alone is None else alone.counted
         outcome = commit(
             transaction,
