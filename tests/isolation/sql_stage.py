@@ -202,7 +202,7 @@ class StageNode:
             self._stage.passing(1)
         return met()
 
-    def turned(self) -> None:
+    def wake_waiters(self) -> None:
         """One thread: nobody waits."""
 
 

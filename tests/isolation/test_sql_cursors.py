@@ -82,7 +82,7 @@ def test_rows_that_a_client_knows_of_a_held_cursor_stay(ends: bool, scene: Make)
         stands.ask("r2", "update test set value = 31 where id = 3")
         assert code_of(one.commit) == "40001", text
         assert code_of(lambda one=one: one.ask("fetch c")) == "34000"  # type: ignore[misc]
-        assert not stands.clients[-1].session.room.bytes_taken
+        assert not stands.clients[-1].session._cursors.room.bytes_taken
 
 
 def test_the_room_of_a_cursor_that_is_read_anew_is_given_back(scene: Make) -> None:
@@ -90,7 +90,7 @@ def test_the_room_of_a_cursor_that_is_read_anew_is_given_back(scene: Make) -> No
     session = stands.session("r1")
     client = stands.clients[-1]
     session.ask("declare a cursor with hold for select * from generate_series(1, 2000)")
-    before = client.session.room.bytes_taken
+    before = client.session._cursors.room.bytes_taken
     session.begin()
     session.ask(OWN)
     for name in "bcd":
@@ -103,9 +103,9 @@ def test_the_room_of_a_cursor_that_is_read_anew_is_given_back(scene: Make) -> No
     assert session.ask("fetch 2 a").rows == [(1,), (2,)]
     for name in "bc":
         session.ask(f"close {name}")
-    assert client.session.room.bytes_taken == before
+    assert client.session._cursors.room.bytes_taken == before
     session.ask("close a")
-    assert client.session.room.bytes_taken == 0
+    assert client.session._cursors.room.bytes_taken == 0
 
 
 def test_a_held_query_that_fails_in_the_replay_commits_nothing(scene: Make) -> None:

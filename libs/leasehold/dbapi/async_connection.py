@@ -41,7 +41,8 @@ def connect_async(
     isolation: str | None = None,
     wait_s: float = COHERENT_TIMEOUT_S,
 ) -> Connecting:
-    """To be awaited, or entered by `async with`; arguments and errors are those of `connect`."""
+    """Return a connection on its way, to be awaited, or entered by `async with`; arguments and
+    errors are those of `connect`."""
 
     def opened(stopped: Callable[[], bool]) -> Connection:
         return module.connect(
@@ -60,7 +61,8 @@ class Connecting:
     """A connection on its way."""
 
     def __init__(self, opened: Callable[[Callable[[], bool]], Connection]) -> None:
-        """`opened` runs on the connection's thread; what it is given tells whether to give up."""
+        """Begin nothing yet. `opened` opens it, on the connection's thread; what it is given tells
+        whether to give up."""
         self._opened = opened
         self._connection: AsyncConnection | None = None
 
@@ -96,12 +98,12 @@ class Connecting:
 
 
 class AsyncConnection:
-    """As `Connection`, awaited. Several tasks may share it: each call waits for those before it,
-    and all are in one transaction. A task that is cancelled cancels its statement; COMMIT is waited
-    for even then, and what became of it is not told."""
+    """The same as `Connection`, awaited. Several tasks may share it: each call waits for those
+    before it, and all are in one transaction. A task that is cancelled cancels its statement;
+    COMMIT is waited for even then, and what became of it is not told."""
 
     def __init__(self, connection: Connection, thread: OwnThread) -> None:
-        """Both are its own from now on."""
+        """Take over a connection and its thread."""
         self._connection = connection
         self._thread = thread
         self._turn = asyncio.Lock()
@@ -134,7 +136,7 @@ class AsyncConnection:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
-        """Commits at its end, or rolls back when the block raises or is cancelled; inside of a
+        """Commit at its end, or roll back when the block raises or is cancelled; inside of a
         transaction it is a savepoint."""
         connection = self._connection
         # What has begun, until it ends: ⚠ a task may be cancelled just when its BEGIN is done, or
@@ -155,25 +157,25 @@ class AsyncConnection:
             raise
 
     def cancel(self) -> None:
-        """What runs now ends with OperationalError (57014)."""
+        """End what runs now with OperationalError (57014)."""
         self._connection.cancel()
 
     async def close(self) -> None:
-        """What runs is cancelled, what is not committed rolled back; the thread ends. May be called
+        """Cancel what runs, roll back what is not committed, and end the thread. May be called
         twice."""
         if self._closed:
             return
         self._closed = True
         try:
-            await self._stop_what_runs()
+            await self._stop_running()
             await self._thread.run(self._connection.close, lambda: None)
         except BaseException:
             self._thread.abandon(self._connection.close)
             raise
         self._thread.end()
 
-    async def _stop_what_runs(self) -> None:
-        """Those who wait for their turn find the connection closed."""
+    async def _stop_running(self) -> None:
+        """End what runs. Those who wait for their turn find the connection closed."""
         while self._turn.locked():
             self.cancel()
             with contextlib.suppress(TimeoutError):
@@ -181,14 +183,14 @@ class AsyncConnection:
                     return
 
     async def run(self, work: Callable[[], T]) -> T:
-        """On the connection's thread, in its turn."""
+        """Return what `work` does on the connection's thread, in its turn."""
         self.check_open()
         async with self._turn:
             self.check_open()
             return await self._thread.run(work, self._connection.cancel)
 
     async def _to_its_end(self, work: Callable[[], None]) -> None:
-        """As `run`, whoever cancels the task meanwhile: its caller is about to raise as it is. A
+        """Run `work`, whoever cancels the task meanwhile: its caller is about to raise as it is. A
         connection that is closed has ended it by that."""
         ends = asyncio.ensure_future(self.run(work))
         while not ends.done():
@@ -225,7 +227,8 @@ class AsyncConnection:
 
 
 class AsyncCursor:
-    """As `Cursor`: all rows are there once `execute` returns, so fetching them waits for nobody."""
+    """The same as `Cursor`: all rows are there once `execute` returns, so fetching them waits for
+    nobody."""
 
     def __init__(self, connection: AsyncConnection, cursor: Cursor) -> None:
         self.connection = connection
@@ -258,7 +261,7 @@ class AsyncCursor:
         return self
 
     async def executemany(self, operation: str, rows: Iterable[Sequence[Any]]) -> AsyncCursor:
-        """`rows` is gone over on the connection's thread."""
+        """Run a statement for each of `rows`, which is gone over on the connection's thread."""
         await self.connection.run(lambda: self._cursor.executemany(operation, rows))
         return self
 

@@ -29,7 +29,7 @@ from leasehold.sql.syntax.session_statements import (
     RowStatement,
     SessionStatement,
 )
-from leasehold.sql_session.portals import PreparedStatement
+from leasehold.sql_session.prepared import PreparedStatement
 from leasehold.sql_session.session import SqlSession
 from leasehold.transaction.isolation import isolation_of
 from leasehold.values.storage import to_storage
@@ -49,7 +49,7 @@ class Known(NamedTuple):
 
 
 class Connection:
-    """One session; for one thread at a time, except `cancel`. Without `autocommit` the first
+    """A SQL session; for one thread at a time, except `cancel`. Without `autocommit` the first
     statement on rows begins a transaction; a schema change is a commit of its own, outside of one.
     PEP 249's exceptions are attributes of it, too.
     """
@@ -75,7 +75,7 @@ class Connection:
         autocommit: bool = False,
         isolation: str | None = None,
     ) -> None:
-        """`left` is called once it is closed."""
+        """Take over a session. `left` is called once it is closed."""
         self._session = session
         self._left = left
         self._blocks = 0
@@ -94,13 +94,13 @@ class Connection:
         return Cursor(self)
 
     def execute(self, operation: str, parameters: Sequence[Any] | None = None) -> Cursor:
-        """A new cursor, which has run it."""
+        """Return a new cursor, which has run a statement."""
         return self.cursor().execute(operation, parameters)
 
     def commit(self) -> None:
-        """Returns when it is on every coherent node. Raises IntegrityError, OperationalError
-        (40001: run it again; 08007: what became of it is not known), and InternalError (25P02)
-        for a transaction that has failed before: it is rolled back then."""
+        """Commit; returns when it is on every coherent node. Raises IntegrityError,
+        OperationalError (40001: run it again; 08007: what became of it is not known), and
+        InternalError (25P02) for a transaction that has failed before: it is rolled back then."""
         self.check_open()
         failed = self._session.status is Status.FAILED
         if self._session.status is not Status.IDLE:
@@ -116,19 +116,19 @@ class Connection:
             self._command("ROLLBACK")
 
     def close(self) -> None:
-        """What is not committed is rolled back. May be called twice."""
+        """Roll back what is not committed, and close. May be called twice."""
         if not self._closed:
             self._closed = True
             self._session.close()
             self._left()
 
     def cancel(self) -> None:
-        """From any thread: what runs now ends with OperationalError (57014)."""
+        """End what runs now with OperationalError (57014); any thread may call this."""
         self._session.cancel(Canceled("canceling statement due to user request"))
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Commits at its end, or rolls back when the block raises; inside of a transaction it is a
+        """Commit at its end, or roll back when the block raises; inside of a transaction it is a
         savepoint, and what the block did goes back alone."""
         savepoint = self.begin_block()
         try:
@@ -139,7 +139,7 @@ class Connection:
         self.end_block(savepoint, committed=True)
 
     def begin_block(self) -> str | None:
-        """The savepoint's name, if it is one."""
+        """Begin a transaction, or a savepoint in one, and return the savepoint's name."""
         self.check_open()
         if self._session.status is Status.IDLE:
             self._command("BEGIN")
@@ -187,7 +187,7 @@ class Connection:
             raise InterfaceError("the connection is closed")
 
     def guarded(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Errors as PEP 249 has them; the transaction has failed then."""
+        """Return what `work` does. Errors are those of PEP 249; the transaction has failed then."""
         try:
             return work(*arguments)
         except LeaseholdError as error:
@@ -204,7 +204,7 @@ class Connection:
             self._told()
 
     def _told(self) -> str:
-        """Keeps notices; the tag of a statement that has run again, if one came."""
+        """Keep notices, and return the tag of a statement that has run again, if one came."""
         tag = ""
         for report in self._session.take_reports():
             if isinstance(report, Notice):
@@ -227,12 +227,13 @@ class Connection:
         return made
 
     def _at_once(self, text: str, known: Known, parameters: Sequence[Any]) -> Result | None:
-        """Of a query that was run before, outside of a transaction; None: it needs one, or time."""
+        """Return the result of a query that was run before, outside of a transaction; None: it
+        needs one, or time."""
         session = self._session
         values = _stored(known.parameters, parameters) if parameters or known.parameters else ()
         session.hurried = True
         try:
-            rows = session.at_once(known.prepared, values)
+            rows = session.short_rows(known.prepared, values)
         except WouldBlock:
             return None
         except CachedResultChanged:  # nobody relies on the columns of the last time
@@ -279,7 +280,7 @@ class Connection:
 
 
 def _stored(inputs: Sequence[Input], given: Sequence[Any]) -> list[Any]:
-    """Python values as storage values. Raises ProgrammingError for a wrong number."""
+    """Return values in storage form. Raises ProgrammingError for a wrong number."""
     if len(inputs) != len(given):
         raise ProgrammingError(
             f"the statement has {len(inputs)} parameters; {len(given)} were given"

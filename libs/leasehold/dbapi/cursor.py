@@ -92,7 +92,7 @@ class Cursor(Closing):
         return self._result.rowcount
 
     def execute(self, operation: str, parameters: Sequence[Any] | None = None) -> Cursor:
-        """`%s` stands for a parameter and `%%` for a percent sign where parameters are given;
+        """Run a statement. `%s` is a parameter and `%%` a percent sign where parameters are given;
         `$1` may be written instead. Raises the errors of PEP 249, each with its `sqlstate`."""
         self._check_open()
         self._result, self._next = NOTHING, 0
@@ -101,7 +101,8 @@ class Cursor(Closing):
         return self
 
     def executemany(self, operation: str, rows: Iterable[Sequence[Any]]) -> Cursor:
-        """Once for each; `rowcount` is the sum, and rows that come back are not kept."""
+        """Run a statement once for each; `rowcount` is the sum, and rows that come back are not
+        kept."""
         self._check_open()
         count = 0
         for parameters in rows:
@@ -133,7 +134,7 @@ class Cursor(Closing):
 
     @property
     def rownumber(self) -> int | None:
-        """Of the row that comes next, from 0."""
+        """The number of the row that comes next, from 0."""
         return None if self._result.description is None else self._next
 
     def __iter__(self) -> Cursor:
@@ -150,10 +151,10 @@ class Cursor(Closing):
         self._result = NOTHING
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
-        """Does nothing: types are the statement's."""
+        """Do nothing: types are the statement's."""
 
     def setoutputsize(self, size: int, column: int | None = None) -> None:
-        """Does nothing: values are of any size."""
+        """Do nothing: values are of any size."""
 
     def _check_open(self) -> None:
         if self._closed:

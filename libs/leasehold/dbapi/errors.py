@@ -22,7 +22,8 @@ class Warning(Exception):  # noqa: A001 - PEP 249's name
 
 
 class Error(Exception):
-    """`sqlstate`, and what the error names (`detail`: table, column, constraint, position …)."""
+    """An error with its `sqlstate`, and what it names (`detail`: table, column, constraint,
+    position …)."""
 
     sqlstate: str = ""
     detail: Mapping[str, object] = {}

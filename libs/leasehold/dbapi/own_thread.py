@@ -22,7 +22,8 @@ class _Piece(NamedTuple):
 
 
 class OwnThread:
-    """One piece of work after the other. It ends with `end`, whatever becomes of the loop."""
+    """A thread that does one piece of work after the other. It ends with `end`, whatever becomes of
+    the loop."""
 
     def __init__(self, name: str) -> None:
         self._queue: SimpleQueue[_Piece | Callable[[], Any] | None] = SimpleQueue()
@@ -31,8 +32,8 @@ class OwnThread:
         self._thread.start()
 
     async def run(self, work: Callable[[], T], stop: Callable[[], None]) -> T:
-        """What `work` returns or raises. A task that is cancelled meanwhile calls `stop` until the
-        work has ended, and is cancelled then: nothing of it goes on behind its back."""
+        """Return what `work` does, or raise. A task that is cancelled meanwhile calls `stop` until
+        the work has ended, and is cancelled then: nothing of it goes on behind its back."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
         self._queue.put(_Piece(work, loop, done))
@@ -50,12 +51,12 @@ class OwnThread:
         raise cancelled
 
     def end(self) -> None:
-        """After what was given it; returns when it has."""
+        """End it after what was given it; returns when it has ended."""
         self._queue.put(None)
         self._thread.join()
 
     def abandon(self, last: Callable[[], Any]) -> None:
-        """It does this yet and ends, with nobody waiting."""
+        """Let it do this yet and end, with nobody waiting."""
         self._queue.put(last)
         self._queue.put(None)
 
@@ -74,7 +75,7 @@ def _serve(queue: SimpleQueue[_Piece | Callable[[], Any] | None]) -> None:
 
 
 def _worked(piece: _Piece) -> Callable[[], None]:
-    """Does the work; what tells of it."""
+    """Do the work, and return what tells of it."""
     work, loop, done = piece
     try:
         return partial(_tell, loop, done, work(), None)

@@ -14,8 +14,9 @@ _PERCENT: Final = re.compile(r"%(.?)", re.DOTALL)
 
 @lru_cache(1_000)
 def numbered(text: str, given: int) -> str:
-    """`%%` is a percent sign. Raises ProgrammingError for any other one, and where `%s` and
-    parameters differ in number; a text without `%s` stays as it is but for `%%`."""
+    """Return a text with `$1` … in the place of `%s`; `%%` is a percent sign. Raises
+    ProgrammingError for any other one, and where `%s` and parameters differ in number; a text
+    without `%s` stays as it is but for `%%`."""
     numbers = count(1)
 
     def one(found: re.Match[str]) -> str:

@@ -12,7 +12,7 @@ Binary = bytes
 
 
 def DateFromTicks(ticks: float) -> date:  # noqa: N802 - PEP 249's name
-    """`ticks`: seconds since 1970 in UTC, which sessions are in."""
+    """Return a date of `ticks`, seconds since 1970 in UTC, which sessions are in."""
     return TimestampFromTicks(ticks).date()
 
 

@@ -1,1 +1,1 @@
-"""`leasehold dev`: a database for a developer's machine."""
+"""The database of `leasehold dev`, for a developer's machine."""

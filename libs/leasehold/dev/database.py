@@ -33,9 +33,9 @@ from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.records.log import Barrier, JobForgotten
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
+from leasehold.replica.row_values import named
 from leasehold.replica.sequences.node_blocks import NodeNumbers
 from leasehold.replica.sessions import Sessions
-from leasehold.replica.write_set import named
 from leasehold.transaction.binding import binding
 
 ANSWER_TIMEOUT_S: Final = 30.0
@@ -58,7 +58,7 @@ class RealPace:
         self._thread.start()
 
     def held(self) -> AbstractContextManager[object]:
-        """While it lasts nothing moves."""
+        """Return a context within which nothing moves."""
         return self._changed
 
     def until(self, reached: Callable[[], bool], timeout_s: float) -> bool:
@@ -70,7 +70,7 @@ class RealPace:
                 raise self._error
             return reached()
 
-    def look_again(self) -> None:
+    def wake_waiters(self) -> None:
         with self._changed:
             self._changed.notify_all()
 
@@ -107,7 +107,8 @@ class Answer(NamedTuple):
 
 
 class CheckSummary(NamedTuple):
-    """`differences`: words per finding; empty when every node holds the same and it is right."""
+    """The result of a check. `differences`: words per finding; empty when every node holds the same
+    and it is right."""
 
     nodes: int
     tables: int
@@ -116,7 +117,8 @@ class CheckSummary(NamedTuple):
 
 
 class DevDatabase:
-    """`tell` gets words about versions and jobs as they happen, from the thread of the pace."""
+    """A whole database in this process. `tell` gets words about versions and jobs as they happen,
+    from the thread of the pace."""
 
     def __init__(
         self,
@@ -232,8 +234,8 @@ class DevDatabase:
         timeout_s: float = ANSWER_TIMEOUT_S,
         stopped: Callable[[], bool] | None = None,
     ) -> Outcome:
-        """As a program does that replays by itself: the answer of this very attempt. Raises
-        OutcomeUnknown, QueryCanceled once `stopped`."""
+        """Submit a request as a program does that replays by itself, and return the answer of this
+        very attempt. Raises OutcomeUnknown, QueryCanceled once `stopped`."""
         with self._pace.held():
             content_type, body = encode_request(request, REPLY_TO)
             self.cluster.put(content_type, body)
@@ -255,7 +257,7 @@ class DevDatabase:
         return self._attempts.pop(request.id)
 
     def wait_job(self, job_id: int, timeout_s: float = JOB_TIMEOUT_S) -> Job | None:
-        """The job when it has ended or is paused; as it is after the time-out."""
+        """Return the job when it has ended or is paused; as it is after the time-out."""
 
         def rests() -> bool:
             job = self._jobs.get(job_id)
@@ -265,7 +267,7 @@ class DevDatabase:
         return self._jobs.get(job_id)
 
     def wait_ready(self, timeout_s: float = ANSWER_TIMEOUT_S) -> None:
-        """Until there is a master and every replicant answers reads. Raises NoMaster."""
+        """Return once there is a master and every replicant answers reads. Raises NoMaster."""
         if not self._pace.until(self._ready, timeout_s):
             raise NoMaster(f"no master within {timeout_s:.0f} s")
 
@@ -276,29 +278,29 @@ class DevDatabase:
     # ------------------------------------------------------------ SQL
 
     def sql_node(self, name: str = "r1") -> DevNode:
-        """What SQL sessions on that replicant stand on."""
+        """Return what SQL sessions on that replicant stand on."""
         return DevNode(self, self.cluster.nodes[name], self._stores[name])
 
     def held(self) -> AbstractContextManager[object]:
-        """While it lasts nothing moves."""
+        """Return a context within which nothing moves."""
         return self._pace.held()
 
     def until(self, reached: Callable[[], bool], timeout_s: float) -> bool:
         return self._pace.until(reached, timeout_s)
 
-    def look_again(self) -> None:
-        """Whoever waits in `until`."""
-        self._pace.look_again()
+    def wake_waiters(self) -> None:
+        """Let whoever waits in `until` look again."""
+        self._pace.wake_waiters()
 
     # ------------------------------------------------------------ looking
 
     def view(self) -> ClusterView:
-        """The whole database. Raises LedgerUnavailable."""
+        """Return the whole database. Raises LedgerUnavailable."""
         with self._pace.held():
             return self._view.newest()
 
     def dead_letters(self) -> list[tuple[int, DeadLetter]]:
-        """With their offsets, oldest first."""
+        """Return dead letters with their offsets, oldest first."""
         with self._pace.held():
             messages = self.cluster.bus.read(self.cluster.topics.dead_letter.name)
         return [
@@ -308,7 +310,8 @@ class DevDatabase:
         ]
 
     def get(self, table: str, key: Mapping[str, Any] | tuple[Any, ...]) -> dict[str, Any] | None:
-        """The row as a coherent replicant has it. Raises UnknownTable and what keys raise."""
+        """Return the row as a coherent replicant has it. Raises UnknownTable and what keys
+        raise."""
         self._pace.until(self._ready, ANSWER_TIMEOUT_S)
         with self._pace.held(), self._stores["r1"].open_snapshot() as snapshot:
             descriptor = snapshot.newest(table)
@@ -324,7 +327,7 @@ class DevDatabase:
             return list(self._jobs.values())
 
     def status(self) -> list[dict[str, Any]]:
-        """One mapping per node."""
+        """Return one mapping per node."""
         with self._pace.held():
             return [
                 {

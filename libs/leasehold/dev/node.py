@@ -130,5 +130,5 @@ class DevNode:
     def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
         return self._all.until(met, timeout_s)
 
-    def turned(self) -> None:
-        self._all.look_again()
+    def wake_waiters(self) -> None:
+        self._all.wake_waiters()

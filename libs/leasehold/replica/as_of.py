@@ -29,7 +29,7 @@ def moment_of(
     wait: Callable[[Callable[[], bool]], bool],
     now_us: int,
 ) -> int | None:
-    """The LSN, None where each statement reads what is newest.
+    """Return the LSN that it reads as of; None: each statement reads what is newest.
 
     Of BEGIN: what is here now, while all that was answered is. `pass_barrier` puts a barrier into
     the log and comes back when all before it is committed here: then no lease, and no clock, is

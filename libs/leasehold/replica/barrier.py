@@ -21,9 +21,9 @@ def append_barrier(
     repair: str = "",
     part: CheckSlice | None = None,
 ) -> bytes:
-    """Append one and wait until the log has it; its id. `check`: table id, -1 every table, None
-    nothing; `repair`: the node that is to repair that table; `part`: the slice to check. Raises
-    BusUnavailable."""
+    """Append a barrier, wait until the log has it, and return its id. `check`: table id, -1 every
+    table, None nothing; `repair`: the node that is to repair that table; `part`: the slice to
+    check. Raises BusUnavailable."""
     barrier = Barrier(new_request_id(), check, repair, part)
     barriers = Barriers(settings)
     try:
@@ -45,7 +45,8 @@ class Barriers:
         )
 
     def append(self) -> int:
-        """→ the offset of a barrier in the log, which has it now. Raises BusUnavailable.
+        """Append a barrier, and return its offset in the log, which has it now. Raises
+        BusUnavailable.
 
         ⚠ T6: one that stands nobody knows where is none: a node would wait for nothing. Any later
         one serves as well."""
@@ -56,8 +57,8 @@ class Barriers:
         raise BusUnavailable("Kafka took the barrier into the log and does not know where")
 
     def put(self, barrier: Barrier) -> int:
-        """→ its offset in the log, which has it now; -1: the broker no longer knows. Raises
-        BusUnavailable."""
+        """Append this barrier, and return its offset in the log, which has it now; -1: the broker
+        no longer knows. Raises BusUnavailable."""
         from leasehold.adapters.codec.records import MessagePackCodec
 
         self._writer.deliveries()  # of one that was not waited for any longer

@@ -1,4 +1,4 @@
-"""One barrier for all who ask for one while none of theirs is on its way (T6)."""
+"""A barrier that is shared by all who ask for one while none of theirs is on its way (T6)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 
 class BarrierGroup:
-    """`append` puts a barrier into the log and gives its offset; it is called by one thread at a
-    time, and never by two who could have shared the call.
+    """The barriers of a node. `append` puts one into the log and returns its offset; it is called
+    by one thread at a time, and never by two who could have shared the call.
 
     Who asks joins an append that is *not yet sent*: one on its way may stand in the log before
     something that was answered since, and would prove nothing.
@@ -22,11 +22,12 @@ class BarrierGroup:
 
     @property
     def waiting(self) -> int:
-        """How many share the next one."""
+        """The number of those who share the next one."""
         return self._next.requesters
 
     def offset(self) -> int:
-        """Of a barrier that was sent after this call began. Raises what `append` raises."""
+        """Return the offset of a barrier that was sent after this call began. Raises what `append`
+        raises."""
         with self._lock:
             mine = self._next
             mine.requesters += 1

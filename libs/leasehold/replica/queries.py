@@ -21,36 +21,27 @@ _NO_MOMENT: Final = Moment(0, b"")
 BYTES_MAX: Final = 256 << 20
 
 
-class Queries:
-    """Statements are prepared once and kept (thread-safe as long as each snapshot is one thread's:
-    the kept ones are only looked up and replaced whole)."""
-
-    def __init__(self) -> None:
-        self._plans = Plans()
-
-    def prepared(self, snapshot: SqliteSnapshot, text: str) -> Prepared:
-        return self._plans.get(text, snapshot.newest)
-
-    def rows(
-        self, snapshot: SqliteSnapshot, text: str, parameters: Sequence[Any], limits: Limits
-    ) -> tuple[Prepared, Rows]:
-        prepared = self.prepared(snapshot, text)
-        if prepared.write is not None and not prepared.explain:
-            raise FeatureNotSupported(
-                f"{prepared.tag} writes: run it in a transaction, by `execute` of what `transact`"
-                " hands to its function"
-            )
-        values = stored(prepared, parameters)
-        moment = _NO_MOMENT
-        if prepared.emitted.depends_on_moment:
-            moment = Moment(unix_us(), random_bytes(16))
-        if prepared.asks_system:
-            moment = with_system(moment, snapshot.tables)
-        return prepared, run(snapshot.connection, prepared, values, moment=moment, limits=limits)
+def query(
+    plans: Plans, snapshot: SqliteSnapshot, text: str, parameters: Sequence[Any], limits: Limits
+) -> tuple[Prepared, Rows]:
+    """Run a query on a snapshot, and return its plan, one of `plans`, and its rows."""
+    prepared = plans.get(text, snapshot.newest)
+    if prepared.write is not None and not prepared.explain:
+        raise FeatureNotSupported(
+            f"{prepared.tag} writes: run it in a transaction, by `execute` of what `transact`"
+            " hands to its function"
+        )
+    values = stored(prepared, parameters)
+    moment = _NO_MOMENT
+    if prepared.emitted.depends_on_moment:
+        moment = Moment(unix_us(), random_bytes(16))
+    if prepared.asks_system:
+        moment = with_system(moment, snapshot.tables)
+    return prepared, run(snapshot.connection, prepared, values, moment=moment, limits=limits)
 
 
 def stored(prepared: Prepared, parameters: Sequence[Any]) -> list[Any]:
-    """Python values of parameters as storage values. Raises MalformedRequest for a wrong number."""
+    """Return parameters as storage values. Raises MalformedRequest for a wrong number."""
     given = len(parameters)
     if given != len(prepared.parameters):
         raise MalformedRequest(
@@ -60,18 +51,13 @@ def stored(prepared: Prepared, parameters: Sequence[Any]) -> list[Any]:
     return [to_storage(kind)(value) for kind, value in pairs]
 
 
-def python_rows(prepared: Prepared, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    kinds = [column.kind for column in prepared.columns or ()]
-    return [tuple(from_storage(k, v) for k, v in zip(kinds, row, strict=True)) for row in rows]
-
-
 _CHANGES: dict[int, tuple[Prepared, list[tuple[int, Callable[[Any], Any]]]]] = {}
 _CHANGES_MAX: Final = 4_000
 
 
 def _changes(prepared: Prepared) -> list[tuple[int, Callable[[Any], Any]]]:
-    """(place, storage value → Python value) of the columns where they differ. By identity, which is
-    one look-up; the statement is kept, so no id comes twice."""
+    """Return (place, storage value → Python value) of the columns where they differ. By identity,
+    which is one look-up; the statement is kept, so no id comes twice."""
     found = _CHANGES.get(id(prepared))
     if found is None:
         if len(_CHANGES) >= _CHANGES_MAX:
@@ -86,25 +72,30 @@ def _changes(prepared: Prepared) -> list[tuple[int, Callable[[Any], Any]]]:
     return found[1]
 
 
-def as_tuples(prepared: Prepared, rows: Rows) -> Iterator[tuple[Any, ...]]:
-    """Rows as tuples of Python values, a batch at a time."""
+def python_rows(prepared: Prepared, rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Yield stored rows as tuples of Python values."""
     changed = _changes(prepared)
+    for row in rows:
+        if not changed:
+            yield row
+            continue
+        values = list(row)
+        for place, change in changed:
+            values[place] = change(values[place])
+        yield tuple(values)
+
+
+def as_tuples(prepared: Prepared, rows: Rows) -> Iterator[tuple[Any, ...]]:
+    """Yield rows as tuples of Python values."""
     try:
         while batch := rows.fetch(BATCH_ROWS):
-            for row in batch:
-                if not changed:
-                    yield row
-                    continue
-                values = list(row)
-                for place, change in changed:
-                    values[place] = change(values[place])
-                yield tuple(values)
+            yield from python_rows(prepared, batch)
     finally:
         rows.close()
 
 
 def as_dicts(prepared: Prepared, rows: Rows) -> Iterator[dict[str, Any]]:
-    """Raises DuplicateColumn where two columns of the result have one name."""
+    """Yield rows by column name. Raises DuplicateColumn where two columns have one name."""
     names = [column.name for column in prepared.columns or ()]
     if len(set(names)) < len(names):
         rows.close()

@@ -50,7 +50,8 @@ class Reads:
         label: str = "",
         moment: int | None = None,
     ) -> None:
-        """`label` names the user to those who wait for a version that it has pinned."""
+        """Begin, with nothing pinned. `label` names the user to those who wait for a version that
+        it has pinned."""
         self._store = store
         self._coherent = coherent
         self.moment = moment
@@ -62,15 +63,15 @@ class Reads:
         self._made: Mapping[str, Descriptor] = {}
         self._gone: Container[str] = ()
 
-    def says(self, sql: str) -> None:
-        """What its user does now, for those who wait for it."""
+    def show_activity(self, sql: str) -> None:
+        """Keep what its user does now, for those who wait for it."""
         if self._use is not None:
             self._use.sql = sql
 
-    def lasts_as(self, block: Reads) -> None:
-        """From here on as `block`, of which nothing was asked yet: what was used is leased, too. It
-        keeps the version that it was used under (D8): if that is too old by now, the next snapshot
-        tells, and for what was written the master (D5)."""
+    def become_block(self, block: Reads) -> None:
+        """Last from here on as `block`, of which nothing was asked yet: what was used is leased,
+        too. It keeps the version that it was used under (D8): if that is too old by now, the next
+        snapshot tells, and for what was written the master (D5)."""
         self._leases, self._users_left, self._use = block._leases, block._users_left, block._use
         if self._leases is None or self._use is None:
             return
@@ -79,28 +80,29 @@ class Reads:
             lease = self._leases.acquire_named(descriptor.table_id, self._use)
             self._pinned[table] = (descriptor, lease)
 
-    def sees(self, made: Mapping[str, Descriptor], gone: Container[str]) -> None:
-        """Tables that this transaction makes, which no store has, and names of those that it
+    def use_schema(self, made: Mapping[str, Descriptor], gone: Container[str]) -> None:
+        """Keep tables that this transaction makes, which no store has, and names of those that it
         drops."""
         self._made, self._gone = made, gone
 
     def snapshot(self) -> StoreSnapshot:
-        """Raises NotCoherent: this replica may have missed a write that was answered; as of a
-        moment SnapshotTooOld, when that is no longer kept."""
+        """Open a snapshot. Raises NotCoherent: this replica may have missed a write that was
+        answered; as of a moment SnapshotTooOld, when that is no longer kept."""
         if self.moment is not None:
             return self._at(self.moment)
         self.check_coherent()
         return self._store.open_snapshot()
 
     def brief_snapshot(self) -> SqliteSnapshot:
-        """Of what is newest, for one statement that surely ends soon. Raises NotCoherent."""
+        """Open a snapshot of what is newest, for one statement that surely ends soon. Raises
+        NotCoherent."""
         self.check_coherent()
         snapshot = self._store.open_snapshot(brief=True)
         assert isinstance(snapshot, SqliteSnapshot), "on a store of this process"
         return snapshot
 
     def check_coherent(self) -> None:
-        """Before a snapshot of what is newest is taken (C2). Raises NotCoherent."""
+        """Raise NotCoherent where a snapshot of what is newest may miss a write (C2)."""
         if not self._coherent():
             raise NotCoherent(
                 "this replica is not coherent now: it has no valid lease from the master; wait"
@@ -116,7 +118,7 @@ class Reads:
             raise
 
     def pin(self, table: str) -> Descriptor:
-        """The version this transaction uses of `table`. Raises UnknownTable, StaleVersion."""
+        """Return the version that this transaction uses of a table. Raises UnknownTable."""
         made = self._made.get(table)
         if made is not None:
             return made
@@ -144,20 +146,16 @@ class Reads:
         self._pinned[table] = (descriptor, lease)
         return descriptor
 
-    def key(self, descriptor: Descriptor, key: Any) -> Key:
-        """A key as given by a user → storage form. Raises what `Binding.key` raises."""
-        return key_in(descriptor, key)
-
     def bound(self, descriptor: Descriptor, key: Any) -> Key | None:
-        """A bound of a scan: None, or a key or a prefix of one."""
+        """Return a bound of a scan in storage form: None, or a key or a prefix of one."""
         if key is None:
             return None
         given = key if isinstance(key, tuple) else (key,)
         return binding(descriptor).key_prefix(given)
 
     def index_key(self, descriptor: Descriptor, index: Index, given: Sequence[Any]) -> Key:
-        """The first parts of an index's key in storage form. Raises MalformedRequest for more than
-        it has, and what the types raise."""
+        """Return the first parts of an index's key in storage form. Raises MalformedRequest for
+        more than it has, and what the types raise."""
         kinds = key_types(descriptor, index)
         if len(given) > len(kinds):
             raise MalformedRequest(
@@ -168,12 +166,13 @@ class Reads:
         return tuple(_keyed(kind, value) for kind, value in zip(kinds, given, strict=False))
 
     def used(self) -> dict[str, int]:
-        """Every table of this transaction with its pinned version, those only read included."""
+        """Return every table of this transaction with its pinned version, those only read
+        included."""
         return {table: descriptor.version for table, (descriptor, _) in self._pinned.items()}
 
     def index(self, name: str) -> tuple[Descriptor, Index]:
-        """A public index, `table.index` or its name alone, with its table's pinned version. Raises
-        UnknownColumn."""
+        """Return a public index, `table.index` or its name alone, with its table's pinned version.
+        Raises UnknownColumn."""
         with self.snapshot() as snapshot:
             found, _ = public_index(snapshot.tables(), name)
         pinned = self.pin(found.name)
@@ -185,8 +184,7 @@ class Reads:
 
     @contextmanager
     def within(self, snapshot: LooksUp) -> Iterator[None]:
-        """Tables and rows are looked up in the snapshot that a statement has open, and has
-        checked."""
+        """Look tables and rows up in the snapshot that a statement has open, and has checked."""
         self._open = snapshot
         try:
             yield
@@ -224,7 +222,7 @@ class Reads:
 
 
 def key_in(descriptor: Descriptor, key: Any) -> Key:
-    """As `Reads.key`."""
+    """Return a key as given by a user in storage form. Raises what `Binding.key` raises."""
     if type(key) is int or type(key) is str:  # isinstance of Mapping takes a while
         return binding(descriptor).key((key,))
     given = key if isinstance(key, tuple | Mapping) else (key,)
@@ -232,13 +230,14 @@ def key_in(descriptor: Descriptor, key: Any) -> Key:
 
 
 def _keyed(kind: Type, value: Any) -> Any:
-    """An outside value as an index's entries hold it."""
+    """Return an outside value as an index's entries hold it."""
     stored, key = to_storage(kind)(value), sort_key_of(kind)
     return stored if key is None or stored is None else key(stored)
 
 
 def public_index(tables: Sequence[Descriptor], name: str) -> tuple[Descriptor, Index]:
-    """Raises UnknownColumn: elements that aren't public don't exist for a query."""
+    """Return an index that queries see, and its table. Raises UnknownColumn: elements that aren't
+    public don't exist for a query."""
     table, _, index = name.rpartition(".")
     for descriptor in tables:
         names = descriptor.names

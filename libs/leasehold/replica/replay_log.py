@@ -34,8 +34,8 @@ class FailedAgain(LeaseholdError):
 
 
 class KeysRead(NamedTuple):
-    """Where a statement reads: rows of a table whose keys begin so; () may be any. `whole`: it is
-    all of a key."""
+    """A place where a statement reads: rows of a table whose keys begin so; () may be any. `whole`:
+    it is all of a key."""
 
     table_id: int
     prefix: Key
@@ -107,12 +107,12 @@ class ReadAgain(Protocol):
 
 @dataclass(slots=True)
 class Step:
-    """`rowcount`, `rows` and the verb (`tag`) of a write, `shown` by a query, or the SQLSTATE it
-    failed with. `back`: a ROLLBACK TO the state before step number `back`. `place`: of the
-    statement in its transaction; what it draws at random follows from that. `moment`: of the
-    session as it was then (its time zone), by which it runs again. `cursor`: of a DECLARE. `seen`:
-    what queries behind it have shown of rows that its transaction has written, as digests; None
-    where they have shown none."""
+    """A statement that was run, and its answer: `rowcount`, `rows` and the verb (`tag`) of a write,
+    `shown` by a query, or the SQLSTATE it failed with. `back`: a ROLLBACK TO the state before step
+    number `back`. `place`: of the statement in its transaction; what it draws at random follows
+    from that. `moment`: of the session as it was then (its time zone), by which it runs again.
+    `cursor`: of a DECLARE. `seen`: what queries behind it have shown of rows that its transaction
+    has written, as digests; None where they have shown none."""
 
     asked: Asked | None
     rowcount: int = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -34,16 +34,18 @@ from leasehold.model.errors import (
 from leasehold.model.records.requests import ChangeRequest, OnConflict
 from leasehold.node.bootstrap import bootstrap
 from leasehold.node.kafka_node import KafkaNode
-from leasehold.replica.queries import BYTES_MAX, Queries, as_dicts, as_tuples
+from leasehold.replica.queries import BYTES_MAX, as_dicts, as_tuples, query
 from leasehold.replica.queries import ROWS_MAX as QUERY_ROWS_MAX
-from leasehold.replica.reads import Reads, key_in, public_index
+from leasehold.replica.reads import key_in, public_index
+from leasehold.replica.row_values import named, named_values
 from leasehold.replica.sequences.session_values import DrawnNumbers, SessionNumbers
 from leasehold.replica.serving_node import COHERENT_TIMEOUT_S, ServingNode
-from leasehold.replica.write_set import WriteSet, named, named_values
+from leasehold.replica.write_set import WriteSet
 from leasehold.replication.node import NodeSettings
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.private_files import make_private_folder
 from leasehold.settings.snapshot import token_kept_here
+from leasehold.sql.planning.plan import Plans
 from leasehold.transaction.isolation import Sees, chosen
 from leasehold.values.dates import AsOf
 
@@ -55,8 +57,8 @@ LOG: Final = logging.getLogger("leasehold.replica")
 
 @dataclass(frozen=True, slots=True)
 class Transacted(Generic[T]):
-    """`value`: what the function returned in the run that counts. `lsn`: 0 when it wrote nothing.
-    `attempts`: runs of the function, 1 = never replayed."""
+    """A transaction that was committed. `value`: what the function returned in the run that counts.
+    `lsn`: 0 when it wrote nothing. `attempts`: runs of the function, 1 = never replayed."""
 
     value: T
     lsn: int
@@ -99,7 +101,7 @@ class Replica(Closing):
             snapshot = replace(snapshot, token=token_kept_here(cluster.data))
         bootstrap(file, cluster.node, settings.topics, settings.kafka, snapshot)
         self.store = SqliteStore(file, cache_mb=cluster.store_cache_mb)
-        self._queries = Queries()
+        self._plans = Plans()
         self._stop = threading.Event()
         try:
             self._node = KafkaNode(
@@ -133,7 +135,7 @@ class Replica(Closing):
             words = f"the replica stopped by itself ({type(error).__name__}: {error})"
             self._node.error = InternalFailure(words)
         finally:
-            self.serving.turned()
+            self.serving.wake_waiters()
 
     @property
     def coherent(self) -> bool:
@@ -145,11 +147,13 @@ class Replica(Closing):
         return self._node.node.position.lsn
 
     def wait_coherent(self, timeout_s: float = COHERENT_TIMEOUT_S) -> None:
-        """Raises NotCoherent when that takes longer, or what stopped the replica."""
+        """Return once it is coherent. Raises NotCoherent when that takes longer, or what stopped
+        the replica."""
         self.serving.wait_coherent(timeout_s)
 
     def wait_applied(self, lsn: int, timeout_s: float = COHERENT_TIMEOUT_S) -> None:
-        """Until the transaction `lsn` is applied here."""
+        """Return once the transaction `lsn` is applied here. Raises NotCoherent when that takes
+        longer."""
         self.serving.wait_for(lambda: self.lsn >= lsn, timeout_s, f"to apply LSN {lsn}")
 
     def close(self) -> None:
@@ -163,19 +167,12 @@ class Replica(Closing):
 
     # ------------------------------------------------------------ reads
 
-    @contextmanager
-    def _reads(self, label: str, moment: int | None) -> Iterator[Reads]:
-        reads = self.serving.reads(label, moment)
-        try:
-            yield reads
-        finally:
-            reads.close()
-
     def get(self, table: str, key: Any, *, wait_s: float = 0.0) -> dict[str, Any] | None:
-        """One row by primary key (a value, a tuple, or a mapping), by column name; None: no row.
+        """Return a row of this primary key (a value, a tuple, or a mapping), by column name; or
+        None.
 
-        Coherent: it shows every write that was answered before the call. While this replica is
-        not, it waits up to `wait_s` (so do the other reads), then raises NotCoherent. Raises
+        Coherent: it shows every write that was answered before the call. While this replica is not,
+        it waits up to `wait_s` (so do the other reads), then raises NotCoherent. Raises
         UnknownTable. Needs no descriptor lease: descriptor and row are of one snapshot (D3).
         """
         if self.serving.coherent:  # C2: before the snapshot, which is the statement
@@ -183,15 +180,11 @@ class Replica(Closing):
             if found is not None:
                 descriptor, values = found
                 return None if values is None else named_values(descriptor, values)
-        reads = self._single(wait_s)
+        reads = self.serving.single_read(wait_s)
         with reads.snapshot() as snapshot:
             descriptor = snapshot.newest(table)
-            row = snapshot.get(descriptor, reads.key(descriptor, key))
+            row = snapshot.get(descriptor, key_in(descriptor, key))
         return None if row is None else named(descriptor, row)
-
-    def _single(self, wait_s: float) -> Reads:
-        """For one statement, which pins nothing."""
-        return self.serving.single_read(wait_s)
 
     def scan(
         self,
@@ -202,8 +195,9 @@ class Replica(Closing):
         rows_max: int = ROWS_MAX,
         wait_s: float = 0.0,
     ) -> Iterator[dict[str, Any]]:
-        """Rows with low <= key < high in key order, as of one moment; prefixes of a key work."""
-        reads = self._single(wait_s)
+        """Yield rows with low <= key < high in key order, as of one moment; prefixes of a key
+        work."""
+        reads = self.serving.single_read(wait_s)
         with reads.snapshot() as snapshot:
             descriptor = snapshot.newest(table)
             first, last = reads.bound(descriptor, low), reads.bound(descriptor, high)
@@ -213,13 +207,13 @@ class Replica(Closing):
     def get_by(
         self, index: str, values: Any, *, rows_max: int = ROWS_MAX, wait_s: float = 0.0
     ) -> Iterator[dict[str, Any]]:
-        """Rows whose index key starts with `values`, in index order: values of columns, or of what
-        the index has an expression for. A partial index finds the rows that it holds.
+        """Yield rows whose index key starts with `values`, in index order: values of columns, or of
+        what the index has an expression for. A partial index finds the rows that it holds.
 
         `index`: `table.index` or the name alone. Raises UnknownColumn (42703) for an index that
         does not exist, or is not public yet: elements that aren't public don't exist for a query.
         """
-        reads = self._single(wait_s)
+        reads = self.serving.single_read(wait_s)
         given = values if isinstance(values, tuple) else (values,)
         with reads.snapshot() as snapshot:
             descriptor, found = public_index(snapshot.tables(), index)
@@ -238,26 +232,26 @@ class Replica(Closing):
         time_s: float | None = None,
         wait_s: float = 0.0,
     ) -> list[Any]:
-        """The rows of a SELECT, VALUES or EXPLAIN in PostgreSQL's dialect, as dicts by column name
-        or as `tuples`; `parameters` are those that the text calls $1, $2 …
+        """Return rows of a SELECT, VALUES or EXPLAIN in PostgreSQL's dialect, as dicts by column
+        name or as `tuples`; `parameters` are those that the text calls $1, $2 …
 
         Coherent, and of one moment. Writes nothing. Raises NotCoherent; a Refused with PostgreSQL's
         SQLSTATE and the position in the text; QueryCanceled after `time_s` seconds; RequestTooLarge
         above `rows_max`.
         """
         limits = Limits(time_s, rows_max, BYTES_MAX)
-        self._single(wait_s).check_coherent()
+        self.serving.single_read(wait_s).check_coherent()
         with self.store.open_snapshot() as snapshot:
-            prepared, rows = self._queries.rows(snapshot, sql, parameters, limits)
+            prepared, rows = query(self._plans, snapshot, sql, parameters, limits)
             return list((as_tuples if tuples else as_dicts)(prepared, rows))
 
     def tables(self) -> tuple[Descriptor, ...]:
-        """The newest descriptors in this store, by table id."""
+        """Return the newest descriptors in this store, by table id."""
         with self.store.open_snapshot() as snapshot:
             return snapshot.tables()
 
     def descriptor_at(self, table: str, lsn: int) -> Descriptor:
-        """What the table that was called `table` at `lsn` looked like then.
+        """Return the table that was called `table` at `lsn`, as it was then.
 
         Raises SnapshotTooOld (72000) for a time whose history is no longer kept, NotCoherent for
         one that is not here yet, UnknownTable.
@@ -304,7 +298,7 @@ class Replica(Closing):
                 self.wait_coherent(timeout_s)
             try:
                 moment = self.serving.moment(level, as_of, timeout_s)
-                with self._reads(label, moment) as reads:
+                with closing(self.serving.reads(label, moment)) as reads:
                     drawn = DrawnNumbers(self.serving.numbers, SessionNumbers())
                     writes = WriteSet(reads, level, drawn)
                     value = work(writes)
@@ -329,7 +323,8 @@ class Replica(Closing):
         raise self._give_up(last, timeout_s)
 
     def _give_up(self, last: ChangeRequest | None, timeout_s: float) -> Refused:
-        """L5: giving up is a decided attempt too, so that asking later gets a final answer."""
+        """Return the error, after the master has decided that it is given up (L5): asking later
+        gets a final answer."""
         tries = 0 if last is None else last.attempt
         if last is not None:
             self.serving.submit(last.giving_up(), timeout_s)

@@ -36,10 +36,10 @@ TEXT_BYTES_MAX: Final = STATEMENT_BYTES_MAX // 2
 
 @dataclass(frozen=True, slots=True)
 class BlockSchema:
-    """A value, which a savepoint keeps. `texts`: the statements that the request will hold;
-    `zones`: the time zone in which each was said, () = all in UTC.
-    `script`: what they come to, on the catalog of the block's first one, with provisional ids for
-    its tables; None before that. `count`: statements in all."""
+    """The schema as a block has changed it: a value, which a savepoint keeps. `texts`: the
+    statements that the request will hold; `zones`: the time zone in which each was said, () = all
+    in UTC. `script`: what they come to, on the catalog of the block's first one, with provisional
+    ids for its tables; None before that. `count`: statements in all."""
 
     texts: tuple[str, ...] = ()
     script: StatementBatch | None = None
@@ -60,18 +60,19 @@ class BlockSchema:
 
     @property
     def begins_jobs(self) -> bool:
-        """Does something go on after its commit?"""
+        """Whether something goes on after its commit."""
         return self.script is not None and self.script.drops_something
 
     def gone_with(self, schema: BlockSchema) -> list[Descriptor]:
-        """Tables that there are here and not any more in `schema`, which comes after this."""
+        """Return tables that there are here and not any more in `schema`, which comes after
+        this."""
         mine = {t.table_id for t in self.dropped.values()}
         kept = {t.table_id for t in schema.made.values()}
         dropped = [t for t in schema.dropped.values() if t.table_id not in mine]
         return dropped + [t for t in self.made.values() if t.table_id not in kept]
 
     def begun_by(self, schema: BlockSchema) -> set[int]:
-        """Sequences that begin in `schema`, which comes after this, and not here."""
+        """Return sequences that begin in `schema`, which comes after this, and not here."""
         before = {} if self.script is None else self.script.begun
         after = {} if schema.script is None else schema.script.begun
         return {each for each, begun in after.items() if before.get(each) != begun}
@@ -79,11 +80,11 @@ class BlockSchema:
     def without_drops(self, table: Descriptor) -> Descriptor:
         return table if self.script is None else self.script.without_drops(table)
 
-    def taking(
+    def with_change(
         self, text: str, stored: Callable[[], StoredCatalog], moment: Moment
     ) -> tuple[BlockSchema, list[str]]:
-        """With what `text` asks for, and the notices of it. Raises what `StatementBatch.take`
-        raises, FeatureNotSupported, RequestTooLarge (54000)."""
+        """Return it with what `text` asks for, and the notices of that. Raises what
+        `StatementBatch.take` raises, FeatureNotSupported, RequestTooLarge (54000)."""
         if self.script is None:
             script = StatementBatch.on(_catalog(stored()), provisional=True)
         else:

@@ -48,77 +48,78 @@ class SqlNode(Protocol):
 
     @property
     def sessions(self) -> Sessions:
-        """Those that are on it."""
+        """The SQL sessions that are on it."""
         ...
 
     def cluster(self) -> ClusterView:
-        """The whole database as the command and the dashboard see it, with the jobs and versions
-        that are applied here. Raises BusUnavailable, LedgerUnavailable."""
+        """Return the whole database as the command and the dashboard see it, with the jobs and
+        versions that are applied here. Raises BusUnavailable, LedgerUnavailable."""
         ...
 
     def dead_letters(self) -> list[tuple[int, DeadLetter]]:
-        """With their offsets, oldest first. Raises BusUnavailable."""
+        """Return dead letters with their offsets, oldest first. Raises BusUnavailable."""
         ...
 
     def uses(self) -> list[tuple[Use, int, int]]:
-        """Who has pinned which version of which table on this node."""
+        """Return who has pinned which version of which table on this node."""
         ...
 
     def tables(self) -> Sequence[Descriptor]: ...
 
     def described(self) -> Mapping[str, str]:
-        """Its settings, secrets masked."""
+        """Return its settings, secrets masked."""
         ...
 
     @property
     def coherent(self) -> bool: ...
 
     def reads(self, label: str, moment: int | None = None) -> Reads:
-        """Of one transaction: what it uses is pinned and leased, in the name of `label`. With a
-        `moment` (an LSN) all of it is read as of then."""
+        """Return the reads of one transaction: what it uses is pinned and leased, in the name of
+        `label`. With a `moment` (an LSN) all of it is read as of then."""
         ...
 
     def moment(self, isolation: Isolation, as_of: AsOf | None, timeout_s: float) -> int | None:
-        """What a transaction at that level, which begins now, reads as of. Raises what `moment_of`
-        raises, and BusUnavailable."""
+        """Return what a transaction at that level, which begins now, reads as of. Raises what
+        `moment_of` raises, and BusUnavailable."""
         ...
 
     def single_read(self, *, moment: int | None = None) -> Reads:
-        """As `reads`, of who pins nothing that is to be waited for."""
+        """Return reads of who pins nothing that is to be waited for."""
         ...
 
     def submit(
         self, request: ChangeRequest, timeout_s: float, stopped: Callable[[], bool] | None = None
     ) -> Outcome:
-        """Raises OutcomeUnknown (08007), BusUnavailable; QueryCanceled once `stopped`."""
+        """Submit a request, and return its outcome. Raises OutcomeUnknown (08007), BusUnavailable;
+        QueryCanceled once `stopped`."""
         ...
 
     def send(self, request: ChangeRequest) -> Pending | None:
-        """As `submit`, whose outcome comes later; None: sending would have to wait."""
+        """Submit a request whose outcome comes later; None: sending would have to wait."""
         ...
 
     @property
     def numbers(self) -> NodeNumbers:
-        """Of sequences, as this node has taken them."""
+        """The numbers of sequences, as this node has taken them."""
         ...
 
     def jobs(self) -> Mapping[int, Job]: ...
 
     def has_newer(self, descriptor: Descriptor) -> bool:
-        """Has a version of its table been applied here that reads see now, or in a moment?"""
+        """Return whether a version of its table was applied here that reads see now, or soon."""
         ...
 
     def is_settled(self) -> bool:
-        """Do reads see all that was applied here?"""
+        """Return whether reads see all that was applied here."""
         ...
 
     def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
-        """Until `met`, looked at whenever this node has taken a step, or the time is over. Raises
-        what stopped the node."""
+        """Wait until `met`, looked at whenever this node has taken a step, or the time is over;
+        return whether it is. Raises what stopped the node."""
         ...
 
-    def turned(self) -> None:
-        """Whoever waits is to look again."""
+    def wake_waiters(self) -> None:
+        """Let whoever waits look again."""
         ...
 
 
@@ -139,7 +140,7 @@ class ServingNode:
         self._looks = SharedWatch(lambda: ClusterWatch(settings))
         self.sessions = Sessions()
         self.numbers = NodeNumbers(self.submit, self.single_read)
-        node.on_tick = self.turned
+        node.on_tick = self.wake_waiters
 
     @property
     def name(self) -> str:
@@ -189,9 +190,9 @@ class ServingNode:
 
     # ------------------------------------------------------------ how far the node is
 
-    def turned(self) -> None:
-        """Never waits for those who look: it is called on the node's own thread, and by whoever
-        cancels."""
+    def wake_waiters(self) -> None:
+        """Let whoever waits look again. Never waits for those: it is called on the node's own
+        thread, and by whoever cancels."""
         with self._turned:
             self._turns += 1
             self._turned.notify_all()
@@ -201,7 +202,8 @@ class ServingNode:
         return self.node.node.lease.holds(boottime_ns())
 
     def wait_coherent(self, timeout_s: float = COHERENT_TIMEOUT_S) -> None:
-        """Raises NotCoherent when that takes longer, or what stopped the node."""
+        """Return once the node is coherent. Raises NotCoherent when that takes longer, or what
+        stopped the node."""
         if not self.coherent:
             self.wait_for(lambda: self.coherent, timeout_s, "to become coherent")
 
@@ -219,7 +221,7 @@ class ServingNode:
         return met()
 
     def wait_for(self, met: Callable[[], bool], timeout_s: float, what: str) -> None:
-        """Raises NotCoherent when that takes longer."""
+        """Return once it is met. Raises NotCoherent when that takes longer."""
         if not self.wait(met, timeout_s):
             raise NotCoherent(
                 f"this replica took longer than {timeout_s:g} s {what}: is there a master? see"
@@ -227,7 +229,7 @@ class ServingNode:
             )
 
     def jobs(self) -> Mapping[int, Job]:
-        """As applied here; what they did is seen by reads a moment later."""
+        """Return jobs as applied here; what they did is seen by reads a moment later."""
         return self.node.node.catalog.jobs
 
     def has_newer(self, descriptor: Descriptor) -> bool:
@@ -245,12 +247,13 @@ class ServingNode:
         return Reads(self.store, self._holds, leases, self._users_left, label, moment)
 
     def single_read(self, wait_s: float = 0.0, *, moment: int | None = None) -> Reads:
-        """`wait_s`: how long it waits to become coherent."""
+        """Return reads that wait up to `wait_s` for the node to become coherent."""
         holds = partial(self._holds_within, wait_s) if wait_s else self._holds
         return Reads(self.store, holds, None, lambda: None, moment=moment)
 
     def _holds(self) -> bool:
-        """Raises what stopped the node: who reads again until it is coherent is to hear of it."""
+        """Return whether the node is coherent. Raises what stopped it: who reads again until it is
+        coherent is to hear of that."""
         if self.coherent:
             return True
         self._check_running()

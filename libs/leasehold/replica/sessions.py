@@ -7,8 +7,9 @@ from typing import NamedTuple, Protocol
 
 
 class Activity(NamedTuple):
-    """`label` names it to those who wait for a version that it has pinned. `state` is PostgreSQL's
-    word; `sql` its last statement, running or not. Times are unix µs."""
+    """A session as others see it. `label` names it to those who wait for a version that it has
+    pinned. `state` is PostgreSQL's word; `sql` its last statement, running or not. Times are unix
+    µs."""
 
     process: int
     user: str
@@ -29,17 +30,19 @@ class Listed(Protocol):
 
 
 class Connections(Protocol):
-    """Of a listener: by the numbers of its clients' sessions; False for what is none of them."""
+    """The connections of a listener, by the numbers of its clients' sessions."""
 
     def cancel_client(self, process: int, reason: Exception) -> bool:
-        """What it runs now, be it in the session or on the way to a slow reader."""
+        """End what a client runs now, be it in the session or on the way to a slow reader. False:
+        there is no such client."""
         ...
 
     def end_client(self, process: int) -> bool: ...
 
 
 class Sessions:
-    """All methods from any thread. `connections`: None as long as nobody listens."""
+    """The sessions of a node. All methods may be called from any thread. `connections` is None as
+    long as nobody listens."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,7 +51,7 @@ class Sessions:
         self.connections: Connections | None = None
 
     def number(self, process: int) -> int:
-        """That of its connection; one of its own for a session that has none."""
+        """Return the number of a session: that of its connection, or one of its own."""
         if process:
             return process
         with self._lock:
@@ -70,7 +73,7 @@ class Sessions:
         return [session.activity() for session in sessions]
 
     def cancel(self, process: int, reason: Exception) -> bool:
-        """What it runs now, if anything. False: there is no such session."""
+        """End what a session runs now, if anything. False: there is no such session."""
         if self.connections is not None and self.connections.cancel_client(process, reason):
             return True
         with self._lock:
@@ -81,5 +84,5 @@ class Sessions:
         return True
 
     def end(self, process: int) -> bool:
-        """The connection with it. False: there is no such connection."""
+        """End a session, and its connection. False: there is no such connection."""
         return self.connections is not None and self.connections.end_client(process)

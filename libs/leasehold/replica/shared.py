@@ -1,4 +1,4 @@
-"""One replica for all connections of a process to one store: opened by the first of them, closed
+"""The replica of all connections of a process to one store: opened by the first of them, closed
 with the last."""
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ class EmbeddedReplica(Protocol):
 
 
 class SharedReplica:
-    """Between `of` and `leave` it is there. Stores are apart: opening one waits for no other."""
+    """A replica that is there between `of` and `leave`. Stores are apart: opening one waits for no
+    other."""
 
     _all: dict[Path, SharedReplica] = {}  # noqa: RUF012 - of the process, on purpose
     _all_lock: Final = threading.Lock()
@@ -35,7 +36,8 @@ class SharedReplica:
 
     @classmethod
     def of(cls, file: Path, opened: Callable[[], EmbeddedReplica]) -> SharedReplica:
-        """Raises what `opened` raises; the next one then opens it anew."""
+        """Return the one of a store, opened by whoever is the first. Raises what `opened` raises;
+        the next one then opens it anew."""
         with cls._all_lock:
             found = cls._all.setdefault(file, cls(file))
             found.users += 1
@@ -57,8 +59,8 @@ class SharedReplica:
         return self._replica.serving
 
     def wait_coherent(self, wait_s: float, stopped: Callable[[], bool]) -> None:
-        """Raises NotCoherent when that takes longer or is no longer wanted, and what stopped the
-        replica."""
+        """Return once it is coherent. Raises NotCoherent when that takes longer or is no longer
+        wanted, and what stopped the replica."""
         node = self.node
         if wait_s and not node.coherent:
             node.wait(lambda: node.coherent or stopped(), wait_s)
@@ -69,7 +71,7 @@ class SharedReplica:
                 )
 
     def leave(self) -> None:
-        """The last one closes it; whoever comes meanwhile waits, and opens it anew."""
+        """Leave it; the last one closes it. Whoever comes meanwhile waits, and opens it anew."""
         with self._lock:
             with self._all_lock:
                 self.users -= 1

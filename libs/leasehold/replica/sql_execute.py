@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from leasehold.adapters.os.clock import random_bytes, unix_us
-from leasehold.adapters.sqlite.query import Limits, run
+from leasehold.adapters.sqlite.query import Limits, Rows, run
 from leasehold.adapters.sqlite.reads import places_read
 from leasehold.adapters.sqlite.write import RowWrite, Writing, Written, own_rows
 from leasehold.catalog.descriptor import Descriptor
@@ -14,7 +14,7 @@ from leasehold.catalog.elements import Moment
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row
 from leasehold.replica.queries import BYTES_MAX, ROWS_MAX, as_tuples, python_rows, stored
-from leasehold.replica.sql_reads import gather, gather_sought, planned
+from leasehold.replica.sql_reads import Seen, gather, gather_sought, planned
 from leasehold.sql.functions.system.session import drawing
 from leasehold.sql.planning.plan import Plans, Prepared
 from leasehold.sql.system_catalog.system_relations import with_system
@@ -31,8 +31,8 @@ _PLANS: Final = Plans()
 
 
 class Executed(NamedTuple):
-    """`rows`: tuples of Python values, of a query or of RETURNING, under `names`. `rowcount`: rows
-    that were found, or written."""
+    """The result of a statement. `rows`: tuples of Python values, of a query or of RETURNING, under
+    `names`. `rowcount`: rows that were found, or written."""
 
     rowcount: int
     rows: list[tuple[Any, ...]]
@@ -40,17 +40,16 @@ class Executed(NamedTuple):
 
 
 def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] = ()) -> Executed:
-    """Runs one statement on what the transaction's level shows, with its own rows where it shows
+    """Run one statement on what the transaction's level shows, with its own rows where it shows
     those; its changes are in the write set then, named with the genids that it has seen, and what
     it has read where the level verifies it.
 
     Raises every Refused of the statement, NotCoherent, SnapshotTooOld.
     """
     isolation = writes.isolation
-    tables = writes.own_tables if isolation.own_writes else frozenset()
+    tables = writes.pending.tables if isolation.own_writes else frozenset()
     moment = Moment(unix_us(), random_bytes(16))
     limits = Limits(None, ROWS_MAX, BYTES_MAX)
-    lsn = reads.moment or 0
     snapshot, prepared = planned(_PLANS.get, sql, (), tables, reads, reads.pin, UTC)
     with snapshot:
         values = stored(prepared, parameters)
@@ -58,60 +57,87 @@ def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] 
         for descriptor in prepared.tables.values() if reads.moment is None else ():
             check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
         connection = snapshot.connection
-        with own_rows(connection, writes.own_images(tables_read(prepared) & tables)):
+        with own_rows(connection, writes.pending.images(tables_read(prepared) & tables)):
             if prepared.counts:
                 moment = with_system(drawing(moment, writes.numbers), snapshot.tables)
-            if isolation.verifies_reads and not prepared.explain:
-                found_in = places_read(connection, prepared, values, moment, limits, lsn)
-                gather(writes.so_far, prepared, found_in)
             if prepared.write is None or prepared.explain:
-                found = _drawing(
-                    writes,
-                    prepared,
-                    lambda: list(
-                        as_tuples(
-                            prepared,
-                            run(
-                                connection,
-                                prepared,
-                                values,
-                                moment=moment,
-                                limits=limits,
-                                as_of=lsn,
-                                visit=writes.visited,
-                            ),
-                        )
-                    ),
-                )
+
+                def read() -> list[tuple[Any, ...]]:
+                    rows = find_rows(writes, snapshot, prepared, values, moment, limits)
+                    return list(as_tuples(prepared, rows))
+
+                found = _drawing(writes, prepared, read)
                 return Executed(len(found), found, names)
+            gather_places(writes, snapshot, prepared, values, moment, limits)
             keys = writes.hidden_keys
 
             def write() -> Written:
-                return Writing(connection, prepared, values, moment, limits, keys, lsn).run()
+                return Writing(connection, prepared, values, moment, limits, keys, writes.lsn).run()
 
             written = _drawing(writes, prepared, write)
         target = prepared.write.bound.descriptor
         if isolation.verifies_reads:
-            gather_sought(writes.so_far, target, written.sought)
+            gather_sought(writes.seen.reads, target, written.sought)
         with reads.within(snapshot):
             apply(writes, target, written.writes)
-    return Executed(written.count, python_rows(prepared, written.rows), names)
+    return Executed(written.count, list(python_rows(prepared, written.rows)), names)
+
+
+def gather_places(
+    writes: WriteSet,
+    snapshot: Seen,
+    plan: Prepared,
+    values: Sequence[Any],
+    moment: Moment,
+    limits: Limits,
+) -> None:
+    """Add to the read set where a statement reads, if the level verifies that."""
+    if writes.isolation.verifies_reads:
+        places = places_read(snapshot.connection, plan, values, moment, limits, writes.lsn)
+        gather(writes.seen.reads, plan, places)
+
+
+def find_rows(
+    writes: WriteSet,
+    snapshot: Seen,
+    plan: Prepared,
+    values: Sequence[Any],
+    moment: Moment,
+    limits: Limits,
+    *,
+    later: bool = False,
+) -> Rows:
+    """Return the rows of a query, on own rows where these are there; what it reads is in the read
+    set then. `later`: as of `run`."""
+    if not plan.explain:
+        gather_places(writes, snapshot, plan, values, moment, limits)
+    return run(
+        snapshot.connection,
+        plan,
+        values,
+        moment=moment,
+        limits=limits,
+        as_of=writes.lsn,
+        visit=writes.seen.visit,
+        later=later,
+    )
 
 
 def _drawing(writes: WriteSet, plan: Prepared, work: Callable[[], T]) -> T:
-    """Runs a statement, again where it had to wait for numbers of sequences."""
+    """Run a statement, again where it had to wait for numbers of sequences."""
     if not plan.counts or writes.numbers is None:
         return work()
-    place, local = next(writes.statements), writes.local_sequences
+    place, local = next(writes.statements), writes.pending.local_sequences
     return writes.numbers.running(place, local, work, _go_on, _go_on)
 
 
 def _go_on() -> None:
-    """A function that a replica runs waits where it stands."""
+    """Do nothing: a function that a replica runs waits where it stands."""
 
 
 def tables_read(plan: Prepared) -> frozenset[int]:
-    """Those whose rows a statement may look at; an INSERT of values looks at none."""
+    """Return ids of tables whose rows a statement may look at; an INSERT of values looks at
+    none."""
     write = plan.write
     if write is not None and not (write.update or write.there):
         found = plan.reads.table_ids
@@ -120,7 +146,7 @@ def tables_read(plan: Prepared) -> frozenset[int]:
 
 
 def _names(descriptor: Descriptor, arbiters: tuple[int, ...]) -> tuple[str, ...]:
-    """Of unique indexes; "" for the primary key."""
+    """Return the names of unique indexes; "" for the primary key."""
     if not arbiters:
         return ()
     names = {index.element_id: index.name for index in descriptor.indexes}
@@ -128,7 +154,7 @@ def _names(descriptor: Descriptor, arbiters: tuple[int, ...]) -> tuple[str, ...]
 
 
 def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) -> None:
-    """What a statement does to rows becomes operations. Raises what the write set raises."""
+    """Make operations of what a statement does to rows. Raises what the write set raises."""
     moving: list[tuple[Key, dict[str, Any]]] = []
     for write in rows:
         key = tuple(
@@ -138,7 +164,7 @@ def apply(writes: WriteSet, descriptor: Descriptor, rows: Iterable[RowWrite]) ->
         found: Row | None = None
         if write.before is not None and write.genids is not None:
             found = Row(write.before, write.genids, 0)
-            writes.saw(descriptor, write.key, found)
+            writes.seen.read(descriptor, write.key, found)
         after = write.after or {}
         moves = write.before is not None and any(
             e in write.given and after.get(e) != value

@@ -29,7 +29,7 @@ Seen: TypeAlias = SqliteSnapshot | SqlitePast
 
 
 class Preparing(Protocol):
-    """`Plans.get`, as a session makes use of it."""
+    """The interface of `Plans.get`, as a session makes use of it."""
 
     def __call__(
         self,
@@ -51,9 +51,9 @@ def planned(
     pin: Lookup | None,
     zone: ZoneInfo,
 ) -> tuple[Seen, Prepared]:
-    """A statement's snapshot, which is the caller's to close, and its plan, under the versions that
-    `pin` gives, else under the snapshot's. What is pinned comes first, so that what is newest has
-    it, or is too new for it, which is found out; what an LSN has does not change.
+    """Return a snapshot for a statement, which is the caller's to close, and its plan, under the
+    versions that `pin` gives, else under the snapshot's. What is pinned comes first, so that what
+    is newest has it, or is too new for it, which is found out; what an LSN has does not change.
 
     Raises what `prepare` and `Reads.snapshot` raise."""
     if pin is not None and reads.moment is None:
@@ -76,7 +76,7 @@ def _seen(reads: Reads) -> Seen:
 
 
 def gather(so_far: ReadsSoFar, plan: Prepared, reads: Iterable[Read]) -> None:
-    """Of a statement (`adapters/sqlite/reads.py`)."""
+    """Add the places that a statement reads (`adapters/sqlite/reads.py`) to a read set."""
     tables = {descriptor.table_id: descriptor for descriptor in plan.tables.values()}
     for read in reads:
         _gather(so_far, tables[read.table_id], read)
@@ -95,7 +95,7 @@ def _gather(so_far: ReadsSoFar, descriptor: Descriptor, read: Read) -> None:
 def gather_sought(
     so_far: ReadsSoFar, descriptor: Descriptor, sought: Iterable[tuple[int, Key]]
 ) -> None:
-    """Keys that ON CONFLICT has looked for. One with a NULL meets none."""
+    """Add the keys that ON CONFLICT has looked for. One with a NULL meets none."""
     for index_id, key in sought:
         if None in key:
             continue
@@ -116,7 +116,8 @@ def _keyed(descriptor: Descriptor, element: int, value: Any) -> Any:
 
 
 def range_of(descriptor: Descriptor, read: Read) -> ReadRange:
-    """`read`'s bounds both belong to it; of a range only the lower one does."""
+    """Return a read as a range. Its bounds both belong to it; of a range only the lower one
+    does."""
     by = ""
     if read.index_id != PRIMARY:
         index = next(i for i in descriptor.indexes if i.element_id == read.index_id)
@@ -127,7 +128,7 @@ def range_of(descriptor: Descriptor, read: Read) -> ReadRange:
 
 
 def behind(value: Any) -> Any:
-    """The next value in the order of a key; None where there is none."""
+    """Return the next value in the order of a key; None where there is none."""
     match value:
         case int():
             return value + 1 if value < INTEGER_MAX else None

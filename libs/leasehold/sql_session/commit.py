@@ -6,10 +6,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from leasehold.adapters.os.clock import new_request_id
 from leasehold.adapters.sqlite.query import Limits, Rows
+from leasehold.catalog.elements import Moment
 from leasehold.client.pending import Pending, Standing
 from leasehold.model.errors import (
     GaveUp,
@@ -25,13 +26,45 @@ from leasehold.replica.replay_log import Contradicted, FailedAgain, Shown, Step
 from leasehold.replica.serving_node import SqlNode
 from leasehold.replica.sql_reads import Seen
 from leasehold.sql.planning.plan import Prepared
-from leasehold.sql_session.fast_update import SingleUpdate
-from leasehold.sql_session.transaction import Savepoint, SqlTransaction
+from leasehold.sql_session.transaction import ReplayableTransaction, Savepoint
+from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.replay_comparison import Answer, Told, contradiction
 
 COMMIT_TIMEOUT_S: Final = 30.0
 ENDED: Final = frozenset({"57014", "57P01"})
 """Somebody has asked for the end of what runs, or its time is over."""
+
+
+class Strategy(Protocol):
+    """The interface of the two ways to carry out a transaction: what its COMMIT asks of it.
+
+    `CommitTimeUpdate` sends a statement that the master computes; `ReplayableTransaction` sends
+    what its statements have come to here, and can run them again.
+    """
+
+    @property
+    def isolation(self) -> Isolation: ...
+
+    @property
+    def moment(self) -> Moment: ...
+
+    @property
+    def has_written(self) -> bool:
+        """Whether there is something to be committed."""
+        ...
+
+    @property
+    def begins_jobs(self) -> bool:
+        """Whether something goes on after its commit."""
+        ...
+
+    def request(self, request_id: bytes, attempt: int, on_conflict: OnConflict) -> ChangeRequest:
+        """Return what is to be committed. It has written."""
+        ...
+
+    def close(self) -> None:
+        """Give back what it has pinned."""
+        ...
 
 
 class Sent:
@@ -43,51 +76,45 @@ class Sent:
         self.pending = pending
         self.since_s = since_s
 
+    @property
+    def is_committed(self) -> bool:
+        outcome = self.pending.outcome
+        return outcome is not None and bool(outcome.lsn)
+
+    @property
+    def waits(self) -> WouldBlock | None:
+        """The wait after which, and where, `commit` would go on; None: it ends without waiting."""
+        if self.pending.standing is Standing.WAITING:
+            return WouldBlock(self.pending.when_settled, COMMIT_TIMEOUT_S, begun=True)
+        outcome = self.pending.outcome
+        if outcome is None or not (outcome.lsn or outcome.final):
+            return WouldBlock(begun=True)
+        return None
+
     def result(self) -> Outcome:
-        """Raises OutcomeUnknown when it takes COMMIT_TIMEOUT_S, counted from its sending."""
+        """Return its outcome. Raises OutcomeUnknown when that takes COMMIT_TIMEOUT_S from its
+        sending."""
         passed_s = time.monotonic() - self.since_s
         return self.pending.result(max(COMMIT_TIMEOUT_S - passed_s, 0.0), passed_s)
 
 
-def send_ahead(
-    transaction: SqlTransaction, node: SqlNode, sent: Sent | None, *, replays_max: int
-) -> Sent | None:
-    """What a COMMIT in a hurry does first: its request is sent, and its answer is not waited for.
-    None: `commit` would have to wait already for the request to be taken."""
-    return sent or _sent(node, _first(transaction, replays_max))
-
-
-def send_single(single: SingleUpdate, node: SqlNode, sent: Sent | None) -> Sent | None:
-    """As `send_ahead`, of an update that is a transaction by itself and may run again."""
-    return sent or _sent(node, single.request(new_request_id()))
-
-
-def _sent(node: SqlNode, request: ChangeRequest) -> Sent | None:
-    pending = node.send(request)
-    return None if pending is None else Sent(request, pending, time.monotonic())
-
-
-def answer_of(sent: Sent) -> WouldBlock | None:
-    """None: `commit` ends without waiting; else until when, and where, it would go on."""
-    pending = sent.pending
-    if pending.standing is Standing.WAITING:
-        return WouldBlock(pending.when_settled, COMMIT_TIMEOUT_S, begun=True)
-    outcome = pending.outcome
-    if outcome is None or not (outcome.lsn or outcome.final):
-        return WouldBlock(begun=True)
-    return None
-
-
-def _first(transaction: SqlTransaction, replays_max: int) -> ChangeRequest:
+def first_request(transaction: Strategy, replays_max: int) -> ChangeRequest:
+    """Return the first attempt of a transaction that has written."""
     replays = replays_max and transaction.isolation.replays
     on_conflict = OnConflict.REPLAY if replays else OnConflict.FAIL
     return transaction.request(new_request_id(), 1, on_conflict)
 
 
+def send(node: SqlNode, request: ChangeRequest) -> Sent | None:
+    """Send what is not waited for here; None: one would have to wait already for that."""
+    pending = node.send(request)
+    return None if pending is None else Sent(request, pending, time.monotonic())
+
+
 def commit(
-    transaction: SqlTransaction,
+    transaction: ReplayableTransaction,
     node: SqlNode,
-    fresh: Callable[[], SqlTransaction],
+    fresh: Callable[[], ReplayableTransaction],
     *,
     replays_max: int,
     limits: Limits,
@@ -107,7 +134,7 @@ def commit(
         return None
     if not transaction.isolation.replays:
         replays_max = 0
-    request = sent.request if sent else _first(transaction, replays_max)
+    request = sent.request if sent else first_request(transaction, replays_max)
     running, submitted = transaction, 0
     try:
         for left in range(replays_max, -1, -1):
@@ -119,7 +146,7 @@ def commit(
                 raise refused(outcome.code, outcome.message, outcome.detail)
             submitted = outcome.attempt
             if left:
-                running = _again(transaction, running, fresh, limits, alone)
+                running = _rerun(transaction, running, fresh, limits, alone)
                 if not running.has_written:  # there is nothing to be done by now
                     _give_up(node, request)
                     return None
@@ -146,50 +173,36 @@ def commit(
     )
 
 
-def _again(
-    first: SqlTransaction,
-    last: SqlTransaction,
-    fresh: Callable[[], SqlTransaction],
+def _rerun(
+    first: ReplayableTransaction,
+    last: ReplayableTransaction,
+    fresh: Callable[[], ReplayableTransaction],
     limits: Limits,
     alone: Step | None,
-) -> SqlTransaction:
-    """All statements once more on what is committed now. Raises Contradicted; or FailedAgain,
-    where the only one was not answered yet."""
+) -> ReplayableTransaction:
+    """Return a transaction that has run all statements once more, on what is committed now.
+
+    Raises Contradicted; or FailedAgain, where the only one was not answered yet.
+    """
     # ⚠ The first one, too, before: what it had pinned nobody reads any more, and a schema change
     # would wait for it as long as conflicts go on.
     last.close()
     running = fresh()
-    running.numbers.taking_over(first.numbers)
+    running.numbers.take_over(first.numbers)
     try:
         if alone is None:
-            run_again(first.steps, running, limits)
+            rerun_steps(first.log.steps, running, limits)
         else:
-            _run_alone(alone, running, limits)
+            alone.rowcount = rerun_step(running, alone, limits, answered=False).rowcount
     except BaseException:
         running.close()
         raise
     return running
 
 
-def _run_alone(alone: Step, running: SqlTransaction, limits: Limits) -> None:
-    """T2: what was not answered yet runs again freely. Raises FailedAgain, NotCoherent,
-    StaleVersion, and why it was ended."""
-    asked = alone.asked
-    assert asked is not None, "a statement"
-    running.goes_to(alone)
-    try:
-        with running.prepared(asked.text, asked.types) as (snapshot, plan):
-            alone.rowcount = running.write(plan, snapshot, asked, limits).count
-    except (NotCoherent, StaleVersion):
-        raise
-    except LeaseholdError as error:
-        if error.sqlstate in ENDED:
-            raise
-        raise FailedAgain(error) from error
-
-
-def run_again(steps: list[Step], running: SqlTransaction, limits: Limits) -> None:
-    """Raises Contradicted, NotCoherent, and why it was ended."""
+def rerun_steps(steps: list[Step], running: ReplayableTransaction, limits: Limits) -> None:
+    """Run the steps of a transaction in another one. Raises Contradicted where that answers
+    otherwise, NotCoherent, and why it was ended."""
     wanted = {step.back for step in steps}
     marks: dict[int, Savepoint] = {}
     sent: list[Answer] = []
@@ -203,20 +216,26 @@ def run_again(steps: list[Step], running: SqlTransaction, limits: Limits) -> Non
             running.roll_back_to(marks[step.back])
         else:
             sent.append(step.answer)
-            again.append(done(running, step, limits).answer)
+            again.append(rerun_step(running, step, limits).answer)
         for read, digest in (step.seen or {}).items():
             sent.append(Answer(Told.OWN, digest))
-            again.append(Answer(Told.OWN, running.shown_own(read)))
+            again.append(Answer(Told.OWN, running.log.digest_own(read)))
     why = contradiction(running.isolation, sent, again)
     if why:
         raise Contradicted(f"could not serialize access: {why}")
 
 
-def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
-    """Runs its statement; what came of it, an error too."""
+def rerun_step(
+    running: ReplayableTransaction, step: Step, limits: Limits, *, answered: bool = True
+) -> Step:
+    """Run the statement of a step, and return what came of it, an error too.
+
+    What was not answered yet runs again freely (T2): its error is raised, as FailedAgain. Raises
+    NotCoherent, StaleVersion, and why it was ended.
+    """
     asked = step.asked
     assert asked is not None, "a statement, and no way back"
-    running.goes_to(step)
+    running.log.rewind_to(step)
     try:
         if asked.emptied:
             running.empty(asked)
@@ -226,7 +245,7 @@ def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
             return Step(asked)
         with running.prepared(asked.text, asked.types) as (snapshot, plan):
             if step.cursor is not None:
-                return Step(asked, shown=_declared_again(running, snapshot, plan, step, limits))
+                return Step(asked, shown=_redeclare(running, snapshot, plan, step, limits))
             if plan.write is not None and not plan.explain:
                 written = running.write(plan, snapshot, asked, limits)
                 return Step.wrote(asked, written, plan.tag)
@@ -244,12 +263,14 @@ def done(running: SqlTransaction, step: Step, limits: Limits) -> Step:
     except LeaseholdError as error:
         if error.sqlstate in ENDED:
             raise  # no answer of the statement's
-        running.told_an_error()
+        if not answered:
+            raise FailedAgain(error) from error
+        running.log.add_error()
         return Step(asked, sqlstate=error.sqlstate)
 
 
-def _declared_again(
-    running: SqlTransaction, snapshot: Seen, plan: Prepared, step: Step, limits: Limits
+def _redeclare(
+    running: ReplayableTransaction, snapshot: Seen, plan: Prepared, step: Step, limits: Limits
 ) -> Shown:
     found: list[Shown] = []
 
@@ -263,5 +284,5 @@ def _declared_again(
 
 
 def _give_up(node: SqlNode, last: ChangeRequest, stopped: Callable[[], bool] | None = None) -> None:
-    """L5: giving up is a decided attempt too, so that asking later gets a final answer."""
+    """Let the master decide that it is given up (L5): asking later gets a final answer then."""
     node.submit(last.giving_up(), COMMIT_TIMEOUT_S, stopped)

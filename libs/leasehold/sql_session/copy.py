@@ -23,7 +23,8 @@ from leasehold.sql.syntax.session_statements import CopyIn, CopyOptions, CopyOut
 def format_of(
     said: CopyOptions, columns: Sequence[Column] = (), descriptor: Descriptor | None = None
 ) -> CopyFormat:
-    """`columns`: those that are written, or read into the table of `descriptor`. Raises
+    """Return the format that a COPY asks for. `columns` are written, or read into the table of
+    `descriptor`. Raises
     InvalidArgument, SyntaxInvalid, UnknownColumn, DuplicateColumn, InvalidColumnReference."""
     names = {column.name for column in columns}
     for name, at in said.force_quote or ():
@@ -68,29 +69,28 @@ def _forced(
 
 
 def copied(said: CopyIn, descriptor: Descriptor) -> tuple[str, tuple[Column, ...]]:
-    """The INSERT of one row, and the columns that a line gives. Raises what `_columns` raises."""
+    """Return the INSERT of one row, and the columns that a line gives. Raises what `_columns`
+    raises."""
     columns = _columns(said, descriptor)
     shown = ", ".join(_quoted(column.name) for column in columns)
     slots = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
     # COPY takes what it is given, also for GENERATED ALWAYS AS IDENTITY.
-    overriding = " OVERRIDING SYSTEM VALUE" if any(map(_is_identity(descriptor), columns)) else ""
+    is_identity = any(descriptor.column(column.name).identity for column in columns)
+    overriding = " OVERRIDING SYSTEM VALUE" if is_identity else ""
     into = f"{_quoted(said.table)} ({shown}){overriding}"
     text = f"INSERT INTO {into} VALUES ({slots})"  # noqa: S608 - quoted
     return text, tuple(columns)
 
 
-def _is_identity(descriptor: Descriptor) -> Callable[[Column], bool]:
-    return lambda column: bool(descriptor.column(column.name).identity)
-
-
 def copied_out(said: CopyOut, descriptor: Descriptor) -> str:
-    """The query of a table's rows. Raises what `_columns` raises."""
+    """Return the query of a table's rows. Raises what `_columns` raises."""
     shown = ", ".join(_quoted(column.name) for column in _columns(said, descriptor))
     return f"SELECT {shown} FROM {_quoted(said.table)}"  # noqa: S608 - quoted
 
 
 def _columns(said: CopyIn | CopyOut, descriptor: Descriptor) -> list[Column]:
-    """Raises UnknownColumn, DuplicateColumn, GeneratedAlways."""
+    """Return the columns that COPY names. Raises UnknownColumn, DuplicateColumn,
+    GeneratedAlways."""
     if said.columns is None:
         names = [(c.name, said.at) for c in descriptor.by_name.values() if not c.generated]
     else:
@@ -121,8 +121,8 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-class Target:
-    """A `CopyTarget`."""
+class CopyPortal:
+    """The portal of COPY … FROM STDIN, and the `CopyTarget` of its rows."""
 
     def __init__(
         self,
@@ -132,27 +132,22 @@ class Target:
         take: Callable[[Sequence[Sequence[Any]]], None],
     ) -> None:
         self.table, self.columns, self.format = table, columns, form
-        self.count = 0
+        self._count = 0
         self._take = take
-
-    def take(self, rows: Sequence[Sequence[Any]]) -> None:
-        self._take(rows)
-        self.count += len(rows)
-
-
-class CopyPortal:
-    def __init__(self, target: Target) -> None:
-        self._target = target
 
     @property
     def copy(self) -> CopyTarget | None:
-        return self._target
+        return self
+
+    def take(self, rows: Sequence[Sequence[Any]]) -> None:
+        self._take(rows)
+        self._count += len(rows)
 
     def fetch(self, rows_max: int) -> Fetched:
-        return Fetched((), f"COPY {self._target.count}")
+        return Fetched((), f"COPY {self._count}")
 
     def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: it holds nothing."""
 
     def rest(self, *, wholly: bool) -> None:
-        """It has no rows."""
+        """Do nothing: it has no rows."""

@@ -22,7 +22,8 @@ CURSORS_MAX: Final = 100
 
 
 class SqlCursor:
-    """One of them; `sequence` rises. The `Reached` of its walk."""
+    """A cursor with its rows, which were put aside on DECLARE. `sequence` rises from one to the
+    next of a session. It is the `Reached` of its walk."""
 
     def __init__(
         self,
@@ -53,14 +54,14 @@ class SqlCursor:
         return rows.count
 
     def _shown_until(self, number: int) -> None:
-        """The client knows what these were, or that they were there."""
+        """Keep for a replay that the client knows these rows, or that they were there."""
         assert self.shown is not None
         while self.shown.count < number:
             wanted = min(number - self.shown.count, SPOOL_BATCH_ROWS)
             self.shown.add(self.fetch(self.shown.count, wanted))
 
     def fetch(self, first: int, count: int) -> list[tuple[Any, ...]]:
-        """As clients get them. Raises DiskFull."""
+        """Return `count` rows from number `first` (from 0) on. Raises DiskFull."""
         return self.rows.fetch(first, count)
 
     def close(self) -> None:
@@ -70,8 +71,11 @@ class SqlCursor:
     # ------------------------------------------------------------ in a replay (T2)
 
     def read_again(self, rows: Rows) -> Shown:
-        """One that is to outlive its transaction goes on with these: those that it had were found
-        by an attempt that was refused, and are no longer of use to anybody."""
+        """Return what of `rows`, found by a replay, its client would have been shown.
+
+        A cursor that is to outlive its transaction goes on with these: those that it had were found
+        by an attempt that was refused, and are no longer of use to anybody.
+        """
         assert self.shown is not None
         if not self.said.hold or self.closed:
             return self.shown.again(rows.fetch)
@@ -85,7 +89,7 @@ class SqlCursor:
 
 
 class SqlCursors:
-    """Of one session."""
+    """The cursors of one session."""
 
     def __init__(self) -> None:
         self.room = SpoolRoom()
@@ -100,7 +104,7 @@ class SqlCursors:
         return found
 
     def columns(self, name: str) -> Sequence[Column] | None:
-        """None: there is no such cursor."""
+        """Return the columns of a cursor; None: there is no such one."""
         found = self._open.get(name)
         return None if found is None else found.columns
 
@@ -117,7 +121,7 @@ class SqlCursors:
         self._open[cursor.said.name] = cursor
 
     def close(self, name: str | None) -> bool:
-        """None: all of them. Was there any of that name?"""
+        """Close the cursor of a name, or all (None). Returns whether there was any."""
         gone = [*self._open] if name is None else [name] if name in self._open else []
         for each in gone:
             self._open.pop(each).close()
@@ -126,18 +130,19 @@ class SqlCursors:
     # ------------------------------------------------------------ with the transaction
 
     def mark(self) -> tuple[int, int]:
-        """A savepoint's."""
+        """Return a savepoint's mark, for `back_to`."""
         return self._made, self.portals.mark()
 
     def back_to(self, mark: tuple[int, int]) -> None:
-        """Those declared since go, and portals bound since; the others stay where they are, as in
-        PostgreSQL."""
+        """Close cursors declared since the mark, and portals bound since; the others stay where
+        they are, as in PostgreSQL."""
         declared, bound = mark
         self._drop(lambda cursor: cursor.sequence > declared and not cursor.held)
         self.portals.back_to(bound)
 
     def check_held(self) -> None:
-        """Before a COMMIT: those that outlive it have to be whole. Raises what they end with."""
+        """Raise what a cursor ends with that is to outlive the COMMIT which comes: it has to be
+        whole."""
         for cursor in self._open.values():
             if cursor.said.hold and not cursor.held and cursor.rows.error is not None:
                 raise cursor.rows.error

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from leasehold.adapters.sqlite.query import Rows
 from leasehold.model.errors import FeatureNotSupported, LeaseholdError
-from leasehold.pgwire.session import Column, CopyTarget, Fetched, OpenPortal, OpenPortals, Portal
+from leasehold.pgwire.session import Column, CopyTarget, Fetched, OpenPortal, Portal
 from leasehold.pgwire.wire_errors import (
     CachedResultChanged,
     DuplicatePortal,
@@ -24,45 +24,22 @@ from leasehold.sql.syntax.session_statements import (
     RowStatement,
     SessionStatement,
 )
-from leasehold.sql_session.cursors import SqlCursor, SqlCursors
-from leasehold.sql_session.portals import (
-    Answer,
-    CommandPortal,
-    PreparedStatement,
-    RunsOne,
-    check_same,
-)
-from leasehold.sql_session.running import HURRIED_ROWS_MAX
+from leasehold.sql_session.cursors import SqlCursor
+from leasehold.sql_session.portals import CommandPortal
+from leasehold.sql_session.prepared import Answer, PreparedStatement, check_same
+from leasehold.sql_session.running import BOUNDED_ROWS_MAX
+from leasehold.sql_session.statement_runner import StatementRunner
 from leasehold.transaction.block import NoTransaction
-
-
-class RunsCursors(RunsOne, Protocol):
-    """What is asked of the session."""
-
-    @property
-    def in_block(self) -> bool:
-        """Do statements that follow belong to the same transaction?"""
-        ...
-
-    @property
-    def portals(self) -> OpenPortals:
-        """Those that the protocol has bound, which can be fetched from as well."""
-        ...
-
-    def failed_with(self, asked: Asked, error: LeaseholdError) -> None:
-        """A replay has to fail likewise (T2)."""
-        ...
-
 
 Prepares = Callable[[SessionStatement, Types], PreparedStatement]
 
 
 class CursorStatements:
-    """`prepare_query`: as of a statement by itself."""
+    """The statements on cursors of one session. `prepare_query` prepares a query by itself."""
 
-    def __init__(self, session: RunsCursors, cursors: SqlCursors, prepare_query: Prepares) -> None:
-        self._session = session
-        self._cursors = cursors
+    def __init__(self, runner: StatementRunner, prepare_query: Prepares) -> None:
+        self._runner = runner
+        self._cursors = runner.cursors
         self._prepare_query = prepare_query
 
     def prepare_declare(self, statement: SessionStatement, types: Types) -> PreparedStatement:
@@ -71,7 +48,7 @@ class CursorStatements:
         refuse_both(said)
         text = statement.text[said.begin :]
         of_query = SessionStatement(text, statement.offset + said.begin, RowStatement(said.verb))
-        query = self._session.run(
+        query = self._runner.run(
             of_query, lambda: self._prepare_query(of_query, types), Asked(text, types, ())
         )
         plan = _of_cursor(query, said)
@@ -79,7 +56,7 @@ class CursorStatements:
         def opened(prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
             def work() -> Answer:
                 # What the statement fails with a replay would fail with likewise by its query.
-                return self._session.run(
+                return self._runner.run(
                     statement, lambda: self._declare(statement, said, query, tuple(values))
                 )
 
@@ -88,13 +65,13 @@ class CursorStatements:
         return PreparedStatement(statement, types, query.parameters, None, opened, plan)
 
     def prepare_explain(self, statement: SessionStatement, types: Types) -> PreparedStatement:
-        """EXPLAIN DECLARE: of the query, and refused as that is."""
+        """Prepare EXPLAIN DECLARE, which is of the query, and refused as that is."""
         said = statement.meaning
         assert isinstance(said, RowStatement)
         assert said.cursor is not None
         refuse_both(said.cursor)
         asked = Asked(statement.text, types, ())
-        made = self._session.run(statement, lambda: self._prepare_query(statement, types), asked)
+        made = self._runner.run(statement, lambda: self._prepare_query(statement, types), asked)
         _of_cursor(made, said.cursor)
         return made
 
@@ -105,19 +82,19 @@ class CursorStatements:
         query: PreparedStatement,
         values: tuple[Any, ...],
     ) -> Answer:
-        session = self._session
-        if not said.hold and not session.in_block:
+        runner = self._runner
+        if not said.hold and not runner.in_block:
             raise NoTransaction("DECLARE CURSOR can only be used in transaction blocks")
-        session.running.may_wait()
+        runner.running.check_may_block()
         self._cursors.check_room(said.name)
-        if session.portals.find(said.name) is not None:
+        if runner.cursors.portals.find(said.name) is not None:
             raise DuplicatePortal(f'cursor "{said.name}" already exists')
         text = query.statement.text
         asked = Asked(text, query.types, values)
         cursor = SqlCursor(said, statement.text, query.columns or (), asked, self._cursors.room)
         try:
-            transaction = session.transaction()
-            transaction.says(statement.text)
+            transaction = runner.transaction()
+            transaction.show_activity(statement.text)
             with transaction.prepared(text, query.types) as (snapshot, plan):
                 check_same(query, plan)
                 if plan.visits is not None and said.scrolls is None:
@@ -126,10 +103,10 @@ class CursorStatements:
                 def take(rows: Rows) -> None:
                     cursor.rows.take(rows)
 
-                transaction.read_into(plan, snapshot, values, session.limits(), take)
-            cursor.shown = transaction.declares(asked, plan, cursor, hold=said.hold)
+                transaction.read_into(plan, snapshot, values, runner.running.limits, take)
+            cursor.shown = transaction.log.add_query(asked, plan, cursor, hold=said.hold)
         except LeaseholdError as error:
-            session.failed_with(asked, error)
+            runner.transactions.log_failure(asked, error)
             cursor.close()
             raise
         except BaseException:
@@ -145,12 +122,12 @@ class CursorStatements:
         cursor = self._cursors.columns(said.name) is not None
 
         def opened(prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
-            portals = self._session.portals
+            portals = self._cursors.portals
             declared = self._cursors.columns(said.name) is not None
             bound = None if declared else portals.find(said.name)
             if bound is not None:
                 return BoundPortal(lambda: portals.find(said.name), bound, said)
-            portal = FetchPortal(self._session, self._cursors, statement, prepared)
+            portal = FetchPortal(self._runner, statement, prepared)
             if not said.moves:
                 return portal
             return CommandPortal(lambda: Answer(portal.moved()))
@@ -161,13 +138,14 @@ class CursorStatements:
     def _columns(self, name: str) -> Sequence[Column] | None:
         columns = self._cursors.columns(name)
         if columns is None:
-            bound = self._session.portals.find(name)
+            bound = self._cursors.portals.find(name)
             columns = None if bound is None else bound.columns
         return columns
 
 
 def _of_cursor(query: PreparedStatement, said: DeclareCursor) -> Plan:
-    """Raises what PostgreSQL refuses of a cursor's query."""
+    """Return the plan of a cursor's query. Raises FeatureNotSupported for what PostgreSQL refuses
+    of one."""
     plan = query.plan
     assert plan is not None
     if plan.write is not None:
@@ -188,7 +166,7 @@ class BoundPortal:
     def __init__(
         self, find: Callable[[], OpenPortal | None], bound: OpenPortal, said: Fetch
     ) -> None:
-        """`find`: the portal that has the name now."""
+        """Take over a portal. `find` returns the one that has the name now."""
         self._find, self._bound, self._said = find, bound, said
         self._left = said.movement.number
         self._count = 0
@@ -219,10 +197,10 @@ class BoundPortal:
                 return Fetched(rows, None)
 
     def close(self) -> None:
-        """The portal stays."""
+        """Do nothing: the portal stays."""
 
     def rest(self, *, wholly: bool) -> None:
-        """The portal does."""
+        """Do nothing: the portal sees to that."""
 
 
 class FetchPortal:
@@ -232,12 +210,11 @@ class FetchPortal:
 
     def __init__(
         self,
-        session: RunsCursors,
-        cursors: SqlCursors,
+        runner: StatementRunner,
         statement: SessionStatement,
         prepared: PreparedStatement,
     ) -> None:
-        self._session, self._cursors = session, cursors
+        self._runner, self._cursors = runner, runner.cursors
         self._statement, self._prepared = statement, prepared
         said = statement.meaning
         assert isinstance(said, Fetch)
@@ -247,7 +224,7 @@ class FetchPortal:
         self._count = 0
 
     def fetch(self, rows_max: int) -> Fetched:
-        return self._session.run(self._statement, lambda: self._fetch(rows_max))
+        return self._runner.run(self._statement, lambda: self._fetch(rows_max))
 
     def _fetch(self, rows_max: int) -> Fetched:
         cursor = self._cursor
@@ -265,39 +242,40 @@ class FetchPortal:
         return Fetched(_rows(cursor, part), None if self._left else f"FETCH {self._count}")
 
     def moved(self) -> str:
-        """The tag of MOVE."""
+        """Move the cursor, and return the tag of MOVE."""
 
         def work() -> str:
             cursor = self._found()
             count = self._walked(cursor, lambda: cursor.walk.move(self._said.movement, cursor))
             return f"MOVE {count}"
 
-        return self._session.run(self._statement, work)
+        return self._runner.run(self._statement, work)
 
     def _found(self) -> SqlCursor:
         cursor = self._cursors.find(self._said.name)
         count = self._said.movement.number
-        if count is None or abs(count) > HURRIED_ROWS_MAX or cursor.shown is not None:
-            self._session.running.may_wait()
+        if count is None or abs(count) > BOUNDED_ROWS_MAX or cursor.shown is not None:
+            self._runner.running.check_may_block()
         if cursor.failed:
             raise PortalUsedUp(f'portal "{self._said.name}" cannot be run')
         return cursor
 
     def _walked(self, cursor: SqlCursor, walk: Callable[[], Any]) -> Any:
-        """As in PostgreSQL a cursor can't be used any more once that has failed."""
+        """Return what `walk` does. A cursor on which it fails can't be used any more, as in
+        PostgreSQL."""
         try:
             return walk()
         except LeaseholdError as error:
             cursor.failed = True
             if error is cursor.rows.error:
-                self._session.failed_with(cursor.asked, error)
+                self._runner.transactions.log_failure(cursor.asked, error)
             raise
 
     def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing: it holds nothing."""
 
     def rest(self, *, wholly: bool) -> None:
-        """Its rows are put aside already."""
+        """Do nothing: its rows are put aside already."""
 
 
 def _rows(cursor: SqlCursor, numbers: range) -> list[tuple[Any, ...]]:

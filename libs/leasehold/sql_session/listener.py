@@ -85,7 +85,7 @@ class SqlListener:
 
 
 class NodeListener(SqlListener):
-    """Of a node's own process, with what it needs for writing."""
+    """The listener of a node's own process, with what that needs for writing."""
 
     def __init__(self, node: ServingNode, settings: PgwireSettings) -> None:
         super().__init__(node, settings)

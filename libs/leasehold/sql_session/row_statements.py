@@ -3,56 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final
 
 from leasehold.adapters.sqlite.write import Written
 from leasehold.pgwire.session import CopySource, Portal
 from leasehold.pgwire.wire_errors import UnknownParameter
-from leasehold.replica.replay_log import Asked, Step, Types
-from leasehold.sql.planning.plan import Prepared
+from leasehold.replica.replay_log import Asked, Step
 from leasehold.sql.syntax.session_statements import CopyIn, CopyOut, RowStatement, SessionStatement
-from leasehold.sql_session.copy import CopyPortal, Target, copied, copied_out, format_of
-from leasehold.sql_session.portals import (
-    Answer,
-    CommandPortal,
-    CopyOutPortal,
-    PreparedStatement,
-    QueryPortal,
-    RunsOne,
-    check_same,
-    columns_of,
-)
-from leasehold.sql_session.transaction import SqlTransaction, plan_types
+from leasehold.sql_session.copy import CopyPortal, copied, copied_out, format_of
+from leasehold.sql_session.portals import CommandPortal, CopyOutPortal, QueryPortal
+from leasehold.sql_session.prepared import Answer, PreparedStatement, check_same, columns_of
+from leasehold.sql_session.statement_runner import StatementRunner
+from leasehold.sql_session.transaction import ReplayableTransaction, plan_types
 from leasehold.values.types import Type
 
-T = TypeVar("T")
 PREPARED_KEPT_MAX: Final = 200
 ONE_UPDATED: Final = Answer("UPDATE 1")
 
 
-class RunsRows(RunsOne, Protocol):
-    """What is asked of the session."""
-
-    def plan(self, text: str, types: Types) -> Prepared: ...
-
-    def updates_at_once(self, prepared: PreparedStatement, values: Sequence[Any]) -> bool:
-        """Has it changed one row, as a transaction by itself, in a hurry?"""
-        ...
-
-    def check_may_write(self) -> None:
-        """Raises ReadOnlyTransaction (25006), FeatureNotSupported."""
-        ...
-
-
 class RowStatements:
-    def __init__(self, session: RunsRows) -> None:
-        self._session = session
+    def __init__(self, runner: StatementRunner) -> None:
+        self._runner = runner
         self._kept: dict[tuple[str, tuple[Type | None, ...]], PreparedStatement] = {}
 
     def prepare(
         self, statement: SessionStatement, types: tuple[Type | None, ...]
     ) -> PreparedStatement:
-        plan = self._session.plan(statement.text, types)
+        plan = self._runner.plan(statement.text, types)
         writes = plan.write is not None and not plan.explain
         opened = self._open_write if writes else self._open_query
         name = (statement.text, types)
@@ -67,80 +44,85 @@ class RowStatements:
         return kept
 
     def _open_query(self, prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
-        return QueryPortal(self._session, prepared, values)
+        return QueryPortal(self._runner, prepared, values)
 
     def _open_write(self, prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
         def work() -> Answer:
-            if self._session.updates_at_once(prepared, values):
+            if self._runner.short.update(prepared, values):
                 return ONE_UPDATED
-            session, statement = self._session, prepared.statement
+            statement = prepared.statement
             asked = Asked(statement.text, prepared.types, tuple(values))
-            return session.run(statement, lambda: self._write(prepared, asked), asked)
+            return self._runner.run(statement, lambda: self._write(prepared, asked), asked)
 
         return CommandPortal(work)
 
     def _write(self, prepared: PreparedStatement, asked: Asked) -> Answer:
-        self._session.check_may_write()
-        transaction = self._session.transaction()
-        transaction.says(asked.text)
+        self._runner.transactions.maker.check_may_write()
+        transaction = self._runner.transaction()
+        transaction.show_activity(asked.text)
         step, written = self._written(transaction, asked, prepared)
         return Answer(step.counted, written.rows)
 
     def _written(
-        self, transaction: SqlTransaction, asked: Asked, prepared: PreparedStatement | None = None
+        self,
+        transaction: ReplayableTransaction,
+        asked: Asked,
+        prepared: PreparedStatement | None = None,
     ) -> tuple[Step, Written]:
-        """`prepared`: what the client was told of it has to hold still."""
+        """Write rows, and return the step and them. What the client was told of `prepared` has to
+        hold still."""
         with transaction.prepared(asked.text, asked.types) as (snapshot, plan):
             if prepared is not None:
                 check_same(prepared, plan)
-            session = self._session
-            written = session.running.in_time(
+            running = self._runner.running
+            written = running.run_in_time(
                 snapshot,
                 plan,
-                lambda: transaction.write(plan, snapshot, asked, session.limits()),
+                lambda: transaction.write(plan, snapshot, asked, running.limits),
             )
         step = Step.wrote(asked, written, plan.tag)
-        transaction.did(step)
+        transaction.log.add(step)
         return step, written
 
     def prepare_copy_out(self, statement: SessionStatement, said: CopyOut) -> PreparedStatement:
-        """COPY … TO STDOUT is a query. Raises what that raises, and UndefinedParameter."""
-        session = self._session
+        """Prepare COPY … TO STDOUT, which is a query. Raises what that raises, and
+        UnknownParameter."""
+        runner = self._runner
 
         def of_table() -> str:
-            return copied_out(said, session.transaction().descriptor(said.table))
+            return copied_out(said, runner.transaction().descriptor(said.table))
 
         if said.span is None:
-            text, offset = session.run(statement, of_table), statement.offset + said.at - 1
+            text, offset = runner.run(statement, of_table), statement.offset + said.at - 1
         else:
             begin, end = said.span
             text, offset = statement.text[begin:end], statement.offset + begin
         asked = SessionStatement(text, offset, RowStatement("select"))
-        query = session.run(asked, lambda: self.prepare(asked, ()), Asked(text, (), ()))
+        query = runner.run(asked, lambda: self.prepare(asked, ()), Asked(text, (), ()))
         if query.parameters:
             raise UnknownParameter("there is no parameter $1")
         columns = query.columns or ()
         source = CopySource(columns, format_of(said.options, columns))
 
         def opened(prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
-            return CopyOutPortal(session, query, ())
+            return CopyOutPortal(runner, query, ())
 
         return PreparedStatement(statement, (), (), None, opened, query.plan, copies=source)
 
     def prepare_copy(self, statement: SessionStatement, said: CopyIn) -> PreparedStatement:
-        """COPY is an INSERT for each of its rows."""
-        session = self._session
-        descriptor = session.transaction().descriptor(said.table)
+        """Prepare COPY … FROM STDIN, which is an INSERT for each of its rows."""
+        runner = self._runner
+        descriptor = runner.transaction().descriptor(said.table)
         text, columns = copied(said, descriptor)
         form = format_of(said.options, columns, descriptor)
         types = plan_types([column.type for column in columns])
 
         def opened(prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
-            session.check_may_write()
-            return CopyPortal(Target(said.table, columns, form, take))
+            runner.transactions.maker.check_may_write()
+            return CopyPortal(said.table, columns, form, take)
 
         def take(rows: Sequence[Sequence[Any]]) -> None:
             asked = Asked(text, types, (), tuple(map(tuple, rows)))
-            session.run(statement, lambda: self._written(session.transaction(), asked), asked)
+            runner.run(statement, lambda: self._written(runner.transaction(), asked), asked)
 
         return PreparedStatement(statement, types, (), None, opened)

@@ -1,5 +1,5 @@
 """The one statement of a session that runs now: how it is ended before its end, and what it does
-not do in a hurry."""
+not do where it must not block."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from leasehold.replica.sql_reads import Seen
 from leasehold.sql.planning.plan import Prepared
 
 T = TypeVar("T")
-HURRIED_ROWS_MAX: Final = 50
+BOUNDED_ROWS_MAX: Final = 50
 
 
 class Running:
-    """`begin`, `end` and whoever looks: by the session's thread; `cancel` by any."""
+    """The one statement of a session that runs, and whether it may block (`non_blocking`).
+
+    All is called by the session's thread, except `cancel`, which any thread may call.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,26 +33,28 @@ class Running:
         self._cancelled: Exception | None = None
         self._deadline_s: float | None = None
         self._limits = Limits(stop=self.stopped)
-        self._hurried_limits = Limits(rows_max=HURRIED_ROWS_MAX, stop=self._has_looked)
+        self._bounded_limits = Limits(rows_max=BOUNDED_ROWS_MAX, stop=self._has_looked)
         self._looks = 0
-        self.hurried = False
+        self.non_blocking = False
         self.text, self.began_us = "", 0
 
     @property
     def limits(self) -> Limits:
-        return self._hurried_limits if self.hurried else self._limits
+        return self._bounded_limits if self.non_blocking else self._limits
 
-    # ------------------------------------------------------------ in a hurry
+    # ------------------------------------------------------------ where it must not block
 
-    def may_wait(self) -> None:
-        """Before what waits, or takes long: a hurry ends here. Raises WouldBlock."""
-        if self.hurried:
+    def check_may_block(self) -> None:
+        """Raise WouldBlock, before what waits or takes long, where that is not allowed."""
+        if self.non_blocking:
             raise WouldBlock
 
-    def in_time(self, snapshot: Seen, plan: Prepared, work: Callable[[], T]) -> T:
-        """`work` runs the plan, and is undone when it does not return; in a hurry it is one that
-        surely ends soon, and is ended where it does not. Raises WouldBlock."""
-        if not self.hurried:
+    def run_in_time(self, snapshot: Seen, plan: Prepared, work: Callable[[], T]) -> T:
+        """Return what `work` does, which runs the plan, and is undone when it does not return.
+
+        Raises WouldBlock where it must not block and does not surely end soon, or has not.
+        """
+        if not self.non_blocking:
             return work()
         if not is_brief(snapshot.connection, plan):
             raise WouldBlock
@@ -69,13 +74,14 @@ class Running:
     def runs(self) -> bool:
         return self._runs
 
-    def says(self, text: str) -> None:
-        """What is done now, for those who look at the session."""
+    def show_activity(self, text: str) -> None:
+        """Keep what is done now, for those who look at the session."""
         self.text, self.began_us = text, unix_us()
 
     def begin(self, limit_s: float, text: str = "") -> None:
-        """`limit_s` 0: it has no time limit. `text`: for those who look at the session."""
-        self.says(text)
+        """Let a statement begin, of which `text` is shown to those who look at the session.
+        `limit_s` is its time limit in seconds; 0: none."""
+        self.show_activity(text)
         self._deadline_s = time.monotonic() + limit_s if limit_s else None
         with self._lock:
             self._runs, self._cancelled = True, None
@@ -85,7 +91,7 @@ class Running:
             self._runs = False
 
     def cancel(self, reason: Exception) -> None:
-        """What runs now, never the next one."""
+        """End what runs now, never the next one, with `reason`."""
         with self._lock:
             if self._runs and self._cancelled is None:
                 self._cancelled = reason

@@ -91,8 +91,10 @@ def tag_of(statement: SchemaStatement) -> str:
 def submit_change(
     node: SqlNode, statement: SessionStatement, zone: ZoneInfo, stopped: Callable[[], bool]
 ) -> Outcome:
-    """`zone`: the session's. Raises what the master refused with, OutcomeUnknown; CanceledUnderWay
-    once `stopped`."""
+    """Submit a schema change, in the session's time zone, and return its outcome.
+
+    Raises what the master refused with, OutcomeUnknown; CanceledUnderWay once `stopped`.
+    """
     zones = () if zone is UTC else (zone.key,)
     request = ChangeRequest(
         new_request_id(), sql=statement.text, on_conflict=OnConflict.FAIL, time_zones=zones
@@ -114,8 +116,8 @@ def submit_change(
 
 
 def give_back_numbers(node: SqlNode, change: object, stopped: Callable[[], bool]) -> None:
-    """What this node has left of sequences whose options `change` alters: the next number is then
-    the one after the last that it has told, as in PostgreSQL. Raises QueryCanceled."""
+    """Give back what this node has left of sequences whose options `change` alters: the next number
+    is then the one after the last that it has told, as in PostgreSQL. Raises QueryCanceled."""
     # ⚠ Of any other change nothing is looked at here: the master executes it, and one behind a
     # large COPY comes while this replica is not coherent.
     match change:
@@ -144,7 +146,7 @@ def notices_of(outcome: Outcome) -> list[Notice]:
 
 
 def plan_lines(outcome: Outcome) -> list[tuple[str]]:
-    """EXPLAIN of a schema change, a line for a step."""
+    """Return the rows of EXPLAIN of a schema change, a line for a step."""
     steps = outcome.answer["plan"] if isinstance(outcome.answer, dict) else ()
     lines = []
     for step in steps:
@@ -177,9 +179,9 @@ def follow_jobs(
     return True
 
 
-def ends_unlike(node: SqlNode, outcome: Outcome, stop: Callable[[], bool]) -> Iterator[str]:
-    """Words for each job of a COMMIT that has not ended as it should when this returns: what was
-    committed is, whatever becomes of it."""
+def job_warnings(node: SqlNode, outcome: Outcome, stop: Callable[[], bool]) -> Iterator[str]:
+    """Yield words for each job of a COMMIT that has not ended as it should: what was committed is,
+    whatever becomes of it."""
     for job_id in jobs_in(outcome.answer):
         try:
             ended = _await_end(node, job_id, stop)
@@ -217,7 +219,7 @@ def _failure(job: Job, statement: SchemaStatement, broken: Mapping[str, str]) ->
 
 
 def _broken_by_rows(node: SqlNode, job: Job) -> dict[str, str]:
-    """Which constraint, or column, the first row that was found breaks; {} where none was."""
+    """Return which constraint, or column, the first row that was found breaks; {}: none was."""
     if not job.findings:
         return {}
     element_id = job.findings[0][1]
@@ -234,8 +236,8 @@ def _broken_by_rows(node: SqlNode, job: Job) -> dict[str, str]:
 
 
 def _left_without(job: Job) -> str:
-    """The default of a column that the job has added, and in which rows lack what it draws: the
-    only way to that is a sequence that has come to its end. "" for none."""
+    """Return the default of a column that the job has added, and in which rows lack what it draws;
+    "": there is none. The only way to that is a sequence that has come to its end."""
     lacking = {found[1] for found in job.findings}
     for edit in (edit for step in job.steps for edit in step.edits if edit.kind is Kind.COLUMN):
         if edit.element_id in lacking and edit.after is not None:
@@ -246,8 +248,8 @@ def _left_without(job: Job) -> str:
 
 
 def _code_of(job: Job, statement: SchemaStatement) -> str:
-    """Of a failed job: what the rows break. One of an earlier release does not say it: then the
-    statement does, as far as that can be told."""
+    """Return the SQLSTATE of a failed job: what the rows break. One of an earlier release does not
+    say it: then the statement does, as far as that can be told."""
     if job.code:
         return job.code
     change = statement.change

@@ -12,12 +12,13 @@ from leasehold.sql.session_settings import SETTINGS, SessionSettings
 from leasehold.sql.syntax.as_of import as_of_text
 from leasehold.sql.syntax.session_statements import Modes, Reset, Set, Show
 from leasehold.sql.system_catalog.system_relations import NodeSide
-from leasehold.sql_session.portals import Answer
+from leasehold.sql_session.prepared import Answer
 from leasehold.transaction.isolation import ISOLATION, Isolation, isolation_of
 from leasehold.values.dates import AsOf
 from leasehold.values.time_zone import zone_of
 from leasehold.values.types import Type
 
+MS: Final = 1_000
 MODES: Final = ("transaction_isolation", "transaction_read_only")
 """Settings that say how the running transaction does."""
 TEXT: Final = Type("text")
@@ -28,8 +29,8 @@ _NEWEST: Final = frozenset(i.level.value for i in ISOLATION.values() if not i.on
 
 
 class SettingCommands:
-    """`caller`: what functions are told of the session. `reports`: what its client has not been
-    told yet."""
+    """The settings of a session. `caller` is what functions are told of it; `reports` is what its
+    client has not been told yet."""
 
     def __init__(
         self,
@@ -40,7 +41,7 @@ class SettingCommands:
         process: int,
         node: NodeSide | None = None,
     ) -> None:
-        """`given`: what the client asks for at its start. Raises what settings raise."""
+        """Set what the client asks for at its start (`given`). Raises what settings raise."""
         self.values = SessionSettings({**given, "session_authorization": user})
         for name in (SPOKEN_LEVEL, OWN_LEVEL):
             if name in {each.lower() for each in given}:
@@ -76,7 +77,8 @@ class SettingCommands:
         )
 
     def _change(self, name: str, value: str | None, local: bool) -> str:
-        """set_config(). Raises FeatureNotSupported for what says how its own transaction runs."""
+        """Run set_config(). Raises FeatureNotSupported for what says how its own transaction
+        runs."""
         if name.lower() in MODES:
             raise FeatureNotSupported(f"set_config of {name} is not supported: SET is")
         self.begin()
@@ -94,7 +96,7 @@ class SettingCommands:
         return Answer("SET")
 
     def set_defaults(self, modes: Modes) -> None:
-        """SET SESSION CHARACTERISTICS AS TRANSACTION. Raises FeatureNotSupported."""
+        """Run SET SESSION CHARACTERISTICS AS TRANSACTION. Raises FeatureNotSupported."""
         if modes.as_of is not None:
             raise FeatureNotSupported(
                 "SESSION CHARACTERISTICS AS TRANSACTION AS OF is not supported: SET leasehold.as_of"
@@ -111,12 +113,13 @@ class SettingCommands:
 
     @property
     def reads_newest(self) -> bool:
-        """Does a transaction that asks for nothing see what is newest, statement by statement?"""
+        """Whether a transaction that asks for nothing sees what is newest, statement by
+        statement."""
         return self.values[OWN_LEVEL] in _NEWEST and not self.values[AS_OF]
 
     @property
     def have_begun(self) -> bool:
-        """Is there a transaction with which settings may go back?"""
+        """Whether there is a transaction with which settings may go back."""
         return self.values.in_transaction
 
     @property
@@ -133,7 +136,8 @@ class SettingCommands:
         self.caller = self._as_caller()
 
     def _follow(self, name: str, *, local: bool) -> None:
-        """The default level has two names: PostgreSQL's, and one that can say all five."""
+        """Set the other of the default level's two names: PostgreSQL's, and one that can say all
+        five."""
         other, value = _other(name, self.values[name])
         self.values.set(other, value, local=local)
 
@@ -155,7 +159,7 @@ class SettingCommands:
     # ------------------------------------------------------------ SHOW
 
     def shown(self, meaning: Any) -> Sequence[Column] | None:
-        """The columns of SHOW; None of what gives no rows."""
+        """Return the columns of SHOW; None: it gives no rows."""
         if not isinstance(meaning, Show):
             return None
         if meaning.name is None:
@@ -171,7 +175,7 @@ class SettingCommands:
 
 
 def _other(name: str, value: str) -> tuple[str, str]:
-    """The other of the two names of the default level, and its value."""
+    """Return the other of the two names of the default level, and its value."""
     isolation = isolation_of(value)
     if name == OWN_LEVEL:
         return SPOKEN_LEVEL, isolation.spoken

@@ -24,8 +24,8 @@ class SpooledRows:
         self.has_all = True
 
     def take(self, rows: Rows, *, wholly: bool = True) -> None:
-        """All of them. Not `wholly`: as many as there is room for, and `rows` goes on behind them.
-        Raises QueryCanceled, DiskFull, and what is no error of the query."""
+        """Put aside all rows. Not `wholly`: as many as there is room for, and `rows` goes on behind
+        them. Raises QueryCanceled, DiskFull, and what is no error of the query."""
         error: Exception | None = None
         more = True
         try:
@@ -51,7 +51,7 @@ class SpooledRows:
         self.error = error.with_traceback(None)  # which holds the reader
 
     def give_up(self) -> None:
-        """An error comes in the place of what had no room."""
+        """Let an error come in the place of what had no room."""
         mib = self._room.bytes_max // (1024 * 1024)
         self.error = RequestTooLarge(
             f"more than {mib} MiB of rows of this session wait for its client: add a LIMIT, close"
@@ -65,7 +65,8 @@ class SpooledRows:
         return self._spool.count + len(self._beside)
 
     def fetch(self, first: int, count: int) -> list[tuple[Any, ...]]:
-        """Those that there are of `count` from number `first` (from 0) on. Raises DiskFull."""
+        """Return the rows that there are of `count` from number `first` (from 0) on. Raises
+        DiskFull."""
         found: list[tuple[Any, ...]] = []
         try:
             while len(found) < count:
@@ -95,11 +96,11 @@ class SpooledRowsInTurn:
 
     @property
     def reads_on(self) -> bool:
-        """Is the query not at its end?"""
+        """Whether the query is not at its end."""
         return self._behind is not None and not self._rows.has_all
 
     def fetch_part(self, rows_max: int) -> tuple[list[tuple[Any, ...]], Exception | None]:
-        """With what the query has ended with, behind them."""
+        """Return the next rows, and what the query has ended with, behind them."""
         found = self._rows.fetch(self._next, rows_max)
         self._next += len(found)
         if len(found) == rows_max:
@@ -110,14 +111,14 @@ class SpooledRowsInTurn:
         return found + more, error
 
     def what_follows(self) -> SpooledRowsInTurn | Rows:
-        """This, or what is left of the query, once all is given that was put aside."""
+        """Return this, or what is left of the query, once all is given that was put aside."""
         if self._behind is None or not self.reads_on or self._next < self._rows.count:
             return self
         self._rows.close()
         return self._behind
 
     def ends_reading(self) -> None:
-        """No more is computed than was put aside."""
+        """Compute no more than was put aside."""
         if self.reads_on:
             self._rows.give_up()
         if self._behind is not None:

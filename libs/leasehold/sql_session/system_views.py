@@ -36,7 +36,7 @@ class NodeTelling:
     """The port `sql.system_relations.NodeSide`."""
 
     def __init__(self, node: SqlNode, cursors: Callable[[], Iterable[Row]] = tuple) -> None:
-        """`cursors`: of the session that asks."""
+        """Tell of a node, and of the `cursors` of the session that asks."""
         self._node = node
         self._own: Mapping[str, Callable[[], Iterable[Row]]] = {
             "transactions": self._transactions,
@@ -59,7 +59,8 @@ class NodeTelling:
         return of_cluster(view, unix_us())
 
     def _pinned(self) -> dict[str, tuple[str, int, dict[int, int]]]:
-        """Label → its SQL, its age in ms, and the versions that it has pinned by table id."""
+        """Return label → its SQL, its age in ms, and the versions that it has pinned by table
+        id."""
         found: dict[str, tuple[str, int, dict[int, int]]] = {}
         now_ns = boottime_ns()
         for use, table, version in self._node.uses():
@@ -69,8 +70,8 @@ class NodeTelling:
         return found
 
     def _transactions(self) -> Iterator[Row]:
-        """Of SQL sessions, and of programs that embed this node. A single statement pins nothing,
-        as its descriptors and rows are of one snapshot (D3)."""
+        """Yield those of SQL sessions, and of programs that embed this node. A single one pins
+        nothing, as its descriptors and rows are of one snapshot (D3)."""
         pinned = self._pinned()
         names = {table.table_id: table.name for table in self._node.tables()}
 
@@ -127,8 +128,8 @@ class NodeTelling:
             }
 
     def _locks(self) -> Iterator[Row]:
-        """Nobody waits for a lock here: what a transaction has pinned is read, and never blocked;
-        a schema change waits for it."""
+        """Yield what transactions have pinned. Nobody waits for a lock here: that is read, and
+        never blocked; a schema change waits for it."""
         pinned = self._pinned()
         for one in self._node.sessions.activities():
             _, _, versions = pinned.get(one.label, ("", 0, {}))
@@ -193,7 +194,8 @@ class NodeTelling:
         return self._node.sessions.end(process)
 
     def _steer(self, job: int, action: str, settings: Mapping[str, int]) -> bool:
-        """Raises what the master refuses with: UnknownJob (42704), WrongJobState (55000) …"""
+        """Steer a job, and return True. Raises what the master refuses with: UnknownJob (42704),
+        WrongJobState (55000) …"""
         asked = JobControl(job, action, settings)
         refuse_unaskable(asked)
         request = ChangeRequest(new_request_id(), control=asked)

@@ -1,14 +1,13 @@
-"""One transaction of a SQL session: what it has pinned, which moment it sees, what it reads and
-writes, and what of that was answered, in case it has to run again (T2)."""
+"""The transaction of a SQL session that can run again (T2): what it has pinned, which moment it
+sees, what it reads and writes, and what of that was answered."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-from leasehold.adapters.sqlite.query import Limits, Rows, run
-from leasehold.adapters.sqlite.reads import places_read
+from leasehold.adapters.sqlite.query import Limits, Rows
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite.write import Writing, Written, own_rows
 from leasehold.catalog.descriptor import Descriptor
@@ -18,44 +17,35 @@ from leasehold.model.errors import NotCoherent, RequestTooLarge, StaleVersion
 from leasehold.model.keys import Key
 from leasehold.model.ports import StoreSnapshot
 from leasehold.model.records.events import Image
-from leasehold.model.records.requests import ChangeRequest, Expression, OnConflict
+from leasehold.model.records.requests import ChangeRequest, OnConflict
 from leasehold.pgwire.session import WouldBlock
+from leasehold.replica.pending_changes import OPERATIONS_MAX, Mark
 from leasehold.replica.reads import Reads
-from leasehold.replica.replay_log import Asked, KeysRead, ReadAgain, Shown, Step, Types
+from leasehold.replica.replay_log import Asked, Step, Types
 from leasehold.replica.sequences.node_blocks import last_value
 from leasehold.replica.sequences.session_values import DrawnNumbers
-from leasehold.replica.sql_execute import apply, tables_read
-from leasehold.replica.sql_reads import Preparing, Seen, gather, gather_sought, planned
-from leasehold.replica.write_set import OPERATIONS_MAX, Mark, WriteSet
+from leasehold.replica.sql_execute import apply, find_rows, gather_places, tables_read
+from leasehold.replica.sql_reads import Preparing, Seen, gather_sought, planned
+from leasehold.replica.write_set import WriteSet
 from leasehold.schema_change.plan.truncate import (
     NOTHING_TO_RESTART,
     refuse_referred,
     truncate_notice,
     with_referring,
 )
-from leasehold.sql.functions.system.session import (
-    Caller,
-    CallersMoment,
-    drawing,
-    reseed,
-)
+from leasehold.sql.functions.system.session import drawing, reseed
 from leasehold.sql.planning.plan import Prepared
 from leasehold.sql.system_catalog.system_relations import with_system
-from leasehold.transaction.commit_time_updates import AtCommit
+from leasehold.sql_session.commit_time_update import CommitTimeUpdate
+from leasehold.sql_session.statement_log import StatementLog
 from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.pinned_version import check_pinned
-from leasehold.transaction.read_set import PRIMARY
-from leasehold.transaction.replay_comparison import Told
 from leasehold.values.oids import WireType
 from leasehold.values.time_zone import zone_at
 from leasehold.values.types import KNOWN, element_of
 
-if TYPE_CHECKING:
-    from leasehold.sql_session.fast_update import SingleUpdate
-
 T = TypeVar("T")
 _NONE: Final[frozenset[int]] = frozenset()
-STEPS_MAX: Final = 10_000
 _PLACE_BYTES: Final = 4
 CoherentWait = Callable[[], None]
 OwnTables = Mapping[int, tuple[Descriptor, Mapping[Key, Image | None]]]
@@ -68,10 +58,12 @@ class Savepoint(NamedTuple):
     step: int
 
 
-class SqlTransaction:
-    """Between two commits. `reads` says which LSN it sees, if it is one. `block`: it lasts over
-    several statements, so what it uses is leased and keeps its version to its end (D8); a single
-    statement needs neither (D3)."""
+class ReplayableTransaction:
+    """The `Strategy` of all transactions but those that are one `CommitTimeUpdate`.
+
+    `reads` says which LSN it sees, if it is one. `block`: it lasts over several statements, so what
+    it uses is leased and keeps its version to its end (D8); a single statement needs neither (D3).
+    """
 
     def __init__(
         self,
@@ -83,28 +75,31 @@ class SqlTransaction:
         *,
         block: bool,
         numbers: DrawnNumbers,
-        may_wait: Callable[[], None] = lambda: None,
+        check_may_block: Callable[[], None] = lambda: None,
     ) -> None:
-        """`numbers`: what it draws from sequences; `may_wait` is called before it waits for some,
-        and may raise Waits."""
+        """Begin. `numbers` is what it draws from sequences; `check_may_block` is called before it
+        waits for some, and may raise WouldBlock."""
         self.isolation = isolation
-        self.moment = moment
-        self.steps: list[Step] = []
         self._plan_of = plan_of
         self._block = block
         self._reads = reads
         self._writes = WriteSet(reads, isolation, numbers)
+        self._pending = self._writes.pending
+        self.log = StatementLog(isolation, moment, self._pending)
         self.numbers = numbers
-        self._may_wait = may_wait
-        self._at_commit = AtCommit(isolation)
+        self._check_may_block = check_may_block
         self._wait_coherent = wait_coherent
         self._lsn = reads.moment
-        self._place = 0
 
-    def becomes_block(self, reads: Reads) -> None:
-        """BEGIN came behind its first statements. `reads`: as of a block that begins."""
+    def become_block(self, reads: Reads) -> None:
+        """Let it last, since BEGIN came behind its first statements. `reads` are of a block that
+        begins."""
         self._block = True
-        self._reads.lasts_as(reads)
+        self._reads.become_block(reads)
+
+    @property
+    def moment(self) -> Moment:
+        return self.log.moment
 
     @property
     def is_block(self) -> bool:
@@ -112,29 +107,25 @@ class SqlTransaction:
 
     @property
     def lsn(self) -> int | None:
-        """That it reads as of, if it is one."""
+        """The LSN that it reads as of, if it is one."""
         return self._lsn
 
-    def called_by(self, caller: Caller) -> None:
-        """As the session is now: what it has set since counts for what comes."""
-        moment = self.moment
-        if isinstance(moment, CallersMoment) and moment.caller is not caller:
-            self.moment = CallersMoment.of(moment.now_us, moment.seed, caller)
-
-    def says(self, text: str) -> None:
-        """What it does now, for those who wait for it."""
-        self._reads.says(text)
+    def show_activity(self, text: str) -> None:
+        """Keep what it does now, for those who wait for it."""
+        self._reads.show_activity(text)
 
     # ------------------------------------------------------------ preparing
 
     def plan(self, text: str, types: Types) -> Prepared:
-        """Raises what `prepare` of the query plan raises, NotCoherent, SnapshotTooOld."""
+        """Return the plan of a statement. Raises what `prepare` of the query plan raises,
+        NotCoherent, SnapshotTooOld."""
         with self.prepared(text, types) as (_, plan):
             return plan
 
     @contextmanager
     def prepared(self, text: str, types: Types) -> Iterator[tuple[Seen, Prepared]]:
-        """For a statement that runs to its end in here; `planned` for one that goes on."""
+        """Open a snapshot, with the plan, for a statement that runs to its end in here; `planned`
+        is for one that goes on."""
         snapshot, plan = self.planned(text, types)
         try:
             yield snapshot, plan
@@ -142,7 +133,7 @@ class SqlTransaction:
             snapshot.close()
 
     def descriptor(self, table: str) -> Descriptor:
-        """As this transaction sees it. Raises UnknownTable."""
+        """Return a table as this transaction sees it. Raises UnknownTable."""
 
         def newest() -> Descriptor:
             if self._block:
@@ -154,8 +145,8 @@ class SqlTransaction:
         return self._coherently(newest)
 
     def planned(self, text: str, types: Types) -> tuple[Seen, Prepared]:
-        """The snapshot is the caller's to close. Of a block versions are pinned; whether what is
-        newest is too new for them `read` finds out."""
+        """Return a snapshot, which is the caller's to close, and the plan on it. Of a block
+        versions are pinned; whether what is newest is too new for them `read` finds out."""
         own = self._own_tables()
         pin = self._reads.pin if self._block else None
         zone = zone_at(self.moment)
@@ -164,7 +155,8 @@ class SqlTransaction:
         )
 
     def _coherently(self, take: Callable[[], T]) -> T:
-        """Coherence may end between the wait for it and a snapshot: it is waited for again."""
+        """Return what `take` does. Coherence may end between the wait for it and a snapshot: it is
+        waited for again."""
         while True:
             self._wait()
             try:
@@ -174,16 +166,17 @@ class SqlTransaction:
                     raise
 
     def _wait(self) -> None:
-        """What was there at an LSN does not change: there is nothing to wait for."""
+        """Wait for coherence, where what is newest is read: what was there at an LSN does not
+        change."""
         if self._lsn is None:
             self._wait_coherent()
 
     # ------------------------------------------------------------ reading
 
     def read(self, plan: Prepared, snapshot: Seen, values: Sequence[Any], limits: Limits) -> Rows:
-        """Rows of a query as they are wanted; where own rows are among them, all at once."""
+        """Return rows of a query as they are wanted; where own rows are among them, all at once."""
         if plan.visits is None and not plan.explain:
-            self._shows(plan, values)
+            self.log.add_shown(plan, values, self._own_tables())
         with self._found(plan, snapshot, values, limits, later=False) as (rows, own):
             return rows.compute_all() if own else rows
 
@@ -195,11 +188,11 @@ class SqlTransaction:
         limits: Limits,
         take: Callable[[Rows], None],
     ) -> None:
-        """As `read`; `take` goes over them, to their end or not, and meets what they end with. What
-        its client does with them may rest on the very rows, so they are to be so at COMMIT where
-        the transaction writes them (`AtCommit`)."""
+        """Hand the rows of a query to `take`, which goes over them, to their end or not, and meets
+        what they end with. What its client does with them may rest on the very rows, so they are to
+        be so at COMMIT where the transaction writes them (`AtCommit`)."""
         if plan.visits is None:
-            self._rests_on(plan, (values,))
+            self.log.rest_on(plan, (values,))
         with self._found(plan, snapshot, values, limits, later=True) as (rows, _), closing(rows):
             take(rows)
 
@@ -207,66 +200,30 @@ class SqlTransaction:
     def _found(
         self, plan: Prepared, snapshot: Seen, values: Sequence[Any], limits: Limits, *, later: bool
     ) -> Iterator[tuple[Rows, bool]]:
-        """The rows, and whether own ones may be among them, which are there in here only."""
+        """Yield the rows, and whether own ones may be among them, which are there in here only."""
         self._check(plan, snapshot)
         if plan.visits is not None:
-            self._rests_on(plan, (values,))
-        connection, lsn = snapshot.connection, self._lsn or 0
+            self.log.rest_on(plan, (values,))
         moment = self._next_moment(plan, snapshot)
         own = self._own_of(plan)
 
         def rows() -> Rows:
-            if self.isolation.verifies_reads and not plan.explain:
-                reads = places_read(connection, plan, values, moment, limits, lsn)
-                gather(self._writes.so_far, plan, reads)
-            visit = self._writes.visited
-            return run(
-                connection,
-                plan,
-                values,
-                moment=moment,
-                limits=limits,
-                as_of=lsn,
-                visit=visit,
-                later=later,
-            )
+            return find_rows(self._writes, snapshot, plan, values, moment, limits, later=later)
 
-        with own_rows(connection, own, self._writes.emptied):
+        with own_rows(snapshot.connection, own, self._pending.emptied):
             if plan.counts and not plan.explain:
                 found = self._drawing(lambda: rows().all())
-                yield Rows(connection, "", (), ready=found), False
+                yield Rows(snapshot.connection, "", (), ready=found), False
             else:
                 yield rows(), bool(own)
 
-    def answers_with(self, asked: Asked, plan: Prepared) -> Shown | None:
-        """To be told which rows of a query its client was given; None where a replay may show
-        others."""
-        compared = self.isolation.verifies_reads or plan.visits is not None
-        if plan.explain or not self.isolation.replays or not compared:
-            return None
-        shown = Shown(Told.SELECTED if plan.visits is None else Told.VISITED, plan.ordered)
-        self.did(Step(asked, shown=shown))
-        return shown
-
-    def declares(
-        self, asked: Asked, plan: Prepared, cursor: ReadAgain, *, hold: bool
-    ) -> Shown | None:
-        """Likewise of a cursor, whose fetched rows are answers at every level. One that outlives
-        the transaction goes on behind them, so they have one order."""
-        if not self.isolation.replays:
-            return None
-        told = Told.FETCHED if plan.visits is None else Told.VISITED
-        shown = Shown(told, plan.ordered or hold)
-        self.did(Step(asked, shown=shown, cursor=cursor))
-        return shown
-
     def _next_moment(self, plan: Prepared, snapshot: Seen) -> Moment:
-        """The transaction's, as the statement that begins sees it; in a replay it draws what it has
-        drawn before (T2)."""
-        self._place += 1
+        """Return the transaction's moment as the statement that begins sees it; in a replay it
+        draws what it has drawn before (T2)."""
+        self.log.place += 1
         moment = self.moment
         if plan.draws:
-            moment = reseed(moment, moment.seed + self._place.to_bytes(_PLACE_BYTES))
+            moment = reseed(moment, moment.seed + self.log.place.to_bytes(_PLACE_BYTES))
         if plan.counts:
             moment = drawing(moment, self.numbers)
         if not plan.asks_system:
@@ -276,23 +233,22 @@ class SqlTransaction:
         )
 
     def _drawing(self, work: Callable[[], T]) -> T:
-        """Runs a statement that draws from sequences, again where it had to wait for numbers."""
-        local = self._writes.local_sequences
+        """Run a statement that draws from sequences, again where it had to wait for numbers."""
+        local = self._pending.local_sequences
         wait = self._wait_coherent
-        gone = {table.table_id for table in self._writes.schema.dropped.values()}
+        gone = {table.table_id for table in self._pending.schema.dropped.values()}
         try:
-            return self.numbers.running(self._place, local, work, self._may_wait, wait, gone)
+            return self.numbers.running(
+                self.log.place, local, work, self._check_may_block, wait, gone
+            )
         except WouldBlock:
-            self._place -= 1  # it comes again, and draws what it has drawn
+            self.log.place -= 1  # it comes again, and draws what it has drawn
             raise
 
-    def goes_to(self, step: Step) -> None:
-        """The next statement is that step's, run again."""
-        self._place, self.moment = step.place - 1, step.moment
-
     def _tables(self, snapshot: StoreSnapshot) -> list[Descriptor]:
-        """Those that this transaction sees: without what it drops, with what it makes."""
-        schema = self._writes.schema
+        """Return the tables that this transaction sees: without what it drops, with what it
+        makes."""
+        schema = self._pending.schema
         gone = {table.table_id for table in schema.dropped.values()}
         there = (t for t in snapshot.tables() if t.table_id not in gone)
         return [*map(schema.without_drops, there), *schema.made.values()]
@@ -304,17 +260,17 @@ class SqlTransaction:
 
     def _own_of(self, plan: Prepared) -> OwnTables:
         own = self._own_tables()
-        return self._writes.own_images(tables_read(plan) & own) if own else {}
+        return self._pending.images(tables_read(plan) & own) if own else {}
 
     def _own_tables(self) -> frozenset[int]:
         shows = self.has_written and self.isolation.own_writes
-        return self._writes.own_tables if shows else _NONE
+        return self._pending.tables if shows else _NONE
 
     # ------------------------------------------------------------ writing
 
     def write(self, plan: Prepared, snapshot: Seen, asked: Asked, limits: Limits) -> Written:
-        """What the statement writes is in the write set then. Raises RequestTooLarge (54000),
-        StaleVersion, what the statement raises."""
+        """Run a statement that writes; what it writes is in the write set then. Raises
+        RequestTooLarge (54000), StaleVersion, what the statement raises."""
         assert plan.write is not None
         self._check(plan, snapshot)
         descriptor = plan.write.bound.descriptor
@@ -330,99 +286,56 @@ class SqlTransaction:
         computed, many = plan.write.computed, asked.many
         given = asked.values
         if computed is None:
-            self._rests_on(plan, many or (given,))
+            self.log.rest_on(plan, many or (given,))
         moment = self._next_moment(plan, snapshot)
         connection, lsn, keys = snapshot.connection, self._lsn or 0, self._writes.hidden_keys
-        with own_rows(connection, self._own_of(plan), self._writes.emptied):
+        with own_rows(connection, self._own_of(plan), self._pending.emptied):
 
             def found() -> Written:
                 writing = Writing(connection, plan, given, moment, limits, keys, lsn)
                 return writing.run_each(many) if many else writing.run()
 
             written = self._drawing(found) if plan.counts else found()
-            for values in many or (given,) if self.isolation.verifies_reads else ():
-                reads = places_read(connection, plan, values, moment, limits, lsn)
-                gather(self._writes.so_far, plan, reads)
-        if self.isolation.verifies_reads:
-            gather_sought(self._writes.so_far, descriptor, written.sought)
-        if len(self._writes.operations) + len(written.writes) > OPERATIONS_MAX:
+            if self.isolation.verifies_reads:
+                for values in many or (given,):
+                    gather_places(self._writes, snapshot, plan, values, moment, limits)
+                gather_sought(self._writes.seen.reads, descriptor, written.sought)
+        if len(self._pending.operations) + len(written.writes) > OPERATIONS_MAX:
             raise RequestTooLarge(
                 f"a transaction writes at most {OPERATIONS_MAX} rows: COMMIT more often"
             )
-        mark = self._writes.mark() if len(written.writes) > 1 else None
+        mark = self._pending.mark() if len(written.writes) > 1 else None
         try:
             with self._reads.within(snapshot):
                 apply(self._writes, descriptor, written.writes)
         except BaseException:
             if mark is not None:
-                self._writes.back_to(mark)
+                self._pending.back_to(mark)
             raise
         if computed is not None and written.writes:
-            self._computed_at_commit(descriptor, written, computed.values(asked.values))
+            self.log.compute_at_commit(descriptor, written, computed.values(asked.values))
         return written
 
-    def _computed_at_commit(
-        self, descriptor: Descriptor, written: Written, values: Mapping[str, Expression]
-    ) -> None:
-        (write,) = written.writes
-        operation = self._writes.operations[-1]
-        self._at_commit.updated(descriptor.table_id, write.key, operation, values)
-
-    def goes_on_from(self, single: SingleUpdate) -> None:
-        """Its first statement, which was run before it was known to need a transaction."""
+    def continue_from(self, update: CommitTimeUpdate) -> None:
+        """Take over its first statement, which was run before it was known to need a
+        transaction."""
         assert not self._block, "nothing was pinned"
-        assert not self.steps, "nothing came before"
-        self._place += 1
-        computed, written = single.write.computed, single.written
+        assert not self.log.steps, "nothing came before"
+        self.log.place += 1
+        computed, written = update.write.computed, update.written
         assert computed is not None
-        with self._reads.within(single):
-            apply(self._writes, single.descriptor, written.writes)
-        values = computed.values(single.asked.values)
-        self._computed_at_commit(single.descriptor, written, values)
-        self.did(Step.wrote(single.asked, written, "UPDATE"))
-
-    def _rests_on(self, plan: Prepared, many: Sequence[Sequence[Any]]) -> None:
-        """What comes of the statement depends on the rows that it reads with each of these values:
-        they are to be at COMMIT as it has seen them."""
-        for values in many if plan.reads.places else many[:1]:
-            for read in _keys_read(plan, values):
-                self._at_commit.read(read.table_id, read.prefix if read.whole else None)
-        if plan.write is not None and plan.write.there:
-            self._at_commit.read(plan.write.bound.descriptor.table_id, None)
-
-    def _shows(self, plan: Prepared, values: Sequence[Any]) -> None:
-        """What a plain query shows of rows that this transaction has written is what is committed,
-        or nothing is: they are verified, and compared in a replay. Others may be shown otherwise by
-        a later statement anyway. From serializable up all rows of queries are compared."""
-        isolation = self.isolation
-        if not isolation.replays or isolation.verifies_reads or not self.steps:
-            return
-        own = self._own_tables()
-        if not own or own.isdisjoint(table.table_id for table in plan.tables.values()):
-            return
-        step = self.steps[-1]
-        for read in _keys_read(plan, values):
-            if read.table_id not in own or (step.seen is not None and read in step.seen):
-                continue
-            digest = self.shown_own(read)
-            if digest:
-                step.seen = step.seen or {}
-                step.seen[read] = digest
-
-    def shown_own(self, read: KeysRead) -> bytes:
-        """A digest of what it has written there, which a query shows now; b"": nothing."""
-        self._at_commit.shown(read.table_id, read.prefix)
-        return self._writes.own_digest(read.table_id, read.prefix, whole=read.whole)
-
-    def told_an_error(self) -> None:
-        """A statement's answer was one, and it goes on: it has to be one again (T2)."""
-        self._at_commit.nothing()
+        with self._reads.within(update):
+            apply(self._writes, update.descriptor, written.writes)
+        values = computed.values(update.asked.values)
+        self.log.compute_at_commit(update.descriptor, written, values)
+        self.log.add(Step.wrote(update.asked, written, "UPDATE"))
 
     def empty(self, asked: Asked) -> list[str]:
-        """TRUNCATE; its notices. Raises UnknownTable, FeatureNotSupported where that can't be."""
+        """Run TRUNCATE, and return its notices. Raises UnknownTable, FeatureNotSupported where that
+        can't be."""
         tables = self._coherently(lambda: [self._reads.pin(name) for name in asked.emptied])
         with self._coherently(self._reads.snapshot) as snapshot:
-            known = [*snapshot.tables(), *self._writes.schema.made.values()]
+            known = [*snapshot.tables(), *self._pending.schema.made.values()]
         for table in tables:
             refuse_sequence(table)
         notices = []
@@ -432,93 +345,61 @@ class SqlTransaction:
             names = [table.name for table in along]
             tables += self._coherently(lambda: [self._reads.pin(name) for name in names])
         refuse_referred(tables, known)
-        self._writes.empty(tables)
-        self._place += 1
+        self._pending.empty(tables)
+        self.log.place += 1
         own = {s for table in tables for s in list_own_sequences(table) if asked.restarts}
         # One that has gone by itself is its column's still.
         restarted = [table for table in known if table.table_id in own and table.names]
-        self._writes.restart(restarted)
+        self._pending.restart(restarted)
         if asked.restarts and not restarted:
             notices.append(NOTHING_TO_RESTART)
         return notices
 
     def change(self, text: str) -> list[str]:
-        """A schema change, which is committed with the rows; its notices. Raises what
-        `BlockSchema.taking` and `WriteSet.change` raise."""
+        """Run a schema change, which is committed with the rows, and return its notices. Raises
+        what `BlockSchema.with_change` and `PendingChanges.change` raise."""
         with self._coherently(self._reads.snapshot) as snapshot:
             assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
-            schema = self._writes.schema
-            schema, notices = schema.taking(text, snapshot.stored_catalog, self.moment)
-        self._writes.change(schema)
+            schema = self._pending.schema
+            schema, notices = schema.with_change(text, snapshot.stored_catalog, self.moment)
+        self._pending.change(schema)
         return notices
 
     @property
     def begins_jobs(self) -> bool:
-        """Does something go on after its commit?"""
-        return self._writes.schema.begins_jobs
+        """Whether something goes on after its commit."""
+        return self._pending.schema.begins_jobs
 
     @property
     def made_sequences(self) -> Mapping[str, int]:
-        """Their names and provisional ids."""
-        made = self._writes.schema.made.values()
+        """The names and provisional ids of sequences that it has made."""
+        made = self._pending.schema.made.values()
         return {table.name: table.table_id for table in made if table.sequence is not None}
 
     @property
     def has_written(self) -> bool:
-        return self._writes.has_written
+        return bool(self._pending)
 
     def savepoint(self) -> Savepoint:
-        return Savepoint(self._writes.mark(), len(self.steps))
+        return Savepoint(self._pending.mark(), len(self.log.steps))
 
     def roll_back_to(self, savepoint: Savepoint) -> None:
-        """What was read since stays verified: the client knows it."""
-        self._writes.back_to(savepoint.writes)
-        self.did(Step(None, back=savepoint.step))
+        """Take back what was written since. What was read stays verified: the client knows it."""
+        self._pending.back_to(savepoint.writes)
+        self.log.add(Step(None, back=savepoint.step))
 
     def request(self, request_id: bytes, attempt: int, on_conflict: OnConflict) -> ChangeRequest:
         request = self._writes.request(request_id, attempt, on_conflict)
         assert request is not None, "it has written"
         if on_conflict is not OnConflict.REPLAY:
             return request
-        return request._replace(operations=self._at_commit.operations(request.operations))
-
-    # ------------------------------------------------------------ running again
-
-    def did(self, step: Step) -> None:
-        """Raises RequestTooLarge."""
-        if len(self.steps) >= STEPS_MAX:
-            raise RequestTooLarge(
-                f"a transaction has at most {STEPS_MAX} statements that would have to run again"
-                " after a verify error: COMMIT more often"
-            )
-        if step.sqlstate:
-            self.told_an_error()
-        step.place, step.moment = self._place, self.moment
-        self.steps.append(step)
-
-    @property
-    def lone_write(self) -> Step | None:
-        """The only statement of a transaction that is no block, if all that it tells is a count of
-        the rows that it has written."""
-        if self._block or len(self.steps) != 1:
-            return None
-        (step,) = self.steps
-        told_more = step.rows or step.seen or step.sqlstate
-        return None if told_more or not step.tag or step.asked is None or step.asked.many else step
+        return request._replace(operations=self.log.operations(request.operations))
 
     def close(self) -> None:
         self._reads.close()
 
 
-def _keys_read(plan: Prepared, values: Sequence[Any]) -> Iterator[KeysRead]:
-    widths = {table.table_id: len(table.primary_key) for table in plan.tables.values()}
-    for read in plan.reads.of(values) if plan.reads.places else ():
-        prefix = read.prefix if read.index_id == PRIMARY else ()
-        yield KeysRead(read.table_id, prefix, len(prefix) == widths[read.table_id])
-    for lookup in plan.reads.lookups:
-        yield KeysRead(lookup.table_id, (), whole=False)
-
-
 def plan_types(types: Sequence[WireType | None]) -> Types:
-    """As the query plan knows them; what it does not know the statement has to tell."""
+    """Return types as the query plan knows them; what it does not know the statement has to
+    tell."""
     return tuple(t if t and (element_of(t) or t).name in KNOWN else None for t in types)

@@ -31,7 +31,7 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.errors import BusUnavailable, LeaseholdError, LogStopped
 from leasehold.model.records.log import Barrier
 from leasehold.node import bootstrap as bootstrapping
-from leasehold.replica.write_set import named as named_columns
+from leasehold.replica.row_values import named as named_columns
 from leasehold.settings.client import ClientSettings
 from tests.support.cluster.system_cluster import (
     assert_consistent,

@@ -141,7 +141,7 @@ def test_d8_what_was_used_before_a_block_began_is_leased_and_keeps_its_version(
     leases.put_first(leases.add(Lease(1, 1)))
     statement = reads(store)
     pinned = statement.pin("t")
-    statement.lasts_as(Reads(store, lambda: True, leases, lambda: None, "transaction book"))
+    statement.become_block(Reads(store, lambda: True, leases, lambda: None, "transaction book"))
     leases.put_first(leases.add(Lease(1, 2)))
     assert [use.label for use in leases.blocking(1, 2, boottime_ns(), limit=5)] == [
         "transaction book"
@@ -160,7 +160,7 @@ def test_d3_a_version_that_was_used_before_a_block_began_may_be_too_old_for_it(
     pinned = statement.pin("t")
     leases.put_first(leases.add(Lease(1, 3)))
     put_version(store, replace(T, version=3), 2)
-    statement.lasts_as(Reads(store, lambda: True, leases, lambda: None, "transaction book"))
+    statement.become_block(Reads(store, lambda: True, leases, lambda: None, "transaction book"))
     with pytest.raises(StaleVersion, match="lowest is 2"):
         statement.row(pinned, (7,))
     statement.close()

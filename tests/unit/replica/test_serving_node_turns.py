@@ -32,7 +32,7 @@ def test_who_tells_of_a_step_never_waits_for_those_who_look() -> None:
         waiting = pool.submit(waits.wait, met, SOON_S)
         try:
             assert looks.wait(SOON_S)
-            pool.submit(waits.turned).result(SOON_S / 4)
+            pool.submit(waits.wake_waiters).result(SOON_S / 4)
         finally:
             may_end.set()
         assert waiting.result(SOON_S)
@@ -45,7 +45,7 @@ def test_a_step_while_somebody_looks_is_looked_at() -> None:
     def met() -> bool:
         looked.append(1)
         if len(looked) == 1:
-            waits.turned()  # behind the look, before the wait
+            waits.wake_waiters()  # behind the look, before the wait
         return len(looked) >= 2
 
     assert waits.wait(met, SOON_S)

@@ -7,7 +7,7 @@ Method: a write set over rows of a memory store, without a replica around it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
@@ -34,9 +34,6 @@ class OneRow:
 
     def pin(self, table: str) -> Descriptor:
         return TABLE
-
-    def key(self, descriptor: Descriptor, key: Any) -> Key:
-        return binding(descriptor).key(key if isinstance(key, tuple | Mapping) else (key,))
 
     def bound(self, descriptor: Descriptor, key: Any) -> None:
         return None
@@ -90,7 +87,7 @@ def test_what_the_master_decides_is_not_guessed(tx: WriteSet) -> None:
     assert str(row["y"]) == "1970-01-03"
     assert tx.update("t", 2, {"d": None})
     assert (tx.get("t", 2) or {})["y"] is None
-    assert [operation.values for operation in tx.operations[:1]] == [{"a": 50}]
+    assert [operation.values for operation in tx.pending.operations[:1]] == [{"a": 50}]
 
 
 class NoSamples:
@@ -98,9 +95,6 @@ class NoSamples:
 
     def pin(self, table: str) -> Descriptor:
         return SAMPLES
-
-    def key(self, descriptor: Descriptor, key: Any) -> Key:
-        return binding(descriptor).key((key,))
 
     def bound(self, descriptor: Descriptor, key: Any) -> Key | None:
         return None if key is None else binding(descriptor).key_prefix((key,))

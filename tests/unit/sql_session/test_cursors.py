@@ -37,7 +37,7 @@ def client(database: DevDatabase) -> Iterator[SqlClient]:
     made = SqlClient(database)
     yield made
     made.session.close()
-    assert made.session.room.bytes_taken == 0, "every cursor has given its room back"
+    assert made.session._cursors.room.bytes_taken == 0, "every cursor has given its room back"
 
 
 @pytest.fixture
@@ -230,7 +230,7 @@ def test_a_savepoint_takes_back_what_was_declared_since(client: SqlClient) -> No
 @pytest.mark.parametrize("end", ["commit", "rollback", "commit and chain", "rollback and chain"])
 def test_cursors_end_with_their_transaction(client: SqlClient, end: str) -> None:
     client.ask(f"begin; declare c cursor for select 1; {end}")
-    assert client.session.room.bytes_taken == 0
+    assert client.session._cursors.room.bytes_taken == 0
     assert client.code("fetch c") == "34000"
     client.ask("rollback")
 
@@ -299,7 +299,7 @@ def test_rows_beyond_the_room_are_refused_when_they_are_reached(
     assert client.code("declare d cursor for select id, note from t; fetch all d") == "54000"
     client.ask("rollback")
     assert client.code("declare c cursor with hold for select id, note from t") == "54000"
-    assert client.session.room.bytes_taken == 0
+    assert client.session._cursors.room.bytes_taken == 0
 
 
 def test_a_query_without_an_end_can_be_begun(

@@ -26,12 +26,12 @@ from leasehold.pgwire.wire_errors import CachedResultChanged, Canceled
 from leasehold.settings.sql_port import PgwireSettings
 from leasehold.sql_session.commit import COMMIT_TIMEOUT_S
 from leasehold.sql_session.listener import SqlListener
-from leasehold.sql_session.running import HURRIED_ROWS_MAX, Running
+from leasehold.sql_session.running import BOUNDED_ROWS_MAX, Running
 from tests.support.pgwire.wire_words import SYNC, bind, execute, parse, query, said
 from tests.support.sql_session.held_answers import WAIT_S, HeldAnswers
 from tests.support.sql_session.sql_client import SqlClient, database_with, ends
 
-ROWS = 4 * HURRIED_ROWS_MAX
+ROWS = 4 * BOUNDED_ROWS_MAX
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_what_is_found_by_key_is_done_at_once(client: SqlClient, text: str) -> N
         "select id from t order by id",
         "select count(*) from t",
         "select count(*) from t a, t b, t c where a.id = b.g",
-        f"select id from t where id <= {HURRIED_ROWS_MAX + 1} order by id",
+        f"select id from t where id <= {BOUNDED_ROWS_MAX + 1} order by id",
         f"select count(u.g) from t join t u on u.id > t.id where t.id <= {ROWS}",
         "select repeat(note, 2) from t where id = 7",
         "select n from generate_series(1, 3) n",
@@ -311,7 +311,7 @@ def test_an_answer_that_does_not_come_is_said_after_the_whole_time(
     with pytest.raises(WouldBlock) as waits:
         ends(session)
     assert waits.value.timeout_s == COMMIT_TIMEOUT_S
-    sent = session._block._sent
+    sent = session._transactions._sent
     assert sent is not None
     sent.since_s -= COMMIT_TIMEOUT_S
     session.hurried = False
@@ -448,7 +448,7 @@ def test_a_lone_statement_that_ran_again_is_told_what_it_came_to(
     text = "update t set g = g + 1 where id in (31, 32) and g >= 0"
     messages = [query(text)] if by_text else [parse(text), bind(), execute(), SYNC]
     client.ask("update t set g = 7 where id in (31, 32)")
-    client.session.plan(text, ())  # so that it is run in a hurry
+    client.session._runner.plan(text, ())  # so that it is run in a hurry
     waits = [conversation.receive(message, hurried=True) for message in messages]
     assert not any(waits[:-1])
     assert len(answers.waiting) == 1

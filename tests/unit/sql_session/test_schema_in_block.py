@@ -406,8 +406,8 @@ def test_t5_a_commit_that_is_answered_is_no_error_when_its_node_stops_then(
 ) -> None:
     """58030 is definite: who is told so commits it once more."""
     one.ask(f"begin; {work}")
-    node = Stops(one.session._block._node)
-    one.session._block._node = node
+    node = Stops(one.session._state.node)
+    one.session._state.node = node
     one.reports.clear()
     one.ask("commit")
     assert node.stopped
@@ -416,17 +416,17 @@ def test_t5_a_commit_that_is_answered_is_no_error_when_its_node_stops_then(
         assert notice.sqlstate == "01000"
         assert "the transaction is committed" in notice.message
         assert "its disk is full" in notice.message
-    one.session._block._node = node._node
+    one.session._state.node = node._node
     node.goes_on()
 
 
 def test_t5_a_schema_change_that_was_begun_is_no_failure_when_its_node_stops(
     one: SqlClient,
 ) -> None:
-    node = Stops(one.session._node)
-    one.session._node = node
+    node = Stops(one.session._changes._node)
+    one.session._changes._node = node
     with pytest.raises(OutcomeUnknown, match=r"was begun and goes on.*its disk is full"):
         one.ask("alter table old add column b int default 7 not null")
-    one.session._node = node._node
+    one.session._changes._node = node._node
     one.session.fail()
     node.goes_on()

@@ -16,6 +16,7 @@ import pytest
 
 from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import (
+    CheckViolation,
     GaveUp,
     LeaseholdError,
     NotNullViolation,
@@ -31,6 +32,7 @@ from leasehold.model.records.requests import (
 from leasehold.pgwire.session import Status, WouldBlock
 from leasehold.replica.serving_node import SqlNode
 from leasehold.sql_session.commit import COMMIT_TIMEOUT_S
+from leasehold.sql_session.commit_time_update import CommitTimeUpdate
 from leasehold.transaction.block import ReadOnlyTransaction
 from tests.support.sql_session.held_answers import HeldAnswers
 from tests.support.sql_session.sql_client import SqlClient, ends
@@ -53,6 +55,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevDatabase]:
         stored)"""
     )
     client.ask("insert into twice (id, n) values (1, 1)")
+    client.ask("create table bounded (id int primary key, n int, constraint few check (n < 50))")
+    client.ask("insert into bounded select g, 1 from generate_series(1, 200) g")
     client.session.close()
     yield dev
     dev.close()
@@ -98,7 +102,7 @@ class Hurried:
     def prepare(self, text: str) -> None:
         """So that its plan is known: the first of a text is nobody's in a hurry."""
         (statement,) = self.session.statements(text)
-        plan = self.session._block.plan_of
+        plan = self.session._state.plan_of
         with self.client.node.single_read().snapshot() as snapshot:
             plan(statement.text, snapshot.newest, ())
 
@@ -140,8 +144,7 @@ class Hurried:
 
     @property
     def is_single(self) -> bool:
-        block = self.session._block
-        return block._single is not None and block._transaction is None
+        return isinstance(self.session._transactions._current, CommitTimeUpdate)
 
 
 @pytest.fixture
@@ -210,6 +213,22 @@ def test_others_may_have_changed_the_row_meanwhile(hurried: Hurried, database: D
     assert database.ask(beside).committed
     hurried.sends(hurried=True)
     assert hurried.row() == (1_100,)
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_what_the_master_refuses_is_an_error(hurried: Hurried, held: bool) -> None:
+    """A CHECK is looked at by the master alone: its refusal is final, and was not told before."""
+    hurried.run(f"update bounded set n = n + 100 where id = {hurried.key}")
+    assert hurried.is_single
+    hurried.session.answer_held = held
+    with pytest.raises(WouldBlock):
+        hurried.ends()
+    assert hurried.answers.give().final
+    with pytest.raises(CheckViolation, match="violates check 'few'"):
+        hurried.ends()
+    hurried.session.fail()
+    assert hurried.session.status is Status.IDLE
+    assert hurried.client.ask(f"select n from bounded where id = {hurried.key}") == [(1,)]
 
 
 def test_t2_it_runs_again_as_the_transaction_that_it_would_have_been(

@@ -91,7 +91,7 @@ def reader(database: DevDatabase) -> Iterator[Reader]:
     yield made
     made.conversation.close()
     assert not made.defects
-    assert made.session.room.bytes_taken == 0
+    assert made.session._cursors.room.bytes_taken == 0
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_a_result_for_which_there_is_no_room_comes_whole(
 ) -> None:
     """However far behind its client is, and whenever: short of standing."""
     for _ in range(8):
-        reader.session.room.bytes_max = SPOOL_BATCH_BYTES + draw.randrange(RESULT_BYTES)
+        reader.session._cursors.room.bytes_max = SPOOL_BATCH_BYTES + draw.randrange(RESULT_BYTES)
         slow = draw.random()
         reader.behind = lambda slow=slow: Behind.SLOW if draw.random() < slow else None  # type: ignore[misc]
         assert numbers(reader.ask(query(WIDE))) == [*range(1, ROWS + 1)]
@@ -135,7 +135,9 @@ def test_an_error_behind_rows_that_are_put_aside_comes_in_its_place(
 ) -> None:
     text = f"SELECT g, repeat('x', 500), 1 / ({ROWS} - g) FROM generate_series(1, {ROWS}) AS g"
     for _ in range(4):
-        reader.session.room.bytes_max = SPOOL_BATCH_BYTES + draw.randrange(2 * RESULT_BYTES)
+        reader.session._cursors.room.bytes_max = SPOOL_BATCH_BYTES + draw.randrange(
+            2 * RESULT_BYTES
+        )
         reader.behind = lambda: Behind.SLOW if draw.random() < 0.5 else None
         answer = reader.ask(query(text))
         assert numbers(answer) == [*range(1, ROWS)]
@@ -145,7 +147,7 @@ def test_an_error_behind_rows_that_are_put_aside_comes_in_its_place(
 def test_who_stands_gets_what_was_put_aside_and_is_told_that_it_is_not_all(
     reader: Reader,
 ) -> None:
-    reader.session.room.bytes_max = RESULT_BYTES // 2
+    reader.session._cursors.room.bytes_max = RESULT_BYTES // 2
     levels = iter([Behind.SLOW, Behind.SLOW, Behind.STANDING])
     reader.behind = lambda: next(levels, None)
     answer = reader.ask(query(WIDE))

@@ -68,7 +68,7 @@ def test_a_prepared_statement_tells_its_types_and_columns(client: SqlClient, tab
 
 
 def _table_id(client: SqlClient) -> int:
-    with client.session._node.single_read().snapshot() as snapshot:
+    with client.session._state.node.single_read().snapshot() as snapshot:
         return int(snapshot.newest("t").table_id)
 
 
@@ -169,11 +169,11 @@ def test_time_stands_still_in_a_block(client: SqlClient) -> None:
 
 def test_a_block_keeps_the_versions_that_it_has_used(client: SqlClient, table: str) -> None:
     """D8: while it lasts, the change waits for it, and says for whom."""
-    other = SqlClient(client.session._node._all)  # type: ignore[attr-defined]
+    other = SqlClient(client.session._state.node._all)  # type: ignore[attr-defined]
     client.ask("begin")
     client.ask("select * from t")
     other.ask("set leasehold.wait_for_jobs = off; alter table t add column b int")
-    node = client.session._node
+    node = client.session._state.node
     table_id = _table_id(client)
     held = node._running.agent.leases.all[table_id]  # type: ignore[attr-defined]
     (use,) = [use for lease in held.values() for use in lease.named]
@@ -188,7 +188,7 @@ def test_what_came_before_begin_is_leased_and_runs_again_with_the_block(
     database: DevDatabase, client: SqlClient, table: str
 ) -> None:
     client.ask("update t set a = a + 1 where id = 1; begin; select * from t where id = 2")
-    leases = client.session._node._running.agent.leases.all[_table_id(client)]  # type: ignore[attr-defined]
+    leases = client.session._state.node._running.agent.leases.all[_table_id(client)]  # type: ignore[attr-defined]
     assert [use.label for lease in leases.values() for use in lease.named] == [
         "SQL session 7 of me"
     ]
@@ -368,7 +368,7 @@ def test_a_statement_has_its_limit_of_time(client: SqlClient) -> None:
 
 def test_closing_gives_back_what_a_block_holds(client: SqlClient, table: str) -> None:
     client.ask("begin; select * from t")
-    leases = client.session._node._running.agent.leases.all[_table_id(client)]  # type: ignore[attr-defined]
+    leases = client.session._state.node._running.agent.leases.all[_table_id(client)]  # type: ignore[attr-defined]
     assert [use for lease in leases.values() for use in lease.named]
     client.session.close()
     assert not [use for lease in leases.values() for use in lease.named]
@@ -383,9 +383,9 @@ def test_no_read_without_coherence(database: DevDatabase, client: SqlClient) -> 
     with database.held():
         until, node.lease.until_ns = node.lease.until_ns, 0
         with pytest.raises(LeaseholdError) as caught:
-            client.session.run(
+            client.session._runner.run(
                 client.session.statements("select 1")[0],
-                lambda: client.session.transaction().plan("select 1", ()),
+                lambda: client.session._runner.transaction().plan("select 1", ()),
             )
         node.lease.until_ns = until
     assert caught.value.sqlstate == "57P03"

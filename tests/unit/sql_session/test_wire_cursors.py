@@ -55,7 +55,7 @@ def talk(database: DevDatabase) -> Iterator[Talk]:
     yield made
     made.conversation.close()
     assert not made.defects
-    assert made.session.room.bytes_taken == 0
+    assert made.session._cursors.room.bytes_taken == 0
 
 
 def held(talk: Talk) -> bool:

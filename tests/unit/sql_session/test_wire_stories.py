@@ -23,7 +23,7 @@ def talk(database: DevDatabase) -> Iterator[Talk]:
     yield made
     made.conversation.close()
     assert not made.defects
-    assert made.session.room.bytes_taken == 0
+    assert made.session._cursors.room.bytes_taken == 0
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)

@@ -63,7 +63,8 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class _Block:
-    """Of one sequence: `left` numbers from `next` on, of that epoch, taken by the commit `at`."""
+    """A block of one sequence: `left` numbers from `next` on, of that epoch, taken by the commit
+    `at`."""
 
     epoch: int = -1
     next: int = 0
@@ -76,17 +77,18 @@ class _Block:
 
 
 class NodeNumbers:
-    """Of one node; methods may be called from any thread."""
+    """The blocks of one node; methods may be called from any thread."""
 
     def __init__(self, submit: Submit, reads: Callable[[], Reads]) -> None:
-        """`submit` as that of `SqlNode`; `reads`: of what is newest here, by one snapshot."""
+        """Begin without blocks. `submit` is that of `SqlNode`; `reads` gives what is newest here,
+        by one snapshot."""
         self._submit = submit
         self._reads = reads
         self._lock = threading.Lock()
         self._blocks: dict[int, _Block] = {}
 
     def find(self, sequence_id: int) -> Found:
-        """Raises NotCoherent, UnknownTable (it was dropped)."""
+        """Return a sequence as it is now. Raises NotCoherent, UnknownTable (it was dropped)."""
         with self._reads().snapshot() as snapshot:
             versions = snapshot.versions(sequence_id)
             if not versions:
@@ -96,13 +98,13 @@ class NodeNumbers:
             return Found(versions[-1], epoch)
 
     def is_there(self, sequence_id: int) -> bool:
-        """Raises NotCoherent."""
+        """Return whether a sequence exists. Raises NotCoherent."""
         with self._reads().snapshot() as snapshot:
             versions = snapshot.versions(sequence_id)
             return bool(versions) and versions[-1].state is not State.ABSENT
 
     def draw(self, found: Found) -> int | None:
-        """The next number; None: `fill` has to take some first."""
+        """Return the next number; None: `fill` has to take some first."""
         sequence = found.descriptor.sequence
         assert sequence is not None, found
         with self._lock:
@@ -114,7 +116,7 @@ class NodeNumbers:
             return number
 
     def _holds(self, block: _Block, found: Found) -> bool:
-        """T8: what was taken before a setval is nobody's any more."""
+        """Return whether a block has numbers: what was taken before a setval is nobody's (T8)."""
         return bool(block.left) and block.epoch == found.epoch
 
     def fill(self, found: Found, wanted: int, stopped: Stopped | None = None) -> None:
@@ -168,9 +170,11 @@ class NodeNumbers:
         return min(max(size, wanted, descriptor.sequence.cache), BLOCK_MAX)
 
     def give_back(self, found: Found, stopped: Stopped | None = None) -> None:
-        """What is left of a block is handed out no more, and is the next for whoever takes numbers:
-        before ALTER SEQUENCE, which would leave a gap, and PostgreSQL leaves none. Whether the
-        master has taken it back nobody is told: where it has not, there is the gap."""
+        """Hand out no more of a block, so that what is left is the next for whoever takes numbers.
+
+        Before ALTER SEQUENCE, which would leave a gap, and PostgreSQL leaves none. Whether the
+        master has taken it back nobody is told: where it has not, there is the gap.
+        """
         sequence = found.descriptor.sequence
         assert sequence is not None, found
         with self._lock:
@@ -191,8 +195,8 @@ class NodeNumbers:
     def set(
         self, descriptor: Descriptor, value: int, *, called: bool, stopped: Stopped | None = None
     ) -> None:
-        """Returns when it is so on every coherent node. Raises OutOfRange, OutcomeUnknown,
-        BusUnavailable; CanceledUnderWay once `stopped`."""
+        """Set the value; returns when it is so on every coherent node. Raises OutOfRange,
+        OutcomeUnknown, BusUnavailable; CanceledUnderWay once `stopped`."""
         try:
             self._asked(descriptor, set_operation(descriptor, value, called=called).values, stopped)
         except QueryCanceled as error:
@@ -212,7 +216,8 @@ class NodeNumbers:
 
 
 def _acquired(lock: threading.Lock, stopped: Stopped | None) -> bool:
-    """Within the time that an answer may take. Raises QueryCanceled."""
+    """Return whether a lock was had within the time that an answer may take. Raises
+    QueryCanceled."""
     if stopped is None:
         return lock.acquire(timeout=ANSWER_TIMEOUT_S)
     return waited_for(
@@ -229,7 +234,7 @@ class Wanted(Exception):
 
 
 def last_value(snapshot: StoreSnapshot, sequence: Descriptor) -> int | None:
-    """The number that it has given last, to whomever; None where it has given none."""
+    """Return the number that a sequence has given last, to whomever; None: it has given none."""
     row = None if sequence.provisional else snapshot.get(sequence, ROW_KEY)
     if row is None:
         return None

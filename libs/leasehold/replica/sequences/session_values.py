@@ -12,12 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.sequence import SequencePosition, move_position, take_numbers
 from leasehold.catalog.sequence_ownership import set_operation
-from leasehold.model.errors import (
-    NoNumberYet,
-    NotCoherent,
-    QueryCanceled,
-    RequestTooLarge,
-)
+from leasehold.model.errors import NoNumberYet, NotCoherent, QueryCanceled, RequestTooLarge
 from leasehold.model.records.requests import Operation
 from leasehold.replica.sequences.node_blocks import TRIES_MAX, Found, NodeNumbers, Wanted, gave_up
 
@@ -38,7 +33,8 @@ class LocalSequence(NamedTuple):
 
     @property
     def name(self) -> tuple[int, int, int]:
-        """⚠ What was restarted and taken back goes on from where it was."""
+        """The name of its standing. ⚠ What was restarted and taken back goes on from where it
+        was."""
         return self.descriptor.table_id, self.start, self.beginning
 
 
@@ -47,13 +43,14 @@ Local = Mapping[int, LocalSequence]
 
 
 class SessionNumbers:
-    """What currval and lastval tell, by sequence id; a session's, over its transactions."""
+    """The values that currval and lastval tell, by sequence id; a session's, over its
+    transactions."""
 
     def __init__(self) -> None:
         self._current: dict[int, int] = {}
         self._last: int | None = None
 
-    def drew(self, sequence_id: int, number: int) -> None:
+    def set_drawn(self, sequence_id: int, number: int) -> None:
         self._current[sequence_id] = number
         self._last = sequence_id
 
@@ -63,8 +60,8 @@ class SessionNumbers:
     def known(self, sequence_id: int) -> bool:
         return sequence_id in self._current
 
-    def becomes(self, provisional: int, sequence_id: int) -> None:
-        """A sequence that a transaction has made is there now, under its own id."""
+    def rename(self, provisional: int, sequence_id: int) -> None:
+        """Keep that a sequence which a transaction has made is there now, under its own id."""
         self._current[sequence_id] = self._current.pop(provisional)
         if self._last == provisional:
             self._last = sequence_id
@@ -78,13 +75,14 @@ class SessionNumbers:
         return found
 
     def last(self, is_there: Callable[[int], bool]) -> int:
-        """`is_there`: of a sequence's id."""
+        """Return lastval. `is_there` tells whether a sequence of an id exists. Raises
+        NoNumberYet."""
         if self._last is None or not is_there(self._last):
             raise NoNumberYet("lastval is not yet defined in this session")
         return self._current[self._last]
 
     def forget(self, gone: Callable[[int], bool]) -> None:
-        """Sequences of which this is true will never be there again."""
+        """Forget the sequences of which this is true: they will never be there again."""
         self._current = {k: v for k, v in self._current.items() if not gone(k)}
         if self._last is not None and gone(self._last):
             self._last = None
@@ -94,7 +92,7 @@ class SessionNumbers:
 
 
 class DrawnNumbers:
-    """Of one transaction."""
+    """The numbers that one transaction has drawn."""
 
     def __init__(
         self,
@@ -103,8 +101,8 @@ class DrawnNumbers:
         check_may_write: Callable[[], None] = lambda: None,
         stopped: Callable[[], bool] | None = None,
     ) -> None:
-        """`check_may_write` is called before a number is drawn, or a sequence set; `stopped` tells
-        whether the statement is to end, while it waits for numbers."""
+        """Begin with none. `check_may_write` is called before a number is drawn, or a sequence set;
+        `stopped` tells whether the statement is to end, while it waits for numbers."""
         self._node = node
         self._check_may_write = check_may_write
         self._stopped = stopped
@@ -119,9 +117,9 @@ class DrawnNumbers:
         self._wait_coherent: Callable[[], None] = _never
         self._standings: dict[tuple[int, int, int], SequencePosition] = {}
 
-    def taking_over(self, before: DrawnNumbers) -> None:
-        """A replay of what `before` has done, which draws what that one has drawn: a number that
-        was told stays (T2)."""
+    def take_over(self, before: DrawnNumbers) -> None:
+        """Draw what `before` has drawn, of which this is a replay: a number that was told stays
+        (T2)."""
         self._told, self._drawn = before._told, before._drawn
 
     # ------------------------------------------------------------ a statement
@@ -131,13 +129,14 @@ class DrawnNumbers:
         place: int,
         local: Local,
         work: Callable[[], T],
-        may_wait: Callable[[], None],
+        check_may_block: Callable[[], None],
         wait_coherent: Callable[[], None],
         gone: Collection[int] = (),
     ) -> T:
-        """`work` runs the statement at that place, more than once where it has to wait for numbers
-        in between; nothing of it may stay when it raises. `gone`: sequences that its transaction
-        drops. Raises what `work` raises, Waits, what `NodeNumbers.fill` raises."""
+        """Return what `work` does, which runs the statement at that place, more than once where it
+        has to wait for numbers in between; nothing of it may stay when it raises. `gone` are
+        sequences that its transaction drops. Raises what `work` raises, WouldBlock, what
+        `NodeNumbers.fill` raises."""
         self._local, self._wait_coherent, self._gone = local, wait_coherent, gone
         tries = known = 0
         while tries < TRIES_MAX:
@@ -145,7 +144,7 @@ class DrawnNumbers:
             try:
                 return work()
             except Wanted as wanted:
-                may_wait()
+                check_may_block()
                 if self._stopped is not None and self._stopped():
                     raise QueryCanceled("a statement that takes numbers was ended") from None
                 wanted.work()
@@ -153,8 +152,8 @@ class DrawnNumbers:
             tries, known = tries + 1 if self._drawn == known else 1, self._drawn
         raise gave_up()
 
-    def _next_told(self, what: int) -> int | None:
-        """What the statement has drawn there before."""
+    def _next_redrawn(self, what: int) -> int | None:
+        """Return what the statement has drawn there before, if anything."""
         if what not in self._again:
             told = self._told.get(self._place, {}).get(what, ())
             self._again[what] = iter(tuple(told))
@@ -169,14 +168,14 @@ class DrawnNumbers:
     # ------------------------------------------------------------ its functions
 
     def next(self, sequence_id: int) -> int:
-        number, own = self._next_told(sequence_id), self._local.get(sequence_id)
+        number, own = self._next_redrawn(sequence_id), self._local.get(sequence_id)
         if number is None:
             self._check_may_write()
             number = self._shared(sequence_id) if own is None else self._own(own)
             self._tell(sequence_id, number)
         elif own is not None:
             self._standings[own.name] = SequencePosition(number, True, 0)
-        self._session.drew(sequence_id, number)
+        self._session.set_drawn(sequence_id, number)
         return number
 
     def _shared(self, sequence_id: int) -> int:
@@ -215,7 +214,7 @@ class DrawnNumbers:
             assert sequence.sequence is not None, sequence
             after = move_position(sequence.sequence, sequence.name, value, called, 0)
             self._standings[own.name] = after
-        elif self._next_told(SET) is None:
+        elif self._next_redrawn(SET) is None:
             self._check_may_write()
             raise Wanted(lambda: self._set(sequence, value, called=called))
         if called:
@@ -236,7 +235,7 @@ class DrawnNumbers:
         return found.first
 
     def settings(self, local: Local) -> list[Operation]:
-        """How far it came with its own ones, for its commit."""
+        """Return how far it came with its own sequences, as operations of its commit."""
         found: list[Operation] = []
         for own in local.values():
             known = self._standings.get(own.name)

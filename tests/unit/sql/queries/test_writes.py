@@ -185,7 +185,7 @@ REFUSED = [
 def test_changes(tx: WriteSet, text: str, count: int, rows: list[tuple[Any, ...]]) -> None:
     done = tx.execute(text)
     assert (done.rowcount, done.rows) == (count, rows)
-    assert len(tx.operations) == count
+    assert len(tx.pending.operations) == count
 
 
 @pytest.mark.parametrize(("text", "code"), REFUSED, ids=[text[:60] for text, _ in REFUSED])
@@ -193,7 +193,7 @@ def test_refusals(tx: WriteSet, text: str, code: str) -> None:
     with pytest.raises(Refused) as caught:
         tx.execute(text)
     assert caught.value.sqlstate == code
-    assert not tx.operations
+    assert not tx.pending.operations
 
 
 def test_the_only_row_of_a_query_is_computed_once(asked: Asked) -> None:
@@ -204,7 +204,7 @@ def test_the_only_row_of_a_query_is_computed_once(asked: Asked) -> None:
 
 def test_a_change_names_the_genid_that_was_seen(tx: WriteSet) -> None:
     tx.execute("UPDATE flights SET seats = seats + $1 WHERE id = $2", [5, 1])
-    (operation,) = tx.operations
+    (operation,) = tx.pending.operations
     assert operation.kind is OperationKind.UPDATE
     assert (operation.table, operation.key, operation.values) == ("flights", (1,), {"seats": 15})
     assert operation.expect
@@ -236,7 +236,7 @@ def test_a_row_that_changes_meanwhile_is_named_as_it_was_found(tmp_path: Path) -
     reads = Reads(store, ThenChanged(store), None, lambda: None)
     tx = WriteSet(reads)
     tx.execute("UPDATE flights SET seats = seats + 1 WHERE id = 1")
-    (operation,) = tx.operations
+    (operation,) = tx.pending.operations
     assert operation.values == {"seats": 11}
     assert operation.expect == genid(1, 0)  # so the master refuses it: 11 was made of 10
     reads.close()
@@ -258,7 +258,7 @@ def test_own_writes_are_seen(tx: WriteSet) -> None:
     ]
     assert tx.execute("DELETE FROM flights WHERE id = 77").rowcount == 1
     assert tx.execute("SELECT id FROM flights WHERE seats = 9").rows == [(4,)]
-    kinds = [operation.kind.name for operation in tx.operations]
+    kinds = [operation.kind.name for operation in tx.pending.operations]
     assert kinds == ["UPDATE", "DELETE", "INSERT", "UPDATE", "UPDATE", "DELETE"]
 
 
@@ -277,4 +277,4 @@ def test_a_query_alone_writes_nothing(tx: WriteSet) -> None:
     assert tx.execute("EXPLAIN DELETE FROM flights WHERE carrier = 'LH'").rows[0] == (
         "Index Search using by_carrier on flights (k0=?)",
     )
-    assert not tx.operations
+    assert not tx.pending.operations

@@ -1,0 +1,195 @@
+"""What a transaction has written and not committed: rows, operations, and changes of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from hashlib import blake2b
+from itertools import count
+from typing import Any, Final, NamedTuple
+
+from leasehold.catalog.definitions import quoted
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.model.errors import FeatureNotSupported, MalformedRequest
+from leasehold.model.keys import Key
+from leasehold.model.records.events import Image
+from leasehold.model.records.requests import Operation
+from leasehold.replica.reads import Reads
+from leasehold.replica.row_values import image_of
+from leasehold.replica.rows_seen import RowName
+from leasehold.replica.schema_in_transaction import BlockSchema
+from leasehold.replica.sequences.session_values import LocalSequence
+
+OPERATIONS_MAX: Final = 250_000
+"""As many as a request takes; what they may come to in bytes is found out when it is packed."""
+_DIGEST_BYTES: Final = 16
+
+
+class Mark(NamedTuple):
+    """A savepoint. `operations`: the first `kept` of them stay."""
+
+    operations: list[Operation]
+    kept: int
+    rows: Mapping[RowName, dict[str, Any] | None]
+    emptied: Mapping[int, Descriptor]
+    restarted: Mapping[int, LocalSequence]
+    schema: BlockSchema
+
+
+class PendingChanges:
+    """All that ROLLBACK TO takes back, and which tables were ever written.
+
+    `operations` say for the master what `rows` are for this transaction: own rows by column name,
+    None: deleted. `emptied`: tables, by id, that have no rows but those written since. Each row's
+    table is in `_written`, or made by `schema`.
+    """
+
+    def __init__(self, reads: Reads) -> None:
+        self._reads = reads
+        self.operations: list[Operation] = []
+        self.rows: dict[RowName, dict[str, Any] | None] = {}
+        self.emptied: dict[int, Descriptor] = {}
+        self.schema = BlockSchema()
+        self._written: dict[int, Descriptor] = {}
+        self._restarted: dict[int, LocalSequence] = {}
+        self._restarts = count(-1, -1)
+        """⚠ None that was taken back, and none of `StatementBatch`, which counts upwards."""
+
+    def __bool__(self) -> bool:
+        return bool(self.operations or self.emptied or self._restarted or self.schema.texts)
+
+    def add(self, descriptor: Descriptor, operation: Operation) -> None:
+        """Add an operation on a row. Raises MalformedRequest for too many."""
+        self._written[descriptor.table_id] = descriptor
+        if len(self.operations) >= OPERATIONS_MAX:
+            raise MalformedRequest(f"at most {OPERATIONS_MAX} operations in one transaction")
+        self.operations.append(operation)
+
+    # ------------------------------------------------------------ savepoints
+
+    def mark(self) -> Mark:
+        """Return how far it is, for `back_to`."""
+        rows, emptied = dict(self.rows), dict(self.emptied)
+        restarted = dict(self._restarted)
+        return Mark(self.operations, len(self.operations), rows, emptied, restarted, self.schema)
+
+    def back_to(self, mark: Mark) -> None:
+        """Forget what was written since the mark."""
+        self.operations = mark.operations
+        del self.operations[mark.kept :]
+        self.rows = dict(mark.rows)
+        self.emptied = dict(mark.emptied)
+        self._restarted = dict(mark.restarted)
+        if mark.schema is not self.schema:
+            self._set_schema(mark.schema)
+
+    # ------------------------------------------------------------ tables
+
+    def change(self, schema: BlockSchema) -> None:
+        """Let the tables be as `schema` says from here on, which goes out with the rows. Raises
+        FeatureNotSupported where rows that were written would have to follow."""
+        before = self.schema.made
+        for name, table in schema.made.items():
+            same = name in before and before[name].columns == table.columns
+            if not same and any(table_id == table.table_id for table_id, _ in self.rows):
+                raise FeatureNotSupported(
+                    f"columns of table {name!r} change after this very transaction has written rows"
+                    " of it: change the table first",
+                    table=name,
+                )
+        gone = self.schema.gone_with(schema)
+        self._forget(gone)
+        self.emptied = {k: t for k, t in self.emptied.items() if t not in gone}
+        anew = {t.table_id for t in gone} | self.schema.begun_by(schema)
+        self._restarted = {k: s for k, s in self._restarted.items() if k not in anew}
+        self._set_schema(schema)
+
+    def _set_schema(self, schema: BlockSchema) -> None:
+        self.schema = schema
+        self._reads.use_schema(schema.made, schema.dropped)
+
+    def empty(self, tables: Sequence[Descriptor]) -> None:
+        """Let all rows of these tables go at COMMIT, before any that is written from here on."""
+        self.emptied |= {table.table_id: table for table in tables}
+        self._written |= self.emptied
+        self._forget(tables)
+
+    def _forget(self, tables: Collection[Descriptor]) -> None:
+        """Forget what was written to these tables."""
+        if not tables:
+            return
+        names, ids = {t.name for t in tables}, {t.table_id for t in tables}
+        # Another list: a savepoint may keep this one.
+        self.operations = [one for one in self.operations if one.table not in names]
+        self.rows = {k: v for k, v in self.rows.items() if k[0] not in ids}
+
+    def restart(self, sequences: Iterable[Descriptor]) -> None:
+        """Let sequences begin anew, for this transaction now (TRUNCATE … RESTART IDENTITY)."""
+        for each in sequences:
+            assert each.sequence is not None, each
+            begun = LocalSequence(each, each.sequence.start, next(self._restarts))
+            self._restarted[each.table_id] = begun
+
+    @property
+    def local_sequences(self) -> Mapping[int, LocalSequence]:
+        """The sequences of which nobody else draws until its commit: made or restarted by it."""
+        script = self.schema.script
+        if script is None:
+            return self._restarted
+        own = {
+            each.table_id: LocalSequence(each, *script.start_of(each))
+            for each in script.own_sequences
+        }
+        return {**own, **self._restarted} if self._restarted else own
+
+    @property
+    def text(self) -> str | None:
+        """What becomes of tables and sequences, as SQL for the master."""
+        names = ", ".join(quoted(table.name) for table in self.emptied.values())
+        begun = (quoted(each.descriptor.name) for each in self._restarted.values())
+        texts = (
+            *self.schema.texts,
+            *([f"TRUNCATE TABLE {names}"] if names else ()),
+            *(f"ALTER SEQUENCE {name} RESTART" for name in begun),
+        )
+        return ";\n".join(texts) or None
+
+    # ------------------------------------------------------------ its rows
+
+    def rows_of(self, descriptor: Descriptor) -> dict[Key, dict[str, Any] | None]:
+        return {k: v for (t, k), v in self.rows.items() if t == descriptor.table_id}
+
+    @property
+    def tables(self) -> frozenset[int]:
+        """Ids of the tables that this transaction sees otherwise than others do, and perhaps of
+        some of which it has taken back all."""
+        made = (table.table_id for table in self.schema.made.values())
+        return frozenset((*self._written, *made))
+
+    def images(
+        self, tables: Collection[int]
+    ) -> dict[int, tuple[Descriptor, dict[Key, Image | None]]]:
+        """Return own rows, by table id, of each of `tables`; None: deleted. Raises
+        FeatureNotSupported for a value that there is only once the row is committed."""
+        known = self._written | {table.table_id: table for table in self.schema.made.values()}
+        found: dict[int, tuple[Descriptor, dict[Key, Image | None]]] = {
+            table_id: (known[table_id], {}) for table_id in tables
+        }
+        for (table_id, key), values in self.rows.items() if tables else ():
+            if table_id in found:
+                descriptor, images = found[table_id]
+                images[key] = None if values is None else image_of(descriptor, values)
+        return found
+
+    def digest(self, table_id: int, prefix: Key, *, whole: bool) -> bytes:
+        """Return a digest of own rows whose keys begin so (`whole`: is that key); b"": of none."""
+        width = len(prefix)
+        names = [(table_id, prefix)] if whole else [n for n in self.rows if n[0] == table_id]
+        names = [name for name in names if name in self.rows and name[1][:width] == prefix]
+        if not names:
+            return b""
+        digest = blake2b(digest_size=_DIGEST_BYTES)
+        for name in sorted(names, key=repr):
+            values = self.rows[name]
+            shown = None if values is None else sorted(values.items())
+            digest.update(repr((name, shown)).encode())
+        return digest.digest()

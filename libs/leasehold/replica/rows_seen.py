@@ -1,0 +1,63 @@
+"""What a transaction has read, as it is verified at its commit (T1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.model.keys import Key
+from leasehold.model.ports import Row
+from leasehold.model.records.events import Genids
+from leasehold.transaction.locks import Expected, covering, expected_of
+from leasehold.transaction.read_set import ReadsSoFar
+
+RowName: TypeAlias = tuple[int, Key]
+"""A table's id, and a key in storage form."""
+
+
+class RowsSeen:
+    """The rows that were read, with the genids that their *first* read has seen.
+
+    ROLLBACK TO takes nothing of it back: the client knows what was read. `reads` is the read set of
+    levels that verify all reads, and of SELECTV at every level.
+    """
+
+    def __init__(self) -> None:
+        self.reads = ReadsSoFar()
+        self._genids: dict[RowName, Genids] = {}
+        self._elements: dict[RowName, set[int]] = {}
+
+    def find(self, descriptor: Descriptor, key: Key, row: Row | None) -> None:
+        """Keep the genids of a row that was looked up. A look-up that found none has no genid that
+        could be verified."""
+        if row is not None:
+            self._genids.setdefault((descriptor.table_id, key), row.genids)
+
+    def read(
+        self,
+        descriptor: Descriptor,
+        key: Key,
+        row: Row | None,
+        columns: Iterable[Column] | None = None,
+        *,
+        selectv: bool = False,
+    ) -> None:
+        """Keep that a row's columns (None: all) were read. `selectv`: its commit is refused if the
+        row has changed. Raises MalformedRequest for too many of those."""
+        self.find(descriptor, key, row)
+        ids = descriptor.public_ids if columns is None else {c.element_id for c in columns}
+        self._elements.setdefault((descriptor.table_id, key), set()).update(ids)
+        if selectv and row is not None:
+            self.reads.visited(descriptor, key, row.genids)
+
+    def visit(self, descriptor: Descriptor, key: Key, genids: Genids) -> None:
+        """Keep a row that SELECTV has shown. Raises MalformedRequest for too many."""
+        self._genids.setdefault((descriptor.table_id, key), genids)
+        self.reads.visited(descriptor, key, genids)
+
+    def expected(self, descriptor: Descriptor, key: Key, changed: Iterable[int]) -> Expected:
+        """Return the genids of the locks over the columns that were read or are changed (T1)."""
+        name = descriptor.table_id, key
+        concerned = {*changed, *self._elements.get(name, ())}
+        return expected_of(descriptor, self._genids[name], covering(descriptor, concerned))

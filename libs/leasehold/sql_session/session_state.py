@@ -1,0 +1,59 @@
+"""What a session has beside the transaction that it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from leasehold.adapters.os.clock import unix_us
+from leasehold.replica.sequences.session_values import SessionNumbers
+from leasehold.replica.serving_node import SqlNode
+from leasehold.sql.planning.plan import Plans
+from leasehold.sql_session.cursors import SqlCursors
+from leasehold.sql_session.running import Running
+from leasehold.sql_session.settings_commands import SettingCommands
+from leasehold.sql_session.system_views import NodeTelling
+from leasehold.transaction.block import Block, Standing
+
+_IDLE = Standing.IDLE  # a member of an enum costs more than a call
+
+
+class SessionState:
+    """The settings, cursors and transaction block of one session, and the node that it is on.
+
+    Only the parts change, each in its own class. `label` names the session to those who wait for a
+    version that it has pinned.
+    """
+
+    def __init__(
+        self,
+        node: SqlNode,
+        plans: Plans,
+        user: str,
+        process: int,
+        settings: Mapping[str, str],
+    ) -> None:
+        """See `SqlSession`."""
+        self.node = node
+        self.user = user
+        self.process = node.sessions.number(process)
+        self.opened_us = unix_us()
+        self.label = f"SQL session {self.process} of {user}"
+        self.cursors = SqlCursors()
+        self.settings = SettingCommands(
+            settings,
+            user=user,
+            database=node.database,
+            process=self.process,
+            node=NodeTelling(node, self.cursors.told),
+        )
+        self.running = Running()
+        self.block = Block()
+        self.numbers = SessionNumbers()
+        # A statement that must not block uses only plans that are made already.
+        self.plan_of = partial(plans.get, before_making=self.running.check_may_block)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the client is outside a transaction block."""
+        return self.block.standing is _IDLE

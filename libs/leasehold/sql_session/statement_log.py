@@ -1,0 +1,151 @@
+"""The statements of a transaction as they were answered: its steps, and what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from leasehold.adapters.sqlite.write import Written
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Moment
+from leasehold.model.errors import RequestTooLarge
+from leasehold.model.records.requests import Expression, Operation
+from leasehold.replica.pending_changes import PendingChanges
+from leasehold.replica.replay_log import Asked, KeysRead, ReadAgain, Shown, Step
+from leasehold.sql.functions.system.session import Caller, CallersMoment
+from leasehold.sql.planning.plan import Prepared
+from leasehold.transaction.commit_time_updates import AtCommit
+from leasehold.transaction.isolation import Isolation
+from leasehold.transaction.read_set import PRIMARY
+from leasehold.transaction.replay_comparison import Told
+
+STEPS_MAX: Final = 10_000
+
+
+class StatementLog:
+    """What a replay of a transaction runs again, and is compared with (T2).
+
+    `steps` only grow. `place` is that of the last statement, one that is no step as well: what a
+    statement draws follows from it. `moment` is as the session is now. An update stays one that the
+    master may compute as long as no other step rests on its row (`AtCommit`).
+    """
+
+    def __init__(self, isolation: Isolation, moment: Moment, pending: PendingChanges) -> None:
+        self._isolation = isolation
+        self._pending = pending
+        self._at_commit = AtCommit(isolation)
+        self.moment = moment
+        self.place = 0
+        self.steps: list[Step] = []
+
+    def set_caller(self, caller: Caller) -> None:
+        """Let what the session has set since count for what comes."""
+        moment = self.moment
+        if isinstance(moment, CallersMoment) and moment.caller is not caller:
+            self.moment = CallersMoment.of(moment.now_us, moment.seed, caller)
+
+    def rewind_to(self, step: Step) -> None:
+        """Let the next statement be that step's, run again."""
+        self.place, self.moment = step.place - 1, step.moment
+
+    # ------------------------------------------------------------ steps
+
+    def add(self, step: Step) -> None:
+        """Append a statement to the log. Raises RequestTooLarge."""
+        if len(self.steps) >= STEPS_MAX:
+            raise RequestTooLarge(
+                f"a transaction has at most {STEPS_MAX} statements that would have to run again"
+                " after a verify error: COMMIT more often"
+            )
+        if step.sqlstate:
+            self.add_error()
+        step.place, step.moment = self.place, self.moment
+        self.steps.append(step)
+
+    @property
+    def lone_write(self) -> Step | None:
+        """The only step, if all that it tells is a count of the rows that it has written."""
+        if len(self.steps) != 1:
+            return None
+        (step,) = self.steps
+        told_more = step.rows or step.seen or step.sqlstate
+        return None if told_more or not step.tag or step.asked is None or step.asked.many else step
+
+    def add_query(
+        self, asked: Asked, plan: Prepared, cursor: ReadAgain | None = None, *, hold: bool = False
+    ) -> Shown | None:
+        """Log a query, and return what is to be told which rows its client was given; None: a
+        replay may show others.
+
+        Rows fetched of a `cursor` are answers at every level. One that outlives the transaction
+        (`hold`) goes on behind them, so they have one order.
+        """
+        told = Told.SELECTED if cursor is None else Told.FETCHED
+        if plan.visits is not None:
+            told = Told.VISITED
+        compared = self._isolation.verifies_reads or told is not Told.SELECTED
+        if plan.explain or not self._isolation.replays or not compared:
+            return None
+        shown = Shown(told, plan.ordered or hold)
+        self.add(Step(asked, shown=shown, cursor=cursor))
+        return shown
+
+    # ------------------------------------------------------------ what they rest on
+
+    def compute_at_commit(
+        self, descriptor: Descriptor, written: Written, values: Mapping[str, Expression]
+    ) -> None:
+        """Let the master compute the update that was just written, if nothing rests on its row."""
+        (write,) = written.writes
+        operation = self._pending.operations[-1]
+        self._at_commit.updated(descriptor.table_id, write.key, operation, values)
+
+    def rest_on(self, plan: Prepared, many: Sequence[Sequence[Any]]) -> None:
+        """Keep that what comes of the statement depends on the rows that it reads with each of
+        these values: they are to be at COMMIT as it has seen them."""
+        for values in many if plan.reads.places else many[:1]:
+            for read in _keys_read(plan, values):
+                self._at_commit.read(read.table_id, read.prefix if read.whole else None)
+        if plan.write is not None and plan.write.there:
+            self._at_commit.read(plan.write.bound.descriptor.table_id, None)
+
+    def add_shown(self, plan: Prepared, values: Sequence[Any], own: frozenset[int]) -> None:
+        """Keep what a plain query shows of rows that this transaction has written: it is what is
+        committed, or nothing is. They are verified, and compared in a replay. Others may be shown
+        otherwise by a later statement anyway. From serializable up all rows are compared. `own`:
+        ids of its tables, where it sees what it has written."""
+        isolation = self._isolation
+        if not isolation.replays or isolation.verifies_reads or not self.steps:
+            return
+        if not own or own.isdisjoint(table.table_id for table in plan.tables.values()):
+            return
+        step = self.steps[-1]
+        for read in _keys_read(plan, values):
+            if read.table_id not in own or (step.seen is not None and read in step.seen):
+                continue
+            digest = self.digest_own(read)
+            if digest:
+                step.seen = step.seen or {}
+                step.seen[read] = digest
+
+    def digest_own(self, read: KeysRead) -> bytes:
+        """Return a digest of what it has written there, which a query shows now; b"": nothing."""
+        self._at_commit.shown(read.table_id, read.prefix)
+        return self._pending.digest(read.table_id, read.prefix, whole=read.whole)
+
+    def add_error(self) -> None:
+        """Keep that a statement has failed and it goes on: it has to fail again (T2)."""
+        self._at_commit.nothing()
+
+    def operations(self, made: Sequence[Operation]) -> tuple[Operation, ...]:
+        """Return the operations of the write set, as the master may be asked for them."""
+        return self._at_commit.operations(made)
+
+
+def _keys_read(plan: Prepared, values: Sequence[Any]) -> Iterator[KeysRead]:
+    widths = {table.table_id: len(table.primary_key) for table in plan.tables.values()}
+    for read in plan.reads.of(values) if plan.reads.places else ():
+        prefix = read.prefix if read.index_id == PRIMARY else ()
+        yield KeysRead(read.table_id, prefix, len(prefix) == widths[read.table_id])
+    for lookup in plan.reads.lookups:
+        yield KeysRead(lookup.table_id, (), whole=False)

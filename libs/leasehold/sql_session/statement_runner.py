@@ -1,0 +1,83 @@
+"""How a statement of a session is run: alone, so that it can be cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from leasehold.model.errors import CanceledUnderWay, LeaseholdError, QueryCanceled, Refused
+from leasehold.pgwire.wire_errors import Canceled
+from leasehold.replica.replay_log import Asked, Types
+from leasehold.sql.planning.plan import Prepared as Plan
+from leasehold.sql.session.text import shifted
+from leasehold.sql.syntax.session_statements import SessionStatement
+from leasehold.sql_session.session_state import SessionState
+from leasehold.sql_session.settings_commands import MS
+from leasehold.sql_session.short_statements import ShortStatements
+from leasehold.sql_session.transaction import ReplayableTransaction
+from leasehold.sql_session.transaction_runner import TransactionRunner
+
+T = TypeVar("T")
+
+
+class StatementRunner:
+    """Runs the statements of one session, one at a time.
+
+    Portals and those who prepare statements stand on it: `short` tries a statement without a
+    transaction, `transaction` is where it runs otherwise. `has_several`: the statements of one text
+    run now, which are one transaction.
+    """
+
+    def __init__(self, state: SessionState, transactions: TransactionRunner) -> None:
+        self.state = state
+        self.running = state.running
+        self.cursors = state.cursors
+        self.transactions = transactions
+        self.short = ShortStatements(state, transactions)
+        self.has_several = False
+
+    @property
+    def in_block(self) -> bool:
+        """Whether statements that follow belong to the same transaction."""
+        return self.has_several or not self.state.is_idle
+
+    def transaction(self) -> ReplayableTransaction:
+        """Return the transaction that runs, or begin one."""
+        return self.transactions.transaction()
+
+    def plan(self, text: str, types: Types) -> Plan:
+        """Return the plan of a statement, on what it would see now."""
+        if self.short.may_run:
+            return self.short.plan(text, types)
+        return self.transaction().plan(text, types)
+
+    def run(
+        self, statement: SessionStatement, work: Callable[[], T], asked: Asked | None = None
+    ) -> T:
+        """Return what `work` does for a statement, as the one thing that runs now.
+
+        It can be cancelled, has the session's time limit, and positions in its errors count in the
+        client's text. What was `asked` is remembered as failed.
+        """
+        limit_s = self.state.settings.values.ms("statement_timeout") / MS
+        self.running.begin(limit_s, statement.text)
+        try:
+            return work()
+        except LeaseholdError as error:
+            if asked is not None:
+                self.transactions.log_failure(asked, error)
+            if isinstance(error, QueryCanceled):
+                raise _reworded(error, self.running.why_stopped()) from None
+            if not isinstance(error, Refused):
+                raise
+            raise shifted(error, statement.offset) from error
+        finally:
+            self.running.end()
+
+
+def _reworded(error: QueryCanceled, why: Exception | None) -> Exception:
+    """Return a cancellation in the words of whoever has ended the statement, with what else is to
+    be said of it."""
+    if isinstance(error, CanceledUnderWay) and isinstance(why, Canceled):
+        return CanceledUnderWay(why.message, **error.detail)
+    return why or error

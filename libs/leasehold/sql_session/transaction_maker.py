@@ -1,0 +1,97 @@
+"""How a transaction of a session begins: its level, the LSN that it reads as of, its moment."""
+
+from __future__ import annotations
+
+from leasehold.adapters.os.clock import fresh_seed, unix_us
+from leasehold.catalog.elements import Moment
+from leasehold.model.errors import NotCoherent
+from leasehold.replica.sequences.session_values import DrawnNumbers
+from leasehold.sql.functions.system.session import CallersMoment
+from leasehold.sql_session.session_state import SessionState
+from leasehold.sql_session.settings_commands import MS
+from leasehold.sql_session.transaction import ReplayableTransaction
+from leasehold.transaction.block import ReadOnlyTransaction
+from leasehold.transaction.isolation import Isolation, Sees, chosen
+from leasehold.values.dates import AsOf
+
+
+class TransactionMaker:
+    """Makes the transactions of one session; it has no state of its own."""
+
+    def __init__(self, state: SessionState) -> None:
+        self._state = state
+
+    def new_moment(self) -> CallersMoment:
+        return CallersMoment.of(unix_us(), fresh_seed(), self._state.settings.caller)
+
+    def choose_level(self, level: str | None, as_of: AsOf | None) -> tuple[Isolation, AsOf | None]:
+        """Return the isolation and the AS OF of a transaction that asks for these; for None, as
+        the settings say. Raises FeatureNotSupported for AS OF at a level that can't."""
+        settings = self._state.settings
+        if as_of is None:
+            as_of = settings.as_of
+        if level is None and as_of is None:
+            return settings.default_isolation, None
+        return chosen(level, past=as_of is not None), as_of
+
+    def choose_lsn(self, isolation: Isolation, as_of: AsOf | None) -> int | None:
+        """Return the LSN that a transaction which begins now reads as of; None: what is newest.
+
+        Waits for coherence or a barrier, where the level needs one. Raises what `moment_of` raises.
+        """
+        if not isolation.one_moment:
+            return None
+        if as_of is None and isolation.sees is not Sees.BARRIER:
+            self.wait_coherent()
+        elif not isinstance(as_of, int):
+            self._state.running.check_may_block()
+        return self._state.node.moment(isolation, as_of, self._wait_s)
+
+    def make(
+        self, isolation: Isolation, moment: Moment, lsn: int | None, *, block: bool
+    ) -> ReplayableTransaction:
+        """Return a new transaction. One of a block leases what it uses, under the session's label,
+        which those see who wait for it."""
+        state = self._state
+        node, running = state.node, state.running
+        return ReplayableTransaction(
+            node.reads(state.label, lsn) if block else node.single_read(moment=lsn),
+            state.plan_of,
+            isolation,
+            moment,
+            self.wait_coherent,
+            block=block,
+            numbers=DrawnNumbers(
+                node.numbers, state.numbers, self.check_may_write, running.stopped
+            ),
+            check_may_block=running.check_may_block,
+        )
+
+    @property
+    def _wait_s(self) -> float:
+        return self._state.settings.values.ms("leasehold.coherent_timeout") / MS
+
+    def wait_coherent(self) -> None:
+        """Return once the node is coherent. Raises NotCoherent after as long as the session waits
+        for it, or why the statement was stopped."""
+        node, running = self._state.node, self._state.running
+        if node.coherent:
+            return
+        running.check_may_block()
+        wait_s = self._wait_s
+        is_coherent = node.wait(lambda: running.stopped() or node.coherent, wait_s)
+        why = running.why_stopped()
+        if why is not None:
+            raise why
+        if not is_coherent:
+            raise NotCoherent(
+                "this node is not coherent: it has had no lease from the master for"
+                f" {wait_s:g} s; read on another one, or SET leasehold.coherent_timeout"
+            )
+
+    def check_may_write(self) -> None:
+        """Raise ReadOnlyTransaction where the transaction is read only."""
+        idle = self._state.is_idle
+        name = "default_transaction_read_only" if idle else "transaction_read_only"
+        if self._state.settings.values.on(name):
+            raise ReadOnlyTransaction("cannot write in a read-only transaction")

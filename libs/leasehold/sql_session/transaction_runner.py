@@ -1,0 +1,237 @@
+"""The transaction that a session runs: which strategy carries it out, and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+
+from leasehold.adapters.sqlite.write import Found
+from leasehold.catalog.descriptor import PROVISIONAL_FROM
+from leasehold.model.errors import LeaseholdError, UnknownTable
+from leasehold.model.records.requests import Outcome
+from leasehold.pgwire.session import Recounted, WouldBlock
+from leasehold.replica.replay_log import Asked, Step
+from leasehold.sql.planning.plan import Write
+from leasehold.sql_session.commit import Sent, Strategy, commit, first_request, send
+from leasehold.sql_session.commit_time_update import CommitTimeUpdate
+from leasehold.sql_session.schema_changes import job_warnings
+from leasehold.sql_session.session_state import SessionState
+from leasehold.sql_session.transaction import ReplayableTransaction
+from leasehold.sql_session.transaction_maker import TransactionMaker
+from leasehold.transaction.block import Standing
+
+_OPEN = Standing.OPEN  # a member of an enum costs more than a call
+
+
+class TransactionRunner:
+    """The transaction of one session, from its first statement to its end.
+
+    Two strategies carry one out (`Strategy`). A `CommitTimeUpdate` is a single UPDATE that was
+    found to need no more; it is made a `ReplayableTransaction`, which keeps a write set and a log
+    of statements, as soon as another statement joins it, or its COMMIT may not be sent ahead.
+
+    A COMMIT that must not block is begun by `send`, and ended by `end` once its answer is there.
+    """
+
+    def __init__(self, state: SessionState) -> None:
+        self._state = state
+        self.maker = TransactionMaker(state)
+        self._current: Strategy | None = None
+        self._sent: Sent | None = None
+        self.answer_held = False
+        self.block_lsn: int | None = None
+        """What a block reads as of, from its BEGIN on."""
+
+    @property
+    def began_us(self) -> int | None:
+        """The time at which the transaction has begun, in unix µs; may be asked by any thread."""
+        current = self._current
+        return None if current is None else current.moment.now_us
+
+    # ------------------------------------------------------------ the strategies
+
+    @property
+    def would_begin_newest(self) -> bool:
+        """Whether a statement that comes now would begin a transaction, outside a block, that reads
+        what is newest."""
+        state = self._state
+        return self._current is None and state.is_idle and state.settings.reads_newest
+
+    @property
+    def may_update_at_commit(self) -> bool:
+        """Whether an update may be computed at commit on a row that nobody has seen: it may then
+        have to run again."""
+        read_only = self._state.settings.values.on("default_transaction_read_only")
+        return bool(self._replays_max) and not read_only
+
+    def begin_update(self, asked: Asked, write: Write, found: Found) -> None:
+        """Begin the transaction that is this update alone."""
+        assert self._current is None
+        isolation = self._state.settings.default_isolation
+        moment = self.maker.new_moment()
+        self._current = CommitTimeUpdate(asked, write, found, isolation, moment)
+
+    def replayable(self) -> ReplayableTransaction | None:
+        """Return the transaction that runs, as one that more statements can join."""
+        current = self._current
+        if isinstance(current, CommitTimeUpdate):
+            self._state.settings.begin()
+            made = self.maker.make(current.isolation, current.moment, None, block=False)
+            made.continue_from(current)
+            self._current = current = made
+        assert current is None or isinstance(current, ReplayableTransaction)
+        return current
+
+    def transaction(self) -> ReplayableTransaction:
+        """Return the transaction that runs, or begin one."""
+        current = self.replayable()
+        if current is None:
+            current = self._begin()
+        current.log.set_caller(self._state.settings.caller)
+        return current
+
+    def _begin(self) -> ReplayableTransaction:
+        block, maker = self._state.block, self.maker
+        in_block = not self._state.is_idle
+        isolation, as_of = block.isolation, block.as_of
+        if isolation is None:
+            isolation, as_of = maker.choose_level(None, None)
+        lsn = self.block_lsn if in_block else None
+        if lsn is None:
+            lsn = maker.choose_lsn(isolation, as_of)
+        self._state.settings.begin()
+        made = maker.make(isolation, maker.new_moment(), lsn, block=in_block)
+        self._current = made
+        block.used = in_block
+        return made
+
+    def lasting_transaction(self) -> ReplayableTransaction:
+        """Return the transaction that runs, or begin one, with leased versions also where it is of
+        several statements of one text and no block: it may make tables, which those behind it
+        read."""
+        transaction = self.transaction()
+        if not transaction.is_block:
+            state = self._state
+            transaction.become_block(state.node.reads(state.label, transaction.lsn))
+        return transaction
+
+    def log_failure(self, asked: Asked, error: LeaseholdError) -> None:
+        """Remember that a statement of a block has failed. A client may take another path after it,
+        so a replay has to fail likewise (T2)."""
+        current = self._current
+        if self._state.block.standing is _OPEN and isinstance(current, ReplayableTransaction):
+            current.log.add(Step(asked, sqlstate=error.sqlstate))
+
+    # ------------------------------------------------------------ its end
+
+    def end_batch(self) -> WouldBlock | None:
+        """Commit, outside a block. Returns what has to be waited for first; else it has ended."""
+        state = self._state
+        if state.is_idle and (self._current is not None or state.settings.have_begun):
+            self.check_cursors()
+            waits = self.send()
+            if waits is not None:
+                return waits
+            self.end(committed=True)
+        return None
+
+    def check_cursors(self) -> None:
+        """Roll back, and raise, where a cursor that is to outlive the transaction is not whole."""
+        try:
+            self._state.cursors.check_held()
+        except BaseException:
+            self.end(committed=False)
+            raise
+
+    def send(self) -> WouldBlock | None:
+        """Send what is to be committed, before an `end` that must not block; do nothing else.
+
+        Returns what has to be waited for; nothing has ended until then. None: `end` can be called.
+        """
+        current, non_blocking = self._current, self._state.running.non_blocking
+        if isinstance(current, CommitTimeUpdate) and not (non_blocking and self._replays_max):
+            current = self.replayable()
+        if current is None or not (non_blocking and current.has_written):
+            return None
+        if current.begins_jobs:
+            return WouldBlock()
+        if self._sent is None:
+            self._sent = send(self._state.node, first_request(current, self._replays_max))
+        if self._sent is None:
+            return WouldBlock()
+        waits = self._sent.waits
+        if waits is None and not self._sent.is_committed:
+            self.replayable()  # whose COMMIT raises the refusal
+        return waits
+
+    def end(self, *, committed: bool) -> None:
+        """Commit, or roll back. Raises what COMMIT can fail with."""
+        state, current = self._state, self._current
+        self._current = None
+        outcome: Outcome | None = None
+        try:
+            # An update that was not made replayable is committed by now.
+            if committed and isinstance(current, ReplayableTransaction):
+                outcome = self._commit(current)
+        except BaseException:
+            committed = False
+            raise
+        finally:
+            self._sent = None
+            self.answer_held = False
+            state.settings.end(committed=committed)
+            state.cursors.end(committed=committed)
+            if current is not None:
+                current.close()
+            if outcome is not None and isinstance(current, ReplayableTransaction):
+                self._keep_current_values(current)
+            self.forget_made()
+        if outcome is not None and state.settings.values.on("leasehold.wait_for_jobs"):
+            for words in job_warnings(state.node, outcome, state.running.stopped):
+                state.settings.warn("01000", f"the transaction is committed; {words}")
+
+    @property
+    def _replays_max(self) -> int:
+        settings = self._state.settings.values
+        return int(settings["leasehold.replays_max"]) if settings.on("leasehold.verifyretry") else 0
+
+    def _commit(self, transaction: ReplayableTransaction) -> Outcome | None:
+        in_block, isolation = transaction.is_block, transaction.isolation
+
+        def fresh() -> ReplayableTransaction:
+            lsn = self.maker.choose_lsn(isolation, None)
+            return self.maker.make(isolation, transaction.moment, lsn, block=in_block)
+
+        state = self._state
+        alone = None if in_block or not self.answer_held else transaction.log.lone_write
+        told = "" if alone is None else alone.counted
+        outcome = commit(
+            transaction,
+            state.node,
+            fresh,
+            replays_max=self._replays_max,
+            limits=state.running.limits,
+            sent=self._sent,
+            alone=alone,
+        )
+        if alone is not None and alone.counted != told:
+            state.settings.reports.append(Recounted(alone.counted))
+        return outcome
+
+    def _keep_current_values(self, transaction: ReplayableTransaction) -> None:
+        """Let currval go on telling of sequences that the transaction has made; not of those that
+        can't be found, even because this node has stopped: what is committed is no error (T5)."""
+        numbers = self._state.numbers
+        made = transaction.made_sequences.items()
+        drawn = {name: number for name, number in made if numbers.known(number)}
+        if not drawn:
+            return
+        with suppress(LeaseholdError), self._state.node.single_read().snapshot() as snapshot:
+            for name, provisional in drawn.items():
+                with suppress(UnknownTable):  # somebody has dropped it since
+                    numbers.rename(provisional, snapshot.newest(name).table_id)
+
+    def forget_made(self, kept: Collection[int] = ()) -> None:
+        """Forget sequences that this transaction alone had, but for those `kept`: their ids are
+        given to others again."""
+        self._state.numbers.forget(lambda number: number >= PROVISIONAL_FROM and number not in kept)
