@@ -99,12 +99,12 @@ class NamedStatement:
 
 class NamedPortal:
     """`tag` None: not yet run to its end. `sent`: rows of the Execute that is under way.
-    `begun`: the client was told what comes, columns or COPY's data. `failed`: it can't be run any
+    `described`: the client knows what comes, columns or COPY's data. `failed`: it can't be run any
     more. `number` rises."""
 
     __slots__ = (
         "_error",
-        "begun",
+        "described",
         "failed",
         "number",
         "portal",
@@ -122,7 +122,7 @@ class NamedPortal:
         self.result = result
         self.tag: str | None = None
         self.sent = 0
-        self.begun = False
+        self.described = False
         self.failed = False
         self.number = 0
         self._error: Exception | None = None

@@ -34,10 +34,11 @@ from leasehold.pgwire.auth.startup import (
     HangUp,
     Say,
 )
-from leasehold.pgwire.conversation import ClientGone, Conversation
+from leasehold.pgwire.conversation import Conversation
 from leasehold.pgwire.messages import backend
 from leasehold.pgwire.messages.error_fields import error_fields
 from leasehold.pgwire.phases import Behind, Phase
+from leasehold.pgwire.replies import ClientGone
 from leasehold.pgwire.session import Session, Status, WouldBlock
 from leasehold.pgwire.wire_errors import (
     Canceled,
