@@ -30,6 +30,8 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "topics": "create the topics of a database, and tell where existing ones differ",
     "master": "run a node that may become master, until SIGTERM",
     "replicant": "run a replicant, until SIGTERM",
+    "changefeed": "publish the log on topics that others read, until SIGTERM",
+    "dashboard": "serve one page that shows the database live, until SIGTERM",
     "dev": "a whole database in this process, fed by lines (no servers)",
 }
 """All subcommands as `leasehold --help` lists them, which imports none of their files."""

@@ -28,6 +28,7 @@ from leasehold.adapters.kafka.reader import Record, TopicReader
 from leasehold.adapters.kafka.transaction import Fenced, TransactionWriter
 from leasehold.adapters.kafka.writer import BY_KEY, log_writer
 from leasehold.catalog.job import Phase, Status
+from leasehold.changefeed.publisher import Publisher
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records import (
     ChangefeedReport,
@@ -45,9 +46,8 @@ from leasehold.model.records import (
     VersionEvent,
 )
 from leasehold.model.topics import PUBLISHED_BYTES_MAX, Topics
+from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.environment import KafkaSettings
-from services.changefeed.changefeed_settings import ChangefeedSettings
-from services.changefeed.publisher import Publisher
 from tests.support.changefeed.made_log import MadeLog, job
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
+from leasehold.changefeed.gone_topics import AGAIN_NS, GoneTopics
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topics
-from services.changefeed.gone_topics import AGAIN_NS, GoneTopics
 
 TOPICS = Topics("db")
 

@@ -23,6 +23,7 @@ from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, TopicReader
 from leasehold.adapters.kafka.transaction import TransactionAborted, TransactionWriter
 from leasehold.adapters.kafka.writer import BY_KEY, Headers, TopicWriter
 from leasehold.adapters.os.clock import boottime_ns, unix_us
+from leasehold.changefeed.gone_topics import GoneTopics
 from leasehold.events.public_schema import CONTENT_TYPE
 from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LogStopped
@@ -49,9 +50,8 @@ from leasehold.replication.changefeed import (
 )
 from leasehold.replication.log.identity import LogIdentity
 from leasehold.replication.log.truncation import CHANGEFEED_ROLE
+from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.environment import KafkaSettings
-from services.changefeed.changefeed_settings import ChangefeedSettings
-from services.changefeed.gone_topics import GoneTopics
 
 CLIENT_ID: Final = "changefeed"
 POSITION_KEY: Final = b"position"
