@@ -9,7 +9,7 @@ from leasehold.admin.report import report
 from leasehold.cli.command import Subparsers, add, finish
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.looking import looking, now_us
-from leasehold.cli.output import Output, clock_time, span
+from leasehold.cli.output import Output, clock_time, show_outcome, span
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.model.records import ChangeRequest, OnConflict
 from leasehold.settings.client import ClientSettings
@@ -127,14 +127,7 @@ def reset_clock(args: argparse.Namespace, settings: ClientSettings, output: Outp
     request = ChangeRequest(b"", on_conflict=OnConflict.FAIL, reset_clock=True)
     with ChangeProducer(settings) as changes:
         outcome = changes.submit(request).result(RESULT_TIMEOUT_S)
-    if output.as_json:
-        output.json(outcome._asdict())
-    elif outcome.lsn:
-        output.line(reset_words(outcome.answer, outcome.lsn))
-    if outcome.lsn:
-        return ExitCode.OK
-    output.error(f"{outcome.code}: {outcome.message}", outcome.code)
-    return ExitCode.NOT_RIGHT
+    return show_outcome(outcome, output, lambda: reset_words(outcome.answer, outcome.lsn))
 
 
 def reset_words(answer: dict[str, Any], lsn: int) -> str:

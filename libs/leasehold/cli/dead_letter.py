@@ -14,7 +14,7 @@ from leasehold.adapters.codec.json_text import json_text, parse_json
 from leasehold.admin.dead_letters import DeadLetters, readable_request
 from leasehold.cli.command import Subparsers, add, finish
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.output import Output, clock_time
+from leasehold.cli.output import Output, clock_time, show_outcome
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.model.errors import ConfigurationError, LeaseholdError
 from leasehold.model.ids import format_request_id
@@ -138,14 +138,8 @@ def resubmit(args: argparse.Namespace, settings: ClientSettings, output: Output)
         pending = changes.submit(request)
         outcome = pending.result(RESULT_TIMEOUT_S)
     name = format_request_id(pending.request_id)
-    if output.as_json:
-        output.json({"id": name, **outcome._asdict()})
-    elif outcome.lsn:
-        output.line(f"committed at LSN {outcome.lsn:,} as request {name}", "green")
-    if outcome.lsn:
-        return ExitCode.OK
-    output.error(f"{outcome.code}: {outcome.message}", outcome.code)
-    return ExitCode.NOT_RIGHT
+    words = f"committed at LSN {outcome.lsn:,} as request {name}"
+    return show_outcome(outcome, output, lambda: words, "green", id=name)
 
 
 def _edited(fields: Any) -> Any:

@@ -10,7 +10,7 @@ from leasehold.cli.command import Subparsers, add, finish, seconds
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import ENDED, left_words, rows_words, watch_jobs
 from leasehold.cli.looking import looking, now_us
-from leasehold.cli.output import Output, clock_time, span
+from leasehold.cli.output import Output, clock_time, show_outcome, span
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.model.records import ChangeRequest, JobControl
 from leasehold.schema_change.job.control import refuse_unaskable
@@ -139,14 +139,8 @@ def control(args: argparse.Namespace, settings: ClientSettings, output: Output) 
     request = ChangeRequest(b"", control=asked)
     with ChangeProducer(settings) as changes:
         outcome = changes.submit(request).result(RESULT_TIMEOUT_S)
-    if output.as_json:
-        output.json({"job": args.job, "action": args.action, **outcome._asdict()})
-    elif outcome.lsn:
-        output.line(f"job {args.job}: {args.action} is in the log at LSN {outcome.lsn:,}")
-    if outcome.lsn:
-        return ExitCode.OK
-    output.error(f"{outcome.code}: {outcome.message}", outcome.code)
-    return ExitCode.NOT_RIGHT
+    words = f"job {args.job}: {args.action} is in the log at LSN {outcome.lsn:,}"
+    return show_outcome(outcome, output, lambda: words, job=args.job, action=args.action)
 
 
 def _wishes(args: argparse.Namespace) -> tuple[str, dict[str, int]]:

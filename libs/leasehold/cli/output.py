@@ -9,7 +9,7 @@ terminals; NO_COLOR is respected (rich does both). No word that is shown can ste
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leasehold.adapters.codec.json_text import json_text
+from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.terminal_text import (
     escape_control,
     escape_control_in_json,
@@ -133,6 +134,21 @@ def refusal_words(refused: Outcome | LeaseholdError) -> str:
     """Returns the message of a refusal with its detail behind it, where that says more."""
     detail = refused.detail.get("detail")
     return f"{refused.message} ({detail})" if detail else refused.message
+
+
+def show_outcome(
+    outcome: Outcome, output: Output, words: Callable[[], str], style: str = "", **more: object
+) -> ExitCode:
+    """Show what became of the one request of a command, and return its exit code. `words` says it
+    for people if the request was committed; `more` is what JSON says beside the outcome."""
+    if output.as_json:
+        output.json({**more, **outcome._asdict()})
+    elif outcome.lsn:
+        output.line(words(), style)
+    if outcome.lsn:
+        return ExitCode.OK
+    output.error(f"{outcome.code}: {outcome.message}", outcome.code)
+    return ExitCode.NOT_RIGHT
 
 
 def span(milliseconds: float | None) -> str:

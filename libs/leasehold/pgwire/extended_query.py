@@ -15,8 +15,8 @@ from leasehold.pgwire.messages.frontend import (
     Close,
     Describe,
     Execute,
-    Flush,
     Parse,
+    Plain,
 )
 from leasehold.pgwire.named_objects import (
     EmptyStatement,
@@ -194,6 +194,6 @@ class ExtendedQuery:
         batch.replies.say(backend.CLOSE_COMPLETE)
         return _DONE
 
-    def _flush(self, message: Flush) -> Outcome:
+    def _flush(self, message: Plain) -> Outcome:
         self._batch.replies.flush()
         return _DONE

@@ -270,10 +270,6 @@ class NamedObjects:
             self.portal(name)
             self.drop_portal(name)
 
-    def counts(self) -> tuple[int, int]:
-        """Prepared statements and portals that exist."""
-        return len(self._statements), len(self._portals)
-
 
 def empty_portal(statement: NamedStatement) -> NamedPortal:
     return NamedPortal(statement, EmptyPortal(), None)

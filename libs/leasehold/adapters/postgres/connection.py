@@ -344,27 +344,11 @@ class PgwireClient:
         if self._paused:
             self._server.workers.submit(self._work)
             return
-        waits: WouldBlock | None = None
         self._in_turn = True
-        try:
-            while waits is None and conversation.phase is not _CLOSED:
-                taken = self._take(conversation)
-                if taken is None:
-                    return
-                last_words, gone, data = taken
-                if gone and not conversation.has_begun:
-                    break
-                if last_words is not None and not conversation.has_begun:
-                    conversation.end(last_words)
-                else:
-                    waits = conversation.receive(data, hurried=True)
-        except ClientGone:
-            pass
-        except Exception as error:  # noqa: BLE001 - a defect ends this connection, no other one
-            log_defect(error)
+        waits = self._serve(conversation, hurried=True)
         if waits is None:
-            self._leave(conversation)
-        elif waits.until is None:
+            return
+        if waits.until is None:
             self._server.workers.submit(self._work)
         else:
             self._due_s = self._server.now_s() + waits.timeout_s
@@ -402,12 +386,19 @@ class PgwireClient:
         self._finished()
 
     def _work(self) -> None:
-        """Takes what is in the inbox until nothing is; the one loop that calls the session."""
+        """Do what needs a thread that nobody else waits for."""
         conversation = self._conversation
         assert conversation is not None
         self._in_turn = False
         if self._may_say():
             self._pace = None  # it has taken what it was told before
+        self._serve(conversation, hurried=False)
+
+    # --- on either -----------------------------------------------------------------------------
+
+    def _serve(self, conversation: Conversation, *, hurried: bool) -> WouldBlock | None:
+        """Run what is in the inbox until nothing is, or leave when the connection has ended; return
+        what it waits for, in a hurry. The one loop that calls the session."""
         try:
             if self._is_to_rest:
                 self._is_to_rest = False
@@ -415,23 +406,27 @@ class PgwireClient:
             while conversation.phase is not _CLOSED:
                 taken = self._take(conversation)
                 if taken is None:
-                    return
+                    return None
                 last_words, gone, data = taken
                 if gone and not conversation.has_begun:
                     break
                 if last_words is not None and not conversation.has_begun:
                     conversation.end(last_words)
-                else:
-                    conversation.receive(data)
+                    continue
+                waits = conversation.receive(data, hurried=hurried)
+                if waits is not None and hurried:
+                    return waits
         except ClientGone:
             pass
         except Exception as error:  # noqa: BLE001 - a defect ends this connection, no other one
             log_defect(error)
         self._leave(conversation)
+        return None
 
     def _leave(self, conversation: Conversation) -> None:
-        """⚠ Whatever its session raises by that: on the loop others wait for their turn behind it,
-        on a worker the thread would end with it, and its place would be taken for ever."""
+        """Close the session. ⚠ Whatever that raises is caught: on the loop others wait for their
+        turn behind it, on a worker the thread would end with it, and its place would be taken for
+        ever."""
         try:
             conversation.close()
         except Exception as error:  # noqa: BLE001 - a defect ends this connection, no other one

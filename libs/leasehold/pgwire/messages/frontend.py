@@ -55,32 +55,17 @@ class Close(NamedTuple):
     name: str
 
 
-class Sync(NamedTuple):
-    pass
-
-
-class Flush(NamedTuple):
-    pass
-
-
-class Terminate(NamedTuple):
-    pass
+class Plain(NamedTuple):
+    """A message whose kind says everything: Sync, Flush, Terminate, CopyDone, and a function's
+    call, which is refused unread."""
 
 
 class CopyData(NamedTuple):
     data: bytes
 
 
-class CopyDone(NamedTuple):
-    pass
-
-
 class CopyFail(NamedTuple):
     reason: str
-
-
-class FunctionCall(NamedTuple):
-    pass
 
 
 class Proof(NamedTuple):
@@ -90,20 +75,7 @@ class Proof(NamedTuple):
 
 
 Message: TypeAlias = (
-    Query
-    | Parse
-    | Bind
-    | Describe
-    | Execute
-    | Close
-    | Sync
-    | Flush
-    | Terminate
-    | CopyData
-    | CopyDone
-    | CopyFail
-    | FunctionCall
-    | Proof
+    Query | Parse | Bind | Describe | Execute | Close | Plain | CopyData | CopyFail | Proof
 )
 Reader = Callable[[bytes, Limits], Message]
 
@@ -296,13 +268,9 @@ def _copy_fail(data: bytes, limits: Limits) -> CopyFail:
     return message
 
 
-def _without_body(message: Message) -> Reader:
-    def read(data: bytes, limits: Limits) -> Message:
-        if data:
-            raise ProtocolViolation(f"invalid message format: {len(data)} bytes are left over")
-        return message
-
-    return read
+def _plain(data: bytes, limits: Limits) -> Plain:
+    Body(data).end()
+    return Plain()
 
 
 READERS: Final[Mapping[int, Reader]] = {
@@ -312,13 +280,13 @@ READERS: Final[Mapping[int, Reader]] = {
     ord("D"): _describe,
     ord("E"): _execute,
     ord("C"): _close,
-    ord("S"): _without_body(Sync()),
-    ord("H"): _without_body(Flush()),
-    ord("X"): _without_body(Terminate()),
+    ord("S"): _plain,
+    ord("H"): _plain,
+    ord("X"): _plain,
     ord("d"): lambda data, limits: CopyData(data),
-    ord("c"): _without_body(CopyDone()),
+    ord("c"): _plain,
     ord("f"): _copy_fail,
-    ord("F"): lambda data, limits: FunctionCall(),
+    ord("F"): lambda data, limits: Plain(),
     ord("p"): lambda data, limits: Proof(data),
 }
 LARGE: Final = frozenset(b"QPBdF")
