@@ -1,4 +1,4 @@
-"""One client's batch of messages (to Sync; one simple Query), as both protocols share it: the rows
+"""What both protocols share of one client's batch of messages (to Sync; one simple Query): the rows
 of its statements, their tags, the end of its transaction, and ReadyForQuery."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One client's conversation once it is let in: bytes in, calls of its session, bytes out.
+"""The conversation with one client once it is let in: bytes in, calls of its session, bytes out.
 
 `receive` runs every message that is whole; phases.py says what is run, skipped or refused. Behind
 it are the two protocols (simple_query.py, extended_query.py), COPY (copy_in.py), and what these

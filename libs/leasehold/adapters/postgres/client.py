@@ -36,12 +36,12 @@ class PasswordWanted(ConfigurationError):
 
 
 class SqlConnection:
-    """`status`: I, or T and E inside of a transaction block. `cancel` may be called from any
-    thread, or a signal's handler."""
+    """A connection to a node's SQL port. `status` is I, or T and E inside of a transaction block.
+    `cancel` may be called from any thread, or a signal's handler."""
 
     def __init__(self, address: SqlAddress, database: str) -> None:
-        """Raises NodeUnreachable, ConfigurationError (a password is wanted, TLS is not as it has to
-        be), and what the node turns a client away with."""
+        """Connect and log in. Raises NodeUnreachable, ConfigurationError (a password is wanted, TLS
+        is not as it has to be), and what the node turns a client away with."""
         self._address = address
         self._tls = address.tls_context()
         self._socket = self._connected()
@@ -61,9 +61,10 @@ class SqlConnection:
     # ------------------------------------------------------------ asking
 
     def ask(self, text: str, copied: Iterable[bytes] | None = None) -> Iterator[Said]:
-        """What is answered, in order: Columns, Row, Complete, Told; to the end, also after an error
-        among them. `copied`: data for COPY FROM STDIN. Raises OutcomeUnknown (08007) when the
-        connection breaks, ProtocolViolation for a text that can't be sent."""
+        """Send a text, and yield what is answered, in order: Columns, Row, Complete, Told; to the
+        end, also after an error among them. `copied` is data for COPY FROM STDIN. Raises
+        OutcomeUnknown (08007) when the connection breaks, ProtocolViolation for a text that can't
+        be sent."""
         if "\0" in text:
             raise ProtocolViolation("the text holds a zero character")
         try:
@@ -83,7 +84,7 @@ class SqlConnection:
             ) from error
 
     def cancel(self) -> None:
-        """What runs now ends soon with 57014; a node that can't be reached is let be."""
+        """Make what runs now end soon with 57014; a node that can't be reached is let be."""
         with contextlib.suppress(OSError, NodeUnreachable), self._connected() as other:
             other.sendall(client_requests.cancel(*self._key))
             other.recv(1)  # it hangs up once it has read
@@ -103,7 +104,7 @@ class SqlConnection:
         self._socket.sendall(client_requests.COPY_DONE)
 
     def _next(self) -> Said:
-        """Raises OSError once nobody speaks there any more."""
+        """Return the next message. Raises OSError once nobody speaks there any more."""
         while (said := self._hearing.next()) is None:
             data = self._socket.recv(RECEIVED_BYTES)
             if not data:
@@ -198,7 +199,8 @@ class SqlConnection:
 
 
 def _turned_away(fields: Mapping[str, str]) -> Refused:
-    """With the node's own words and SQLSTATE, be it one of the tree or not."""
+    """Return the error of a node that does not let us in, with its own words and SQLSTATE, be it
+    one of the tree or not."""
     kind = type("TurnedAway", (Refused,), {"sqlstate": fields.get("C", Refused.sqlstate)})
     made: Refused = kind(fields.get("M", "the node gave no reason"))
     return made

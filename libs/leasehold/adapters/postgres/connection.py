@@ -1,4 +1,4 @@
-"""One client's socket, on the loop's thread, and its session, on one thread at a time.
+"""The socket of one client, on the loop's thread, and its session, on one thread at a time.
 
     loop: bytes ─▶ greeting ─▶ admitted │ bytes ─▶ inbox ─▶ if nobody is at it, a turn in a hurry:
           Conversation.receive ─▶ session … ─▶ transport.write
@@ -65,7 +65,7 @@ KEEP_ALIVE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Who was let in, for whoever opens the session. `process`: the number of the connection."""
+    """The client that was let in, for whoever opens the session. `process` is the number of the connection."""
 
     user: str
     database: str
@@ -156,7 +156,7 @@ class PgwireClient:
             self._state.notify_all()
 
     def eof_received(self) -> bool:
-        """False: who says no more is gone."""
+        """Return False, which ends the connection: who says no more is gone."""
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -174,7 +174,7 @@ class PgwireClient:
             self._server.workers.submit(self._work)
 
     def check_time(self, now_s: float) -> None:
-        """Ends or cancels what takes longer than it may."""
+        """End or cancel what takes longer than it may."""
         if self._due_s is not None and now_s >= self._due_s:
             # What it waits for does not come: a worker finds that out, and says so.
             self._due_s = None
@@ -219,7 +219,7 @@ class PgwireClient:
             self._server.workers.submit(self._work)
 
     def end(self, error: LeaseholdError) -> None:
-        """The connection ends with these last words, as soon as nothing runs on it."""
+        """End the connection with these last words, as soon as nothing runs on it."""
         if self._admission is None:
             self.abort()
             return
@@ -260,12 +260,13 @@ class PgwireClient:
         self._greeting.tls_begun()
 
     def tls_failed(self) -> None:
-        """There is no TLS, or nobody: the transport is closed."""
+        """Let the client go: there is no TLS, or nobody, and the transport is closed."""
         self._greeting = None
         self._server.left(self)
 
     def _hang_up(self, error: LeaseholdError | None) -> None:
-        """Of one who was not let in; what was said to it may still be on its way out."""
+        """Close the connection of one who was not let in; what was said to it may still be on its
+        way out."""
         assert self._transport is not None
         if error is not None:
             LOG.info("refused a connection: %s", error.sqlstate)
@@ -315,7 +316,8 @@ class PgwireClient:
             self._transport.resume_reading()
 
     def _close(self) -> None:
-        """The session is closed; what was said may still be on its way out."""
+        """Close the transport once the session is closed; what was said may still be on its way
+        out."""
         assert self._transport is not None
         self._closing_s = self._server.now_s()
         if self._gone:
@@ -329,7 +331,8 @@ class PgwireClient:
         self._transport.abort()
 
     def _takes_work(self) -> bool:
-        """Under _lock: must a worker be called? The caller then calls one."""
+        """Mark the client as busy, and return whether it was not, so that the caller has to call a
+        worker. Under _lock."""
         if self._busy:
             return False
         self._busy = True
@@ -338,7 +341,7 @@ class PgwireClient:
     # --- a turn on the loop --------------------------------------------------------------------
 
     def _turn(self) -> None:
-        """What can be done at once; the rest is a worker's, or the next turn's."""
+        """Do what can be done at once; the rest is a worker's, or the next turn's."""
         conversation = self._conversation
         assert conversation is not None
         if self._paused:
@@ -355,7 +358,7 @@ class PgwireClient:
             waits.until(self._again)
 
     def _again(self) -> None:
-        """From any thread."""
+        """Make the loop go on with what waits; called by any thread."""
         self._server.goes_on_soon(self)
 
     def goes_on(self) -> None:
@@ -434,8 +437,8 @@ class PgwireClient:
         self._finished()
 
     def _take(self, conversation: Conversation) -> tuple[LeaseholdError | None, bool, bytes] | None:
-        """Last words, whether the client is gone, what has come; None: there is nothing to do, and
-        nobody is at it any more."""
+        """Return last words, whether the client is gone, and what has come; or None if there is
+        nothing to do, and nobody is at it any more."""
         with self._lock:
             last_words, gone = self._last_words, self._gone
             data, resume = b"", False
@@ -452,11 +455,12 @@ class PgwireClient:
         return last_words, gone, data
 
     def _finished(self) -> None:
-        """Busy for ever: no worker comes here again."""
+        """Close the transport. The client stays busy for ever, so that no worker comes here again."""
         self._server.soon(self._close)
 
     def _say(self, data: bytes) -> Behind | None:
-        """On a worker it waits while the client does not read. Raises ClientGone."""
+        """Hand data over, which on a worker waits while the client does not read. Raises
+        ClientGone."""
         if self._in_turn and not self._handed_bytes:  # what was handed over comes first
             if self._gone:
                 raise ClientGone
@@ -474,8 +478,9 @@ class PgwireClient:
         return behind
 
     def _waited_for(self) -> Behind | None:
-        """Under _lock: how far the client is behind, once it has read, or farther than before: then
-        one part more is handed over, so that its session hears of it. Raises ClientGone."""
+        """Return how far the client is behind, once it has read, or when it is farther behind than
+        before: then one part more is handed over, so that its session hears of it. Under _lock.
+        Raises ClientGone."""
         pace = self._pace
         if pace is None:
             if self._may_say():
@@ -500,14 +505,14 @@ class PgwireClient:
 
 
 def _keep_alive(connection: socket.socket) -> None:
-    """A machine that is gone without a word is noticed: its session's transaction would pin the
-    versions that it has used for ever, and hold up every change of their tables."""
+    """Make the kernel notice a machine that is gone without a word: its session's transaction would
+    pin the versions that it has used for ever, and hold up every change of their tables."""
     for level, option, value in KEEP_ALIVE:
         connection.setsockopt(level, option, value)
 
 
 def log_defect(error: Exception) -> None:
-    """Only where, never what: the words of an exception may hold values of rows."""
+    """Log where an exception was raised, never what it says: its words may hold values of rows."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     LOG.error("internal error (%s); please report it:\n%s", type(error).__name__, frames)
 

@@ -38,7 +38,8 @@ PORT_RETRY_S: Final = 0.2
 
 
 class PgwireServer:
-    """`start` returns once it listens; `stop` once every client is gone, or `grace_s` is over.
+    """The listener. `start` returns once it listens; `stop` once every client is gone, or `grace_s`
+    is over.
 
     `open_session` runs on a worker; what it raises of the tree of errors is the client's answer.
     """
@@ -50,7 +51,8 @@ class PgwireServer:
         limits: Limits | None = None,
         port_patience_s: float = PORT_PATIENCE_S,
     ) -> None:
-        """`port_patience_s`: how long a port is waited for that somebody else has."""
+        """Check the settings. `port_patience_s` is how long a port is waited for that somebody else
+        has."""
         settings.check()
         self._port_patience_s = port_patience_s
         self.open_session = open_session
@@ -77,7 +79,7 @@ class PgwireServer:
     # --- from any thread ---------------------------------------------------------------------
 
     def start(self) -> None:
-        """Raises ConfigurationError if the port can't be had, or not in time."""
+        """Listen. Raises ConfigurationError if the port can't be had, or not in time."""
         import uvloop  # an extra: who only embeds a replica listens for nobody
 
         self.loop = uvloop.new_event_loop()
@@ -95,7 +97,7 @@ class PgwireServer:
         self._at_work.start()
 
     def stop(self, grace_s: float = 5.0) -> None:
-        """Clients are told (57P01), running statements are cancelled; no thread is left."""
+        """Tell clients that it ends (57P01), and cancel running statements; no thread is left."""
         self.soon(self._shut)
         if not self._empty.wait(grace_s):
             LOG.warning("%d clients did not end within %.1f s", len(self._clients), grace_s)
@@ -108,11 +110,12 @@ class PgwireServer:
         self.loop.close()
 
     def soon(self, call: Callable[..., Any], *arguments: Any) -> None:
-        """On the loop's thread, as soon as it comes to it."""
+        """Make a call on the loop's thread as soon as it comes to it."""
         self.loop.call_soon_threadsafe(call, *arguments)
 
     def goes_on_soon(self, client: PgwireClient) -> None:
-        """The loop is woken for the first of many whose answers come at once, and not for each."""
+        """Make the loop go on with a client. It is woken for the first of many whose answers come
+        at once, and not for each."""
         self._going_on.append(client)
         if not self._told_to_go_on:
             self._told_to_go_on = True
@@ -122,14 +125,15 @@ class PgwireServer:
         return secrets.token_bytes(KEY_BYTES[minor])
 
     def cancel_client(self, process: int, reason: Exception) -> bool:
-        """False: there is no such one."""
+        """Cancel what a client runs, and return whether there is such a client."""
         client = self._clients.get(process)
         if client is not None:
             self.soon(client.cancel, reason)
         return client is not None
 
     def end_client(self, process: int) -> bool:
-        """Cancels what it runs and ends its connection (57P01). False: there is no such one."""
+        """Cancel what a client runs and end its connection (57P01); return whether there is such a
+        client."""
         client = self._clients.get(process)
         if client is None:
             return False
@@ -154,7 +158,8 @@ class PgwireServer:
         return Greeting(welcome, self.limits)
 
     def arrived(self, client: PgwireClient, address: IPv4Address | IPv6Address) -> bool:
-        """False: nobody is let in any more. Where too many have arrived, another one goes."""
+        """Note a client that has connected, and return False if nobody is let in any more. Where
+        too many have arrived, another one goes."""
         if self._stopping:
             return False
         self._clients[client.process] = client
@@ -167,7 +172,8 @@ class PgwireServer:
         return True
 
     def admit(self, client: PgwireClient) -> bool:
-        """False: there are as many sessions as there may be. Until then it takes no place."""
+        """Give a client a session's place, and return False if all are taken. Until then it takes
+        none."""
         if len(self._admitted) >= self.settings.connections_max:
             return False
         self._arrivals.leave(client.process)
@@ -182,9 +188,9 @@ class PgwireServer:
             self._empty.set()
 
     def has_said(self, client: PgwireClient, *, more: bool) -> None:
-        """What clients are told is sent when all whose messages were there have had their turn: a
-        client that is woken takes the processor, often from this very thread. `more`: it has said
-        something before, and still goes on; nobody waits for that."""
+        """Send what clients are told when all whose messages were there have had their turn: a
+        client that is woken takes the processor, often from this very thread. `more` says that this
+        one has said something before and still goes on; nobody waits for that."""
         if more:
             self._send()
             return
@@ -208,8 +214,8 @@ class PgwireServer:
             client.cancel(Canceled("canceling statement due to user request"))
 
     async def _listen(self) -> asyncio.Server:
-        """Ports of SQL lie where the kernel takes those of outgoing connections from: one may be
-        taken by anybody's, for as long as that lasts."""
+        """Bind the port. Ports of SQL lie where the kernel takes those of outgoing connections
+        from: one may be taken by anybody's, for as long as that lasts."""
         settings = self.settings
         loop = asyncio.get_running_loop()
         give_up_s = loop.time() + self._port_patience_s
@@ -276,7 +282,8 @@ class PgwireServer:
 
 
 def _told_of_a_defect(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Instead of the loop's own words, which show the arguments of calls: what was to be sent."""
+    """Log a defect instead of the loop's own words, which show the arguments of calls: what was to
+    be sent."""
     error = context.get("exception")
     if isinstance(error, OSError):  # a handshake that failed, a connection that broke
         LOG.info("a connection ended: %s", type(error).__name__)

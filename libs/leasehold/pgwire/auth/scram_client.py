@@ -17,8 +17,9 @@ _HEADER: Final = "n,,"
 
 
 class Login:
-    """`first` → the server's answer → `proof` → the server's signature → `check`. The last two
-    raise ProtocolViolation for what is no SCRAM, or not said by one who knows the password."""
+    """The client's side of one login: `first`, then `proof` with the server's answer, then `check`
+    with its signature. `proof` and `check` raise ProtocolViolation for what is no SCRAM, or not
+    said by one who knows the password."""
 
     def __init__(self, password: str, nonce: str) -> None:
         self._password = saslprep(password).encode()
@@ -46,7 +47,8 @@ class Login:
         return f"{without_proof},p={b64encode(proof).decode()}"
 
     def check(self, final: str) -> None:
-        """A server that has not the password's verifier can't sign."""
+        """Raise ProtocolViolation unless the server has signed, which only one can that has the
+        password's verifier."""
         told = b"v=" + b64encode(self._signature)
         if not self._signature or not hmac.compare_digest(final.encode(), told):
             raise ProtocolViolation("the server could not prove that it knows the password")

@@ -61,9 +61,9 @@ def verifier_of_text(text: str) -> Verifier:
 
 
 class MockVerifiers:
-    """For users that do not exist: asks as for those that do, on each node and after each start
-    with the same salt, and is fulfilled by nobody. The secret is what nobody knows who knows less
-    than all of the verifiers."""
+    """The verifiers of users that do not exist. Such a user is asked as those that do, on each node
+    and after each start with the same salt, and nobody fulfils it. The secret is what nobody knows
+    who knows less than all of the verifiers."""
 
     def __init__(self, users: Mapping[str, Verifier]) -> None:
         nobody = Verifier(ITERATIONS, bytes(SALT_BYTES), b"", b"")
@@ -74,7 +74,8 @@ class MockVerifiers:
         self._secret = known.digest()
 
     def verifier(self, user: str) -> Verifier:
-        """With the iterations of one that exists, so that these tell nothing either."""
+        """Return a verifier with the iterations of one that exists, so that these tell nothing
+        either."""
         drawn = _hmac(self._secret, b"like " + user.encode())
         like = self._users[int.from_bytes(drawn) % len(self._users)]
         salt = b""
@@ -85,9 +86,10 @@ class MockVerifiers:
 
 
 class Exchange:
-    """One login. `first` answers the client's first message, `final` its proof.
+    """The server's side of one login. `first` answers the client's first message, `final` its
+    proof.
 
-    Both raise ProtocolViolation for what is no SCRAM; `final` returns None for a wrong proof.
+    Both raise ProtocolViolation for what is no SCRAM.
     """
 
     def __init__(self, verifier: Verifier, nonce: str) -> None:
@@ -121,7 +123,7 @@ class Exchange:
         return answer
 
     def final(self, text: str) -> str | None:
-        """The server's signature, or None: the proof is wrong."""
+        """Return the server's signature, or None for a wrong proof."""
         without_proof, comma, last = text.rpartition(",")
         parts = without_proof.split(",")
         if not comma or last[:2] != "p=" or len(parts) < 2 or parts[0][:2] != "c=":

@@ -47,14 +47,15 @@ class BeginTls(NamedTuple):
 
 
 class CancelAsked(NamedTuple):
-    """Another connection's statement is to end; the caller gets no answer."""
+    """A wish that another connection's statement ends; the caller gets no answer."""
 
     process: int
     key: bytes
 
 
 class Admitted(NamedTuple):
-    """`minor`: of the protocol version. `rest`: bytes that came behind the greeting."""
+    """A client that is let in. `minor` is that of the protocol version, `rest` the bytes that came
+    behind the greeting."""
 
     user: str
     database: str
@@ -64,7 +65,8 @@ class Admitted(NamedTuple):
 
 
 class HangUp(NamedTuple):
-    """`error`: what was answered, for the log; None if nothing was wrong."""
+    """The end of a connection. `error` is what was answered, for the log, or None if nothing was
+    wrong."""
 
     error: LeaseholdError | None
 
@@ -118,7 +120,7 @@ class Greeting:
         self._secret = True
 
     def _step(self, effects: list[Effect]) -> bool:
-        """One message; False: none is whole."""
+        """Take one message, and return False if none is whole."""
         if self._phase is _Phase.STARTING:
             body = self._framing.next_startup()
             if body is not None:

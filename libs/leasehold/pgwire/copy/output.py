@@ -30,8 +30,8 @@ Row = Callable[[Sequence[Any]], bytes]
 
 
 def copy_out_form(source: CopySource, zone: ZoneInfo) -> ResultForm:
-    """Of one run: a header goes with the first row. Raises FeatureNotSupported for a type without
-    a binary form."""
+    """Return how the rows of one COPY … TO STDOUT are said; its header goes with the first row.
+    Raises FeatureNotSupported for a type without a binary form."""
     how, columns = source.format, source.columns
     begins = backend.copy_out(len(columns), binary=how.binary)
     if how.binary:

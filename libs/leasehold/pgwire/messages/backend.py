@@ -31,7 +31,7 @@ _READY: Final = {status: message(b"Z", status) for status in (b"I", b"T", b"E")}
 
 
 def ready(status: bytes) -> bytes:
-    """`status`: I, T or E."""
+    """Return ReadyForQuery with the status I, T or E."""
     return _READY[status]
 
 

@@ -26,7 +26,7 @@ class Row(NamedTuple):
 
 
 class Complete(NamedTuple):
-    """Of one statement; an empty text has the tag ""."""
+    """The end of one statement. An empty text has the tag ""."""
 
     tag: str
 
@@ -50,7 +50,7 @@ class Copied(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """`status`: I, T or E. Nothing more comes until something is asked."""
+    """The end of the answers: nothing more comes until something is asked. `status` is I, T or E."""
 
     status: str
 
@@ -68,7 +68,8 @@ class Parameter(NamedTuple):
 
 
 class Authentication(NamedTuple):
-    """`code`: 0 let in, 10 SASL mechanisms, 11 SASL goes on, 12 SASL's last word."""
+    """A step of the login. `code` is 0 (let in), 10 (SASL mechanisms), 11 (SASL goes on) or 12
+    (SASL's last word)."""
 
     code: int
     data: bytes
@@ -96,7 +97,8 @@ class Hearing:
         self._data += data
 
     def next(self) -> Said | None:
-        """None until one is whole; those that tell nothing are left out."""
+        """Return the next message, or None until one is whole; those that tell nothing are left
+        out."""
         while len(self._data) - self._at >= _HEAD.size:
             kind, length = _HEAD.unpack_from(self._data, self._at)
             if not 4 <= length <= MESSAGE_BYTES_MAX:

@@ -22,7 +22,7 @@ def startup(parameters: Mapping[str, str]) -> bytes:
 
 
 def cancel(process: int, key: bytes) -> bytes:
-    """On a connection of its own."""
+    """Return a cancel request, which is sent on a connection of its own."""
     body = struct.pack("!I", process) + key
     return _TWO.pack(len(body) + 8, CANCEL_REQUEST) + body
 
@@ -37,7 +37,7 @@ def sasl_response(text: str) -> bytes:
 
 
 def query(text: str) -> bytes:
-    """`text` without zero characters."""
+    """Return a simple Query; `text` has no zero characters."""
     return message(b"Q", _zero_ended(text))
 
 

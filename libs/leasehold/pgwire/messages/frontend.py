@@ -19,7 +19,7 @@ class Query(NamedTuple):
 
 
 class Parse(NamedTuple):
-    """`types`: oids of the first parameters; 0 leaves one to the server."""
+    """A text to be prepared. `types` are oids of its first parameters; 0 leaves one to the server."""
 
     name: str
     text: str
@@ -37,14 +37,14 @@ class Bind(NamedTuple):
 
 
 class Describe(NamedTuple):
-    """`portal`: a portal of that name, else a prepared statement."""
+    """A demand for a description of the portal or prepared statement with that name."""
 
     portal: bool
     name: str
 
 
 class Execute(NamedTuple):
-    """`rows_max` 0: all."""
+    """A demand for rows of a portal, `rows_max` at most; 0 means all."""
 
     portal: str
     rows_max: int
@@ -155,7 +155,7 @@ class Body:
         return self.values(1)[0]
 
     def values(self, count: int) -> list[bytes | None]:
-        """So many of them. In one loop: this is where a Bind spends its time."""
+        """Return `count` values. In one loop: this is where a Bind spends its time."""
         data, at, size = self._data, self._at, len(self._data)
         found: list[bytes | None] = []
         for _ in range(count):

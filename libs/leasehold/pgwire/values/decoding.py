@@ -39,7 +39,8 @@ Decoder = Callable[[bytes], Any]
 
 
 def decoder(kind: WireType, form: int, zone: ZoneInfo) -> Decoder:
-    """`form`: 0 text, 1 binary. Raises FeatureNotSupported for a type without that form."""
+    """Return the function that reads values of a type in the format `form` (0 text, 1 binary).
+    Raises FeatureNotSupported for a type without that form."""
     if form == BINARY:
         element = element_of(kind)
         return _binary(kind) if element is None else _array_binary(element, zone)
@@ -114,7 +115,7 @@ def _sized(data: bytes, size: int, name: str) -> None:
 
 
 def _stored(kind: Type, decode: Decoder) -> Decoder:
-    """`decode` gives a Python value of the type."""
+    """Return a decoder of storage values; `decode` gives Python values of the type."""
     store = to_storage(kind)
     return lambda data: store(decode(data))
 
@@ -179,7 +180,7 @@ def _binary(kind: Type) -> Decoder:
 
 
 def _array_binary(kind: Type, zone: ZoneInfo) -> Decoder:
-    """`kind`: of an element."""
+    """Return the decoder of arrays whose elements have the type `kind`."""
     element = decoder(kind, BINARY, zone)
     oid = oid_of(kind)
 

@@ -39,7 +39,8 @@ _ARRAY: Final = struct.Struct("!iiIii")
 
 
 def encoder(kind: WireType, form: int, zone: ZoneInfo) -> Encoder:
-    """`form`: TEXT or BINARY. Raises FeatureNotSupported for a type without that form."""
+    """Return the function that writes values of a type in the format `form` (TEXT or BINARY).
+    Raises FeatureNotSupported for a type without that form."""
     if form == BINARY:
         element = element_of(kind)
         return _binary(kind) if element is None else _array_binary(kind, element, zone)
@@ -150,7 +151,7 @@ def _binary(kind: Type) -> Encoder:
 
 
 def _array_binary(kind: Type, of: Type, zone: ZoneInfo) -> Encoder:
-    """`of`: the type of its elements."""
+    """Return the encoder of the array type `kind`, whose elements have the type `of`."""
     element = encoder(of, BINARY, zone)
     oid, first = oid_of(of), first_subscript(kind)
 

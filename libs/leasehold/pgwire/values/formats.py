@@ -29,8 +29,9 @@ ALL_BINARY: Final[Formats] = (BINARY,)
 
 
 class ResultForm(NamedTuple):
-    """`description`: the RowDescription; `row`: a row's storage values → DataRow. Of COPY … TO
-    STDOUT (`copies`): CopyOutResponse, CopyData, and what is said behind the `last` row."""
+    """How the rows of a result are said. `description` is the RowDescription, and `row` makes a
+    DataRow of a row's storage values. For COPY … TO STDOUT (`copies`) they are CopyOutResponse and
+    CopyData, and `last` gives what is said behind the last row."""
 
     description: bytes
     row: Callable[[Sequence[Any]], bytes]
@@ -39,7 +40,8 @@ class ResultForm(NamedTuple):
 
 
 def given_types(oids: Sequence[int]) -> list[WireType | None]:
-    """Types that a client named; None where it left one open. Raises FeatureNotSupported."""
+    """Return the types that a client named, None where it left one open. Raises
+    FeatureNotSupported."""
     types: list[WireType | None] = []
     for number, oid in enumerate(oids, 1):
         kind = type_of_oid(oid)
@@ -57,7 +59,7 @@ def described_parameters(types: Sequence[WireType]) -> bytes:
 
 
 def described_columns(columns: Sequence[Column], formats: Formats) -> bytes:
-    """The RowDescription. Raises ProtocolViolation, InvalidArgument."""
+    """Return the RowDescription. Raises ProtocolViolation, InvalidArgument."""
     forms = _for_each(formats, len(columns), "result formats", "query has", "columns")
     return backend.row_description(
         [
@@ -76,7 +78,8 @@ def described_columns(columns: Sequence[Column], formats: Formats) -> bytes:
 
 
 def result_form(columns: Sequence[Column], formats: Formats, zone: ZoneInfo) -> ResultForm:
-    """Raises ProtocolViolation, InvalidArgument; FeatureNotSupported for a type without a form."""
+    """Return how rows are said. Raises ProtocolViolation, InvalidArgument; FeatureNotSupported for
+    a type without a form."""
     description = described_columns(columns, formats)
     forms = _for_each(formats, len(columns), "result formats", "query has", "columns")
     encoders = [encoder(c.type, form, zone) for c, form in zip(columns, forms, strict=True)]
@@ -91,7 +94,7 @@ def parameter_decoders(
 
 
 def decoded(decoders: Sequence[Decoder], values: Sequence[bytes | None]) -> list[Any]:
-    """Storage values of parameters; an error says which one."""
+    """Return the storage values of parameters; an error says which one."""
     made: list[Any] = []
     for read, value in zip(decoders, values, strict=True):
         try:
