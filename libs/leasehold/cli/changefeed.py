@@ -1,4 +1,4 @@
-"""`leasehold changefeed`: the changefeed in this process."""
+"""The command `leasehold changefeed`: the changefeed in this process."""
 
 from __future__ import annotations
 

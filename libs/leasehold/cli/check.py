@@ -1,4 +1,5 @@
-"""`leasehold check`: every live node compares its rows and entries at one position of the log."""
+"""The command `leasehold check`: every live node compares its rows and entries at one position of
+the log."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def positive_rows(text: str) -> int:
-    """Raises ArgumentTypeError unless 1 to SLICE_ROWS_MAX."""
+    """Return the number. Raises ArgumentTypeError unless it is from 1 to SLICE_ROWS_MAX."""
     if not text.isdecimal() or not 1 <= int(text) <= SLICE_ROWS_MAX:
         raise argparse.ArgumentTypeError(f"expected a number from 1 to {SLICE_ROWS_MAX:,}")
     return int(text)
@@ -117,12 +118,13 @@ class Look(NamedTuple):
         return {(node, table_id) for node in self.live for table_id in self.table_ids}
 
     def reports(self) -> list[CheckReport]:
-        """Of every live node, at one log position; of those that came in time."""
+        """Return the reports of every live node at one log position, of those that came in time."""
         check = EVERY_TABLE if self.everything else self.table_ids[0]
         return self._asked(append_barrier(self.settings, check), self.wanted)
 
     def repair(self, node: str) -> CheckReport | None:
-        """None: the node has not said in time that it is done."""
+        """Return the node's report after its repair, or None if it has not said in time that it is
+        done."""
         subject = append_barrier(self.settings, self.table_ids[0], node)
         found = self._asked(subject, {(node, self.table_ids[0])})
         return next((report for report in found if report.node == node), None)
@@ -136,7 +138,7 @@ class Look(NamedTuple):
 
 
 def _repaired(look: Look, proof: Proof, output: Output) -> dict[str, int]:
-    """Node by node, how many entries were put right."""
+    """Repair node by node, and return how many entries each has put right."""
     done = {}
     for node in proof.nodes:
         report = look.repair(node)
@@ -205,7 +207,8 @@ def _reported(view: ClusterView, subject: bytes) -> set[tuple[str, int]]:
 
 
 def _called(table_id: int, names: dict[int, str]) -> str:
-    """Sequences are told of to nobody but the nodes: they have their numbers here."""
+    """Return the name of a table. Sequences are told of to nobody but the nodes: they have their
+    numbers here."""
     if is_sequence_id(table_id):
         return f"sequence {table_id - SEQUENCES_FROM}"
     return names.get(table_id, f"table {table_id}")
@@ -216,7 +219,7 @@ def troubles_of(
     wanted: set[tuple[str, int]],
     names: dict[int, str],
 ) -> list[str]:
-    """Sentences on what is not right: nodes that said nothing, findings, differences."""
+    """Return sentences on what is not right: nodes that said nothing, findings, differences."""
 
     def name(table_id: int) -> str:
         return _called(table_id, names)
@@ -257,7 +260,7 @@ def _show(
     repaired: dict[str, int] | None,
     output: Output,
 ) -> None:
-    """`repaired`: by node, None where no repair was asked for."""
+    """Show the reports. `repaired` is a count by node, or None where no repair was asked for."""
     if output.as_json:
         told: list[dict[str, Any]] = [
             {"table": names.get(r.table_id, ""), **check_report(r)} for r in reports

@@ -1,4 +1,5 @@
-"""`leasehold clock`: the log's time beside the master's clock, and the way out when it is ahead."""
+"""The command `leasehold clock`: the log's time beside the master's clock, and the way out when it
+is ahead."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def clock_troubles(log: dict[str, Any]) -> list[str]:
-    """Sentences on what is not right, of the log's report."""
+    """Return sentences on what is not right in the log's report."""
     found = []
     ahead_ms = log.get("ahead_ms") or 0
     if ahead_ms > AHEAD_SAID_MS:
@@ -89,7 +90,7 @@ def show(args: argparse.Namespace, settings: ClientSettings, output: Output) -> 
 
 
 def _look(settings: ClientSettings, output: Output) -> tuple[int, dict[str, Any]]:
-    """This host's clock, and the log's report at that time."""
+    """Return this host's clock, and the log's report at that time."""
     with looking(settings, output) as (_, view):
         at_us = now_us()
         return at_us, report(view, at_us)["log"]

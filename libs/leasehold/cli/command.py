@@ -40,7 +40,7 @@ SUMMARIES: Final[Mapping[str, str]] = {
 def add(
     subparsers: Subparsers, name: str, run: Run, more: str = "", *, answers: bool = True
 ) -> Any:
-    """A parser for one of SUMMARIES, with `--json` if it answers anything."""
+    """Return a parser for one of SUMMARIES, with `--json` if it answers anything."""
     summary = SUMMARIES[name]
     parser = subparsers.add_parser(
         name,
@@ -55,7 +55,8 @@ def add(
 
 
 def finish(parser: argparse.ArgumentParser, run: Run) -> argparse.ArgumentParser:
-    """An action of a subcommand: `--json` is taken before and after its name."""
+    """Give an action of a subcommand its `--json`, which is taken before and after its name, and
+    its `run`."""
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=JSON_HELP)
     parser.set_defaults(run=run)
     return parser
@@ -68,7 +69,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "": 1.0}
 
 
 def seconds(text: str) -> float:
-    """A time of 0 to a day: ``30``, ``30s``, ``500ms``, ``2m``."""
+    """Return a time of 0 to a day in seconds: ``30``, ``30s``, ``500ms``, ``2m``."""
     digits = text.rstrip("ms")
     unit = _UNITS.get(text[len(digits) :])
     try:

@@ -1,4 +1,4 @@
-"""`leasehold dashboard`: the dashboard in this process."""
+"""The command `leasehold dashboard`: the dashboard in this process."""
 
 from __future__ import annotations
 

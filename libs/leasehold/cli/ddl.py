@@ -1,4 +1,4 @@
-"""`leasehold ddl "…"`: one schema change, and its job's progress until it ends."""
+"""The command `leasehold ddl "…"`: one schema change, and its job's progress until it ends."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
 
 
 def _refused(outcome: Outcome) -> str:
-    """With what depends on what was to be dropped, and what one can do."""
+    """Return the words of a refusal with what depends on what was to be dropped, and what one can
+    do."""
     more = (outcome.detail.get(name) for name in ("detail", "hint"))
     return "\n".join([f"{outcome.code}: {outcome.message}", *(str(m) for m in more if m)])
 

@@ -1,4 +1,5 @@
-"""`leasehold dead-letter`: what could not be applied, why, and what one can do about it."""
+"""The command `leasehold dead-letter`: what could not be applied, why, and what one can do about
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`leasehold dev`: a whole database in this process, fed by lines; no Kafka, no Redis, no Spark."""
+"""The command `leasehold dev`: a whole database in this process, fed by lines; no Kafka, no Redis,
+no Spark."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ def _standard_input() -> TextIO:
 
 
 def _prompted(source: Iterable[str], output: Output) -> Iterator[str]:
-    """Lines of a terminal, each after a mark on standard error."""
+    """Yield the lines of a terminal, each after a mark on standard error."""
     output.err.print("leasehold> ", end="")
     for line in source:
         yield line
@@ -112,7 +113,8 @@ class DevConsole:
         }
 
     def read(self, lines: Iterable[str]) -> None:
-        """Until they end or one of them says .quit. A line that fails is told; the next is read."""
+        """Take lines until they end or one of them says .quit. A line that fails is told; the next
+        is read."""
         for line in lines:
             try:
                 self.take(line.strip())
@@ -122,7 +124,7 @@ class DevConsole:
                 return
 
     def take(self, line: str) -> None:
-        """One line. Raises LeaseholdError."""
+        """Do what one line says. Raises LeaseholdError."""
         if not line or line.startswith(("#", "--")):
             return
         if not _is_text(line):

@@ -1,4 +1,5 @@
-"""`leasehold jobs`: schema changes on their way; watch them, pause, resume, cancel, set."""
+"""The command `leasehold jobs`: schema changes on their way; watch them, pause, resume, cancel,
+set."""
 
 from __future__ import annotations
 
@@ -144,7 +145,7 @@ def control(args: argparse.Namespace, settings: ClientSettings, output: Output) 
 
 
 def _wishes(args: argparse.Namespace) -> tuple[str, dict[str, int]]:
-    """The action as the master knows it, and what it sets."""
+    """Return the action as the master knows it, and what it sets."""
     if args.action in ("postpone", "complete"):
         return "set", {"postpone": int(args.action == "postpone")}
     patience_s = getattr(args, "cancel_blockers_after", None)

@@ -1,4 +1,4 @@
-"""`leasehold leases`: who holds which version of which table."""
+"""The command `leasehold leases`: who holds which version of which table."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ NOTE_EVERY_S: Final = 5.0
 def looking(
     settings: ClientSettings, output: Output, *, whole: bool = True
 ) -> Iterator[tuple[ClusterWatch, ClusterView]]:
-    """A watch and its first view, of everything that stands on the topics. With `whole` False the
-    view may have gaps (`ClusterView.gaps`) after FIRST_LOOK_S, and the caller has to name them.
+    """Yield a watch and its first view, of everything that stands on the topics. With `whole` False
+    the view may have gaps (`ClusterView.gaps`) after FIRST_LOOK_S, and the caller has to name them.
 
     Raises BusUnavailable when Kafka can't be reached, or the topics could not be read to their ends
     in WHOLE_LOOK_S: what is missing must not look as if it did not exist.

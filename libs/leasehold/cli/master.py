@@ -1,4 +1,4 @@
-"""`leasehold master`: a node that may become master, in this process."""
+"""The command `leasehold master`: a node that may become master, in this process."""
 
 from __future__ import annotations
 

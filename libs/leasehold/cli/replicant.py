@@ -1,4 +1,5 @@
-"""`leasehold replicant`: a replicant in this process, with SQL where a port is named."""
+"""The command `leasehold replicant`: a replicant in this process, with SQL where a port is
+named."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ _JSON_STARTS: Final = b"{[ \t\r\n\xef"  # 0xEF: a byte-order mark
 
 
 class FileRequest(NamedTuple):
-    """`place` is "line 7" or "object 7"; `fields` is None where `error` says why."""
+    """What stands at one place of a file. `place` is "line 7" or "object 7"; `fields` is None where
+    `error` says why."""
 
     place: str
     fields: dict[str, Any] | None
@@ -24,13 +25,14 @@ class FileRequest(NamedTuple):
 
 
 def looks_like_json(head: bytes) -> bool:
-    """MessagePack maps begin with 0x80-0x8f, 0xde or 0xdf; JSON lines with a brace or a space."""
+    """Return whether a file that begins so is JSON: MessagePack maps begin with 0x80-0x8f, 0xde or
+    0xdf, JSON lines with a brace or a space."""
     return not head or head[:1] in [_JSON_STARTS[i : i + 1] for i in range(len(_JSON_STARTS))]
 
 
 def read_requests(source: BinaryIO, *, as_json: bool) -> Iterator[FileRequest]:
-    """Each request in order. What is no request is told with its place and skipped; only broken
-    MessagePack ends the reading, because nothing tells where the next object begins."""
+    """Yield each request in order. What is no request is told with its place and skipped; only
+    broken MessagePack ends the reading, because nothing tells where the next object begins."""
     return _json_lines(source) if as_json else _message_pack(source)
 
 

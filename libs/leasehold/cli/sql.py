@@ -1,4 +1,5 @@
-"""`leasehold sql`: statements to a node's port for PostgreSQL clients; psql is not needed."""
+"""The command `leasehold sql`: statements to a node's port for PostgreSQL clients; psql is not
+needed."""
 
 from __future__ import annotations
 
@@ -81,7 +82,8 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
 
 
 def address_of(args: argparse.Namespace) -> SqlAddress:
-    """Raises ConfigurationError."""
+    """Return where the options and the environment say that SQL is asked for. Raises
+    ConfigurationError."""
     environ = dict(os.environ)
     for option, variable in _OPTIONS.items():
         given = getattr(args, option)
@@ -103,7 +105,7 @@ def _connected(address: SqlAddress, database: str) -> SqlConnection:
 
 
 def _script(name: str | None) -> str | None:
-    """None: a person types. Raises ConfigurationError."""
+    """Return the text to run, or None where a person types. Raises ConfigurationError."""
     if name in (None, "-"):
         return None if name is None and sys.stdin.isatty() else sys.stdin.read()
     try:
@@ -130,7 +132,8 @@ class SqlClient:
         self.rows = rows_as(form, self._output)
 
     def run_all(self, statements: Iterable[Statement]) -> ExitCode:
-        """Until one fails. A transaction that is open at the end was not committed."""
+        """Run statements until one fails. A transaction that is open at the end was not
+        committed."""
         for statement in statements:
             code = self.run(statement)
             if code is not ExitCode.OK:
@@ -141,7 +144,8 @@ class SqlClient:
         return ExitCode.NOT_RIGHT
 
     def run(self, statement: Statement, copied: Iterable[bytes] | None = None) -> ExitCode:
-        """Raises OutcomeUnknown when the connection breaks."""
+        """Run one text and show what is answered. Raises OutcomeUnknown when the connection
+        breaks."""
         code, in_rows = ExitCode.OK, False
         with _interrupts_cancel(self.connection):
             for said in self.connection.ask(statement.text, copied):
@@ -173,7 +177,7 @@ class SqlClient:
 
 @contextlib.contextmanager
 def _interrupts_cancel(connection: SqlConnection) -> Iterator[None]:
-    """Ctrl-C stops the statement; a second one ends the command."""
+    """Make Ctrl-C stop the statement; a second one ends the command."""
     before = signal.getsignal(signal.SIGINT)
 
     def once(*_: object) -> None:
@@ -221,7 +225,7 @@ def _asked(client: SqlClient, database: str) -> ExitCode:
 
 
 def _command(client: SqlClient, words: list[str]) -> bool:
-    """False: leave."""
+    """Do what a line with a backslash says, and return False if it says to leave."""
     match words:
         case ["\\q" | "\\quit"]:
             return False

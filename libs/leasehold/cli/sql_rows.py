@@ -51,7 +51,7 @@ class TableRows:
 
 
 def _head(field: Field) -> str:
-    """As `Output.table` takes it: a > in front means numbers."""
+    """Return the head of a column as `Output.table` takes it: a > in front means numbers."""
     if _OIDS.get(field.oid) in _NUMBERS:
         return ">" + field.name
     return " " + field.name if field.name.startswith(">") else field.name
@@ -62,8 +62,8 @@ def _cell(value: str | None) -> Text:
 
 
 class CsvRows:
-    """As PostgreSQL's COPY: NULL is nothing, an empty text is quoted. A file gets the values as
-    they are, a terminal with escapes for what it would obey."""
+    """Rows as PostgreSQL's COPY writes them: NULL is nothing, an empty text is quoted. A file gets
+    the values as they are, a terminal with escapes for what it would obey."""
 
     def __init__(self) -> None:
         self._is_terminal = sys.stdout.isatty()

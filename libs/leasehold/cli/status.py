@@ -1,4 +1,4 @@
-"""`leasehold status`: log, master, nodes, ledger, jobs, lanes — whether all is well."""
+"""The command `leasehold status`: log, master, nodes, ledger, jobs, lanes — whether all is well."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
 
 
 def troubles_of(told: dict[str, Any]) -> list[str]:
-    """Sentences on what is not right; each names what it is about."""
+    """Return sentences on what is not right; each names what it is about."""
     found = [f"not all is known: {gap}; what is shown here is incomplete" for gap in told["gaps"]]
     log = told["log"]
     if not log["master"]:
@@ -97,7 +97,7 @@ def troubles_of(told: dict[str, Any]) -> list[str]:
 
 
 def failed_jobs(told: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Failures that want somebody's look, and others of late. A job that has failed has left
+    """Return failures that want somebody's look, and others of late. A job that has failed has left
     everything as it was: it is news for a time, then history, which `leasehold jobs` keeps."""
     news: list[dict[str, Any]] = []
     known: list[dict[str, Any]] = []

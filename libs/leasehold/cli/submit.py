@@ -1,4 +1,4 @@
-"""`leasehold submit FILE`: change requests from a file, with what became of each."""
+"""The command `leasehold submit FILE`: change requests from a file, with what became of each."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _open(path: str, stack: ExitStack) -> tuple[BinaryIO, int | None]:
 
 
 class Submission:
-    """One run over a file."""
+    """The requests of one file on their way, and what went wrong with them."""
 
     def __init__(self, changes: ChangeProducer, output: Output, size: int | None) -> None:
         self._changes = changes
@@ -154,7 +154,7 @@ class Submission:
         progress.update(task, words=words, completed=read)
 
     def tell(self, seconds: float) -> int:
-        """The summary, and the exit code."""
+        """Show the summary, and return the exit code."""
         told = self._changes.statistics
         unknown = told.unknown + told.in_flight
         if self._output.as_json:

@@ -1,4 +1,5 @@
-"""`leasehold user`: who may come to a node's port for SQL, with verifiers instead of passwords."""
+"""The command `leasehold user`: who may come to a node's port for SQL, with verifiers instead of
+passwords."""
 
 from __future__ import annotations
 

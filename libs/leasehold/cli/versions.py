@@ -1,4 +1,5 @@
-"""`leasehold versions`: what every table is now and was before, for people and in schema languages.
+"""The command `leasehold versions`: what every table is now and was before, for people and in
+schema languages.
 
 leasehold versions [TABLE] [--follow] [--format text|avro|json-schema]
 leasehold versions TABLE --as-of LSN [--format …]
@@ -164,8 +165,8 @@ def _follow(
 
 
 class Followed:
-    """What has come since. ⚠ By the table's id once it is known: it may be renamed meanwhile, and
-    another one may get its name."""
+    """The versions that have come since a first view. ⚠ Tables are known by their ids once these
+    are known: one may be renamed meanwhile, and another one may get its name."""
 
     def __init__(self, first: ClusterView, table: str | None) -> None:
         self._table = table
@@ -185,7 +186,7 @@ class Followed:
 
 
 def _is_called(event: VersionEvent, table: str | None) -> bool:
-    """Both names while a rename is under way."""
+    """Return whether a table has that name, or either of its names while a rename is under way."""
     return table in (None, event.name, event.body.get("alias") or None)
 
 

@@ -241,7 +241,8 @@ Report: TypeAlias = Notice | SettingChanged | Deallocated | PortalsClosed | Reco
 
 
 class Session(Protocol):
-    """The session of one client. It is made when the client was let in; `close` is the last call."""
+    """The session of one client. It is made when the client was let in; `close` is the last
+    call."""
 
     hurried: bool
     """Set before calls by whoever makes them; only then `WouldBlock` is raised."""

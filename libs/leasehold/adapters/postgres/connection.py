@@ -65,7 +65,8 @@ KEEP_ALIVE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The client that was let in, for whoever opens the session. `process` is the number of the connection."""
+    """The client that was let in, for whoever opens the session. `process` is the number of the
+    connection."""
 
     user: str
     database: str
@@ -455,7 +456,8 @@ class PgwireClient:
         return last_words, gone, data
 
     def _finished(self) -> None:
-        """Close the transport. The client stays busy for ever, so that no worker comes here again."""
+        """Close the transport. The client stays busy for ever, so that no worker comes here
+        again."""
         self._server.soon(self._close)
 
     def _say(self, data: bytes) -> Behind | None:

@@ -50,7 +50,8 @@ class Copied(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """The end of the answers: nothing more comes until something is asked. `status` is I, T or E."""
+    """The end of the answers: nothing more comes until something is asked. `status` is I, T or
+    E."""
 
     status: str
 

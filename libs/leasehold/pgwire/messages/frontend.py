@@ -19,7 +19,8 @@ class Query(NamedTuple):
 
 
 class Parse(NamedTuple):
-    """A text to be prepared. `types` are oids of its first parameters; 0 leaves one to the server."""
+    """A text to be prepared. `types` are oids of its first parameters; 0 leaves one to the
+    server."""
 
     name: str
     text: str
