@@ -37,7 +37,7 @@ class GoneTopics:
         self._deleted: dict[int, None] = {}  # to be forgotten by the next transaction
         self._next_ns = 0
 
-    def remembered(self, stored: Mapping[bytes, bytes]) -> None:
+    def restore(self, stored: Mapping[bytes, bytes]) -> None:
         """Take what an earlier process had to delete; `stored` is the changefeed's topic by key."""
         keys = sorted(key for key in stored if key.startswith(KEY_PREFIX))
         self._known = {int(key.removeprefix(KEY_PREFIX)): None for key in keys}
@@ -46,7 +46,7 @@ class GoneTopics:
         """Note a table whose keys go with the next transaction."""
         self._new[table_id] = None
 
-    def to_remember(self) -> Iterator[tuple[bytes, bytes | None]]:
+    def list_changes(self) -> Iterator[tuple[bytes, bytes | None]]:
         """Yield (key, value) for the transaction that is made now; the same if it is made again."""
         for table_id in self._deleted:
             yield KEY_PREFIX + b"%d" % table_id, None

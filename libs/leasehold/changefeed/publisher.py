@@ -143,7 +143,7 @@ class Publisher(Closing):
         position = LogPosition()
         if POSITION_KEY in stored:
             position = self._codec.decode_as(LogPosition, stored[POSITION_KEY])
-        self._gone.remembered(stored)
+        self._gone.restore(stored)
         self._feed = Changefeed(position, jobs)
         self._stored = position
         self._stored_ns = boottime_ns()
@@ -278,7 +278,7 @@ class Publisher(Closing):
                 for topic, key, value, headers, partition in self._messages:
                     self._writer.send(topic, partition, key, value, headers)
                 self._writer.send(self._topics.changefeed.name, 0, POSITION_KEY, stored)
-                for key, value in self._gone.to_remember():
+                for key, value in self._gone.list_changes():
                     self._writer.send(self._topics.changefeed.name, 0, key, value)
                 if report:
                     self._writer.send(self._topics.jobs.name, 0, REPORT_KEY, report)

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
     if args.slice_rows and (args.table is None or args.repair):
         args.refuse("--slice-rows wants one table, and nothing to repair")
     with looking(settings, output) as (watch, view):
-        table_ids = _table_ids(view, args.table)
+        table_ids = _find_tables(view, args.table)
         if not table_ids:
             if output.as_json:
                 _show((), [], {}, None, output)
@@ -87,14 +87,14 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         look = Look(settings, watch, live, args.table is None, table_ids, args.timeout)
         if args.slice_rows:
             table = view.tables[table_ids[0]].descriptor
-            return _in_slices(look, SlicedCheck(table, live, args.slice_rows), output)
+            return _check_in_slices(look, SlicedCheck(table, live, args.slice_rows), output)
         reports = look.reports()
         repaired = None
         unproven: tuple[str, ...] = ()
         if args.repair:
             proof = proof_of(reports)
             unproven = proof.reasons
-            repaired = _repaired(look, proof, output)
+            repaired = _repair_nodes(look, proof, output)
             if repaired:
                 reports = look.reports()
     troubles = troubles_of(reports, look.wanted, names)
@@ -120,24 +120,26 @@ class Look(NamedTuple):
     def reports(self) -> list[CheckReport]:
         """Return the reports of every live node at one log position, of those that came in time."""
         check = EVERY_TABLE if self.everything else self.table_ids[0]
-        return self._asked(append_barrier(self.settings, check), self.wanted)
+        return self._await_reports(append_barrier(self.settings, check), self.wanted)
 
     def repair(self, node: str) -> CheckReport | None:
         """Return the node's report after its repair, or None if it has not said in time that it is
         done."""
         subject = append_barrier(self.settings, self.table_ids[0], node)
-        found = self._asked(subject, {(node, self.table_ids[0])})
+        found = self._await_reports(subject, {(node, self.table_ids[0])})
         return next((report for report in found if report.node == node), None)
 
     def slice(self, part: CheckSlice) -> list[CheckReport]:
-        return self._asked(append_barrier(self.settings, self.table_ids[0], part=part), self.wanted)
+        return self._await_reports(
+            append_barrier(self.settings, self.table_ids[0], part=part), self.wanted
+        )
 
-    def _asked(self, subject: bytes, wanted: set[tuple[str, int]]) -> list[CheckReport]:
+    def _await_reports(self, subject: bytes, wanted: set[tuple[str, int]]) -> list[CheckReport]:
         self.watch.wait_for(lambda seen: wanted <= _reported(seen, subject), self.timeout_s)
         return list(self.watch.view.checks.get(subject, {}).values())
 
 
-def _repaired(look: Look, proof: Proof, output: Output) -> dict[str, int]:
+def _repair_nodes(look: Look, proof: Proof, output: Output) -> dict[str, int]:
     """Repair node by node, and return how many entries each has put right."""
     done = {}
     for node in proof.nodes:
@@ -153,7 +155,7 @@ def _repaired(look: Look, proof: Proof, output: Output) -> dict[str, int]:
     return done
 
 
-def _in_slices(look: Look, check: SlicedCheck, output: Output) -> int:
+def _check_in_slices(look: Look, check: SlicedCheck, output: Output) -> int:
     while (part := check.wanted) is not None:
         check.take(look.slice(part))
     troubles = check.verdict()
@@ -190,7 +192,7 @@ def plural(entries: int) -> str:
     return f"{entries:,} index {'entry' if entries == 1 else 'entries'}"
 
 
-def _table_ids(view: ClusterView, name: str | None) -> list[int]:
+def _find_tables(view: ClusterView, name: str | None) -> list[int]:
     found = [t for t, table in sorted(view.tables.items()) if name in (None, table.event.name)]
     if not found and name is not None:
         raise UnknownTable(f"table {name!r} does not exist", table=name)
@@ -206,7 +208,7 @@ def _reported(view: ClusterView, subject: bytes) -> set[tuple[str, int]]:
     return set(view.checks.get(subject, {}))
 
 
-def _called(table_id: int, names: dict[int, str]) -> str:
+def _name_of(table_id: int, names: dict[int, str]) -> str:
     """Return the name of a table. Sequences are told of to nobody but the nodes: they have their
     numbers here."""
     if is_sequence_id(table_id):
@@ -222,7 +224,7 @@ def troubles_of(
     """Return sentences on what is not right: nodes that said nothing, findings, differences."""
 
     def name(table_id: int) -> str:
-        return _called(table_id, names)
+        return _name_of(table_id, names)
 
     found = [
         f"node {node} has not reported on {name(table_id)}"
@@ -282,7 +284,7 @@ def _show(
         ],
         [
             [
-                _called(r.table_id, names),
+                _name_of(r.table_id, names),
                 r.node,
                 r.lsn,
                 f"v{r.version}",

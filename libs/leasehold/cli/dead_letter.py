@@ -129,7 +129,7 @@ def resubmit(args: argparse.Namespace, settings: ClientSettings, output: Output)
         return ExitCode.NOT_RIGHT
     fields = readable_request(found[1])
     if args.edit:
-        fields = _edited(fields)
+        fields = _edit(fields)
     if not isinstance(fields, dict):
         output.error("it is no object with fields; --edit lets you write one")
         return ExitCode.NOT_RIGHT
@@ -143,7 +143,7 @@ def resubmit(args: argparse.Namespace, settings: ClientSettings, output: Output)
     return show_outcome(outcome, output, lambda: words, "green", id=name)
 
 
-def _edited(fields: Any) -> Any:
+def _edit(fields: Any) -> Any:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
         raise ConfigurationError("no editor is set: set EDITOR, e.g. EDITOR=nano")

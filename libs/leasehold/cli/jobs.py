@@ -129,7 +129,7 @@ def watch(args: argparse.Namespace, settings: ClientSettings, output: Output) ->
 
 
 def control(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
-    action, given = _wishes(args)
+    action, given = _read_wishes(args)
     if action == "set" and not given:
         output.error(
             "nothing to set: give --rows-per-second, --chunk-rows or --cancel-blockers-after"
@@ -144,7 +144,7 @@ def control(args: argparse.Namespace, settings: ClientSettings, output: Output) 
     return show_outcome(outcome, output, lambda: words, job=args.job, action=args.action)
 
 
-def _wishes(args: argparse.Namespace) -> tuple[str, dict[str, int]]:
+def _read_wishes(args: argparse.Namespace) -> tuple[str, dict[str, int]]:
     """Return the action as the master knows it, and what it sets."""
     if args.action in ("postpone", "complete"):
         return "set", {"postpone": int(args.action == "postpone")}

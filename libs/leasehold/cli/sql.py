@@ -18,7 +18,7 @@ from leasehold.adapters.postgres.client import PasswordWanted, SqlConnection
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output
-from leasehold.cli.sql_rows import FORMATS, Rows, rows_as
+from leasehold.cli.sql_rows import FORMATS, Rows, make_rows
 from leasehold.cli.sql_script import Statement, error_words, split, whole
 from leasehold.model.errors import ConfigurationError
 from leasehold.pgwire.messages.client_replies import Columns, Complete, Copied, Row, Told
@@ -70,14 +70,14 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         raise ConfigurationError("-c and FILE are both given; keep one of them")
     form = args.format or ("json" if args.json else "table")
     output = Output(as_json=form == "json")
-    script = None if args.command is not None else _script(args.file)
-    connection = _connected(address_of(args), args.database or settings.cluster.database)
+    script = None if args.command is not None else _read_script(args.file)
+    connection = _connect(address_of(args), args.database or settings.cluster.database)
     with contextlib.closing(connection):
-        client = SqlClient(connection, rows_as(form, output), output)
+        client = SqlClient(connection, make_rows(form, output), output)
         if args.command is not None:
-            return client.run(Statement(args.command, 1), _standard_input())
+            return client.run(Statement(args.command, 1), _read_standard_input())
         if script is None:
-            return _asked(client, args.database or settings.cluster.database)
+            return _run_by_hand(client, args.database or settings.cluster.database)
         return client.run_all(whole(script))
 
 
@@ -94,7 +94,7 @@ def address_of(args: argparse.Namespace) -> SqlAddress:
     return from_environment(SqlAddress, environ)
 
 
-def _connected(address: SqlAddress, database: str) -> SqlConnection:
+def _connect(address: SqlAddress, database: str) -> SqlConnection:
     try:
         return SqlConnection(address, database)
     except PasswordWanted:
@@ -104,7 +104,7 @@ def _connected(address: SqlAddress, database: str) -> SqlConnection:
     return SqlConnection(replace(address, password=given), database)
 
 
-def _script(name: str | None) -> str | None:
+def _read_script(name: str | None) -> str | None:
     """Return the text to run, or None where a person types. Raises ConfigurationError."""
     if name in (None, "-"):
         return None if name is None and sys.stdin.isatty() else sys.stdin.read()
@@ -115,7 +115,7 @@ def _script(name: str | None) -> str | None:
         raise ConfigurationError(f"{name} can't be read: {why}") from error
 
 
-def _standard_input() -> Iterator[bytes]:
+def _read_standard_input() -> Iterator[bytes]:
     while data := sys.stdin.buffer.read(COPIED_BYTES):
         yield data
 
@@ -129,7 +129,7 @@ class SqlClient:
         self._output = output
 
     def show_as(self, form: str) -> None:
-        self.rows = rows_as(form, self._output)
+        self.rows = make_rows(form, self._output)
 
     def run_all(self, statements: Iterable[Statement]) -> ExitCode:
         """Run statements until one fails. A transaction that is open at the end was not
@@ -196,7 +196,7 @@ def _interrupts_cancel(connection: SqlConnection) -> Iterator[None]:
 _MARKS: Final = {"I": "", "T": "*", "E": "!"}
 
 
-def _asked(client: SqlClient, database: str) -> ExitCode:
+def _run_by_hand(client: SqlClient, database: str) -> ExitCode:
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401 - input() then has a history and can be edited
     version = client.connection.settings.get("server_version", "")
@@ -215,7 +215,7 @@ def _asked(client: SqlClient, database: str) -> ExitCode:
             typed = ""
             continue
         if not typed and line.lstrip().startswith("\\"):
-            if not _command(client, line.split()):
+            if not _do_command(client, line.split()):
                 return ExitCode.OK
             continue
         statements, typed, _ = split(typed + line + "\n")
@@ -224,7 +224,7 @@ def _asked(client: SqlClient, database: str) -> ExitCode:
                 break
 
 
-def _command(client: SqlClient, words: list[str]) -> bool:
+def _do_command(client: SqlClient, words: list[str]) -> bool:
     """Do what a line with a backslash says, and return False if it says to leave."""
     match words:
         case ["\\q" | "\\quit"]:

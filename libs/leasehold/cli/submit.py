@@ -100,27 +100,27 @@ class Submission:
             for number, request in enumerate(requests):
                 self._send(request)
                 if number % TIDY_EVERY == 0:
-                    self._tidy()
+                    self._forget_settled()
                     self._draw(progress, task, request.bytes_read, began_ns)
             progress.update(task, description="waiting", completed=self._size or 0)
             give_up_ns = boottime_ns() + int(timeout_s * 1e9)
             while not self._changes.wait(WAIT_STEP_S) and boottime_ns() < give_up_ns:
                 self._draw(progress, task, None, began_ns)
             self._draw(progress, task, None, began_ns)
-        self._tidy(everything=True)
+        self._forget_settled(everything=True)
 
     def _send(self, request: FileRequest) -> None:
         if request.fields is None:
             self._malformed += 1
-            self._trouble(request.place, "", "08P01", f"{request.place} {request.error}")
+            self._add_trouble(request.place, "", "08P01", f"{request.place} {request.error}")
             return
         try:
             self._sent.append((request.place, self._changes.submit(request.fields)))
         except Refused as error:
             self._malformed += 1
-            self._trouble(request.place, "", error.sqlstate, refusal_words(error))
+            self._add_trouble(request.place, "", error.sqlstate, refusal_words(error))
 
-    def _tidy(self, *, everything: bool = False) -> None:
+    def _forget_settled(self, *, everything: bool = False) -> None:
         """Let go of those whose outcome is known, oldest first; keep words of what went wrong."""
         while self._sent and (everything or self._sent[0][1].standing is not Standing.WAITING):
             place, pending = self._sent.popleft()
@@ -129,9 +129,9 @@ class Submission:
             outcome = pending.outcome
             code = outcome.code if outcome else "08007"
             words = refusal_words(outcome) if outcome else pending.trouble or "no answer in time"
-            self._trouble(place, format_request_id(pending.request_id), code, words)
+            self._add_trouble(place, format_request_id(pending.request_id), code, words)
 
-    def _trouble(self, place: str, request_id: str, code: str, words: str) -> None:
+    def _add_trouble(self, place: str, request_id: str, code: str, words: str) -> None:
         self._by_code[code] += 1
         if len(self._troubles) < TROUBLES_SHOWN_MAX:
             self._troubles.append(

@@ -28,10 +28,10 @@ from leasehold.pgwire.named_objects import (
 from leasehold.pgwire.phases import Outcome
 from leasehold.pgwire.values.formats import (
     ALL_TEXT,
-    decoded,
-    described_columns,
-    described_parameters,
-    given_types,
+    decode_values,
+    describe_columns,
+    describe_parameters,
+    types_of_oids,
 )
 from leasehold.pgwire.wire_errors import DuplicatePortal, PortalUsedUp, ProtocolViolation
 
@@ -65,7 +65,7 @@ class ExtendedQuery:
         batch.take_reports()
         if len(statements) > 1:
             raise SyntaxInvalid("cannot insert multiple commands into a prepared statement")
-        types = given_types(message.types)
+        types = types_of_oids(message.types)
         prepared = batch.session.prepare(statements[0], types) if statements else EmptyStatement()
         batch.objects.keep_statement(message.name, prepared)
         batch.replies.say(backend.PARSE_COMPLETE)
@@ -90,7 +90,7 @@ class ExtendedQuery:
             prepared = session.at_bind(prepared)
             if prepared is not statement.prepared:
                 statement = NamedStatement(prepared)
-        values = decoded(statement.decoders(message.formats, zone), message.values)
+        values = decode_values(statement.decoders(message.formats, zone), message.values)
         if is_empty(statement):
             made = empty_portal(statement)
         else:
@@ -117,9 +117,9 @@ class ExtendedQuery:
             batch.check_not_failed()
         if not is_empty(statement):
             batch.session.recheck(prepared)
-        batch.replies.say(described_parameters(prepared.parameters))
+        batch.replies.say(describe_parameters(prepared.parameters))
         batch.replies.say(
-            backend.NO_DATA if columns is None else described_columns(columns, ALL_TEXT)
+            backend.NO_DATA if columns is None else describe_columns(columns, ALL_TEXT)
         )
         return _DONE
 
@@ -128,7 +128,7 @@ class ExtendedQuery:
         declared = batch.session.declared(name)
         if declared is not None:
             batch.check_not_failed()
-            batch.replies.say(described_columns(declared, ALL_TEXT))
+            batch.replies.say(describe_columns(declared, ALL_TEXT))
             return _DONE
         portal = batch.objects.portal(name)
         if portal.statement.prepared.columns is not None:

@@ -21,8 +21,8 @@ from leasehold.pgwire.values.decoding import Decoder
 from leasehold.pgwire.values.formats import (
     Formats,
     ResultForm,
-    parameter_decoders,
-    result_form,
+    make_decoders,
+    make_result_form,
 )
 from leasehold.pgwire.wire_errors import (
     DuplicatePortal,
@@ -76,7 +76,7 @@ class NamedStatement:
         kept = self._decoders.get(formats)
         if kept is not None and kept[0] is zone:
             return kept[1]
-        made = parameter_decoders(self.prepared.parameters, formats, zone)
+        made = make_decoders(self.prepared.parameters, formats, zone)
         if len(self._decoders) < FORMS_MAX:
             self._decoders[formats] = (zone, made)
         return made
@@ -91,7 +91,7 @@ class NamedStatement:
         kept = self._results.get(formats)
         if kept is not None and kept[0] is zone:
             return kept[1]
-        made = result_form(columns, formats, zone)
+        made = make_result_form(columns, formats, zone)
         if len(self._results) < FORMS_MAX:
             self._results[formats] = (zone, made)
         return made

@@ -44,7 +44,7 @@ class SqlConnection:
         is not as it has to be), and what the node turns a client away with."""
         self._address = address
         self._tls = address.tls_context()
-        self._socket = self._connected()
+        self._socket = self._connect()
         self._hearing = Hearing()
         self._key = Key(0, b"")
         self.status = "I"
@@ -53,7 +53,7 @@ class SqlConnection:
             self._log_in(database)
         except (OSError, ProtocolViolation) as error:
             self.close()
-            raise self._unreachable(error) from error
+            raise self._make_unreachable(error) from error
         except BaseException:
             self.close()
             raise
@@ -69,7 +69,7 @@ class SqlConnection:
             raise ProtocolViolation("the text holds a zero character")
         try:
             self._socket.sendall(client_requests.query(text))
-            while not isinstance(said := self._next(), Ready):
+            while not isinstance(said := self._read_message(), Ready):
                 if isinstance(said, Parameter):
                     self.settings[said.name] = said.value
                 elif isinstance(said, CopyWanted):
@@ -85,7 +85,7 @@ class SqlConnection:
 
     def cancel(self) -> None:
         """Make what runs now end soon with 57014; a node that can't be reached is let be."""
-        with contextlib.suppress(OSError, NodeUnreachable), self._connected() as other:
+        with contextlib.suppress(OSError, NodeUnreachable), self._connect() as other:
             other.sendall(client_requests.cancel(*self._key))
             other.recv(1)  # it hangs up once it has read
 
@@ -103,7 +103,7 @@ class SqlConnection:
             self._socket.sendall(client_requests.copy_data(data))
         self._socket.sendall(client_requests.COPY_DONE)
 
-    def _next(self) -> Said:
+    def _read_message(self) -> Said:
         """Return the next message. Raises OSError once nobody speaks there any more."""
         while (said := self._hearing.next()) is None:
             data = self._socket.recv(RECEIVED_BYTES)
@@ -118,21 +118,21 @@ class SqlConnection:
     def _named(self) -> str:
         return "{}:{}".format(*self._address.peer)
 
-    def _unreachable(self, error: Exception) -> NodeUnreachable:
+    def _make_unreachable(self, error: Exception) -> NodeUnreachable:
         return NodeUnreachable(
             f"no SQL node answers on {self._named}: {error}. Does it run (make up, leasehold"
             " status), and are LEASEHOLD_SQL_HOST and LEASEHOLD_SQL_PORT right?"
         )
 
-    def _connected(self) -> socket.socket:
+    def _connect(self) -> socket.socket:
         host = self._address.peer[0]
         try:
             made = socket.create_connection(self._address.peer, CONNECT_TIMEOUT_S)
         except OSError as error:
-            raise self._unreachable(error) from error
+            raise self._make_unreachable(error) from error
         try:
             if self._tls is not None:
-                made = self._encrypted(made, self._tls, host)
+                made = self._encrypt(made, self._tls, host)
             made.settimeout(None)
         except ssl.SSLError as error:
             made.close()
@@ -142,13 +142,13 @@ class SqlConnection:
             ) from error
         except OSError as error:
             made.close()
-            raise self._unreachable(error) from error
+            raise self._make_unreachable(error) from error
         except BaseException:
             made.close()
             raise
         return made
 
-    def _encrypted(self, made: socket.socket, context: ssl.SSLContext, host: str) -> socket.socket:
+    def _encrypt(self, made: socket.socket, context: ssl.SSLContext, host: str) -> socket.socket:
         made.sendall(client_requests.TLS)
         if made.recv(1) != b"S":
             raise ConfigurationError(
@@ -167,7 +167,7 @@ class SqlConnection:
         }
         self._socket.sendall(client_requests.startup(parameters))
         login = Login(self._address.password, secrets.token_urlsafe(NONCE_BYTES))
-        while not isinstance(said := self._next(), Ready):
+        while not isinstance(said := self._read_message(), Ready):
             match said:
                 case Authentication():
                     self._prove(said, login)
@@ -176,7 +176,7 @@ class SqlConnection:
                 case Parameter():
                     self.settings[said.name] = said.value
                 case Told(failed=True):
-                    raise _turned_away(said.fields)
+                    raise _make_refusal(said.fields)
         self._socket.settimeout(None)
 
     def _prove(self, said: Authentication, login: Login) -> None:
@@ -191,14 +191,14 @@ class SqlConnection:
                     )
                 self._socket.sendall(client_requests.sasl_initial(MECHANISM, login.first()))
             case 11:
-                self._socket.sendall(client_requests.sasl_response(login.proof(_text(said))))
+                self._socket.sendall(client_requests.sasl_response(login.proof(_decode_text(said))))
             case 12:
-                login.check(_text(said))
+                login.check(_decode_text(said))
             case _:
                 raise ProtocolViolation("it asks for a kind of password that is not spoken here")
 
 
-def _turned_away(fields: Mapping[str, str]) -> Refused:
+def _make_refusal(fields: Mapping[str, str]) -> Refused:
     """Return the error of a node that does not let us in, with its own words and SQLSTATE, be it
     one of the tree or not."""
     kind = type("TurnedAway", (Refused,), {"sqlstate": fields.get("C", Refused.sqlstate)})
@@ -206,5 +206,5 @@ def _turned_away(fields: Mapping[str, str]) -> Refused:
     return made
 
 
-def _text(said: Authentication) -> str:
+def _decode_text(said: Authentication) -> str:
     return said.data.decode(errors="replace")

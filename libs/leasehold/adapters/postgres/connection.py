@@ -112,7 +112,7 @@ class PgwireClient:
         self._closing_s: float | None = None
         self._due_s: float | None = None  # until then it waits to go on with what it holds
         self._in_turn = False
-        self._said: list[bytes] = []  # in this turn
+        self._gathered: list[bytes] = []  # in this turn
 
     # --- on the loop -------------------------------------------------------------------------
 
@@ -124,11 +124,11 @@ class PgwireClient:
             self._transport.abort()
             return
         address = ip_address(peer[0])
-        if not self._server.arrived(self, address):
+        if not self._server.add_arrival(self, address):
             self._transport.abort()
             return
         _keep_alive(transport.get_extra_info("socket"))
-        self._greeting = self._server.greeting(address.is_loopback)
+        self._greeting = self._server.make_greeting(address.is_loopback)
 
     def data_received(self, data: bytes) -> None:
         if self._greeting is not None:
@@ -143,9 +143,9 @@ class PgwireClient:
             if self._inbox_bytes > INBOX_BYTES_MAX and not self._reading_paused:
                 self._reading_paused = True
                 self._pause_reading()
-            start = self._takes_work()
+            start = self._claim_work()
         if start:
-            self._turn()
+            self._take_turn()
 
     def pause_writing(self) -> None:
         with self._lock:
@@ -167,9 +167,9 @@ class PgwireClient:
         with self._lock:
             self._gone = True
             self._state.notify_all()
-            start = self._admission is not None and self._takes_work()
+            start = self._admission is not None and self._claim_work()
         if self._closing_s is not None or self._admission is None:
-            self._server.left(self)  # there is no session to be closed before
+            self._server.remove(self)  # there is no session to be closed before
         self.cancel(Canceled("the client is gone"))
         if start:
             self._server.workers.submit(self._work)
@@ -198,23 +198,23 @@ class PgwireClient:
             return
         limits, passed_s = session.time_limits, now_s - self._since_s
         if conversation.suspends and not busy and passed_s > ASIDE_LAG_S:
-            self._rest()
+            self._schedule_rest()
         elif busy:
-            if _over(passed_s, limits.statement_s):
+            if _is_over(passed_s, limits.statement_s):
                 self.cancel(Canceled("canceling statement due to statement timeout"))
         elif conversation.status is Status.IDLE:
-            if _over(passed_s, limits.idle_s):
+            if _is_over(passed_s, limits.idle_s):
                 self.end(IdleTooLong("terminating connection due to idle-session timeout"))
-        elif _over(passed_s, limits.idle_in_transaction_s):
+        elif _is_over(passed_s, limits.idle_in_transaction_s):
             self.end(
                 IdleInTransactionTooLong(
                     "terminating connection due to idle-in-transaction timeout"
                 )
             )
 
-    def _rest(self) -> None:
+    def _schedule_rest(self) -> None:
         with self._lock:
-            start = self._takes_work()
+            start = self._claim_work()
         if start:
             self._is_to_rest = True
             self._server.workers.submit(self._work)
@@ -226,7 +226,7 @@ class PgwireClient:
             return
         with self._lock:
             self._last_words = self._last_words or error
-            start = self._takes_work()
+            start = self._claim_work()
         if start:
             self._server.workers.submit(self._work)
 
@@ -236,7 +236,7 @@ class PgwireClient:
             return
         conversation.cancel(reason)
         with self._lock:  # nobody is at a COPY that waits for its client
-            start = conversation.interrupted and self._takes_work()
+            start = conversation.interrupted and self._claim_work()
         if start:
             self._server.workers.submit(self._work)
 
@@ -252,7 +252,7 @@ class PgwireClient:
         elif isinstance(effect, HangUp):
             self._hang_up(effect.error)
         else:
-            self._admitted(effect)
+            self._admit(effect)
 
     def tls_begun(self, made: asyncio.Transport | None) -> None:
         if made is None or self._greeting is None:
@@ -263,7 +263,7 @@ class PgwireClient:
     def tls_failed(self) -> None:
         """Let the client go: there is no TLS, or nobody, and the transport is closed."""
         self._greeting = None
-        self._server.left(self)
+        self._server.remove(self)
 
     def _hang_up(self, error: LeaseholdError | None) -> None:
         """Close the connection of one who was not let in; what was said to it may still be on its
@@ -275,7 +275,7 @@ class PgwireClient:
         self._closing_s = self._server.now_s()
         self._transport.close()
 
-    def _admitted(self, effect: Admitted) -> None:
+    def _admit(self, effect: Admitted) -> None:
         if not self._server.admit(self):  # told here: every worker may be busy
             assert self._transport is not None
             error = TooManyConnections("sorry, too many clients already")
@@ -292,9 +292,9 @@ class PgwireClient:
             self._busy = True
         self._server.workers.submit(self._open)
 
-    def write_said(self) -> None:
+    def write_gathered(self) -> None:
         assert self._transport is not None
-        said, self._said = self._said, []
+        said, self._gathered = self._gathered, []
         if not (self._gone or self._transport.is_closing()):
             self._transport.write(b"".join(said))
 
@@ -322,7 +322,7 @@ class PgwireClient:
         assert self._transport is not None
         self._closing_s = self._server.now_s()
         if self._gone:
-            self._server.left(self)
+            self._server.remove(self)
         else:
             self._transport.close()
 
@@ -331,7 +331,7 @@ class PgwireClient:
         self._greeting = None
         self._transport.abort()
 
-    def _takes_work(self) -> bool:
+    def _claim_work(self) -> bool:
         """Mark the client as busy, and return whether it was not, so that the caller has to call a
         worker. Under _lock."""
         if self._busy:
@@ -341,7 +341,7 @@ class PgwireClient:
 
     # --- a turn on the loop --------------------------------------------------------------------
 
-    def _turn(self) -> None:
+    def _take_turn(self) -> None:
         """Do what can be done at once; the rest is a worker's, or the next turn's."""
         conversation = self._conversation
         assert conversation is not None
@@ -356,16 +356,16 @@ class PgwireClient:
             self._server.workers.submit(self._work)
         else:
             self._due_s = self._server.now_s() + waits.timeout_s
-            waits.until(self._again)
+            waits.until(self._schedule_resume)
 
-    def _again(self) -> None:
+    def _schedule_resume(self) -> None:
         """Make the loop go on with what waits; called by any thread."""
-        self._server.goes_on_soon(self)
+        self._server.resume_soon(self)
 
-    def goes_on(self) -> None:
+    def resume(self) -> None:
         if self._due_s is not None:  # else it was too late, and a worker is at it
             self._due_s = None
-            self._turn()
+            self._take_turn()
 
     # --- on a worker -------------------------------------------------------------------------
 
@@ -378,23 +378,25 @@ class PgwireClient:
                 log_defect(error)
             self._turn_away(error)
             return
-        self.key = self._server.new_key(self._minor)
-        self._conversation = Conversation(self._session, self._say, self._server.limits, log_defect)
+        self.key = self._server.make_key(self._minor)
+        self._conversation = Conversation(
+            self._session, self._hand_over, self._server.limits, log_defect
+        )
         with contextlib.suppress(ClientGone):
             self._conversation.begin(self.process, self.key)
         self._work()
 
     def _turn_away(self, error: Exception) -> None:
         with contextlib.suppress(ClientGone):
-            self._say(backend.error(error_fields(error, "FATAL")))
-        self._finished()
+            self._hand_over(backend.error(error_fields(error, "FATAL")))
+        self._schedule_close()
 
     def _work(self) -> None:
         """Do what needs a thread that nobody else waits for."""
         conversation = self._conversation
         assert conversation is not None
         self._in_turn = False
-        if self._may_say():
+        if self._is_writable():
             self._pace = None  # it has taken what it was told before
         self._serve(conversation, hurried=False)
 
@@ -408,7 +410,7 @@ class PgwireClient:
                 self._is_to_rest = False
                 conversation.rest(Behind.STANDING)
             while conversation.phase is not _CLOSED:
-                taken = self._take(conversation)
+                taken = self._take_inbox(conversation)
                 if taken is None:
                     return None
                 last_words, gone, data = taken
@@ -435,9 +437,11 @@ class PgwireClient:
             conversation.close()
         except Exception as error:  # noqa: BLE001 - a defect ends this connection, no other one
             log_defect(error)
-        self._finished()
+        self._schedule_close()
 
-    def _take(self, conversation: Conversation) -> tuple[LeaseholdError | None, bool, bytes] | None:
+    def _take_inbox(
+        self, conversation: Conversation
+    ) -> tuple[LeaseholdError | None, bool, bytes] | None:
         """Return last words, whether the client is gone, and what has come; or None if there is
         nothing to do, and nobody is at it any more."""
         with self._lock:
@@ -452,57 +456,57 @@ class PgwireClient:
                     self._busy = False
                     return None
         if resume:
-            self._server.soon(self._resume_reading)
+            self._server.call_soon(self._resume_reading)
         return last_words, gone, data
 
-    def _finished(self) -> None:
+    def _schedule_close(self) -> None:
         """Close the transport. The client stays busy for ever, so that no worker comes here
         again."""
-        self._server.soon(self._close)
+        self._server.call_soon(self._close)
 
-    def _say(self, data: bytes) -> Behind | None:
+    def _hand_over(self, data: bytes) -> Behind | None:
         """Hand data over, which on a worker waits while the client does not read. Raises
         ClientGone."""
         if self._in_turn and not self._handed_bytes:  # what was handed over comes first
             if self._gone:
                 raise ClientGone
-            self._said.append(data)
-            self._server.has_said(self, more=len(self._said) > 1)
+            self._gathered.append(data)
+            self._server.schedule_send(self, more=len(self._gathered) > 1)
             return None
         with self._lock:
-            behind = None if self._in_turn else self._waited_for()
+            behind = None if self._in_turn else self._wait_for_reader()
             if self._gone:
                 raise ClientGone
             self._handed_bytes += len(data)
             if self._pace is not None:
-                self._pace.gave(len(data))
-        self._server.soon(self._write, data)
+                self._pace.add_given(len(data))
+        self._server.call_soon(self._write, data)
         return behind
 
-    def _waited_for(self) -> Behind | None:
+    def _wait_for_reader(self) -> Behind | None:
         """Return how far the client is behind, once it has read, or when it is farther behind than
         before: then one part more is handed over, so that its session hears of it. Under _lock.
         Raises ClientGone."""
         pace = self._pace
         if pace is None:
-            if self._may_say():
+            if self._is_writable():
                 return None
             pace = self._pace = ReaderPace(self._server.settings.write_timeout_s)
         before = pace.behind
-        while not self._may_say():
+        while not self._is_writable():
             if pace.is_given_up:
                 LOG.info("closed a connection whose client did not read for too long")
-                self._server.soon(self.abort)
+                self._server.call_soon(self.abort)
                 raise ClientGone
             begun_s = monotonic()
-            self._state.wait_for(self._may_say, pace.wait_s)
-            pace.waited(monotonic() - begun_s)
+            self._state.wait_for(self._is_writable, pace.wait_s)
+            pace.add_wait(monotonic() - begun_s)
             if pace.behind is not before and not pace.is_given_up:
                 return pace.behind
-        pace.catches_up()
+        pace.catch_up()
         return pace.behind
 
-    def _may_say(self) -> bool:
+    def _is_writable(self) -> bool:
         return self._gone or not (self._paused or self._handed_bytes > HANDED_BYTES_MAX)
 
 
@@ -519,5 +523,5 @@ def log_defect(error: Exception) -> None:
     LOG.error("internal error (%s); please report it:\n%s", type(error).__name__, frames)
 
 
-def _over(passed_s: float, limit_s: float) -> bool:
+def _is_over(passed_s: float, limit_s: float) -> bool:
     return 0 < limit_s < passed_s

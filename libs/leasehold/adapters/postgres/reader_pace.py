@@ -36,10 +36,10 @@ class Lag:
         """The seconds until it is too far behind; 0.0: it is."""
         return max(self._seconds_max - self._seconds, 0.0)
 
-    def waited(self, seconds: float) -> None:
+    def add_wait(self, seconds: float) -> None:
         self._seconds += seconds
 
-    def took(self, count: int) -> None:
+    def subtract_read(self, count: int) -> None:
         self._seconds = max(self._seconds - count / self._bytes_per_s, 0.0)
 
 
@@ -71,17 +71,17 @@ class ReaderPace:
     def is_given_up(self) -> bool:
         return not self._all.left_s
 
-    def waited(self, seconds: float) -> None:
+    def add_wait(self, seconds: float) -> None:
         for lag in (self._aside, self._held, self._all):
-            lag.waited(seconds)
+            lag.add_wait(seconds)
 
-    def gave(self, count: int) -> None:
+    def add_given(self, count: int) -> None:
         """Note bytes that were given to the client. ⚠ It has not taken them yet: else who is given
         more would gain by not reading."""
         self._given_bytes += count
 
-    def catches_up(self) -> None:
+    def catch_up(self) -> None:
         """Count what it was given as taken, but for what is on its way."""
         count, self._given_bytes = self._given_bytes, 0
         for lag in (self._aside, self._held, self._all):
-            lag.took(count)
+            lag.subtract_read(count)

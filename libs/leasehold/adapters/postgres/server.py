@@ -65,10 +65,10 @@ class PgwireServer:
         self._mock = MockVerifiers(settings.users or {})
         self._clients: dict[int, PgwireClient] = {}
         self._arrivals = Arrivals(max(settings.connections_max, ARRIVING_MIN))
-        self._admitted: set[int] = set()
-        self._have_said: list[PgwireClient] = []
-        self._going_on: deque[PgwireClient] = deque()
-        self._told_to_go_on = False
+        self._admit: set[int] = set()
+        self._to_send: list[PgwireClient] = []
+        self._to_resume: deque[PgwireClient] = deque()
+        self._resume_is_scheduled = False
         self._last_process = 0
         self._stopping = False
         self._empty = Event()
@@ -83,7 +83,7 @@ class PgwireServer:
         import uvloop  # an extra: who only embeds a replica listens for nobody
 
         self.loop = uvloop.new_event_loop()
-        self.loop.set_exception_handler(_told_of_a_defect)
+        self.loop.set_exception_handler(_log_loop_defect)
         try:
             listener = self.loop.run_until_complete(self._listen())
         except OSError as error:
@@ -98,37 +98,37 @@ class PgwireServer:
 
     def stop(self, grace_s: float = 5.0) -> None:
         """Tell clients that it ends (57P01), and cancel running statements; no thread is left."""
-        self.soon(self._shut)
+        self.call_soon(self._shut)
         if not self._empty.wait(grace_s):
             LOG.warning("%d clients did not end within %.1f s", len(self._clients), grace_s)
-            self.soon(self._abort_all)  # a statement that waits for its reader ends by that
+            self.call_soon(self._abort_all)  # a statement that waits for its reader ends by that
             self._empty.wait(grace_s)
         if not self.workers.stop(grace_s):
             LOG.warning("a statement did not end within %.1f s of its cancellation", grace_s)
-        self.soon(self.loop.stop)
+        self.call_soon(self.loop.stop)
         self._at_work.join()
         self.loop.close()
 
-    def soon(self, call: Callable[..., Any], *arguments: Any) -> None:
+    def call_soon(self, call: Callable[..., Any], *arguments: Any) -> None:
         """Make a call on the loop's thread as soon as it comes to it."""
         self.loop.call_soon_threadsafe(call, *arguments)
 
-    def goes_on_soon(self, client: PgwireClient) -> None:
+    def resume_soon(self, client: PgwireClient) -> None:
         """Make the loop go on with a client. It is woken for the first of many whose answers come
         at once, and not for each."""
-        self._going_on.append(client)
-        if not self._told_to_go_on:
-            self._told_to_go_on = True
-            self.soon(self._go_on)
+        self._to_resume.append(client)
+        if not self._resume_is_scheduled:
+            self._resume_is_scheduled = True
+            self.call_soon(self._resume_clients)
 
-    def new_key(self, minor: int) -> bytes:
+    def make_key(self, minor: int) -> bytes:
         return secrets.token_bytes(KEY_BYTES[minor])
 
     def cancel_client(self, process: int, reason: Exception) -> bool:
         """Cancel what a client runs, and return whether there is such a client."""
         client = self._clients.get(process)
         if client is not None:
-            self.soon(client.cancel, reason)
+            self.call_soon(client.cancel, reason)
         return client is not None
 
     def end_client(self, process: int) -> bool:
@@ -138,8 +138,8 @@ class PgwireServer:
         if client is None:
             return False
         reason = AdminShutdown("terminating connection due to administrator command")
-        self.soon(client.end, reason)
-        self.soon(client.cancel, reason)
+        self.call_soon(client.end, reason)
+        self.call_soon(client.cancel, reason)
         return True
 
     # --- on the loop -------------------------------------------------------------------------
@@ -147,19 +147,19 @@ class PgwireServer:
     def now_s(self) -> float:
         return self.loop.time()
 
-    def greeting(self, on_this_machine: bool) -> Greeting:
+    def make_greeting(self, on_this_machine: bool) -> Greeting:
         users = self.settings.users
         welcome = Welcome(
             tls_offered=self.tls is not None,
             tls_required=self.tls is not None and not on_this_machine,
-            verifier_of=self._verifier_of if users else None,
+            verifier_of=self._find_verifier if users else None,
             nonce=secrets.token_urlsafe(NONCE_BYTES),
         )
         return Greeting(welcome, self.limits)
 
-    def arrived(self, client: PgwireClient, address: IPv4Address | IPv6Address) -> bool:
+    def add_arrival(self, client: PgwireClient, address: IPv4Address | IPv6Address) -> bool:
         """Note a client that has connected, and return False if nobody is let in any more. Where
-        too many have arrived, another one goes."""
+        too many have add_arrival, another one goes."""
         if self._stopping:
             return False
         self._clients[client.process] = client
@@ -174,39 +174,39 @@ class PgwireServer:
     def admit(self, client: PgwireClient) -> bool:
         """Give a client a session's place, and return False if all are taken. Until then it takes
         none."""
-        if len(self._admitted) >= self.settings.connections_max:
+        if len(self._admit) >= self.settings.connections_max:
             return False
         self._arrivals.leave(client.process)
-        self._admitted.add(client.process)
+        self._admit.add(client.process)
         return True
 
-    def left(self, client: PgwireClient) -> None:
+    def remove(self, client: PgwireClient) -> None:
         self._arrivals.leave(client.process)
-        self._admitted.discard(client.process)
+        self._admit.discard(client.process)
         self._clients.pop(client.process, None)
         if self._stopping and not self._clients:
             self._empty.set()
 
-    def has_said(self, client: PgwireClient, *, more: bool) -> None:
+    def schedule_send(self, client: PgwireClient, *, more: bool) -> None:
         """Send what clients are told when all whose messages were there have had their turn: a
         client that is woken takes the processor, often from this very thread. `more` says that this
         one has said something before and still goes on; nobody waits for that."""
         if more:
             self._send()
             return
-        if not self._have_said:
+        if not self._to_send:
             self.loop.call_soon(self._send)
-        self._have_said.append(client)
+        self._to_send.append(client)
 
     def _send(self) -> None:
-        clients, self._have_said = self._have_said, []
+        clients, self._to_send = self._to_send, []
         for client in clients:
-            client.write_said()
+            client.write_gathered()
 
-    def _go_on(self) -> None:
-        self._told_to_go_on = False  # before it looks: who comes from here on tells it again
-        for _ in range(len(self._going_on)):  # those that wait again have the next turn
-            self._going_on.popleft().goes_on()
+    def _resume_clients(self) -> None:
+        self._resume_is_scheduled = False  # before it looks: who comes from here on tells it again
+        for _ in range(len(self._to_resume)):  # those that wait again have the next turn
+            self._to_resume.popleft().resume()
 
     def cancel(self, process: int, key: bytes) -> None:
         client = self._clients.get(process)
@@ -223,7 +223,7 @@ class PgwireServer:
         while True:
             try:
                 return await loop.create_server(
-                    self._new_client, settings.host, settings.port, backlog=BACKLOG
+                    self._make_client, settings.host, settings.port, backlog=BACKLOG
                 )
             except OSError as error:
                 if error.errno != errno.EADDRINUSE or loop.time() >= give_up_s:
@@ -233,7 +233,7 @@ class PgwireServer:
                 told = True
             await asyncio.sleep(PORT_RETRY_S)
 
-    def _new_client(self) -> asyncio.BaseProtocol:
+    def _make_client(self) -> asyncio.BaseProtocol:
         self._last_process += 1
         return cast(asyncio.BaseProtocol, PgwireClient(self, self._last_process))
 
@@ -250,18 +250,18 @@ class PgwireServer:
             return
         client.tls_begun(made)
 
-    def _verifier_of(self, user: str) -> Verifier:
+    def _find_verifier(self, user: str) -> Verifier:
         return self.settings.users.get(user) or self._mock.verifier(user)
 
     def _run(self) -> None:
-        self._watch_time()
+        self._check_times()
         self.loop.run_forever()
 
-    def _watch_time(self) -> None:
+    def _check_times(self) -> None:
         now_s = self.now_s()
         for client in list(self._clients.values()):
             client.check_time(now_s)
-        self._watch = self.loop.call_later(WATCH_INTERVAL_S, self._watch_time)
+        self._watch = self.loop.call_later(WATCH_INTERVAL_S, self._check_times)
 
     def _shut(self) -> None:
         self._stopping = True
@@ -281,7 +281,7 @@ class PgwireServer:
             client.abort()
 
 
-def _told_of_a_defect(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def _log_loop_defect(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Log a defect instead of the loop's own words, which show the arguments of calls: what was to
     be sent."""
     error = context.get("exception")

@@ -119,12 +119,12 @@ def _read(kind: bytes, data: bytes) -> Said | None:
     body = Body(data)
     match kind:
         case b"D":
-            values = body.values(body.short())
+            values = body.read_values(body.read_short())
             return Row([None if v is None else v.decode(errors="replace") for v in values])
         case b"T":
-            return Columns([_field(body) for _ in range(body.short())])
+            return Columns([_field(body) for _ in range(body.read_short())])
         case b"C":
-            return Complete(body.text())
+            return Complete(body.read_text())
         case b"I":
             return Complete("")
         case b"E" | b"N":
@@ -134,7 +134,7 @@ def _read(kind: bytes, data: bytes) -> Said | None:
         case b"K":
             return Key(struct.unpack("!I", body.take(4))[0], data[4:])
         case b"S":
-            return Parameter(body.text(), body.text())
+            return Parameter(body.read_text(), body.read_text())
         case b"R":
             return Authentication(struct.unpack("!I", body.take(4))[0], data[4:])
         case b"G":
@@ -149,7 +149,7 @@ def _read(kind: bytes, data: bytes) -> Said | None:
 
 
 def _field(body: Body) -> Field:
-    return Field(body.text(), *_FIELD.unpack(body.take(_FIELD.size)))
+    return Field(body.read_text(), *_FIELD.unpack(body.take(_FIELD.size)))
 
 
 def _fields(data: bytes) -> dict[str, str]:

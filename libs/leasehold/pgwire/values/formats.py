@@ -10,8 +10,8 @@ from leasehold.model.errors import FeatureNotSupported, InvalidArgument, Leaseho
 from leasehold.pgwire.messages import backend
 from leasehold.pgwire.messages.backend import Field
 from leasehold.pgwire.session import Column
-from leasehold.pgwire.values.decoding import Decoder, decoder
-from leasehold.pgwire.values.encoding import BINARY, TEXT, encoder, row_encoder
+from leasehold.pgwire.values.decoding import Decoder, make_decoder
+from leasehold.pgwire.values.encoding import BINARY, TEXT, make_encoder, make_row_encoder
 from leasehold.pgwire.wire_errors import InvalidBinary, ProtocolViolation
 from leasehold.values.oids import (
     UNKNOWN_OID,
@@ -39,7 +39,7 @@ class ResultForm(NamedTuple):
     copies: bool = False
 
 
-def given_types(oids: Sequence[int]) -> list[WireType | None]:
+def types_of_oids(oids: Sequence[int]) -> list[WireType | None]:
     """Return the types that a client named, None where it left one open. Raises
     FeatureNotSupported."""
     types: list[WireType | None] = []
@@ -54,13 +54,13 @@ def given_types(oids: Sequence[int]) -> list[WireType | None]:
     return types
 
 
-def described_parameters(types: Sequence[WireType]) -> bytes:
+def describe_parameters(types: Sequence[WireType]) -> bytes:
     return backend.parameter_description([oid_of(kind) for kind in types])
 
 
-def described_columns(columns: Sequence[Column], formats: Formats) -> bytes:
+def describe_columns(columns: Sequence[Column], formats: Formats) -> bytes:
     """Return the RowDescription. Raises ProtocolViolation, InvalidArgument."""
-    forms = _for_each(formats, len(columns), "result formats", "query has", "columns")
+    forms = _expand_formats(formats, len(columns), "result formats", "query has", "columns")
     return backend.row_description(
         [
             Field(
@@ -77,23 +77,21 @@ def described_columns(columns: Sequence[Column], formats: Formats) -> bytes:
     )
 
 
-def result_form(columns: Sequence[Column], formats: Formats, zone: ZoneInfo) -> ResultForm:
+def make_result_form(columns: Sequence[Column], formats: Formats, zone: ZoneInfo) -> ResultForm:
     """Return how rows are said. Raises ProtocolViolation, InvalidArgument; FeatureNotSupported for
     a type without a form."""
-    description = described_columns(columns, formats)
-    forms = _for_each(formats, len(columns), "result formats", "query has", "columns")
-    encoders = [encoder(c.type, form, zone) for c, form in zip(columns, forms, strict=True)]
-    return ResultForm(description, row_encoder(encoders))
+    description = describe_columns(columns, formats)
+    forms = _expand_formats(formats, len(columns), "result formats", "query has", "columns")
+    encoders = [make_encoder(c.type, form, zone) for c, form in zip(columns, forms, strict=True)]
+    return ResultForm(description, make_row_encoder(encoders))
 
 
-def parameter_decoders(
-    types: Sequence[WireType], formats: Formats, zone: ZoneInfo
-) -> list[Decoder]:
-    forms = _for_each(formats, len(types), "parameter formats", "", "parameters")
-    return [decoder(kind, form, zone) for kind, form in zip(types, forms, strict=True)]
+def make_decoders(types: Sequence[WireType], formats: Formats, zone: ZoneInfo) -> list[Decoder]:
+    forms = _expand_formats(formats, len(types), "parameter formats", "", "parameters")
+    return [make_decoder(kind, form, zone) for kind, form in zip(types, forms, strict=True)]
 
 
-def decoded(decoders: Sequence[Decoder], values: Sequence[bytes | None]) -> list[Any]:
+def decode_values(decoders: Sequence[Decoder], values: Sequence[bytes | None]) -> list[Any]:
     """Return the storage values of parameters; an error says which one."""
     made: list[Any] = []
     for read, value in zip(decoders, values, strict=True):
@@ -108,7 +106,7 @@ def decoded(decoders: Sequence[Decoder], values: Sequence[bytes | None]) -> list
     return made
 
 
-def _for_each(formats: Formats, count: int, what: str, whose: str, of: str) -> Sequence[int]:
+def _expand_formats(formats: Formats, count: int, what: str, whose: str, of: str) -> Sequence[int]:
     """A format for each of `count` values: none given is text, one is meant for all."""
     if not formats:
         return [TEXT] * count

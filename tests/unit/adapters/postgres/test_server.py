@@ -238,7 +238,7 @@ def test_stopping_tells_clients_and_leaves_no_thread() -> None:
         idle, busy = raw(server), raw(server)
         busy.sendall(query("select wait()"))
         assert shared.waiting.wait(WAIT_S)
-        server.soon(lambda: None)
+        server.call_soon(lambda: None)
     for client in (idle, busy):
         fields = error_of(to_the_end(client))
         assert (fields["S"], fields["C"]) == ("FATAL", "57P01")
@@ -351,7 +351,7 @@ def test_the_loop_tells_nothing_of_what_it_was_to_send(caplog: pytest.LogCapture
         raise RuntimeError(data)
 
     with listening() as server:
-        server.soon(broken, b"4711")
+        server.call_soon(broken, b"4711")
         with connect(server) as client:
             assert client.execute("select 1").fetchone() == (1,)
     assert "internal error (RuntimeError)" in caplog.text
