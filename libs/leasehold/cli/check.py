@@ -4,7 +4,7 @@ the log."""
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from leasehold.admin.repairs import Proof, proof_of
@@ -12,7 +12,7 @@ from leasehold.admin.report import check_report
 from leasehold.admin.sliced_check import SlicedCheck
 from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
-from leasehold.cli.command import Subparsers, add, positive_seconds
+from leasehold.cli.command import Subparsers, add, add_timeout
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.looking import looking, now_us
 from leasehold.cli.output import Output, span
@@ -52,13 +52,7 @@ def register(subparsers: Subparsers) -> None:
         " own: for a table that is too big for one pass, which holds back the store's WAL",
     )
     parser.set_defaults(refuse=parser.error)
-    parser.add_argument(
-        "--timeout",
-        type=positive_seconds,
-        default=120.0,
-        metavar="SECONDS",
-        help="longest wait for the reports (default: 120)",
-    )
+    add_timeout(parser, 120.0, "the reports")
 
 
 def positive_rows(text: str) -> int:
@@ -177,14 +171,9 @@ def _check_in_slices(look: Look, check: SlicedCheck, output: Output) -> int:
         return ExitCode.NOT_RIGHT if troubles else ExitCode.OK
     rows = [[*list(told.values())[:-1], span(told["took_ms"])] for told in nodes]
     output.table(["node", ">rows", ">entries", ">findings", ">took"], rows, "no live node")
-    for node, (condition, element, key, words) in check.findings[:FINDINGS_SHOWN_MAX]:
-        said = f"  {node} condition {condition}, element {element}, key {key}: {words}"
-        output.line(said, "red")
-    for trouble in troubles:
-        output.line(f"! {trouble}", "red")
-    if not troubles:
-        words = f"consistent, and the same on every live node, in {check.slices:,} slices"
-        output.line(words, "green")
+    _show_verdict(
+        check.findings[:FINDINGS_SHOWN_MAX], troubles, output, f", in {check.slices:,} slices"
+    )
     return ExitCode.NOT_RIGHT if troubles else ExitCode.OK
 
 
@@ -298,13 +287,18 @@ def _show(
         ],
         "no node has reported",
     )
-    for report in reports:
-        for condition, element, key, words in report.findings[:FINDINGS_SHOWN_MAX]:
-            output.line(
-                f"  {report.node} condition {condition}, element {element}, key {key}: {words}",
-                "red",
-            )
+    findings = [(r.node, found) for r in reports for found in r.findings[:FINDINGS_SHOWN_MAX]]
+    _show_verdict(findings, troubles, output)
+
+
+def _show_verdict(
+    findings: Iterable[tuple[str, Any]], troubles: Sequence[str], output: Output, how: str = ""
+) -> None:
+    """Show what each node has found, and what is wrong with the whole, if anything."""
+    for node, (condition, element, key, words) in findings:
+        said = f"  {node} condition {condition}, element {element}, key {key}: {words}"
+        output.line(said, "red")
     for trouble in troubles:
         output.line(f"! {trouble}", "red")
     if not troubles:
-        output.line("consistent, and the same on every live node", "green")
+        output.line(f"consistent, and the same on every live node{how}", "green")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from leasehold.cli.output import Output
+from leasehold.model.errors import ConfigurationError
 from leasehold.settings.client import ClientSettings
 
 Subparsers: TypeAlias = Any  # argparse has no public name for what add_subparsers() gives
@@ -65,6 +67,17 @@ def finish(parser: argparse.ArgumentParser, run: Run) -> argparse.ArgumentParser
 JSON_HELP = "print JSON for programs"
 
 
+def add_timeout(parser: argparse.ArgumentParser, default_s: float, words: str) -> None:
+    """Give a subcommand its `--timeout`; `words` says what is waited for."""
+    parser.add_argument(
+        "--timeout",
+        type=positive_seconds,
+        default=default_s,
+        metavar="SECONDS",
+        help=f"longest wait for {words} (default: {default_s:g})",
+    )
+
+
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "": 1.0}
 
 
@@ -86,3 +99,12 @@ def positive_seconds(text: str) -> float:
     if not 0 < seconds <= 86_400:
         raise argparse.ArgumentTypeError("expected seconds, more than 0 and at most 86400")
     return seconds
+
+
+def read_text_file(name: str) -> str:
+    """Return the text of a file. Raises ConfigurationError if it can't be read."""
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigurationError(f"{name} can't be read: {why}") from error

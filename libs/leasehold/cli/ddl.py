@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from leasehold.cli.command import Subparsers, add, positive_seconds
+from leasehold.cli.command import Subparsers, add, add_timeout
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import watch_jobs
 from leasehold.cli.looking import looking
@@ -41,13 +41,7 @@ def register(subparsers: Subparsers) -> None:
         " of no return; change nothing",
     )
     parser.add_argument("--no-wait", action="store_true", help="return when the job is accepted")
-    parser.add_argument(
-        "--timeout",
-        type=positive_seconds,
-        default=30.0,
-        metavar="SECONDS",
-        help="longest wait for the job to be accepted (default: 30)",
-    )
+    add_timeout(parser, 30.0, "the job to be accepted")
 
 
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:

@@ -11,11 +11,10 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from leasehold.adapters.postgres.client import PasswordWanted, SqlConnection
-from leasehold.cli.command import Subparsers, add
+from leasehold.cli.command import Subparsers, add, read_text_file
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output
 from leasehold.cli.sql_rows import FORMATS, Rows, make_rows
@@ -106,13 +105,9 @@ def _connect(address: SqlAddress, database: str) -> SqlConnection:
 
 def _read_script(name: str | None) -> str | None:
     """Return the text to run, or None where a person types. Raises ConfigurationError."""
-    if name in (None, "-"):
+    if name is None or name == "-":
         return None if name is None and sys.stdin.isatty() else sys.stdin.read()
-    try:
-        return Path(str(name)).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigurationError(f"{name} can't be read: {why}") from error
+    return read_text_file(name)
 
 
 def _read_standard_input() -> Iterator[bytes]:

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from leasehold.adapters.os.clock import boottime_ns
-from leasehold.cli.command import Subparsers, add, positive_seconds
+from leasehold.cli.command import Subparsers, add, add_timeout
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output, refusal_words, span
 from leasehold.cli.request_file import FileRequest, looks_like_json, read_requests
@@ -45,13 +45,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--format", choices=("auto", "json", "msgpack"), default="auto", help="of FILE"
     )
-    parser.add_argument(
-        "--timeout",
-        type=positive_seconds,
-        default=60.0,
-        metavar="SECONDS",
-        help="longest wait for the outcomes after the last request (default: 60)",
-    )
+    add_timeout(parser, 60.0, "the outcomes after the last request")
 
 
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from leasehold.adapters.os.clock import random_bytes
-from leasehold.cli.command import Subparsers, add, finish
+from leasehold.cli.command import Subparsers, add, finish, read_text_file
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output
 from leasehold.model.errors import ConfigurationError
@@ -147,11 +147,7 @@ def _ask_password(args: argparse.Namespace) -> str:
     if file == "-":
         return sys.stdin.readline().rstrip("\r\n")
     if file:
-        try:
-            return Path(file).read_text(encoding="utf-8").rstrip("\r\n")
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            raise ConfigurationError(f"{file} can't be read: {why}") from error
+        return read_text_file(file).rstrip("\r\n")
     if not sys.stdin.isatty():
         raise ConfigurationError(
             "nobody can be asked here: give --password-file FILE, or - for stdin"

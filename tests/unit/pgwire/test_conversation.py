@@ -113,10 +113,12 @@ def test_an_error_at_the_end_of_a_batch_takes_the_place_of_its_tag() -> None:
     assert said(answer)[-1] == "Z(I)"
 
 
-def test_a_reason_that_ends_the_connection_is_its_last_word() -> None:
+@pytest.mark.parametrize(("call", "sent"), [("prepare", query("select 1")), ("end_batch", SYNC)])
+def test_a_reason_that_ends_the_connection_is_its_last_word(call: str, sent: bytes) -> None:
+    """Also at Sync: ReadyForQuery would say that the batch was committed."""
     talk = Talk()
-    setattr(talk.session, "prepare", _raises_shutdown)  # noqa: B010
-    answer = talk.send(query("select 1"))
+    setattr(talk.session, call, _raises_shutdown)
+    answer = talk.send(sent)
     fields = error_of(answer)
     assert (fields["S"], fields["C"]) == ("FATAL", "57P01")
     assert talk.conversation.phase is Phase.CLOSED
