@@ -64,7 +64,7 @@ MODULES: Final = (
     *("rows/key_values.py", "values/types.py"),
     *("adapters/os/clock.py", "node/kafka_node.py", "adapters/kafka/reader.py"),
     *("adapters/kafka/request_transport.py", "adapters/kafka/writer.py"),
-    *("adapters/postgres/connection.py",),
+    *("adapters/postgres/connection.py", "adapters/postgres/outlet.py"),
     *("adapters/sqlite/short_statements.py", "adapters/sqlite/snapshot.py"),
     *("client/change_producer.py", "client/pending.py", "replica/reads.py"),
     *("client/request_form.py", "client/request_group.py", "replica/serving_node.py"),

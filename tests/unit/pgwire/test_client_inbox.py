@@ -38,7 +38,7 @@ class World:
             resume_reading=lambda: self._read(True),
             is_closing=lambda: False,
         )
-        self.client._transport = transport
+        self.client._outlet.transport = transport
 
     def _read(self, reads: bool) -> None:
         assert self.reading is not reads

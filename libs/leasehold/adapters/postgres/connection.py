@@ -3,27 +3,25 @@
     loop: bytes ─▶ greeting ─▶ admitted │ bytes ─▶ inbox ─▶ if nobody is at it, a turn in a hurry:
           Conversation.receive ─▶ session … ─▶ transport.write
           what would wait ─▶ when it is worth it, the next turn; or at once a worker
-    worker: inbox ─▶ Conversation.receive ─▶ session … ─▶ say ─▶ loop: transport.write
+    worker: inbox ─▶ Conversation.receive ─▶ session … ─▶ outlet ─▶ loop: transport.write
 
-The inbox is the only hand-over: whoever finds it in use leaves the bytes there. On a worker `say`
-waits while the client does not read; reading pauses while the inbox is full.
+The inbox is the only hand-over: whoever finds it in use leaves the bytes there; reading pauses
+while it is full. What is said leaves by the outlet (outlet.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import socket
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
-from threading import Condition, Lock
-from time import monotonic
 from typing import TYPE_CHECKING, Final, cast
 
-from leasehold.adapters.postgres.reader_pace import ASIDE_LAG_S, ReaderPace
+from leasehold.adapters.postgres.outlet import LOG, Outlet
+from leasehold.adapters.postgres.reader_pace import ASIDE_LAG_S
 from leasehold.model.errors import LeaseholdError
 from leasehold.pgwire.auth.startup import (
     Admitted,
@@ -50,9 +48,7 @@ from leasehold.pgwire.wire_errors import (
 if TYPE_CHECKING:
     from leasehold.adapters.postgres.server import PgwireServer
 
-LOG: Final = logging.getLogger("leasehold.pgwire")
 INBOX_BYTES_MAX: Final = 1 << 20
-HANDED_BYTES_MAX: Final = 1 << 18
 CLOSING_S_MAX: Final = 10.0
 _CLOSED: Final = Phase.CLOSED  # a member of an enum costs more than a call
 KEEP_ALIVE: Final = (
@@ -86,46 +82,39 @@ class PgwireClient:
         self.process = process
         self.key = b""
         self._greeting: Greeting | None = None
-        self._transport: asyncio.Transport | None = None
+        self._outlet = Outlet(server, self.abort)
         self._tls_task: asyncio.Task[None] | None = None
-        self._lock = Lock()
-        self._state = Condition(self._lock)  # entered by its lock, which takes a tenth of the time
+        self._lock = self._outlet.lock
         # Below: what both threads touch, under _lock.
         self._inbox: list[bytes] = []
         self._inbox_bytes = 0
         self._busy = False
-        self._gone = False
-        self._paused = False
         self._reading_paused = False
-        self._handed_bytes = 0
         self._last_words: LeaseholdError | None = None
         # Below: of who is at work alone, while busy.
         self._admission: Admission | None = None
         self._minor = 0
         self._session: Session | None = None
         self._conversation: Conversation | None = None
-        self._pace: ReaderPace | None = None  # of a client that had to be waited for
         self._is_to_rest = False
         # Below: the loop's, for the limits of time.
         self._seen: object = None
         self._since_s = 0.0
         self._closing_s: float | None = None
         self._due_s: float | None = None  # until then it waits to go on with what it holds
-        self._in_turn = False
-        self._gathered: list[bytes] = []  # in this turn
 
     # --- on the loop -------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+        self._outlet.transport = cast(asyncio.Transport, transport)
         self._since_s = self._server.now_s()
         peer = transport.get_extra_info("peername")
         if peer is None:  # it has left again already
-            self._transport.abort()
+            self._outlet.transport.abort()
             return
         address = ip_address(peer[0])
         if not self._server.add_arrival(self, address):
-            self._transport.abort()
+            self._outlet.transport.abort()
             return
         _keep_alive(transport.get_extra_info("socket"))
         self._greeting = self._server.make_greeting(address.is_loopback)
@@ -148,13 +137,10 @@ class PgwireClient:
             self._take_turn()
 
     def pause_writing(self) -> None:
-        with self._lock:
-            self._paused = True
+        self._outlet.pause()
 
     def resume_writing(self) -> None:
-        with self._lock:
-            self._paused = False
-            self._state.notify_all()
+        self._outlet.resume()
 
     def eof_received(self) -> bool:
         """Return False, which ends the connection: who says no more is gone."""
@@ -165,8 +151,7 @@ class PgwireClient:
         if self._tls_task is not None:
             self._tls_task.cancel()
         with self._lock:
-            self._gone = True
-            self._state.notify_all()
+            self._outlet.lose()
             start = self._admission is not None and self._claim_work()
         if self._closing_s is not None or self._admission is None:
             self._server.remove(self)  # there is no session to be closed before
@@ -241,12 +226,12 @@ class PgwireClient:
             self._server.workers.submit(self._work)
 
     def _follow(self, effect: Effect) -> None:
-        assert self._transport is not None
+        assert self._outlet.transport is not None
         if isinstance(effect, Say):
-            self._transport.write(effect.data)
+            self._outlet.transport.write(effect.data)
         elif isinstance(effect, BeginTls):
-            self._transport.pause_reading()
-            self._tls_task = self._server.begin_tls(self, self._transport)
+            self._outlet.transport.pause_reading()
+            self._tls_task = self._server.begin_tls(self, self._outlet.transport)
         elif isinstance(effect, CancelAsked):
             self._server.cancel(effect.process, effect.key)
         elif isinstance(effect, HangUp):
@@ -257,7 +242,7 @@ class PgwireClient:
     def tls_begun(self, made: asyncio.Transport | None) -> None:
         if made is None or self._greeting is None:
             return
-        self._transport = made
+        self._outlet.transport = made
         self._greeting.tls_begun()
 
     def tls_failed(self) -> None:
@@ -268,18 +253,18 @@ class PgwireClient:
     def _hang_up(self, error: LeaseholdError | None) -> None:
         """Close the connection of one who was not let in; what was said to it may still be on its
         way out."""
-        assert self._transport is not None
+        assert self._outlet.transport is not None
         if error is not None:
             LOG.info("refused a connection: %s", error.sqlstate)
         self._greeting = None
         self._closing_s = self._server.now_s()
-        self._transport.close()
+        self._outlet.transport.close()
 
     def _admit(self, effect: Admitted) -> None:
         if not self._server.admit(self):  # told here: every worker may be busy
-            assert self._transport is not None
+            assert self._outlet.transport is not None
             error = TooManyConnections("sorry, too many clients already")
-            self._transport.write(backend.error(error_fields(error, "FATAL")))
+            self._outlet.transport.write(backend.error(error_fields(error, "FATAL")))
             self._hang_up(error)
             return
         self._greeting = None
@@ -292,44 +277,30 @@ class PgwireClient:
             self._busy = True
         self._server.workers.submit(self._open)
 
-    def write_gathered(self) -> None:
-        assert self._transport is not None
-        said, self._gathered = self._gathered, []
-        if not (self._gone or self._transport.is_closing()):
-            self._transport.write(b"".join(said))
-
-    def _write(self, data: bytes) -> None:
-        assert self._transport is not None
-        if not self._gone:
-            self._transport.write(data)
-        with self._lock:
-            self._handed_bytes -= len(data)
-            self._state.notify_all()
-
     def _pause_reading(self) -> None:
-        assert self._transport is not None
-        if not self._transport.is_closing():
-            self._transport.pause_reading()
+        assert self._outlet.transport is not None
+        if not self._outlet.transport.is_closing():
+            self._outlet.transport.pause_reading()
 
     def _resume_reading(self) -> None:
-        assert self._transport is not None
-        if not self._transport.is_closing():
-            self._transport.resume_reading()
+        assert self._outlet.transport is not None
+        if not self._outlet.transport.is_closing():
+            self._outlet.transport.resume_reading()
 
     def _close(self) -> None:
         """Close the transport once the session is closed; what was said may still be on its way
         out."""
-        assert self._transport is not None
+        assert self._outlet.transport is not None
         self._closing_s = self._server.now_s()
-        if self._gone:
+        if self._outlet.is_gone:
             self._server.remove(self)
         else:
-            self._transport.close()
+            self._outlet.transport.close()
 
     def abort(self) -> None:
-        assert self._transport is not None
+        assert self._outlet.transport is not None
         self._greeting = None
-        self._transport.abort()
+        self._outlet.transport.abort()
 
     def _claim_work(self) -> bool:
         """Mark the client as busy, and return whether it was not, so that the caller has to call a
@@ -345,10 +316,10 @@ class PgwireClient:
         """Do what can be done at once; the rest is a worker's, or the next turn's."""
         conversation = self._conversation
         assert conversation is not None
-        if self._paused:
+        if self._outlet.is_paused:
             self._server.workers.submit(self._work)
             return
-        self._in_turn = True
+        self._outlet.begin_turn()
         waits = self._serve(conversation, hurried=True)
         if waits is None:
             return
@@ -380,7 +351,7 @@ class PgwireClient:
             return
         self.key = self._server.make_key(self._minor)
         self._conversation = Conversation(
-            self._session, self._hand_over, self._server.limits, log_defect
+            self._session, self._outlet.hand_over, self._server.limits, log_defect
         )
         with contextlib.suppress(ClientGone):
             self._conversation.begin(self.process, self.key)
@@ -388,16 +359,14 @@ class PgwireClient:
 
     def _turn_away(self, error: Exception) -> None:
         with contextlib.suppress(ClientGone):
-            self._hand_over(backend.error(error_fields(error, "FATAL")))
+            self._outlet.hand_over(backend.error(error_fields(error, "FATAL")))
         self._schedule_close()
 
     def _work(self) -> None:
         """Do what needs a thread that nobody else waits for."""
         conversation = self._conversation
         assert conversation is not None
-        self._in_turn = False
-        if self._is_writable():
-            self._pace = None  # it has taken what it was told before
+        self._outlet.begin_work()
         self._serve(conversation, hurried=False)
 
     # --- on either -----------------------------------------------------------------------------
@@ -445,7 +414,7 @@ class PgwireClient:
         """Return last words, whether the client is gone, and what has come; or None if there is
         nothing to do, and nobody is at it any more."""
         with self._lock:
-            last_words, gone = self._last_words, self._gone
+            last_words, gone = self._last_words, self._outlet.is_gone
             data, resume = b"", False
             if not conversation.has_work:  # else what came stays, so that reading can pause
                 data = b"".join(self._inbox)
@@ -463,51 +432,6 @@ class PgwireClient:
         """Close the transport. The client stays busy for ever, so that no worker comes here
         again."""
         self._server.call_soon(self._close)
-
-    def _hand_over(self, data: bytes) -> Behind | None:
-        """Hand data over, which on a worker waits while the client does not read. Raises
-        ClientGone."""
-        if self._in_turn and not self._handed_bytes:  # what was handed over comes first
-            if self._gone:
-                raise ClientGone
-            self._gathered.append(data)
-            self._server.schedule_send(self, more=len(self._gathered) > 1)
-            return None
-        with self._lock:
-            behind = None if self._in_turn else self._wait_for_reader()
-            if self._gone:
-                raise ClientGone
-            self._handed_bytes += len(data)
-            if self._pace is not None:
-                self._pace.add_given(len(data))
-        self._server.call_soon(self._write, data)
-        return behind
-
-    def _wait_for_reader(self) -> Behind | None:
-        """Return how far the client is behind, once it has read, or when it is farther behind than
-        before: then one part more is handed over, so that its session hears of it. Under _lock.
-        Raises ClientGone."""
-        pace = self._pace
-        if pace is None:
-            if self._is_writable():
-                return None
-            pace = self._pace = ReaderPace(self._server.settings.write_timeout_s)
-        before = pace.behind
-        while not self._is_writable():
-            if pace.is_given_up:
-                LOG.info("closed a connection whose client did not read for too long")
-                self._server.call_soon(self.abort)
-                raise ClientGone
-            begun_s = monotonic()
-            self._state.wait_for(self._is_writable, pace.wait_s)
-            pace.add_wait(monotonic() - begun_s)
-            if pace.behind is not before and not pace.is_given_up:
-                return pace.behind
-        pace.catch_up()
-        return pace.behind
-
-    def _is_writable(self) -> bool:
-        return self._gone or not (self._paused or self._handed_bytes > HANDED_BYTES_MAX)
 
 
 def _keep_alive(connection: socket.socket) -> None:

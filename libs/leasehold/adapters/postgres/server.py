@@ -20,7 +20,8 @@ from typing import Any, Final, cast
 
 from leasehold.adapters.os.worker_threads import WorkerThreads
 from leasehold.adapters.postgres.arrivals import ARRIVING_MIN, Arrivals, origin_of
-from leasehold.adapters.postgres.connection import LOG, PgwireClient, SessionFactory, log_defect
+from leasehold.adapters.postgres.connection import PgwireClient, SessionFactory, log_defect
+from leasehold.adapters.postgres.outlet import LOG, Outlet
 from leasehold.model.errors import ConfigurationError
 from leasehold.pgwire.auth.scram_server import MockVerifiers, Verifier
 from leasehold.pgwire.auth.startup import Greeting, Welcome
@@ -66,7 +67,7 @@ class PgwireServer:
         self._clients: dict[int, PgwireClient] = {}
         self._arrivals = Arrivals(max(settings.connections_max, ARRIVING_MIN))
         self._admit: set[int] = set()
-        self._to_send: list[PgwireClient] = []
+        self._to_send: list[Outlet] = []
         self._to_resume: deque[PgwireClient] = deque()
         self._resume_is_scheduled = False
         self._last_process = 0
@@ -187,7 +188,7 @@ class PgwireServer:
         if self._stopping and not self._clients:
             self._empty.set()
 
-    def schedule_send(self, client: PgwireClient, *, more: bool) -> None:
+    def schedule_send(self, outlet: Outlet, *, more: bool) -> None:
         """Send what clients are told when all whose messages were there have had their turn: a
         client that is woken takes the processor, often from this very thread. `more` says that this
         one has said something before and still goes on; nobody waits for that."""
@@ -196,12 +197,12 @@ class PgwireServer:
             return
         if not self._to_send:
             self.loop.call_soon(self._send)
-        self._to_send.append(client)
+        self._to_send.append(outlet)
 
     def _send(self) -> None:
-        clients, self._to_send = self._to_send, []
-        for client in clients:
-            client.write_gathered()
+        outlets, self._to_send = self._to_send, []
+        for outlet in outlets:
+            outlet.write_gathered()
 
     def _resume_clients(self) -> None:
         self._resume_is_scheduled = False  # before it looks: who comes from here on tells it again

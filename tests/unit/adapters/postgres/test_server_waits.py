@@ -145,7 +145,7 @@ def test_a_session_that_can_not_be_closed_is_in_nobodys_way(
         if connection is gone:
             with socket.socket(fileno=os.dup(connection.fileno())) as made:
                 made.shutdown(socket.SHUT_RDWR)
-            until_true(lambda: client._gone, "a client that is gone")
+            until_true(lambda: client._outlet.is_gone, "a client that is gone")
     if hurried:
         woken: list[Any] = []
         with monkeypatch.context() as patch:
