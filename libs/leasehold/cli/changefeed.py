@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
-
 from leasehold.changefeed.process import run_changefeed
-from leasehold.cli.command import Subparsers, add
-from leasehold.cli.output import Output
-from leasehold.settings.client import ClientSettings
+from leasehold.cli.command import Subparsers, add_process
 
 
 def register(subparsers: Subparsers) -> None:
-    add(
+    add_process(
         subparsers,
         "changefeed",
-        run,
+        run_changefeed,
         "Rows, versions, jobs and dead letters of LEASEHOLD_DATABASE; a second one fences the"
         " first. Exit code 1 when it can't go on.",
-        answers=False,
     )
-
-
-def run(_: argparse.Namespace, __: ClientSettings, ___: Output) -> int:
-    return run_changefeed()

@@ -39,21 +39,28 @@ SUMMARIES: Final[Mapping[str, str]] = {
 """All subcommands as `leasehold --help` lists them, which imports none of their files."""
 
 
-def add(
-    subparsers: Subparsers, name: str, run: Run, more: str = "", *, answers: bool = True
-) -> Any:
-    """Return a parser for one of SUMMARIES, with `--json` if it answers anything."""
+def add(subparsers: Subparsers, name: str, run: Run, more: str = "") -> Any:
+    """Return a parser for one of SUMMARIES, with `--json`."""
+    parser = _add(subparsers, name, more)
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_process(subparsers: Subparsers, name: str, run: Callable[[], int], more: str) -> None:
+    """Add one of SUMMARIES that answers nothing: it runs a process until SIGTERM."""
+    parser = _add(subparsers, name, more)
+    parser.set_defaults(run=lambda args, settings, output: run(), json=False)
+
+
+def _add(subparsers: Subparsers, name: str, more: str) -> Any:
     summary = SUMMARIES[name]
-    parser = subparsers.add_parser(
+    return subparsers.add_parser(
         name,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}. {more}".strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    if answers:
-        parser.add_argument("--json", action="store_true", help=JSON_HELP)
-    parser.set_defaults(run=run, **({} if answers else {"json": False}))
-    return parser
 
 
 def finish(parser: argparse.ArgumentParser, run: Run) -> argparse.ArgumentParser:

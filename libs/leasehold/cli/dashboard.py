@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
-
-from leasehold.cli.command import Subparsers, add
-from leasehold.cli.output import Output
+from leasehold.cli.command import Subparsers, add_process
 from leasehold.dashboard.process import run_dashboard
-from leasehold.settings.client import ClientSettings
 
 
 def register(subparsers: Subparsers) -> None:
-    add(
+    add_process(
         subparsers,
         "dashboard",
-        run,
+        run_dashboard,
         "LEASEHOLD_DASHBOARD_PORT is where browsers come (pip install 'leasehold[dashboard]'); exit"
         " code 1 when it can't go on.",
-        answers=False,
     )
-
-
-def run(_: argparse.Namespace, __: ClientSettings, ___: Output) -> int:
-    return run_dashboard()
