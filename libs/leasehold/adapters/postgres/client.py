@@ -12,7 +12,7 @@ from typing import Final
 from leasehold.model.errors import ConfigurationError, NodeUnreachable, OutcomeUnknown, Refused
 from leasehold.pgwire.auth.scram_client import Login
 from leasehold.pgwire.auth.scram_server import MECHANISM
-from leasehold.pgwire.messages import client_requests
+from leasehold.pgwire.messages import backend, client_requests
 from leasehold.pgwire.messages.client_replies import (
     Authentication,
     CopyWanted,
@@ -100,8 +100,8 @@ class SqlConnection:
             self._socket.sendall(client_requests.copy_fail(words))
             return
         for data in copied:
-            self._socket.sendall(client_requests.copy_data(data))
-        self._socket.sendall(client_requests.COPY_DONE)
+            self._socket.sendall(backend.copy_data(data))
+        self._socket.sendall(backend.COPY_DONE)
 
     def _read_message(self) -> Said:
         """Return the next message. Raises OSError once nobody speaks there any more."""

@@ -9,7 +9,7 @@ from hashlib import pbkdf2_hmac, sha256
 from typing import Final
 
 from leasehold.pgwire.auth.saslprep import saslprep
-from leasehold.pgwire.auth.scram_server import ITERATIONS_MAX
+from leasehold.pgwire.auth.scram_server import ITERATIONS_MAX, hmac_sha256
 from leasehold.pgwire.wire_errors import ProtocolViolation
 
 _HEADER: Final = "n,,"
@@ -38,11 +38,11 @@ class Login:
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
             raise ProtocolViolation("the server's SCRAM nonce does not go on with ours")
         salted = pbkdf2_hmac("sha256", self._password, salt, iterations)
-        client_key = _hmac(salted, b"Client Key")
+        client_key = hmac_sha256(salted, b"Client Key")
         without_proof = f"c={b64encode(_HEADER.encode()).decode()},r={nonce}"
         messages = f"{self._bare},{answer},{without_proof}".encode()
-        signed = _hmac(sha256(client_key).digest(), messages)
-        self._signature = _hmac(_hmac(salted, b"Server Key"), messages)
+        signed = hmac_sha256(sha256(client_key).digest(), messages)
+        self._signature = hmac_sha256(hmac_sha256(salted, b"Server Key"), messages)
         proof = bytes(one ^ other for one, other in zip(client_key, signed, strict=True))
         return f"{without_proof},p={b64encode(proof).decode()}"
 
@@ -64,7 +64,3 @@ def _parts(answer: str) -> tuple[str, bytes, int]:
     if not salt or not 1 <= iterations <= ITERATIONS_MAX:
         raise ProtocolViolation("malformed SCRAM message: no salt, or a wrong number of rounds")
     return nonce, salt, iterations
-
-
-def _hmac(key: bytes, data: bytes) -> bytes:
-    return hmac.digest(key, data, "sha256")

@@ -38,8 +38,10 @@ class Verifier(NamedTuple):
 
 def verifier_of_password(password: str, salt: bytes, iterations: int = ITERATIONS) -> Verifier:
     salted = pbkdf2_hmac("sha256", saslprep(password).encode(), salt, iterations)
-    client_key = _hmac(salted, b"Client Key")
-    return Verifier(iterations, salt, sha256(client_key).digest(), _hmac(salted, b"Server Key"))
+    client_key = hmac_sha256(salted, b"Client Key")
+    return Verifier(
+        iterations, salt, sha256(client_key).digest(), hmac_sha256(salted, b"Server Key")
+    )
 
 
 def verifier_of_text(text: str) -> Verifier:
@@ -76,12 +78,12 @@ class MockVerifiers:
     def verifier(self, user: str) -> Verifier:
         """Return a verifier with the iterations of one that exists, so that these tell nothing
         either."""
-        drawn = _hmac(self._secret, b"like " + user.encode())
+        drawn = hmac_sha256(self._secret, b"like " + user.encode())
         like = self._users[int.from_bytes(drawn) % len(self._users)]
         salt = b""
         while len(salt) < len(like.salt):
-            salt += _hmac(self._secret, f"salt {len(salt)} {user}".encode())
-        stored, server = _hmac(self._secret, b"stored"), _hmac(self._secret, b"server")
+            salt += hmac_sha256(self._secret, f"salt {len(salt)} {user}".encode())
+        stored, server = hmac_sha256(self._secret, b"stored"), hmac_sha256(self._secret, b"server")
         return Verifier(like.iterations, salt[: len(like.salt)], stored, server)
 
 
@@ -140,12 +142,12 @@ class Exchange:
             raise ProtocolViolation("malformed SCRAM message: a proof has 32 bytes")
         verifier = self._verifier
         messages = f"{self._messages},{without_proof}".encode()
-        signature = _hmac(verifier.stored_key, messages)
+        signature = hmac_sha256(verifier.stored_key, messages)
         client_key = bytes(one ^ other for one, other in zip(proof, signature, strict=True))
         if not hmac.compare_digest(sha256(client_key).digest(), verifier.stored_key):
             return None
-        return "v=" + b64encode(_hmac(verifier.server_key, messages)).decode()
+        return "v=" + b64encode(hmac_sha256(verifier.server_key, messages)).decode()
 
 
-def _hmac(key: bytes, data: bytes) -> bytes:
+def hmac_sha256(key: bytes, data: bytes) -> bytes:
     return hmac.digest(key, data, "sha256")
