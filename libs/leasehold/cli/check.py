@@ -7,6 +7,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.repairs import Proof, proof_of
 from leasehold.admin.report import check_report
 from leasehold.admin.sliced_check import SlicedCheck
@@ -14,7 +15,7 @@ from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
 from leasehold.cli.command import Subparsers, add, add_timeout
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.looking import looking, now_us
+from leasehold.cli.looking import looking
 from leasehold.cli.output import Output, span
 from leasehold.model.errors import UnknownTable
 from leasehold.model.ids import SEQUENCES_FROM, is_sequence_id
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
             else:
                 output.line("no table yet: nothing to check", "dim")
             return ExitCode.OK
-        live = live_nodes(view, now_us())
+        live = live_nodes(view, unix_us())
         names = {table_id: table.event.name for table_id, table in view.tables.items()}
         output.note(f"live nodes: {', '.join(live) or 'none'}; tables: {len(table_ids)} …")
         look = Look(settings, watch, live, args.table is None, table_ids, args.timeout)

@@ -6,10 +6,11 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
+from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.report import report
 from leasehold.cli.command import Subparsers, add, finish
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.looking import looking, now_us
+from leasehold.cli.looking import looking
 from leasehold.cli.output import Output, clock_time, show_outcome, span
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.model.records import ChangeRequest, OnConflict
@@ -92,7 +93,7 @@ def show(args: argparse.Namespace, settings: ClientSettings, output: Output) -> 
 def _look(settings: ClientSettings, output: Output) -> tuple[int, dict[str, Any]]:
     """Return this host's clock, and the log's report at that time."""
     with looking(settings, output) as (_, view):
-        at_us = now_us()
+        at_us = unix_us()
         return at_us, report(view, at_us)["log"]
 
 

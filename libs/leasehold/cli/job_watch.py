@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.report import report
 from leasehold.admin.watch import ClusterWatch
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.looking import now_us
 from leasehold.cli.output import Output, span
 from leasehold.cli.terminal_text import escape_control
 
@@ -35,7 +35,7 @@ def watch_jobs(watch: ClusterWatch, wanted: set[int], output: Output) -> int:
     with output.progress(*columns) as progress:
         tasks: dict[int, TaskID] = {}
         for view in watch.views(EVERY_S):
-            for job in report(view, now_us())["jobs"]:
+            for job in report(view, unix_us())["jobs"]:
                 number = job["job"]
                 if number not in wanted or statuses.get(number) in ENDED:
                     continue

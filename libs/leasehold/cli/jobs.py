@@ -6,11 +6,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.report import report
 from leasehold.cli.command import Subparsers, add, finish, seconds
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import ENDED, left_words, rows_words, watch_jobs
-from leasehold.cli.looking import looking, now_us
+from leasehold.cli.looking import looking
 from leasehold.cli.output import Output, clock_time, show_outcome, span
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.model.records import ChangeRequest, JobControl
@@ -63,7 +64,7 @@ def register(subparsers: Subparsers) -> None:
 
 def list_jobs(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     with looking(settings, output) as (_, view):
-        jobs = report(view, now_us())["jobs"]
+        jobs = report(view, unix_us())["jobs"]
     if output.as_json:
         output.json(jobs)
         return ExitCode.OK
@@ -113,7 +114,7 @@ def _row(job: dict[str, Any]) -> list[Any]:
 
 def watch(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     with looking(settings, output) as (seen, view):
-        jobs = report(view, now_us())["jobs"]
+        jobs = report(view, unix_us())["jobs"]
         if args.job is not None and args.job not in {job["job"] for job in jobs}:
             output.error(f"there is no job {args.job}")
             return ExitCode.NOT_RIGHT

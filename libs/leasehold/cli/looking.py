@@ -41,7 +41,7 @@ def looking(
 
 def _read_whole(watch: ClusterWatch, view: ClusterView, output: Output) -> ClusterView:
     give_up_ns = boottime_ns() + int((WHOLE_LOOK_S - FIRST_LOOK_S) * 1e9)
-    while (gaps := view.gaps(now_us())) and "kafka" not in view.unreachable:
+    while (gaps := view.gaps(unix_us())) and "kafka" not in view.unreachable:
         words = "; ".join(gaps)
         if boottime_ns() > give_up_ns:
             raise BusUnavailable(
@@ -49,10 +49,6 @@ def _read_whole(watch: ClusterWatch, view: ClusterView, output: Output) -> Clust
                 "look at the load of the brokers and of this machine, then try again"
             )
         output.note(f"{words} …")
-        watch.wait_for(lambda seen: not seen.gaps(now_us()), NOTE_EVERY_S)
+        watch.wait_for(lambda seen: not seen.gaps(unix_us()), NOTE_EVERY_S)
         view = watch.view
     return view
-
-
-def now_us() -> int:
-    return unix_us()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.report import report
 from leasehold.admin.view import SILENT_AFTER_US
 from leasehold.cli.clock import clock_troubles
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import ENDED
-from leasehold.cli.looking import looking, now_us
+from leasehold.cli.looking import looking
 from leasehold.cli.output import STYLES, Output, clock_time, span
 from leasehold.settings.client import ClientSettings
 
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         offset = view.log.end
         if not view.not_read:
             watch.wait_for(lambda seen: seen.log.end > offset, SETTLE_S)
-        told = report(watch.view, now_us())
+        told = report(watch.view, unix_us())
     troubles = troubles_of(told)
     told["troubles"] = troubles
     if output.as_json:

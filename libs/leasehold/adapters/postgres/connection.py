@@ -103,6 +103,12 @@ class PgwireClient:
         self._closing_s: float | None = None
         self._due_s: float | None = None  # until then it waits to go on with what it holds
 
+    @property
+    def _transport(self) -> asyncio.Transport:
+        transport = self._outlet.transport
+        assert transport is not None
+        return transport
+
     # --- on the loop -------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -110,11 +116,11 @@ class PgwireClient:
         self._since_s = self._server.now_s()
         peer = transport.get_extra_info("peername")
         if peer is None:  # it has left again already
-            self._outlet.transport.abort()
+            self._transport.abort()
             return
         address = ip_address(peer[0])
         if not self._server.add_arrival(self, address):
-            self._outlet.transport.abort()
+            self._transport.abort()
             return
         _keep_alive(transport.get_extra_info("socket"))
         self._greeting = self._server.make_greeting(address.is_loopback)
@@ -226,12 +232,11 @@ class PgwireClient:
             self._server.workers.submit(self._work)
 
     def _follow(self, effect: Effect) -> None:
-        assert self._outlet.transport is not None
         if isinstance(effect, Say):
-            self._outlet.transport.write(effect.data)
+            self._transport.write(effect.data)
         elif isinstance(effect, BeginTls):
-            self._outlet.transport.pause_reading()
-            self._tls_task = self._server.begin_tls(self, self._outlet.transport)
+            self._transport.pause_reading()
+            self._tls_task = self._server.begin_tls(self, self._transport)
         elif isinstance(effect, CancelAsked):
             self._server.cancel(effect.process, effect.key)
         elif isinstance(effect, HangUp):
@@ -253,18 +258,16 @@ class PgwireClient:
     def _hang_up(self, error: LeaseholdError | None) -> None:
         """Close the connection of one who was not let in; what was said to it may still be on its
         way out."""
-        assert self._outlet.transport is not None
         if error is not None:
             LOG.info("refused a connection: %s", error.sqlstate)
         self._greeting = None
         self._closing_s = self._server.now_s()
-        self._outlet.transport.close()
+        self._transport.close()
 
     def _admit(self, effect: Admitted) -> None:
         if not self._server.admit(self):  # told here: every worker may be busy
-            assert self._outlet.transport is not None
             error = TooManyConnections("sorry, too many clients already")
-            self._outlet.transport.write(backend.error(error_fields(error, "FATAL")))
+            self._transport.write(backend.error(error_fields(error, "FATAL")))
             self._hang_up(error)
             return
         self._greeting = None
@@ -278,29 +281,25 @@ class PgwireClient:
         self._server.workers.submit(self._open)
 
     def _pause_reading(self) -> None:
-        assert self._outlet.transport is not None
-        if not self._outlet.transport.is_closing():
-            self._outlet.transport.pause_reading()
+        if not self._transport.is_closing():
+            self._transport.pause_reading()
 
     def _resume_reading(self) -> None:
-        assert self._outlet.transport is not None
-        if not self._outlet.transport.is_closing():
-            self._outlet.transport.resume_reading()
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def _close(self) -> None:
         """Close the transport once the session is closed; what was said may still be on its way
         out."""
-        assert self._outlet.transport is not None
         self._closing_s = self._server.now_s()
         if self._outlet.is_gone:
             self._server.remove(self)
         else:
-            self._outlet.transport.close()
+            self._transport.close()
 
     def abort(self) -> None:
-        assert self._outlet.transport is not None
         self._greeting = None
-        self._outlet.transport.abort()
+        self._transport.abort()
 
     def _claim_work(self) -> bool:
         """Mark the client as busy, and return whether it was not, so that the caller has to call a

@@ -173,8 +173,7 @@ def test_a_client_whose_machine_is_gone_is_noticed() -> None:
     """The kernel asks it, and ends a connection on which nobody answers."""
     with listening() as server, connect(server) as client:
         (held,) = server._clients.values()
-        assert held._outlet.transport is not None
-        connection = held._outlet.transport.get_extra_info("socket")
+        connection = held._transport.get_extra_info("socket")
         for level, option, value in KEEP_ALIVE:
             assert connection.getsockopt(level, option) == value
         assert client.execute("select 1").fetchone() == (1,)
