@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from infra.reference.markdown import code, table
+from leasehold.settings.changefeed import ChangefeedSettings
+from leasehold.settings.dashboard import DashboardSettings
 from leasehold.settings.environment import ClusterSettings, KafkaSettings, RedisSettings
 from leasehold.settings.snapshot import SnapshotSettings
 from leasehold.settings.sql_address import SqlAddress
 from leasehold.settings.sql_port import PgwireSettings
-from services.changefeed.changefeed_settings import ChangefeedSettings
-from services.dashboard.dashboard_settings import DashboardSettings
 from spark_streaming.session import SparkSettings
 
 GROUPS: Final[tuple[tuple[str, type], ...]] = (

@@ -1,75 +1,8 @@
-"""Runs the changefeed: wires settings and the publisher; decides nothing."""
+"""`python -m services.changefeed.main`: the changefeed; settings from LEASEHOLD_*."""
 
-from __future__ import annotations
-
-import gc
-import logging
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from threading import Event as Flag
-from typing import Final
 
-from leasehold.adapters.kafka.access import AccessDenied
-from leasehold.adapters.kafka.transaction import Fenced
-from leasehold.adapters.os.readiness import announce_ready
-from leasehold.adapters.service_process import Environment, run_service
-from leasehold.model.errors import BusUnavailable
-from leasehold.model.topics import Topics
-from leasehold.settings.environment import ClusterSettings, KafkaSettings, from_environment
-from services.changefeed.changefeed_settings import ChangefeedSettings
-from services.changefeed.publisher import Publisher
-
-RESTART_WAIT_S: Final = 1.0
-GARBAGE_THRESHOLDS: Final = (100_000, 50, 100)
-"""Records are tuples without cycles and go by reference counting; with Python's own thresholds the
-collector walks over tens of thousands of live ones again and again (a third of all time)."""
-LOG: Final = logging.getLogger("leasehold.changefeed")
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessSettings:
-    kafka: KafkaSettings
-    cluster: ClusterSettings
-    publishing: ChangefeedSettings
-    topics: Topics
-
-    @classmethod
-    def read(cls, environ: Environment) -> ProcessSettings:
-        """Raises ConfigurationError."""
-        cluster = from_environment(ClusterSettings, environ)
-        return cls(
-            from_environment(KafkaSettings, environ),
-            cluster,
-            from_environment(ChangefeedSettings, environ),
-            Topics(cluster.database, cluster.replication_factor),
-        )
-
-    @property
-    def groups(self) -> Sequence[object]:
-        return self.kafka, self.cluster, self.publishing
-
-
-def publish(settings: ProcessSettings, stop: Flag) -> None:
-    """Publish until `stop`; anew where Kafka was away. Raises LeaseholdError where that can't go
-    on."""
-    gc.set_threshold(*GARBAGE_THRESHOLDS)
-    while not stop.is_set():
-        try:
-            with Publisher(
-                settings.kafka, settings.topics, settings.publishing, stop.is_set
-            ) as publisher:
-                publisher.open()
-                announce_ready(settings.cluster.ready_file)
-                publisher.run()
-        except (AccessDenied, Fenced):
-            raise
-        except BusUnavailable as error:
-            # The position is stored with what was published, so starting anew loses nothing.
-            if not stop.is_set():
-                LOG.warning("%s; starts anew", error)
-                stop.wait(RESTART_WAIT_S)
-
+from leasehold.changefeed.process import run_changefeed
 
 if __name__ == "__main__":
-    sys.exit(run_service(LOG.name, ProcessSettings.read, publish))
+    sys.exit(run_changefeed())

@@ -1,78 +1,8 @@
-"""Runs the dashboard: wires settings, the watch and the Faust application; decides nothing."""
+"""`python -m services.dashboard.main`: the dashboard; settings from LEASEHOLD_*."""
 
-from __future__ import annotations
-
-import logging
-import signal
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from threading import Event as Flag
-from typing import Final
 
-from leasehold.adapters.service_process import Environment, run_service
-from leasehold.admin.watch import ClusterWatch
-from leasehold.model.errors import LeaseholdError
-from leasehold.model.topics import Topics
-from leasehold.settings.client import ClientSettings
-from leasehold.settings.environment import ClusterSettings
-from leasehold.settings.extras import need_extra
-from leasehold.settings.setting import from_environment
-from services.dashboard.dashboard_settings import DashboardSettings
-
-LOG: Final = logging.getLogger("leasehold.dashboard")
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessSettings:
-    client: ClientSettings
-    own: DashboardSettings
-    topics: Topics
-
-    @classmethod
-    def read(cls, environ: Environment) -> ProcessSettings:
-        """Raises ConfigurationError."""
-        need_extra("dashboard", "the dashboard", "faust", "aiokafka")
-        client = ClientSettings.read(environ)
-        return cls(client, from_environment(DashboardSettings, environ), client.topics)
-
-    @property
-    def cluster(self) -> ClusterSettings:
-        return self.client.cluster
-
-    @property
-    def groups(self) -> Sequence[object]:
-        return self.client.kafka, self.client.redis, self.client.cluster, self.own
-
-
-def show(settings: ProcessSettings, stop: Flag) -> None:
-    """Serve the page until SIGTERM or SIGINT, which Faust handles by itself."""
-    # Until Faust has its handlers in place either ends the process as it does without one: set by
-    # a signal of just then the flag would be looked at by nobody.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    if stop.is_set():
-        return
-    from faust import Worker  # an extra, as what the application imports
-
-    from services.dashboard.dashboard_app import dashboard_app
-
-    LOG.info("watching %s and its neighbours", settings.topics.log.name)
-    with ClusterWatch(settings.client) as watch:
-        worker = Worker(
-            dashboard_app(settings.client, watch, settings.own.names),
-            loglevel=None,
-            quiet=True,
-            redirect_stdouts=False,
-            override_logging=False,
-        )
-        try:
-            worker.execute_from_commandline()
-        except SystemExit as ended:
-            code = ended.code
-    if code:
-        raise LeaseholdError(f"Faust has ended with {code}; the lines above say why")
-
+from leasehold.dashboard.process import run_dashboard
 
 if __name__ == "__main__":
-    sys.exit(run_service(LOG.name, ProcessSettings.read, show))
+    sys.exit(run_dashboard())

@@ -1,19 +1,21 @@
-"""`leasehold check`: every live node compares its rows and entries at one position of the log."""
+"""The command `leasehold check`: every live node compares its rows and entries at one position of
+the log."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.repairs import Proof, proof_of
 from leasehold.admin.report import check_report
 from leasehold.admin.sliced_check import SlicedCheck
 from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
-from leasehold.cli.command import Subparsers, add, positive_seconds
+from leasehold.cli.command import Subparsers, add, add_timeout
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.looking import looking, now_us
+from leasehold.cli.looking import looking
 from leasehold.cli.output import Output, span
 from leasehold.model.errors import UnknownTable
 from leasehold.model.ids import SEQUENCES_FROM, is_sequence_id
@@ -52,17 +54,11 @@ def register(subparsers: Subparsers) -> None:
         " own: for a table that is too big for one pass, which holds back the store's WAL",
     )
     parser.set_defaults(refuse=parser.error)
-    parser.add_argument(
-        "--timeout",
-        type=positive_seconds,
-        default=120.0,
-        metavar="SECONDS",
-        help="longest wait for the reports (default: 120)",
-    )
+    add_timeout(parser, 120.0, "the reports")
 
 
 def positive_rows(text: str) -> int:
-    """Raises ArgumentTypeError unless 1 to SLICE_ROWS_MAX."""
+    """Return the number. Raises ArgumentTypeError unless it is from 1 to SLICE_ROWS_MAX."""
     if not text.isdecimal() or not 1 <= int(text) <= SLICE_ROWS_MAX:
         raise argparse.ArgumentTypeError(f"expected a number from 1 to {SLICE_ROWS_MAX:,}")
     return int(text)
@@ -74,27 +70,27 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
     if args.slice_rows and (args.table is None or args.repair):
         args.refuse("--slice-rows wants one table, and nothing to repair")
     with looking(settings, output) as (watch, view):
-        table_ids = _table_ids(view, args.table)
+        table_ids = _find_tables(view, args.table)
         if not table_ids:
             if output.as_json:
                 _show((), [], {}, None, output)
             else:
                 output.line("no table yet: nothing to check", "dim")
             return ExitCode.OK
-        live = live_nodes(view, now_us())
+        live = live_nodes(view, unix_us())
         names = {table_id: table.event.name for table_id, table in view.tables.items()}
         output.note(f"live nodes: {', '.join(live) or 'none'}; tables: {len(table_ids)} …")
         look = Look(settings, watch, live, args.table is None, table_ids, args.timeout)
         if args.slice_rows:
             table = view.tables[table_ids[0]].descriptor
-            return _in_slices(look, SlicedCheck(table, live, args.slice_rows), output)
+            return _check_in_slices(look, SlicedCheck(table, live, args.slice_rows), output)
         reports = look.reports()
         repaired = None
         unproven: tuple[str, ...] = ()
         if args.repair:
             proof = proof_of(reports)
             unproven = proof.reasons
-            repaired = _repaired(look, proof, output)
+            repaired = _repair_nodes(look, proof, output)
             if repaired:
                 reports = look.reports()
     troubles = troubles_of(reports, look.wanted, names)
@@ -118,26 +114,29 @@ class Look(NamedTuple):
         return {(node, table_id) for node in self.live for table_id in self.table_ids}
 
     def reports(self) -> list[CheckReport]:
-        """Of every live node, at one log position; of those that came in time."""
+        """Return the reports of every live node at one log position, of those that came in time."""
         check = EVERY_TABLE if self.everything else self.table_ids[0]
-        return self._asked(append_barrier(self.settings, check), self.wanted)
+        return self._await_reports(append_barrier(self.settings, check), self.wanted)
 
     def repair(self, node: str) -> CheckReport | None:
-        """None: the node has not said in time that it is done."""
+        """Return the node's report after its repair, or None if it has not said in time that it is
+        done."""
         subject = append_barrier(self.settings, self.table_ids[0], node)
-        found = self._asked(subject, {(node, self.table_ids[0])})
+        found = self._await_reports(subject, {(node, self.table_ids[0])})
         return next((report for report in found if report.node == node), None)
 
     def slice(self, part: CheckSlice) -> list[CheckReport]:
-        return self._asked(append_barrier(self.settings, self.table_ids[0], part=part), self.wanted)
+        return self._await_reports(
+            append_barrier(self.settings, self.table_ids[0], part=part), self.wanted
+        )
 
-    def _asked(self, subject: bytes, wanted: set[tuple[str, int]]) -> list[CheckReport]:
+    def _await_reports(self, subject: bytes, wanted: set[tuple[str, int]]) -> list[CheckReport]:
         self.watch.wait_for(lambda seen: wanted <= _reported(seen, subject), self.timeout_s)
         return list(self.watch.view.checks.get(subject, {}).values())
 
 
-def _repaired(look: Look, proof: Proof, output: Output) -> dict[str, int]:
-    """Node by node, how many entries were put right."""
+def _repair_nodes(look: Look, proof: Proof, output: Output) -> dict[str, int]:
+    """Repair node by node, and return how many entries each has put right."""
     done = {}
     for node in proof.nodes:
         report = look.repair(node)
@@ -152,7 +151,7 @@ def _repaired(look: Look, proof: Proof, output: Output) -> dict[str, int]:
     return done
 
 
-def _in_slices(look: Look, check: SlicedCheck, output: Output) -> int:
+def _check_in_slices(look: Look, check: SlicedCheck, output: Output) -> int:
     while (part := check.wanted) is not None:
         check.take(look.slice(part))
     troubles = check.verdict()
@@ -174,14 +173,9 @@ def _in_slices(look: Look, check: SlicedCheck, output: Output) -> int:
         return ExitCode.NOT_RIGHT if troubles else ExitCode.OK
     rows = [[*list(told.values())[:-1], span(told["took_ms"])] for told in nodes]
     output.table(["node", ">rows", ">entries", ">findings", ">took"], rows, "no live node")
-    for node, (condition, element, key, words) in check.findings[:FINDINGS_SHOWN_MAX]:
-        said = f"  {node} condition {condition}, element {element}, key {key}: {words}"
-        output.line(said, "red")
-    for trouble in troubles:
-        output.line(f"! {trouble}", "red")
-    if not troubles:
-        words = f"consistent, and the same on every live node, in {check.slices:,} slices"
-        output.line(words, "green")
+    _show_verdict(
+        check.findings[:FINDINGS_SHOWN_MAX], troubles, output, f", in {check.slices:,} slices"
+    )
     return ExitCode.NOT_RIGHT if troubles else ExitCode.OK
 
 
@@ -189,7 +183,7 @@ def plural(entries: int) -> str:
     return f"{entries:,} index {'entry' if entries == 1 else 'entries'}"
 
 
-def _table_ids(view: ClusterView, name: str | None) -> list[int]:
+def _find_tables(view: ClusterView, name: str | None) -> list[int]:
     found = [t for t, table in sorted(view.tables.items()) if name in (None, table.event.name)]
     if not found and name is not None:
         raise UnknownTable(f"table {name!r} does not exist", table=name)
@@ -205,8 +199,9 @@ def _reported(view: ClusterView, subject: bytes) -> set[tuple[str, int]]:
     return set(view.checks.get(subject, {}))
 
 
-def _called(table_id: int, names: dict[int, str]) -> str:
-    """Sequences are told of to nobody but the nodes: they have their numbers here."""
+def _name_of(table_id: int, names: dict[int, str]) -> str:
+    """Return the name of a table. Sequences are told of to nobody but the nodes: they have their
+    numbers here."""
     if is_sequence_id(table_id):
         return f"sequence {table_id - SEQUENCES_FROM}"
     return names.get(table_id, f"table {table_id}")
@@ -217,10 +212,10 @@ def troubles_of(
     wanted: set[tuple[str, int]],
     names: dict[int, str],
 ) -> list[str]:
-    """Sentences on what is not right: nodes that said nothing, findings, differences."""
+    """Return sentences on what is not right: nodes that said nothing, findings, differences."""
 
     def name(table_id: int) -> str:
-        return _called(table_id, names)
+        return _name_of(table_id, names)
 
     found = [
         f"node {node} has not reported on {name(table_id)}"
@@ -258,7 +253,7 @@ def _show(
     repaired: dict[str, int] | None,
     output: Output,
 ) -> None:
-    """`repaired`: by node, None where no repair was asked for."""
+    """Show the reports. `repaired` is a count by node, or None where no repair was asked for."""
     if output.as_json:
         told: list[dict[str, Any]] = [
             {"table": names.get(r.table_id, ""), **check_report(r)} for r in reports
@@ -280,7 +275,7 @@ def _show(
         ],
         [
             [
-                _called(r.table_id, names),
+                _name_of(r.table_id, names),
                 r.node,
                 r.lsn,
                 f"v{r.version}",
@@ -294,13 +289,18 @@ def _show(
         ],
         "no node has reported",
     )
-    for report in reports:
-        for condition, element, key, words in report.findings[:FINDINGS_SHOWN_MAX]:
-            output.line(
-                f"  {report.node} condition {condition}, element {element}, key {key}: {words}",
-                "red",
-            )
+    findings = [(r.node, found) for r in reports for found in r.findings[:FINDINGS_SHOWN_MAX]]
+    _show_verdict(findings, troubles, output)
+
+
+def _show_verdict(
+    findings: Iterable[tuple[str, Any]], troubles: Sequence[str], output: Output, how: str = ""
+) -> None:
+    """Show what each node has found, and what is wrong with the whole, if anything."""
+    for node, (condition, element, key, words) in findings:
+        said = f"  {node} condition {condition}, element {element}, key {key}: {words}"
+        output.line(said, "red")
     for trouble in troubles:
         output.line(f"! {trouble}", "red")
     if not troubles:
-        output.line("consistent, and the same on every live node", "green")
+        output.line(f"consistent, and the same on every live node{how}", "green")

@@ -1,15 +1,17 @@
-"""`leasehold clock`: the log's time beside the master's clock, and the way out when it is ahead."""
+"""The command `leasehold clock`: the log's time beside the master's clock, and the way out when it
+is ahead."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any, Final
 
+from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.report import report
 from leasehold.cli.command import Subparsers, add, finish
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.looking import looking, now_us
-from leasehold.cli.output import Output, clock_time, span
+from leasehold.cli.looking import looking
+from leasehold.cli.output import Output, clock_time, show_outcome, span
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.model.records.requests import ChangeRequest, OnConflict
 from leasehold.settings.client import ClientSettings
@@ -55,7 +57,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def clock_troubles(log: dict[str, Any]) -> list[str]:
-    """Sentences on what is not right, of the log's report."""
+    """Return sentences on what is not right in the log's report."""
     found = []
     ahead_ms = log.get("ahead_ms") or 0
     if ahead_ms > AHEAD_SAID_MS:
@@ -89,9 +91,9 @@ def show(args: argparse.Namespace, settings: ClientSettings, output: Output) -> 
 
 
 def _look(settings: ClientSettings, output: Output) -> tuple[int, dict[str, Any]]:
-    """This host's clock, and the log's report at that time."""
+    """Return this host's clock, and the log's report at that time."""
     with looking(settings, output) as (_, view):
-        at_us = now_us()
+        at_us = unix_us()
         return at_us, report(view, at_us)["log"]
 
 
@@ -127,14 +129,7 @@ def reset_clock(args: argparse.Namespace, settings: ClientSettings, output: Outp
     request = ChangeRequest(b"", on_conflict=OnConflict.FAIL, reset_clock=True)
     with ChangeProducer(settings) as changes:
         outcome = changes.submit(request).result(RESULT_TIMEOUT_S)
-    if output.as_json:
-        output.json(outcome._asdict())
-    elif outcome.lsn:
-        output.line(reset_words(outcome.answer, outcome.lsn))
-    if outcome.lsn:
-        return ExitCode.OK
-    output.error(f"{outcome.code}: {outcome.message}", outcome.code)
-    return ExitCode.NOT_RIGHT
+    return show_outcome(outcome, output, lambda: reset_words(outcome.answer, outcome.lsn))
 
 
 def reset_words(answer: dict[str, Any], lsn: int) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from leasehold.cli.output import Output
+from leasehold.model.errors import ConfigurationError
 from leasehold.settings.client import ClientSettings
 
 Subparsers: TypeAlias = Any  # argparse has no public name for what add_subparsers() gives
@@ -30,30 +32,40 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "topics": "create the topics of a database, and tell where existing ones differ",
     "master": "run a node that may become master, until SIGTERM",
     "replicant": "run a replicant, until SIGTERM",
+    "changefeed": "publish the log on topics that others read, until SIGTERM",
+    "dashboard": "serve one page that shows the database live, until SIGTERM",
     "dev": "a whole database in this process, fed by lines (no servers)",
 }
 """All subcommands as `leasehold --help` lists them, which imports none of their files."""
 
 
-def add(
-    subparsers: Subparsers, name: str, run: Run, more: str = "", *, answers: bool = True
-) -> Any:
-    """A parser for one of SUMMARIES, with `--json` if it answers anything."""
+def add(subparsers: Subparsers, name: str, run: Run, more: str = "") -> Any:
+    """Return a parser for one of SUMMARIES, with `--json`."""
+    parser = _add(subparsers, name, more)
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_process(subparsers: Subparsers, name: str, run: Callable[[], int], more: str) -> None:
+    """Add one of SUMMARIES that answers nothing: it runs a process until SIGTERM."""
+    parser = _add(subparsers, name, more)
+    parser.set_defaults(run=lambda args, settings, output: run(), json=False)
+
+
+def _add(subparsers: Subparsers, name: str, more: str) -> Any:
     summary = SUMMARIES[name]
-    parser = subparsers.add_parser(
+    return subparsers.add_parser(
         name,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}. {more}".strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    if answers:
-        parser.add_argument("--json", action="store_true", help=JSON_HELP)
-    parser.set_defaults(run=run, **({} if answers else {"json": False}))
-    return parser
 
 
 def finish(parser: argparse.ArgumentParser, run: Run) -> argparse.ArgumentParser:
-    """An action of a subcommand: `--json` is taken before and after its name."""
+    """Give an action of a subcommand its `--json`, which is taken before and after its name, and
+    its `run`."""
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=JSON_HELP)
     parser.set_defaults(run=run)
     return parser
@@ -62,11 +74,22 @@ def finish(parser: argparse.ArgumentParser, run: Run) -> argparse.ArgumentParser
 JSON_HELP = "print JSON for programs"
 
 
+def add_timeout(parser: argparse.ArgumentParser, default_s: float, words: str) -> None:
+    """Give a subcommand its `--timeout`; `words` says what is waited for."""
+    parser.add_argument(
+        "--timeout",
+        type=positive_seconds,
+        default=default_s,
+        metavar="SECONDS",
+        help=f"longest wait for {words} (default: {default_s:g})",
+    )
+
+
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "": 1.0}
 
 
 def seconds(text: str) -> float:
-    """A time of 0 to a day: ``30``, ``30s``, ``500ms``, ``2m``."""
+    """Return a time of 0 to a day in seconds: ``30``, ``30s``, ``500ms``, ``2m``."""
     digits = text.rstrip("ms")
     unit = _UNITS.get(text[len(digits) :])
     try:
@@ -83,3 +106,12 @@ def positive_seconds(text: str) -> float:
     if not 0 < seconds <= 86_400:
         raise argparse.ArgumentTypeError("expected seconds, more than 0 and at most 86400")
     return seconds
+
+
+def read_text_file(name: str) -> str:
+    """Return the text of a file. Raises ConfigurationError if it can't be read."""
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigurationError(f"{name} can't be read: {why}") from error

@@ -1,4 +1,4 @@
-"""`leasehold ddl "…"`: one schema change, and its job's progress until it ends."""
+"""The command `leasehold ddl "…"`: one schema change, and its job's progress until it ends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from leasehold.cli.command import Subparsers, add, positive_seconds
+from leasehold.cli.command import Subparsers, add, add_timeout
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import watch_jobs
 from leasehold.cli.looking import looking
@@ -41,13 +41,7 @@ def register(subparsers: Subparsers) -> None:
         " of no return; change nothing",
     )
     parser.add_argument("--no-wait", action="store_true", help="return when the job is accepted")
-    parser.add_argument(
-        "--timeout",
-        type=positive_seconds,
-        default=30.0,
-        metavar="SECONDS",
-        help="longest wait for the job to be accepted (default: 30)",
-    )
+    add_timeout(parser, 30.0, "the job to be accepted")
 
 
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
@@ -56,14 +50,14 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         request = {"sql": sql, "on_conflict": OnConflict.FAIL.value}
         outcome = changes.submit(request).result(args.timeout)
     if not outcome.lsn:
-        output.error(_refused(outcome), outcome.code)
+        output.error(_refusal_words(outcome), outcome.code)
         return ExitCode.NOT_RIGHT
     if isinstance(outcome.answer, dict) and "plan" in outcome.answer:
-        _explained(outcome.answer["plan"], output)
+        _show_plan(outcome.answer["plan"], output)
         return ExitCode.OK
     jobs = jobs_in(outcome.answer)
     if not jobs or args.no_wait:
-        _accepted(outcome, jobs, output)
+        _show_accepted(outcome, jobs, output)
         return ExitCode.OK
     for notice in notices_in(outcome.answer):
         output.note(notice)
@@ -73,13 +67,14 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         return watch_jobs(watch, set(jobs), output)
 
 
-def _refused(outcome: Outcome) -> str:
-    """With what depends on what was to be dropped, and what one can do."""
+def _refusal_words(outcome: Outcome) -> str:
+    """Return the words of a refusal with what depends on what was to be dropped, and what one can
+    do."""
     more = (outcome.detail.get(name) for name in ("detail", "hint"))
     return "\n".join([f"{outcome.code}: {outcome.message}", *(str(m) for m in more if m)])
 
 
-def _explained(steps: Sequence[dict[str, Any]], output: Output) -> None:
+def _show_plan(steps: Sequence[dict[str, Any]], output: Output) -> None:
     if output.as_json:
         output.json(list(steps))
         return
@@ -89,7 +84,7 @@ def _explained(steps: Sequence[dict[str, Any]], output: Output) -> None:
             str(step["version"]),
             step["changes"],
             step["rows"] if step["rows"] >= 0 else None,
-            _about(step["seconds"]),
+            _about_words(step["seconds"]),
             step["waits_for"] + (" · point of no return" if step["point_of_no_return"] else ""),
         ]
         for step in steps
@@ -100,14 +95,14 @@ def _explained(steps: Sequence[dict[str, Any]], output: Output) -> None:
     if whole == NOT_KNOWN:
         output.line("no job has ended yet that would tell how long this takes", "dim")
     else:
-        output.line(f"in all {_about(whole)}, as recent jobs took", "dim")
+        output.line(f"in all {_about_words(whole)}, as recent jobs took", "dim")
 
 
-def _about(seconds: float) -> str | None:
+def _about_words(seconds: float) -> str | None:
     return None if seconds == NOT_KNOWN else f"about {span(seconds * 1_000)}"
 
 
-def _accepted(outcome: Outcome, jobs: Sequence[int], output: Output) -> None:
+def _show_accepted(outcome: Outcome, jobs: Sequence[int], output: Output) -> None:
     if output.as_json:
         output.json({"lsn": outcome.lsn, "answer": outcome.answer})
         return

@@ -1,4 +1,5 @@
-"""`leasehold dead-letter`: what could not be applied, why, and what one can do about it."""
+"""The command `leasehold dead-letter`: what could not be applied, why, and what one can do about
+it."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from leasehold.adapters.codec.json_text import json_text, parse_json
 from leasehold.admin.dead_letters import DeadLetters, readable_request
 from leasehold.cli.command import Subparsers, add, finish
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.output import Output, clock_time
+from leasehold.cli.output import Output, clock_time, show_outcome
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.model.errors import ConfigurationError, LeaseholdError
 from leasehold.model.ids import format_request_id
@@ -128,7 +129,7 @@ def resubmit(args: argparse.Namespace, settings: ClientSettings, output: Output)
         return ExitCode.NOT_RIGHT
     fields = readable_request(found[1])
     if args.edit:
-        fields = _edited(fields)
+        fields = _edit(fields)
     if not isinstance(fields, dict):
         output.error("it is no object with fields; --edit lets you write one")
         return ExitCode.NOT_RIGHT
@@ -138,17 +139,11 @@ def resubmit(args: argparse.Namespace, settings: ClientSettings, output: Output)
         pending = changes.submit(request)
         outcome = pending.result(RESULT_TIMEOUT_S)
     name = format_request_id(pending.request_id)
-    if output.as_json:
-        output.json({"id": name, **outcome._asdict()})
-    elif outcome.lsn:
-        output.line(f"committed at LSN {outcome.lsn:,} as request {name}", "green")
-    if outcome.lsn:
-        return ExitCode.OK
-    output.error(f"{outcome.code}: {outcome.message}", outcome.code)
-    return ExitCode.NOT_RIGHT
+    words = f"committed at LSN {outcome.lsn:,} as request {name}"
+    return show_outcome(outcome, output, lambda: words, "green", id=name)
 
 
-def _edited(fields: Any) -> Any:
+def _edit(fields: Any) -> Any:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
         raise ConfigurationError("no editor is set: set EDITOR, e.g. EDITOR=nano")

@@ -1,4 +1,5 @@
-"""`leasehold dev`: a whole database in this process, fed by lines; no Kafka, no Redis, no Spark."""
+"""The command `leasehold dev`: a whole database in this process, fed by lines; no Kafka, no Redis,
+no Spark."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         output.note("one master, two replicants; .help tells what can be asked")
         console = DevConsole(database, output)
         for source in sources:
-            console.read(_prompted(source, output) if interactive else source)
+            console.read(_add_prompts(source, output) if interactive else source)
             if console.quits:
                 break
         console.check()
@@ -78,8 +79,8 @@ def _standard_input() -> TextIO:
     return sys.stdin
 
 
-def _prompted(source: Iterable[str], output: Output) -> Iterator[str]:
-    """Lines of a terminal, each after a mark on standard error."""
+def _add_prompts(source: Iterable[str], output: Output) -> Iterator[str]:
+    """Yield the lines of a terminal, each after a mark on standard error."""
     output.err.print("leasehold> ", end="")
     for line in source:
         yield line
@@ -112,49 +113,50 @@ class DevConsole:
         }
 
     def read(self, lines: Iterable[str]) -> None:
-        """Until they end or one of them says .quit. A line that fails is told; the next is read."""
+        """Take lines until they end or one of them says .quit. A line that fails is told; the next
+        is read."""
         for line in lines:
             try:
                 self.take(line.strip())
             except LeaseholdError as error:
-                self._wrong(error.message, error.sqlstate)
+                self._tell_error(error.message, error.sqlstate)
             if self.quits:
                 return
 
     def take(self, line: str) -> None:
-        """One line. Raises LeaseholdError."""
+        """Do what one line says. Raises LeaseholdError."""
         if not line or line.startswith(("#", "--")):
             return
         if not _is_text(line):
-            self._wrong("this line is no UTF-8 text")
+            self._tell_error("this line is no UTF-8 text")
             return
         if line.startswith("."):
             name, _, rest = line.partition(" ")
             command = self._commands.get(name)
             if command is None:
-                self._wrong(f"{name} is not known; .help tells what is")
+                self._tell_error(f"{name} is not known; .help tells what is")
                 return
             command(rest.strip())
         elif line.startswith("{"):
-            fields = self._json(line)
+            fields = self._read_json(line)
             if fields is not None:
-                self._told(self._database.ask(fields))
+                self._show_answer(self._database.ask(fields))
         else:
-            self._told(self._database.ask({"sql": line.rstrip(";").strip()}))
+            self._show_answer(self._database.ask({"sql": line.rstrip(";").strip()}))
 
-    def _json(self, line: str) -> dict[str, Any] | None:
+    def _read_json(self, line: str) -> dict[str, Any] | None:
         try:
             fields = parse_json(line)
         except (ValueError, RecursionError) as error:
-            self._wrong(f"this line is no JSON: {error}")
+            self._tell_error(f"this line is no JSON: {error}")
             return None
         return fields if isinstance(fields, dict) else None
 
-    def _wrong(self, words: str, sqlstate: str = "") -> None:
+    def _tell_error(self, words: str, sqlstate: str = "") -> None:
         self._output.error(words, sqlstate)
         self.exit_code = ExitCode.NOT_RIGHT
 
-    def _told(self, answer: Answer) -> None:
+    def _show_answer(self, answer: Answer) -> None:
         outcome = answer.outcome
         if not answer.committed:
             self.exit_code = ExitCode.NOT_RIGHT
@@ -185,7 +187,7 @@ class DevConsole:
             state = "not begun" if job is None else str(job.status)
             self._output.note(f"job {job_id} is {state}; it goes on")
         elif job.error:
-            self._wrong(f"job {job_id} failed: {job.error}")
+            self._tell_error(f"job {job_id} failed: {job.error}")
 
     def _tables(self, _: str) -> None:
         for table in self._database.tables():
@@ -235,7 +237,7 @@ class DevConsole:
         try:
             found = self._database.check()
         except OutcomeUnknown as error:
-            self._wrong(error.message)
+            self._tell_error(error.message)
             return
         if self._output.as_json:
             self._output.json(found._asdict())
@@ -243,7 +245,7 @@ class DevConsole:
             words = f"{found.nodes} nodes hold the same {found.rows} rows of {found.tables} tables"
             self._output.note(words)
         for words in found.differences:
-            self._wrong(words)
+            self._tell_error(words)
 
     def _quit(self, _: str) -> None:
         self.quits = True

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.report import report
 from leasehold.admin.watch import ClusterWatch
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.looking import now_us
 from leasehold.cli.output import Output, span
 from leasehold.cli.terminal_text import escape_control
 
@@ -21,7 +21,8 @@ NUMBERS: Final = re.compile(r"[0-9.,]+")
 
 
 def watch_jobs(watch: ClusterWatch, wanted: set[int], output: Output) -> int:
-    """Until every wanted job has ended: 0 when all succeeded, else 1."""
+    """Show progress until every wanted job has ended; return OK when all succeeded, else
+    NOT_RIGHT."""
     statuses: dict[int, str] = {}
     said: dict[int, tuple[Any, ...]] = {}
     columns = (
@@ -34,7 +35,7 @@ def watch_jobs(watch: ClusterWatch, wanted: set[int], output: Output) -> int:
     with output.progress(*columns) as progress:
         tasks: dict[int, TaskID] = {}
         for view in watch.views(EVERY_S):
-            for job in report(view, now_us())["jobs"]:
+            for job in report(view, unix_us())["jobs"]:
                 number = job["job"]
                 if number not in wanted or statuses.get(number) in ENDED:
                     continue
@@ -51,7 +52,8 @@ def watch_jobs(watch: ClusterWatch, wanted: set[int], output: Output) -> int:
 
 
 def progress_words(job: dict[str, Any]) -> str:
-    """``step 2/3 → write-only: filling rows, 120,000 of about 336,776, 84,000/s, 3 s left``."""
+    """Return ``step 2/3 → write-only: filling rows, 120,000 of about 336,776, 84,000/s, 3 s
+    left``."""
     if job["status"] in ENDED:
         return f"{job['status']}{': ' + job['error'] if job['error'] else ''}"
     words = [f"step {job['step']}/{job['steps']} → {job['to']}: {job['doing']}"]
@@ -71,7 +73,8 @@ def progress_words(job: dict[str, Any]) -> str:
 
 
 def rows_words(job: dict[str, Any]) -> str:
-    """``120,000 of about 336,776``: what the backfill, or verification in slices, has read."""
+    """Return ``120,000 of about 336,776``: what the backfill, or verification in slices, has
+    read."""
     of = (
         f" of about {job['rows_total']:,}"
         if job["rows_total"] and (job["phase"] == "backfilling" or job["in_slices"])
@@ -81,7 +84,8 @@ def rows_words(job: dict[str, Any]) -> str:
 
 
 def left_words(job: dict[str, Any]) -> str | None:
-    """Of the backfill under way, and of the whole job where recent ones tell; None = not known."""
+    """Return the time left of the backfill under way, and of the whole job where recent ones tell;
+    None if it is not known."""
     known = [job[name] for name in ("eta_s", "ends_in_s") if job[name] is not None]
     if not known:
         return None
@@ -94,7 +98,7 @@ def left_words(job: dict[str, Any]) -> str | None:
 
 
 def _say(job: dict[str, Any], said: dict[int, tuple[Any, ...]], output: Output) -> None:
-    """Where no bar is drawn: a line at each change of state, not at each row."""
+    """Write a line at each change of state, not at each row, where no bar is drawn."""
     waits = tuple(NUMBERS.sub("", words) for words in job["waits_for"])  # time alone is no change
     state = (job["status"], job["step"], job["phase"], waits)
     if said.get(job["job"]) == state:
@@ -109,7 +113,7 @@ def _say(job: dict[str, Any], said: dict[int, tuple[Any, ...]], output: Output) 
 
 
 def finding_words(job: dict[str, Any]) -> list[str]:
-    """Which rows were to blame: a line each, at most FINDINGS_SHOWN_MAX of those kept."""
+    """Return a line for each row that was to blame, at most FINDINGS_SHOWN_MAX of those kept."""
     found = job["findings"] if job["status"] in ENDED else []
     said = [
         f"row {', '.join(map(str, finding['key']))}: {finding['words']}"

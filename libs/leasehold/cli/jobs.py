@@ -1,16 +1,18 @@
-"""`leasehold jobs`: schema changes on their way; watch them, pause, resume, cancel, set."""
+"""The command `leasehold jobs`: schema changes on their way; watch them, pause, resume, cancel,
+set."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
+from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.report import report
 from leasehold.cli.command import Subparsers, add, finish, seconds
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import ENDED, left_words, rows_words, watch_jobs
-from leasehold.cli.looking import looking, now_us
-from leasehold.cli.output import Output, clock_time, span
+from leasehold.cli.looking import looking
+from leasehold.cli.output import Output, clock_time, show_outcome, span
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.model.records.requests import ChangeRequest, JobControl
 from leasehold.schema_change.job.control import refuse_unaskable
@@ -62,7 +64,7 @@ def register(subparsers: Subparsers) -> None:
 
 def list_jobs(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     with looking(settings, output) as (_, view):
-        jobs = report(view, now_us())["jobs"]
+        jobs = report(view, unix_us())["jobs"]
     if output.as_json:
         output.json(jobs)
         return ExitCode.OK
@@ -112,7 +114,7 @@ def _row(job: dict[str, Any]) -> list[Any]:
 
 def watch(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     with looking(settings, output) as (seen, view):
-        jobs = report(view, now_us())["jobs"]
+        jobs = report(view, unix_us())["jobs"]
         if args.job is not None and args.job not in {job["job"] for job in jobs}:
             output.error(f"there is no job {args.job}")
             return ExitCode.NOT_RIGHT
@@ -128,7 +130,7 @@ def watch(args: argparse.Namespace, settings: ClientSettings, output: Output) ->
 
 
 def control(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
-    action, given = _wishes(args)
+    action, given = _read_wishes(args)
     if action == "set" and not given:
         output.error(
             "nothing to set: give --rows-per-second, --chunk-rows or --cancel-blockers-after"
@@ -139,18 +141,12 @@ def control(args: argparse.Namespace, settings: ClientSettings, output: Output) 
     request = ChangeRequest(b"", control=asked)
     with ChangeProducer(settings) as changes:
         outcome = changes.submit(request).result(RESULT_TIMEOUT_S)
-    if output.as_json:
-        output.json({"job": args.job, "action": args.action, **outcome._asdict()})
-    elif outcome.lsn:
-        output.line(f"job {args.job}: {args.action} is in the log at LSN {outcome.lsn:,}")
-    if outcome.lsn:
-        return ExitCode.OK
-    output.error(f"{outcome.code}: {outcome.message}", outcome.code)
-    return ExitCode.NOT_RIGHT
+    words = f"job {args.job}: {args.action} is in the log at LSN {outcome.lsn:,}"
+    return show_outcome(outcome, output, lambda: words, job=args.job, action=args.action)
 
 
-def _wishes(args: argparse.Namespace) -> tuple[str, dict[str, int]]:
-    """The action as the master knows it, and what it sets."""
+def _read_wishes(args: argparse.Namespace) -> tuple[str, dict[str, int]]:
+    """Return the action as the master knows it, and what it sets."""
     if args.action in ("postpone", "complete"):
         return "set", {"postpone": int(args.action == "postpone")}
     patience_s = getattr(args, "cancel_blockers_after", None)

@@ -1,14 +1,15 @@
-"""`leasehold leases`: who holds which version of which table."""
+"""The command `leasehold leases`: who holds which version of which table."""
 
 from __future__ import annotations
 
 import argparse
 
+from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.blocker_report import holding_words
 from leasehold.admin.report import report
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.exit_code import ExitCode
-from leasehold.cli.looking import looking, now_us
+from leasehold.cli.looking import looking
 from leasehold.cli.output import Output, span
 from leasehold.model.errors import LedgerUnavailable
 from leasehold.settings.client import ClientSettings
@@ -26,7 +27,7 @@ def register(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     with looking(settings, output) as (_, view):
-        told = report(view, now_us())
+        told = report(view, unix_us())
         if "ledger" in view.unreachable:
             raise LedgerUnavailable(view.unreachable["ledger"])
     leases = [lease for lease in told["leases"] if args.table in (None, lease["table"])]

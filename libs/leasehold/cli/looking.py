@@ -23,8 +23,8 @@ NOTE_EVERY_S: Final = 5.0
 def looking(
     settings: ClientSettings, output: Output, *, whole: bool = True
 ) -> Iterator[tuple[ClusterWatch, ClusterView]]:
-    """A watch and its first view, of everything that stands on the topics. With `whole` False the
-    view may have gaps (`ClusterView.gaps`) after FIRST_LOOK_S, and the caller has to name them.
+    """Yield a watch and its first view, of everything that stands on the topics. With `whole` False
+    the view may have gaps (`ClusterView.gaps`) after FIRST_LOOK_S, and the caller has to name them.
 
     Raises BusUnavailable when Kafka can't be reached, or the topics could not be read to their ends
     in WHOLE_LOOK_S: what is missing must not look as if it did not exist.
@@ -41,7 +41,7 @@ def looking(
 
 def _read_whole(watch: ClusterWatch, view: ClusterView, output: Output) -> ClusterView:
     give_up_ns = boottime_ns() + int((WHOLE_LOOK_S - FIRST_LOOK_S) * 1e9)
-    while (gaps := view.gaps(now_us())) and "kafka" not in view.unreachable:
+    while (gaps := view.gaps(unix_us())) and "kafka" not in view.unreachable:
         words = "; ".join(gaps)
         if boottime_ns() > give_up_ns:
             raise BusUnavailable(
@@ -49,10 +49,6 @@ def _read_whole(watch: ClusterWatch, view: ClusterView, output: Output) -> Clust
                 "look at the load of the brokers and of this machine, then try again"
             )
         output.note(f"{words} …")
-        watch.wait_for(lambda seen: not seen.gaps(now_us()), NOTE_EVERY_S)
+        watch.wait_for(lambda seen: not seen.gaps(unix_us()), NOTE_EVERY_S)
         view = watch.view
     return view
-
-
-def now_us() -> int:
-    return unix_us()

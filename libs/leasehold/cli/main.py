@@ -25,8 +25,9 @@ settings (environment): LEASEHOLD_KAFKA, LEASEHOLD_REDIS, LEASEHOLD_DATABASE, â€
 
 
 def parser(chosen: str) -> argparse.ArgumentParser:
-    """Of the others only the name is known: the files of all together take five times as long to
-    import as those of `submit`, twice as long as those of `status`, each time."""
+    """Return the parser of the chosen subcommand; of the others only the name is known. The files
+    of all together take five times as long to import as those of `submit`, twice as long as those
+    of `status`, each time."""
     root = argparse.ArgumentParser(
         prog="leasehold",
         description="Tables that many services share: look at them, change them, check them.",
@@ -44,7 +45,7 @@ def parser(chosen: str) -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code. Never raises for what the world does."""
+    """Run one command and return its exit code. Never raises for what the world does."""
     words = sys.argv[1:] if arguments is None else arguments
     # No option of `leasehold` itself has a value: the first word is the subcommand.
     chosen = next((word for word in words if not word.startswith("-")), "")

@@ -9,7 +9,7 @@ terminals; NO_COLOR is respected (rich does both). No word that is shown can ste
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leasehold.adapters.codec.json_text import json_text
+from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.terminal_text import (
     escape_control,
     escape_control_in_json,
@@ -29,7 +30,8 @@ from leasehold.model.records.requests import Outcome
 
 
 class Output:
-    """`as_json`: programs read; one JSON value per call of `json`, each on a line of its own."""
+    """The two streams of a command. With `as_json` programs read: one JSON value per call of
+    `json`, each on a line of its own."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
@@ -46,7 +48,7 @@ class Output:
         sys.stdout.flush()
 
     def data(self, data: bytes) -> None:
-        """As it is, for programs and files."""
+        """Write bytes as they are, for programs and files."""
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -55,7 +57,7 @@ class Output:
         self.out.print(Text(escape_control_in_lines(words), style))
 
     def note(self, words: str) -> None:
-        """For people only, beside the answer."""
+        """Write words for people only, beside the answer."""
         if not self.as_json:
             self.err.print(Text(escape_control_in_lines(words), "dim"))
 
@@ -66,7 +68,8 @@ class Output:
         self.err.print(Text.assemble(("leasehold: ", "bold red"), shown))
 
     def table(self, heads: Sequence[str], rows: Iterable[Sequence[Any]], empty: str) -> None:
-        """Heads that start with ">" are numbers (to the right). `empty`: said when no row is."""
+        """Write a table, or `empty` if it has no row. Heads that start with ">" are numbers (to the
+        right)."""
         heads = [escape_control(head) for head in heads]
         listed = [[_cell(value) for value in row] for row in rows]
         if not listed:
@@ -84,7 +87,7 @@ class Output:
         )
 
     def _plain(self, heads: Sequence[str], rows: Sequence[Sequence[Text]]) -> None:
-        """Into a file or a pipe: full width, whatever a terminal would cut off."""
+        """Write a table into a file or a pipe: full width, whatever a terminal would cut off."""
         names = [head.removeprefix(">") for head in heads]
         texts = [names, *([cell.plain for cell in row] for row in rows)]
         widths = [max(len(row[at]) for row in texts) for at in range(len(names))]
@@ -96,7 +99,7 @@ class Output:
             sys.stdout.write("  ".join(cells).rstrip() + "\n")
 
     def progress(self, *columns: str | ProgressColumn) -> Progress:
-        """A bar on standard error; nothing where no person looks on."""
+        """Return a bar on standard error; it draws nothing where no person looks on."""
         return Progress(
             *columns, console=self.err, disable=not self.is_terminal, refresh_per_second=8
         )
@@ -135,8 +138,24 @@ def refusal_words(refused: Outcome | LeaseholdError) -> str:
     return f"{refused.message} ({detail})" if detail else refused.message
 
 
+def show_outcome(
+    outcome: Outcome, output: Output, words: Callable[[], str], style: str = "", **more: object
+) -> ExitCode:
+    """Show what became of the one request of a command, and return its exit code. `words` says it
+    for people if the request was committed; `more` is what JSON says beside the outcome."""
+    if output.as_json:
+        output.json({**more, **outcome._asdict()})
+    elif outcome.lsn:
+        output.line(words(), style)
+    if outcome.lsn:
+        return ExitCode.OK
+    output.error(f"{outcome.code}: {outcome.message}", outcome.code)
+    return ExitCode.NOT_RIGHT
+
+
 def span(milliseconds: float | None) -> str:
-    """``240 ms``, ``3.1 s``, ``4 min 10 s``, ``2 h 5 min``, ``3 d 4 h``; "–" for not known."""
+    """Return a time as ``240 ms``, ``3.1 s``, ``4 min 10 s``, ``2 h 5 min``, ``3 d 4 h``; "–" for
+    not known."""
     if milliseconds is None:
         return "–"
     if milliseconds < 1_000:
@@ -155,7 +174,7 @@ def span(milliseconds: float | None) -> str:
 
 
 def clock_time(unix_us: int) -> str:
-    """Local date and time of an event, for people; "–" for none."""
+    """Return the local date and time of an event, for people; "–" for none."""
     if unix_us <= 0:
         return "–"
     moment = datetime.fromtimestamp(unix_us / 1e6, UTC).astimezone()

@@ -15,7 +15,8 @@ _JSON_STARTS: Final = b"{[ \t\r\n\xef"  # 0xEF: a byte-order mark
 
 
 class FileRequest(NamedTuple):
-    """`place` is "line 7" or "object 7"; `fields` is None where `error` says why."""
+    """What stands at one place of a file. `place` is "line 7" or "object 7"; `fields` is None where
+    `error` says why."""
 
     place: str
     fields: dict[str, Any] | None
@@ -24,17 +25,18 @@ class FileRequest(NamedTuple):
 
 
 def looks_like_json(head: bytes) -> bool:
-    """MessagePack maps begin with 0x80-0x8f, 0xde or 0xdf; JSON lines with a brace or a space."""
+    """Return whether a file that begins so is JSON: MessagePack maps begin with 0x80-0x8f, 0xde or
+    0xdf, JSON lines with a brace or a space."""
     return not head or head[:1] in [_JSON_STARTS[i : i + 1] for i in range(len(_JSON_STARTS))]
 
 
 def read_requests(source: BinaryIO, *, as_json: bool) -> Iterator[FileRequest]:
-    """Each request in order. What is no request is told with its place and skipped; only broken
-    MessagePack ends the reading, because nothing tells where the next object begins."""
-    return _json_lines(source) if as_json else _message_pack(source)
+    """Yield each request in order. What is no request is told with its place and skipped; only
+    broken MessagePack ends the reading, because nothing tells where the next object begins."""
+    return _read_json_lines(source) if as_json else _read_message_pack(source)
 
 
-def _json_lines(source: BinaryIO) -> Iterator[FileRequest]:
+def _read_json_lines(source: BinaryIO) -> Iterator[FileRequest]:
     read = 0
     number = 0
     while line := source.readline(LINE_BYTES_MAX + 1):
@@ -53,7 +55,7 @@ def _json_lines(source: BinaryIO) -> Iterator[FileRequest]:
         except (ValueError, RecursionError) as error:
             yield FileRequest(place, None, f"is no JSON: {error}", read)
             continue
-        yield _checked(place, fields, read)
+        yield _check_fields(place, fields, read)
 
 
 class _Counted:
@@ -69,7 +71,7 @@ class _Counted:
         return found
 
 
-def _message_pack(source: BinaryIO) -> Iterator[FileRequest]:
+def _read_message_pack(source: BinaryIO) -> Iterator[FileRequest]:
     counted = _Counted(source)
     # Whatever is a map is one object, so that one with other keys does not hide those behind it.
     unpacker = msgpack.Unpacker(counted, max_buffer_size=2 * LINE_BYTES_MAX, strict_map_key=False)
@@ -93,10 +95,10 @@ def _message_pack(source: BinaryIO) -> Iterator[FileRequest]:
             yield FileRequest(place, None, words, unpacker.tell())
             return
         ended_at = unpacker.tell()
-        yield _checked(place, fields, ended_at)
+        yield _check_fields(place, fields, ended_at)
 
 
-def _checked(place: str, fields: Any, read: int) -> FileRequest:
+def _check_fields(place: str, fields: Any, read: int) -> FileRequest:
     if isinstance(fields, dict) and all(isinstance(name, str) for name in fields):
         return FileRequest(place, fields, "", read)
     return FileRequest(place, None, "is no object with named fields", read)

@@ -1,4 +1,5 @@
-"""`leasehold sql`: statements to a node's port for PostgreSQL clients; psql is not needed."""
+"""The command `leasehold sql`: statements to a node's port for PostgreSQL clients; psql is not
+needed."""
 
 from __future__ import annotations
 
@@ -10,14 +11,13 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from leasehold.adapters.postgres.client import PasswordWanted, SqlConnection
-from leasehold.cli.command import Subparsers, add
+from leasehold.cli.command import Subparsers, add, read_text_file
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output
-from leasehold.cli.sql_rows import FORMATS, Rows, rows_as
+from leasehold.cli.sql_rows import FORMATS, Rows, make_rows
 from leasehold.cli.sql_script import Statement, error_words, split, whole
 from leasehold.model.errors import ConfigurationError
 from leasehold.pgwire.messages.client_replies import Columns, Complete, Copied, Row, Told
@@ -69,19 +69,20 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         raise ConfigurationError("-c and FILE are both given; keep one of them")
     form = args.format or ("json" if args.json else "table")
     output = Output(as_json=form == "json")
-    script = None if args.command is not None else _script(args.file)
-    connection = _connected(address_of(args), args.database or settings.cluster.database)
+    script = None if args.command is not None else _read_script(args.file)
+    connection = _connect(address_of(args), args.database or settings.cluster.database)
     with contextlib.closing(connection):
-        client = SqlClient(connection, rows_as(form, output), output)
+        client = SqlClient(connection, make_rows(form, output), output)
         if args.command is not None:
-            return client.run(Statement(args.command, 1), _standard_input())
+            return client.run(Statement(args.command, 1), _read_standard_input())
         if script is None:
-            return _asked(client, args.database or settings.cluster.database)
+            return _run_by_hand(client, args.database or settings.cluster.database)
         return client.run_all(whole(script))
 
 
 def address_of(args: argparse.Namespace) -> SqlAddress:
-    """Raises ConfigurationError."""
+    """Return where the options and the environment say that SQL is asked for. Raises
+    ConfigurationError."""
     environ = dict(os.environ)
     for option, variable in _OPTIONS.items():
         given = getattr(args, option)
@@ -92,7 +93,7 @@ def address_of(args: argparse.Namespace) -> SqlAddress:
     return from_environment(SqlAddress, environ)
 
 
-def _connected(address: SqlAddress, database: str) -> SqlConnection:
+def _connect(address: SqlAddress, database: str) -> SqlConnection:
     try:
         return SqlConnection(address, database)
     except PasswordWanted:
@@ -102,18 +103,14 @@ def _connected(address: SqlAddress, database: str) -> SqlConnection:
     return SqlConnection(replace(address, password=given), database)
 
 
-def _script(name: str | None) -> str | None:
-    """None: a person types. Raises ConfigurationError."""
-    if name in (None, "-"):
+def _read_script(name: str | None) -> str | None:
+    """Return the text to run, or None where a person types. Raises ConfigurationError."""
+    if name is None or name == "-":
         return None if name is None and sys.stdin.isatty() else sys.stdin.read()
-    try:
-        return Path(str(name)).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigurationError(f"{name} can't be read: {why}") from error
+    return read_text_file(name)
 
 
-def _standard_input() -> Iterator[bytes]:
+def _read_standard_input() -> Iterator[bytes]:
     while data := sys.stdin.buffer.read(COPIED_BYTES):
         yield data
 
@@ -127,10 +124,11 @@ class SqlClient:
         self._output = output
 
     def show_as(self, form: str) -> None:
-        self.rows = rows_as(form, self._output)
+        self.rows = make_rows(form, self._output)
 
     def run_all(self, statements: Iterable[Statement]) -> ExitCode:
-        """Until one fails. A transaction that is open at the end was not committed."""
+        """Run statements until one fails. A transaction that is open at the end was not
+        committed."""
         for statement in statements:
             code = self.run(statement)
             if code is not ExitCode.OK:
@@ -141,7 +139,8 @@ class SqlClient:
         return ExitCode.NOT_RIGHT
 
     def run(self, statement: Statement, copied: Iterable[bytes] | None = None) -> ExitCode:
-        """Raises OutcomeUnknown when the connection breaks."""
+        """Run one text and show what is answered. Raises OutcomeUnknown when the connection
+        breaks."""
         code, in_rows = ExitCode.OK, False
         with _interrupts_cancel(self.connection):
             for said in self.connection.ask(statement.text, copied):
@@ -173,7 +172,7 @@ class SqlClient:
 
 @contextlib.contextmanager
 def _interrupts_cancel(connection: SqlConnection) -> Iterator[None]:
-    """Ctrl-C stops the statement; a second one ends the command."""
+    """Make Ctrl-C stop the statement; a second one ends the command."""
     before = signal.getsignal(signal.SIGINT)
 
     def once(*_: object) -> None:
@@ -192,7 +191,7 @@ def _interrupts_cancel(connection: SqlConnection) -> Iterator[None]:
 _MARKS: Final = {"I": "", "T": "*", "E": "!"}
 
 
-def _asked(client: SqlClient, database: str) -> ExitCode:
+def _run_by_hand(client: SqlClient, database: str) -> ExitCode:
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401 - input() then has a history and can be edited
     version = client.connection.settings.get("server_version", "")
@@ -211,7 +210,7 @@ def _asked(client: SqlClient, database: str) -> ExitCode:
             typed = ""
             continue
         if not typed and line.lstrip().startswith("\\"):
-            if not _command(client, line.split()):
+            if not _do_command(client, line.split()):
                 return ExitCode.OK
             continue
         statements, typed, _ = split(typed + line + "\n")
@@ -220,8 +219,8 @@ def _asked(client: SqlClient, database: str) -> ExitCode:
                 break
 
 
-def _command(client: SqlClient, words: list[str]) -> bool:
-    """False: leave."""
+def _do_command(client: SqlClient, words: list[str]) -> bool:
+    """Do what a line with a backslash says, and return False if it says to leave."""
     match words:
         case ["\\q" | "\\quit"]:
             return False

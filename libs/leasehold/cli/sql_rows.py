@@ -51,7 +51,7 @@ class TableRows:
 
 
 def _head(field: Field) -> str:
-    """As `Output.table` takes it: a > in front means numbers."""
+    """Return the head of a column as `Output.table` takes it: a > in front means numbers."""
     if _OIDS.get(field.oid) in _NUMBERS:
         return ">" + field.name
     return " " + field.name if field.name.startswith(">") else field.name
@@ -62,8 +62,8 @@ def _cell(value: str | None) -> Text:
 
 
 class CsvRows:
-    """As PostgreSQL's COPY: NULL is nothing, an empty text is quoted. A file gets the values as
-    they are, a terminal with escapes for what it would obey."""
+    """Rows as PostgreSQL's COPY writes them: NULL is nothing, an empty text is quoted. A file gets
+    the values as they are, a terminal with escapes for what it would obey."""
 
     def __init__(self) -> None:
         self._is_terminal = sys.stdout.isatty()
@@ -72,14 +72,14 @@ class CsvRows:
         self.row([field.name for field in fields])
 
     def row(self, values: Sequence[str | None]) -> None:
-        line = ",".join(map(_quoted, values))
+        line = ",".join(map(_quote, values))
         sys.stdout.write((escape_control_in_lines(line) if self._is_terminal else line) + "\n")
 
     def end(self) -> None:
         sys.stdout.flush()
 
 
-def _quoted(value: str | None) -> str:
+def _quote(value: str | None) -> str:
     if value is None:
         return ""
     plain = value and value == value.strip() and not any(c in value for c in ',"\r\n')
@@ -132,7 +132,7 @@ _JSON: Final[Mapping[str, Callable[[str], Any]]] = {
 FORMATS: Final = ("table", "csv", "json")
 
 
-def rows_as(form: str, output: Output) -> Rows:
+def make_rows(form: str, output: Output) -> Rows:
     match form:
         case "csv":
             return CsvRows()

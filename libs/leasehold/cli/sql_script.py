@@ -24,15 +24,16 @@ _COMMENT: Final = re.compile(r"/\*|\*/")
 
 
 class Statement(NamedTuple):
-    """`line`: of its first word in the source, from 1."""
+    """A statement of a source. `line` is that of its first word, from 1."""
 
     text: str
     line: int
 
 
 class Split(NamedTuple):
-    """`rest`: what no semicolon has ended yet; empty where only blanks and comments are left.
-    `open`: inside of a constant, a name or a comment that has not ended."""
+    """The statements of a text that has not ended. `rest` is what no semicolon has ended yet, empty
+    where only blanks and comments are left. `open` says that it ends inside of a constant, a name
+    or a comment."""
 
     statements: list[Statement]
     rest: str
@@ -63,7 +64,7 @@ def split(text: str) -> Split:
 
 
 def _end(text: str, matched: re.Match[str]) -> int | None:
-    """None: it has none."""
+    """Return where a piece ends, or None if it has no end."""
     match matched.lastgroup:
         case "open":
             return None
@@ -81,7 +82,7 @@ def _end(text: str, matched: re.Match[str]) -> int | None:
 
 
 def whole(text: str) -> list[Statement]:
-    """Of a text that ends here: its last statement needs no semicolon."""
+    """Return the statements of a text that ends here: the last one needs no semicolon."""
     statements, rest, _ = split(text)
     if rest.strip():
         line = text.count("\n", 0, len(text) - len(rest)) + 1
@@ -90,7 +91,8 @@ def whole(text: str) -> list[Statement]:
 
 
 def error_words(fields: Mapping[str, str], statement: Statement) -> str:
-    """The message with its SQLSTATE, the line with a caret under the place, detail and hint."""
+    """Return the message with its SQLSTATE, the line with a caret under the place, detail and
+    hint."""
     words = [f"{fields.get('M', 'no reason was given')} ({fields.get('C', '')})"]
     place = fields.get("P", "")
     if place.isdecimal() and 1 <= int(place) <= len(statement.text) + 1:

@@ -1,17 +1,18 @@
-"""`leasehold status`: log, master, nodes, ledger, jobs, lanes — whether all is well."""
+"""The command `leasehold status`: log, master, nodes, ledger, jobs, lanes — whether all is well."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
+from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.report import report
 from leasehold.admin.view import SILENT_AFTER_US
 from leasehold.cli.clock import clock_troubles
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import ENDED
-from leasehold.cli.looking import looking, now_us
+from leasehold.cli.looking import looking
 from leasehold.cli.output import STYLES, Output, clock_time, span
 from leasehold.settings.client import ClientSettings
 
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         offset = view.log.end
         if not view.not_read:
             watch.wait_for(lambda seen: seen.log.end > offset, SETTLE_S)
-        told = report(watch.view, now_us())
+        told = report(watch.view, unix_us())
     troubles = troubles_of(told)
     told["troubles"] = troubles
     if output.as_json:
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
 
 
 def troubles_of(told: dict[str, Any]) -> list[str]:
-    """Sentences on what is not right; each names what it is about."""
+    """Return sentences on what is not right; each names what it is about."""
     found = [f"not all is known: {gap}; what is shown here is incomplete" for gap in told["gaps"]]
     log = told["log"]
     if not log["master"]:
@@ -97,7 +98,7 @@ def troubles_of(told: dict[str, Any]) -> list[str]:
 
 
 def failed_jobs(told: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Failures that want somebody's look, and others of late. A job that has failed has left
+    """Return failures that want somebody's look, and others of late. A job that has failed has left
     everything as it was: it is news for a time, then history, which `leasehold jobs` keeps."""
     news: list[dict[str, Any]] = []
     known: list[dict[str, Any]] = []

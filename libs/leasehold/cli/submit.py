@@ -1,4 +1,4 @@
-"""`leasehold submit FILE`: change requests from a file, with what became of each."""
+"""The command `leasehold submit FILE`: change requests from a file, with what became of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from leasehold.adapters.os.clock import boottime_ns
-from leasehold.cli.command import Subparsers, add, positive_seconds
+from leasehold.cli.command import Subparsers, add, add_timeout
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output, refusal_words, span
 from leasehold.cli.request_file import FileRequest, looks_like_json, read_requests
@@ -45,13 +45,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--format", choices=("auto", "json", "msgpack"), default="auto", help="of FILE"
     )
-    parser.add_argument(
-        "--timeout",
-        type=positive_seconds,
-        default=60.0,
-        metavar="SECONDS",
-        help="longest wait for the outcomes after the last request (default: 60)",
-    )
+    add_timeout(parser, 60.0, "the outcomes after the last request")
 
 
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
@@ -76,7 +70,7 @@ def _open(path: str, stack: ExitStack) -> tuple[BinaryIO, int | None]:
 
 
 class Submission:
-    """One run over a file."""
+    """The requests of one file on their way, and what went wrong with them."""
 
     def __init__(self, changes: ChangeProducer, output: Output, size: int | None) -> None:
         self._changes = changes
@@ -100,27 +94,27 @@ class Submission:
             for number, request in enumerate(requests):
                 self._send(request)
                 if number % TIDY_EVERY == 0:
-                    self._tidy()
+                    self._forget_settled()
                     self._draw(progress, task, request.bytes_read, began_ns)
             progress.update(task, description="waiting", completed=self._size or 0)
             give_up_ns = boottime_ns() + int(timeout_s * 1e9)
             while not self._changes.wait(WAIT_STEP_S) and boottime_ns() < give_up_ns:
                 self._draw(progress, task, None, began_ns)
             self._draw(progress, task, None, began_ns)
-        self._tidy(everything=True)
+        self._forget_settled(everything=True)
 
     def _send(self, request: FileRequest) -> None:
         if request.fields is None:
             self._malformed += 1
-            self._trouble(request.place, "", "08P01", f"{request.place} {request.error}")
+            self._add_trouble(request.place, "", "08P01", f"{request.place} {request.error}")
             return
         try:
             self._sent.append((request.place, self._changes.submit(request.fields)))
         except Refused as error:
             self._malformed += 1
-            self._trouble(request.place, "", error.sqlstate, refusal_words(error))
+            self._add_trouble(request.place, "", error.sqlstate, refusal_words(error))
 
-    def _tidy(self, *, everything: bool = False) -> None:
+    def _forget_settled(self, *, everything: bool = False) -> None:
         """Let go of those whose outcome is known, oldest first; keep words of what went wrong."""
         while self._sent and (everything or self._sent[0][1].standing is not Standing.WAITING):
             place, pending = self._sent.popleft()
@@ -129,9 +123,9 @@ class Submission:
             outcome = pending.outcome
             code = outcome.code if outcome else "08007"
             words = refusal_words(outcome) if outcome else pending.trouble or "no answer in time"
-            self._trouble(place, format_request_id(pending.request_id), code, words)
+            self._add_trouble(place, format_request_id(pending.request_id), code, words)
 
-    def _trouble(self, place: str, request_id: str, code: str, words: str) -> None:
+    def _add_trouble(self, place: str, request_id: str, code: str, words: str) -> None:
         self._by_code[code] += 1
         if len(self._troubles) < TROUBLES_SHOWN_MAX:
             self._troubles.append(
@@ -154,7 +148,7 @@ class Submission:
         progress.update(task, words=words, completed=read)
 
     def tell(self, seconds: float) -> int:
-        """The summary, and the exit code."""
+        """Show the summary, and return the exit code."""
         told = self._changes.statistics
         unknown = told.unknown + told.in_flight
         if self._output.as_json:

@@ -1,4 +1,4 @@
-"""`leasehold topics`: the topics of a database, created where they are missing."""
+"""The command `leasehold topics`: the topics of a database, created where they are missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`leasehold user`: who may come to a node's port for SQL, with verifiers instead of passwords."""
+"""The command `leasehold user`: who may come to a node's port for SQL, with verifiers instead of
+passwords."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from leasehold.adapters.os.clock import random_bytes
-from leasehold.cli.command import Subparsers, add, finish
+from leasehold.cli.command import Subparsers, add, finish, read_text_file
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output
 from leasehold.model.errors import ConfigurationError
@@ -57,7 +58,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def list_users(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
-    names = sorted(_read(_file(args)))
+    names = sorted(_read(_find_file(args)))
     if output.as_json:
         output.json(names)
     else:
@@ -66,7 +67,7 @@ def list_users(args: argparse.Namespace, settings: ClientSettings, output: Outpu
 
 
 def add_user(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
-    file, made = _file(args), _verifier(args)
+    file, made = _find_file(args), _make_verifier(args)
     known = _read(file) if file.exists() else {}
     _write(file, {**known, args.name: made})
     word = "changed" if args.name in known else "added"
@@ -75,7 +76,7 @@ def add_user(args: argparse.Namespace, settings: ClientSettings, output: Output)
 
 
 def remove_user(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
-    file = _file(args)
+    file = _find_file(args)
     known = _read(file)
     if args.name not in known:
         output.error(f"there is no user {args.name!r} in {file}")
@@ -86,7 +87,7 @@ def remove_user(args: argparse.Namespace, settings: ClientSettings, output: Outp
 
 
 def print_verifier(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
-    made = _verifier(args)
+    made = _make_verifier(args)
     if output.as_json:
         output.json({"user": args.name, "verifier": str(made)})
     else:
@@ -94,7 +95,7 @@ def print_verifier(args: argparse.Namespace, settings: ClientSettings, output: O
     return ExitCode.OK
 
 
-def _file(args: argparse.Namespace) -> Path:
+def _find_file(args: argparse.Namespace) -> Path:
     named = args.file or os.environ.get(VARIABLE)
     if not named:
         raise ConfigurationError(f"name the file of users: --file FILE, or {VARIABLE}")
@@ -127,7 +128,7 @@ def _write(file: Path, known: dict[str, Verifier]) -> None:
         raise ConfigurationError(f"{file} can't be written: {error.strerror}") from error
 
 
-def _verifier(args: argparse.Namespace) -> Verifier:
+def _make_verifier(args: argparse.Namespace) -> Verifier:
     """Raises ConfigurationError for a name or a password that can't be one."""
     if not _NAME.fullmatch(args.name) or args.name != args.name.strip():
         raise ConfigurationError(
@@ -135,22 +136,18 @@ def _verifier(args: argparse.Namespace) -> Verifier:
         )
     if not ITERATIONS <= args.iterations <= 1_000_000:
         raise ConfigurationError(f"--iterations: expected {ITERATIONS} to 1000000")
-    password = _password(args)
+    password = _ask_password(args)
     if not 0 < len(password.encode()) <= PASSWORD_BYTES_MAX or "\0" in password:
         raise ConfigurationError(f"a password has 1 to {PASSWORD_BYTES_MAX} bytes")
     return verifier_of_password(password, random_bytes(SALT_BYTES), args.iterations)
 
 
-def _password(args: argparse.Namespace) -> str:
+def _ask_password(args: argparse.Namespace) -> str:
     file = args.password_file
     if file == "-":
         return sys.stdin.readline().rstrip("\r\n")
     if file:
-        try:
-            return Path(file).read_text(encoding="utf-8").rstrip("\r\n")
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            raise ConfigurationError(f"{file} can't be read: {why}") from error
+        return read_text_file(file).rstrip("\r\n")
     if not sys.stdin.isatty():
         raise ConfigurationError(
             "nobody can be asked here: give --password-file FILE, or - for stdin"

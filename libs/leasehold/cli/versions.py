@@ -1,4 +1,5 @@
-"""`leasehold versions`: what every table is now and was before, for people and in schema languages.
+"""The command `leasehold versions`: what every table is now and was before, for people and in
+schema languages.
 
 leasehold versions [TABLE] [--follow] [--format text|avro|json-schema]
 leasehold versions TABLE --as-of LSN [--format …]
@@ -76,15 +77,15 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
     if args.as_of is not None:
         if len(args.words) != 1 or args.follow:
             args.refuse("--as-of wants one table, and nothing to follow")
-        return _as_of(args, settings, output)
+        return _show_as_of(args, settings, output)
     # The number of words tells the actions apart from tables that are named like them.
     match args.words:
         case [] | [_] as words:
-            return _list(args, words[0] if words else None, settings, output)
+            return _show_newest(args, words[0] if words else None, settings, output)
         case ["diff", table, first, second] if first.isdecimal() and second.isdecimal():
-            return _diff(_history(settings, table), int(first), int(second), output)
+            return _show_diff(_read_history(settings, table), int(first), int(second), output)
         case ["history", table]:
-            return _show_history(_history(settings, table), output)
+            return _show_history(_read_history(settings, table), output)
     args.refuse("expected a table, or diff TABLE FROM TO, or history TABLE")
     raise AssertionError("argparse has ended the process")
 
@@ -92,7 +93,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
 # ------------------------------------------------------------------ the newest
 
 
-def _list(
+def _show_newest(
     args: argparse.Namespace, table: str | None, settings: ClientSettings, output: Output
 ) -> int:
     with looking(settings, output) as (watch, view):
@@ -164,8 +165,8 @@ def _follow(
 
 
 class Followed:
-    """What has come since. ⚠ By the table's id once it is known: it may be renamed meanwhile, and
-    another one may get its name."""
+    """The versions that have come since a first view. ⚠ Tables are known by their ids once these
+    are known: one may be renamed meanwhile, and another one may get its name."""
 
     def __init__(self, first: ClusterView, table: str | None) -> None:
         self._table = table
@@ -185,7 +186,7 @@ class Followed:
 
 
 def _is_called(event: VersionEvent, table: str | None) -> bool:
-    """Both names while a rename is under way."""
+    """Return whether a table has that name, or either of its names while a rename is under way."""
     return table in (None, event.name, event.body.get("alias") or None)
 
 
@@ -205,18 +206,18 @@ def _show_change(change: VersionChange, output: Output) -> None:
 # ------------------------------------------------------------------ before
 
 
-def _as_of(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
+def _show_as_of(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     events = read_history(settings.kafka, settings.topics)
     event = event_at(events, args.words[0], args.as_of)
     _show(ClusterView(), TableView(from_wire(event.body), event), args.format, output)
     return ExitCode.OK
 
 
-def _history(settings: ClientSettings, table: str) -> TableHistory:
+def _read_history(settings: ClientSettings, table: str) -> TableHistory:
     return history_of(read_history(settings.kafka, settings.topics), table)
 
 
-def _diff(history: TableHistory, first: int, second: int, output: Output) -> int:
+def _show_diff(history: TableHistory, first: int, second: int, output: Output) -> int:
     told = public_diff(first, history.between(first, second))
     if output.as_json:
         output.json({"table": history.newest.name, "to": second, **told})

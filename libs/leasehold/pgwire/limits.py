@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`statements_max` and `portals_max` count those of one connection that exist at once."""
+    """The limits of one connection. `statements_max` and `portals_max` count those that exist at
+    once."""
 
     startup_bytes_max: int = 10_000
     small_message_bytes_max: int = 10_000

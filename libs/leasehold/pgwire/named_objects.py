@@ -21,8 +21,8 @@ from leasehold.pgwire.values.decoding import Decoder
 from leasehold.pgwire.values.formats import (
     Formats,
     ResultForm,
-    parameter_decoders,
-    result_form,
+    make_decoders,
+    make_result_form,
 )
 from leasehold.pgwire.wire_errors import (
     DuplicatePortal,
@@ -76,13 +76,13 @@ class NamedStatement:
         kept = self._decoders.get(formats)
         if kept is not None and kept[0] is zone:
             return kept[1]
-        made = parameter_decoders(self.prepared.parameters, formats, zone)
+        made = make_decoders(self.prepared.parameters, formats, zone)
         if len(self._decoders) < FORMS_MAX:
             self._decoders[formats] = (zone, made)
         return made
 
     def result(self, formats: Formats, zone: ZoneInfo) -> ResultForm | None:
-        """None: no rows come."""
+        """Return how rows of these formats are said, or None if no rows come."""
         if self.prepared.copies is not None:
             return copy_out_form(self.prepared.copies, zone)
         columns = self.prepared.columns
@@ -91,20 +91,20 @@ class NamedStatement:
         kept = self._results.get(formats)
         if kept is not None and kept[0] is zone:
             return kept[1]
-        made = result_form(columns, formats, zone)
+        made = make_result_form(columns, formats, zone)
         if len(self._results) < FORMS_MAX:
             self._results[formats] = (zone, made)
         return made
 
 
 class NamedPortal:
-    """`tag` None: not yet run to its end. `sent`: rows of the Execute that is under way.
-    `begun`: the client was told what comes, columns or COPY's data. `failed`: it can't be run any
-    more. `number` rises."""
+    """A bound statement, with what was sent of its rows. `tag` is None until it has run to its end,
+    `sent` counts rows of the Execute that is under way, `described` says that the client knows what
+    comes (columns or COPY's data), `failed` that it can't be run any more. `number` rises."""
 
     __slots__ = (
         "_error",
-        "begun",
+        "described",
         "failed",
         "number",
         "portal",
@@ -122,7 +122,7 @@ class NamedPortal:
         self.result = result
         self.tag: str | None = None
         self.sent = 0
-        self.begun = False
+        self.described = False
         self.failed = False
         self.number = 0
         self._error: Exception | None = None
@@ -136,7 +136,8 @@ class NamedPortal:
         return self.statement.prepared.columns
 
     def take(self, rows_max: int) -> Sequence[Sequence[Any]]:
-        """Fewer at its end; those before an error are not given."""
+        """Return the next rows, fewer than `rows_max` at its end. Rows before an error are not
+        given."""
         rows: list[Sequence[Any]] = []
         while self.tag is None and len(rows) < rows_max:
             part, self.tag = self.fetch(rows_max - len(rows))
@@ -144,7 +145,8 @@ class NamedPortal:
         return rows
 
     def rest(self, *, wholly: bool) -> None:
-        """As `Portal.rest`; what it raises comes in the place of the next row."""
+        """Put rows aside as `Portal.rest` does; what that raises comes in the place of the next
+        row."""
         if self.tag is not None or self._error is not None:
             return
         try:
@@ -168,6 +170,8 @@ class NamedPortal:
 
 
 class NamedObjects:
+    """The prepared statements and portals of one connection."""
+
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._statements: dict[str, NamedStatement] = {}
@@ -195,7 +199,7 @@ class NamedObjects:
         self._statements[name] = self.with_codecs(prepared)
 
     def with_codecs(self, prepared: Prepared) -> NamedStatement:
-        """The same one for what was prepared before."""
+        """Return the statement with its codecs, the same one for what was prepared before."""
         made = self._made.get(id(prepared))
         if made is None:
             if len(self._made) >= MADE_KEPT_MAX:
@@ -207,7 +211,7 @@ class NamedObjects:
         self._statements.pop(name, None)
 
     def deallocate(self, name: str | None) -> None:
-        """Raises UnknownPreparedStatement; None drops all."""
+        """Drop one statement, or with None all. Raises UnknownPreparedStatement."""
         if name is None:
             self._statements.clear()
         else:
@@ -224,7 +228,8 @@ class NamedObjects:
         return self._portals.get(name)
 
     def make_room(self, name: str) -> None:
-        """For a portal of that name: the unnamed one makes place. Raises DuplicatePortal."""
+        """Make room for a portal of that name: the unnamed one gives way. Raises DuplicatePortal,
+        LimitExceeded."""
         if not name:
             self.drop_portal("")
         elif name in self._portals:
@@ -253,7 +258,8 @@ class NamedObjects:
             found.portal.close()
 
     def rest(self, *, wholly: bool) -> None:
-        """Clients take their time until they ask for more, or until they take what they have."""
+        """Put aside rows of all portals, whose client takes its time until it asks for more, or
+        takes what it has."""
         for found in self._portals.values():
             found.rest(wholly=wholly)
 
@@ -263,16 +269,12 @@ class NamedObjects:
             found.portal.close()
 
     def close_portals(self, name: str | None) -> None:
-        """Raises UnknownPortal; None closes all."""
+        """Close one portal, or with None all. Raises UnknownPortal."""
         if name is None:
             self.drop_portals()
         else:
             self.portal(name)
             self.drop_portal(name)
-
-    def counts(self) -> tuple[int, int]:
-        """Prepared statements and portals that exist."""
-        return len(self._statements), len(self._portals)
 
 
 def empty_portal(statement: NamedStatement) -> NamedPortal:

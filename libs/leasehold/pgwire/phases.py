@@ -1,11 +1,11 @@
 """What a connection does with each message, by its phase: the one transition table.
 
-Everything that decides whether a message is taken, skipped or refused stands in TABLE; the code of
-`conversation.py` runs what is to be taken and then names the outcome, from which AFTER gives the
-next phase. Rules, as PostgreSQL has them:
+Everything that decides whether a message is taken, skipped or refused stands in TABLE, and what an
+error of it leads to in AFTER_ERROR; the code of `conversation.py` runs what is to be taken and then
+names the outcome, from which AFTER gives the next phase. Rules, as PostgreSQL has them:
 
 1. After an error in the extended protocol all messages are skipped up to Sync, simple Query too.
-2. An error in a simple Query skips nothing: one ReadyForQuery follows.
+2. An error in a simple Query skips nothing, nor does one of Sync itself: one ReadyForQuery follows.
 3. Data of a COPY that has failed may still be on its way: outside a COPY it is dropped.
 4. During COPY, Sync and Flush mean nothing; any other message ends the connection.
 """
@@ -22,17 +22,20 @@ class Phase(Enum):
 
     READY = "takes statements"
     SKIPPING = "skips to Sync"
-    COPYING = "takes rows of COPY"
+    COPYING_SIMPLE = "takes rows of a COPY that a simple Query has begun"
+    COPYING_EXTENDED = "takes rows of a COPY that an Execute has begun"
     CLOSED = "says and takes nothing any more"
 
 
 class Action(Enum):
     __hash__ = object.__hash__  # members are one each; by name it would be computed each time
 
-    RUN = "run it"
+    SIMPLE = "run a simple Query"
+    EXTENDED = "run a message of the extended protocol"
+    SYNC = "end the batch, or the skipping"
     DROP = "take no notice"
-    RESUME = "end of skipping"
-    COPY = "a part of COPY"
+    COPY_SIMPLE = "take a part of COPY; behind its end the simple Query goes on"
+    COPY_EXTENDED = "take a part of COPY, which ends its Execute"
     BREAK_COPY = "an error inside COPY that ends the connection"
     END = "the client leaves"
     REFUSE = "an error that ends the connection"
@@ -42,14 +45,15 @@ class Outcome(Enum):
     __hash__ = object.__hash__  # members are one each; by name it would be computed each time
 
     DONE = "answered"
-    FAILED = "an error was answered, in the extended protocol"
-    FAILED_SIMPLE = "an error was answered, in a simple Query"
-    COPY_BEGINS = "rows are awaited"
+    FAILED = "an error was answered, and what follows is skipped"
+    FAILED_READY = "an error was answered, and ReadyForQuery said"
+    COPY_BEGINS_SIMPLE = "rows are awaited, in a simple Query"
+    COPY_BEGINS_EXTENDED = "rows are awaited, in the extended protocol"
     ENDED = "the connection ends"
 
 
 class Behind(Enum):
-    """How far a client is that does not read what it is told; None instead: not far."""
+    """How far behind a client is that does not read its answers; None instead: not far."""
 
     __hash__ = object.__hash__  # members are one each; by name it would be computed each time
 
@@ -57,11 +61,10 @@ class Behind(Enum):
     STANDING = "nothing is held for it any more"
 
 
-_QUERY: Final = frozenset(b"Q")
-_EXTENDED: Final = frozenset(b"PBDEC")
-_BATCH: Final = frozenset(b"SH")
+_QUERY: Final = frozenset(b"QF")  # F: a call of a function, which is refused by an error
+_EXTENDED: Final = frozenset(b"PBDECH")
+_SYNC: Final = frozenset(b"S")
 _COPY: Final = frozenset(b"dcf")
-_CALL: Final = frozenset(b"F")
 _END: Final = frozenset(b"X")
 _PROOF: Final = frozenset(b"p")
 
@@ -70,32 +73,48 @@ def _row(*parts: tuple[frozenset[int], Action]) -> Mapping[int, Action]:
     return {kind: action for kinds, action in parts for kind in kinds}
 
 
+def _copying(action: Action) -> Mapping[int, Action]:
+    return _row(
+        (_QUERY | _EXTENDED, Action.BREAK_COPY),
+        (_COPY, action),
+        (_SYNC | frozenset(b"H"), Action.DROP),
+        (_END, Action.END),
+        (_PROOF, Action.REFUSE),
+    )
+
+
 TABLE: Final[Mapping[Phase, Mapping[int, Action]]] = {
     Phase.READY: _row(
-        (_QUERY | _EXTENDED | _BATCH | _CALL, Action.RUN),
+        (_QUERY, Action.SIMPLE),
+        (_EXTENDED, Action.EXTENDED),
+        (_SYNC, Action.SYNC),
         (_COPY, Action.DROP),
         (_END, Action.END),
         (_PROOF, Action.REFUSE),
     ),
     Phase.SKIPPING: _row(
-        (_QUERY | _EXTENDED | frozenset(b"H") | _COPY | _CALL, Action.DROP),
-        (frozenset(b"S"), Action.RESUME),
+        (_QUERY | _EXTENDED | _COPY, Action.DROP),
+        (_SYNC, Action.SYNC),
         (_END, Action.END),
         (_PROOF, Action.REFUSE),
     ),
-    Phase.COPYING: _row(
-        (_COPY, Action.COPY),
-        (_BATCH, Action.DROP),
-        (_QUERY | _EXTENDED | _CALL, Action.BREAK_COPY),
-        (_END, Action.END),
-        (_PROOF, Action.REFUSE),
-    ),
+    Phase.COPYING_SIMPLE: _copying(Action.COPY_SIMPLE),
+    Phase.COPYING_EXTENDED: _copying(Action.COPY_EXTENDED),
     Phase.CLOSED: {},
 }
 AFTER: Final[Mapping[Outcome, Phase]] = {
     Outcome.DONE: Phase.READY,
     Outcome.FAILED: Phase.SKIPPING,
-    Outcome.FAILED_SIMPLE: Phase.READY,
-    Outcome.COPY_BEGINS: Phase.COPYING,
+    Outcome.FAILED_READY: Phase.READY,
+    Outcome.COPY_BEGINS_SIMPLE: Phase.COPYING_SIMPLE,
+    Outcome.COPY_BEGINS_EXTENDED: Phase.COPYING_EXTENDED,
     Outcome.ENDED: Phase.CLOSED,
 }
+AFTER_ERROR: Final[Mapping[Action, Outcome]] = {
+    Action.SIMPLE: Outcome.FAILED_READY,
+    Action.EXTENDED: Outcome.FAILED,
+    Action.SYNC: Outcome.FAILED_READY,
+    Action.COPY_SIMPLE: Outcome.FAILED_READY,
+    Action.COPY_EXTENDED: Outcome.FAILED,
+}
+"""What an error leads to that the client gets as the answer."""

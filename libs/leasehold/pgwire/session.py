@@ -45,10 +45,10 @@ from leasehold.values.oids import WireType
 
 
 class WouldBlock(Exception):
-    """Raised of a call in a hurry. `until` None: call again where waiting holds up nobody; else
-    `until(soon)` has `soon` called, by any thread, when it is worth calling again, and after
-    `timeout_s` it is at the latest. `begun`: it has to be called again, even if nobody is there to
-    hear of it."""
+    """Raised by a call in a hurry that would wait. With `until` None it is to be made again where
+    waiting holds up nobody. Else `until(soon)` has `soon` called, by any thread, when it is worth
+    making it again, and after `timeout_s` it is at the latest. `begun` means that it has to be made
+    again, even if nobody is there to hear of it."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class WouldBlock(Exception):
 
 
 class Status(Enum):
-    """As ReadyForQuery tells it."""
+    """The state of a session's transaction, as ReadyForQuery tells it."""
 
     __hash__ = object.__hash__  # members are one each; by name it would be computed each time
 
@@ -74,8 +74,8 @@ class Status(Enum):
 
 
 class Column(NamedTuple):
-    """Of a result. `table`, `position`: the table's id and the column's place from 1, if it is one
-    of a table, else 0."""
+    """A column of a result. `table` and `position` are the table's id and the column's place from
+    1, if it is one of a table, else 0."""
 
     name: str
     type: WireType
@@ -84,9 +84,9 @@ class Column(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """`tag` None: there may be more. SELECT gets the number of rows that this Execute sent, and so
-    does a tag that counts rows which are sent (`FETCH 3`, `INSERT 0 3` of RETURNING); every other
-    one is whole (`COMMIT`, `COPY 5`, `UPDATE 3`)."""
+    """Rows of a portal. `tag` is None while there may be more. SELECT gets the number of rows that
+    this Execute sent, and so does a tag that counts rows which are sent (`FETCH 3`, `INSERT 0 3` of
+    RETURNING); every other one is whole (`COMMIT`, `COPY 5`, `UPDATE 3`)."""
 
     rows: Sequence[Sequence[Any]]
     tag: str | None
@@ -100,12 +100,13 @@ class CopySource(NamedTuple):
 
 
 class Prepared(Protocol):
-    """`parameters`: a type for each $n. `columns` None: no rows come (() is a row of nothing), also
-    where it `copies`: rows are told as COPY … TO STDOUT. `binary`: so are its rows in the simple
-    protocol (FETCH from a BINARY cursor). `answers_whole`: it is no query, whose rows come while it
-    runs, so the simple protocol tells its columns once it has done what it does: an error comes
-    without them. `ends_transaction`: COMMIT and ROLLBACK, after which no portal is left.
-    `leaves_failed_block`: these, and ROLLBACK TO."""
+    """A statement that was looked up. `parameters` has a type for each $n. `columns` is None where
+    no rows come (() is a row of nothing), also where it `copies`: then rows are told as COPY … TO
+    STDOUT. `binary` says that its rows are told in binary in the simple protocol, too (FETCH from a
+    BINARY cursor). What `answers_whole` is no query, whose rows come while it runs, so the simple
+    protocol tells its columns once it has done what it does: an error comes without them.
+    `ends_transaction` is true of COMMIT and ROLLBACK, after which no portal is left, and
+    `leaves_failed_block` of these and ROLLBACK TO."""
 
     @property
     def parameters(self) -> Sequence[WireType]: ...
@@ -124,7 +125,7 @@ class Prepared(Protocol):
 
 
 class CopyTarget(Protocol):
-    """Where rows of COPY … FROM STDIN go."""
+    """The place where rows of COPY … FROM STDIN go."""
 
     @property
     def table(self) -> str: ...
@@ -134,30 +135,31 @@ class CopyTarget(Protocol):
     def format(self) -> CopyFormat: ...
 
     def take(self, rows: Sequence[Sequence[Any]]) -> None:
-        """A value for each of `columns`, in their order."""
+        """Take rows that have a value for each of `columns`, in their order."""
 
 
 class Portal(Protocol):
-    """`copy` None: no COPY … FROM STDIN."""
+    """A statement bound to values. `copy` is None unless it is COPY … FROM STDIN."""
 
     @property
     def copy(self) -> CopyTarget | None: ...
 
     def fetch(self, rows_max: int) -> Fetched:
-        """The next rows, at most `rows_max` (≥ 1). Called no more once it gave a tag."""
+        """Return the next rows, at most `rows_max` (≥ 1). Called no more once it gave a tag."""
 
     def close(self) -> None:
-        """Gives back what it holds. Also after an error; raises nothing."""
+        """Give back what it holds. Also after an error; raises nothing."""
 
     def rest(self, *, wholly: bool) -> None:
-        """More rows are wanted, but perhaps not soon: nothing is held meanwhile that others would
-        wait for. Not `wholly`: but for rows that have no room elsewhere, which the client still
-        takes; else an error comes in their place. May be called again. Raises what `fetch`
-        raises, and is called no more then."""
+        """Hold nothing that others would wait for, since more rows are wanted, but perhaps not
+        soon. Unless `wholly`, rows are kept that have no room elsewhere and that the client still
+        takes; else an error comes in their place. May be called again. Raises what `fetch` raises,
+        and is called no more then."""
 
 
 class Notice(NamedTuple):
-    """`severity`: NOTICE, WARNING, INFO …; `detail` as of errors."""
+    """A notice for the client. `severity` is NOTICE, WARNING, INFO …, `detail` is as that of
+    errors."""
 
     severity: str
     sqlstate: str
@@ -166,26 +168,26 @@ class Notice(NamedTuple):
 
 
 class SettingChanged(NamedTuple):
-    """Of a setting that clients are told of (`settings`)."""
+    """The new value of a setting that clients are told of (`settings`)."""
 
     name: str
     value: str
 
 
 class Deallocated(NamedTuple):
-    """DEALLOCATE: the named prepared statement goes; None: all of them."""
+    """A DEALLOCATE: the named prepared statement goes, or with None all of them."""
 
     name: str | None
 
 
 class PortalsClosed(NamedTuple):
-    """CLOSE of one name; None: all of them."""
+    """A CLOSE of one name, or with None of all."""
 
     name: str | None
 
 
 class TimeLimits(NamedTuple):
-    """In seconds; 0: none."""
+    """The limits of a session's times in seconds; 0 is none."""
 
     statement_s: float = 0.0
     idle_s: float = 0.0
@@ -193,8 +195,8 @@ class TimeLimits(NamedTuple):
 
 
 class OpenPortal(Protocol):
-    """One that the protocol has bound, to statements that name it (FETCH, MOVE). `failed`: it can't
-    be run any more."""
+    """A portal that the protocol has bound, as statements see it that name it (FETCH, MOVE).
+    `failed` says that it can't be run any more."""
 
     @property
     def failed(self) -> bool: ...
@@ -203,11 +205,12 @@ class OpenPortal(Protocol):
     def columns(self) -> Sequence[Column] | None: ...
 
     def take(self, rows_max: int) -> Sequence[Sequence[Any]]:
-        """The next rows; [] at the end. Raises what `Portal.fetch` raises."""
+        """Return the next rows, [] at the end. Raises what `Portal.fetch` raises."""
 
 
 class OpenPortals(Protocol):
-    """Those of the connection. `mark`: a savepoint's; `back_to` closes those bound since."""
+    """The portals of the connection. `mark` returns a savepoint's mark; `back_to` closes those that
+    were bound since."""
 
     def find(self, name: str) -> OpenPortal | None: ...
     def mark(self) -> int: ...
@@ -215,7 +218,7 @@ class OpenPortals(Protocol):
 
 
 class NoPortals:
-    """Of whoever has none."""
+    """The portals of a session that nobody binds any to."""
 
     def find(self, name: str) -> OpenPortal | None:
         return None
@@ -224,7 +227,7 @@ class NoPortals:
         return 0
 
     def back_to(self, mark: int) -> None:
-        """None was bound since."""
+        """Do nothing: no portal was bound since."""
 
 
 class Recounted(NamedTuple):
@@ -238,7 +241,8 @@ Report: TypeAlias = Notice | SettingChanged | Deallocated | PortalsClosed | Reco
 
 
 class Session(Protocol):
-    """One client's. Made when the client was let in; `close` is the last call."""
+    """The session of one client. It is made when the client was let in; `close` is the last
+    call."""
 
     hurried: bool
     """Set before calls by whoever makes them; only then `WouldBlock` is raised."""
@@ -257,48 +261,51 @@ class Session(Protocol):
 
     @property
     def zone(self) -> ZoneInfo:
-        """The TimeZone. The same object as long as it is not set anew."""
+        """The TimeZone. The same object as long as no other one is set."""
 
     @property
     def time_limits(self) -> TimeLimits:
-        """As set now; read from another thread."""
+        """The limits as they are set now; read from another thread."""
 
     def statements(self, text: str) -> Sequence[Any]:
-        """The statements of a text, told apart and read, not yet looked up; () for an empty one."""
+        """Return the statements of a text, told apart and read, not yet looked up; () for an empty
+        one."""
 
     def prepare(self, statement: Any, types: Sequence[WireType | None]) -> Prepared:
-        """Looks everything up. `types`: of the first parameters, None where the client left one
-        open."""
+        """Look everything up. `types` are those of the first parameters, None where the client left
+        one open."""
 
     def at_bind(self, prepared: Any) -> Prepared:
-        """As it is now: another one for FETCH, which gives what its cursor gives."""
+        """Return what a prepared statement is now: another one for FETCH, which gives what its
+        cursor gives."""
 
     def bind(self, prepared: Any, values: Sequence[Any]) -> Portal:
-        """`prepared`: what `prepare` gave. Raises CachedResultChanged if a schema change gave it
-        other columns since."""
+        """Return a portal over what `prepare` gave. Raises CachedResultChanged if a schema change
+        gave it other columns since."""
 
     def recheck(self, prepared: Any) -> None:
-        """Raises CachedResultChanged as `bind` would: a client is about to be told the columns."""
+        """Raise CachedResultChanged as `bind` would: a client is about to be told the columns."""
 
     def declared(self, name: str) -> Sequence[Column] | None:
-        """What a cursor gives that a statement has declared (DECLARE); None: there is none."""
+        """Return the columns of a cursor that a statement has declared (DECLARE), or None if there
+        is none."""
 
     def prepare_next(self, name: str, rows_max: int) -> Prepared:
-        """The next rows of such a cursor; 0: all of them."""
+        """Return a statement that gives the next rows of such a cursor; 0 means all of them."""
 
     def close_declared(self, name: str) -> None:
-        """Close of a portal that is one of these; there may be none."""
+        """Close such a cursor, if there is one of that name."""
 
     def end_batch(self) -> WouldBlock | None: ...
 
     def fail(self) -> None: ...
 
     def take_reports(self) -> Sequence[Report]:
-        """What was to be told since the last call, in order."""
+        """Return what was to be told since the last call, in order."""
 
     def cancel(self, reason: Exception) -> None:
-        """From any thread, at any time: what runs now ends soon by raising `reason`. Nothing runs:
-        nothing happens, and the next statement is not touched."""
+        """Make what runs now end soon by raising `reason`, from any thread, at any time. Where
+        nothing runs nothing happens, and the next statement is not touched."""
 
     def close(self) -> None:
-        """Rolls back and gives back everything; raises nothing."""
+        """Roll back and give back everything; raises nothing."""

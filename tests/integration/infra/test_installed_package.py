@@ -99,7 +99,7 @@ def test_the_wheel_holds_the_library_and_nothing_else(installed: Installed) -> N
     needed = {
         path.relative_to(library.parent)
         for path in library.rglob("*")
-        if path.suffix in (".py", ".lua") or path.name == "py.typed"
+        if path.suffix in (".py", ".lua") or path.name == "py.typed" or path.parent.name == "page"
     }
     assert {name for name in names if name.parts[0] == "leasehold"} == needed
     assert any(name.name == "LICENSE" for name in names)

@@ -28,6 +28,7 @@ from leasehold.adapters.kafka.transaction import Fenced, TransactionWriter
 from leasehold.adapters.kafka.whole_topic import read_compacted
 from leasehold.adapters.kafka.writer import BY_KEY, log_writer
 from leasehold.catalog.job import Phase, Status
+from leasehold.changefeed.publisher import Publisher
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records.events import RowImage, RowLeftOut, VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent
@@ -42,9 +43,8 @@ from leasehold.model.records.log import (
     TableForgotten,
 )
 from leasehold.model.topics import PUBLISHED_BYTES_MAX, Topics
+from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.environment import KafkaSettings
-from services.changefeed.changefeed_settings import ChangefeedSettings
-from services.changefeed.publisher import Publisher
 from tests.support.changefeed.made_log import MadeLog, job
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -41,7 +41,7 @@ from leasehold.pgwire.session import (
     TimeLimits,
     WouldBlock,
 )
-from leasehold.pgwire.values.decoding import input_of
+from leasehold.pgwire.values.decoding import make_input
 from leasehold.pgwire.wire_errors import CachedResultChanged, InFailedTransaction
 from leasehold.values.oids import NUMBERS, WireType
 from leasehold.values.time_zone import zone_of
@@ -459,7 +459,7 @@ class SmallSession:
                 values.append((n, None))
             else:
                 raw = item["int"] or (item["text"] or "").replace("''", "'")
-                values.append((0, input_of(kind, self.zone)(raw)))
+                values.append((0, make_input(kind, self.zone)(raw)))
             columns.append(Column(item["name"] or "?column?", kind))
         count = max(parameters, default=0)
 

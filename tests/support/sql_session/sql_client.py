@@ -13,7 +13,7 @@ from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import LeaseholdError
 from leasehold.pgwire.session import Report, Status
 from leasehold.pgwire.values.encoding import TEXT
-from leasehold.pgwire.values.formats import result_form
+from leasehold.pgwire.values.formats import make_result_form
 from leasehold.replica.serving_node import SqlNode
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql_session.session import SqlSession
@@ -77,7 +77,7 @@ class SqlClient:
 
     def run(self, prepared: Any, values: Sequence[Any] = (), portion: int = 2) -> list[Any]:
         """Rows as they are stored. Each must also be one that its declared types can be told in."""
-        told = result_form(prepared.columns or (), (TEXT,), UTC)
+        told = make_result_form(prepared.columns or (), (TEXT,), UTC)
         portal = self.session.bind(prepared, values)
         rows: list[Any] = []
         try:

@@ -38,7 +38,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         yield None, ClusterView(log=LogView(**seen), nodes={"m1": NodeView(ack, NOW_US)})
 
     monkeypatch.setattr(clock, "looking", looking)
-    monkeypatch.setattr(clock, "now_us", lambda: NOW_US + 2_000_000)
+    monkeypatch.setattr(clock, "unix_us", lambda: NOW_US + 2_000_000)
     return seen
 
 

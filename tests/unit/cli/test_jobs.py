@@ -16,7 +16,7 @@ from leasehold.schema_change.job.control import LIMITS
 def asked(*arguments: str) -> tuple[str, dict[str, int]]:
     parser = argparse.ArgumentParser()
     jobs.register(parser.add_subparsers())
-    return jobs._wishes(parser.parse_args(["jobs", *arguments]))
+    return jobs._read_wishes(parser.parse_args(["jobs", *arguments]))
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_each_subcommand_explains_itself(name: str, capsys: pytest.CaptureFixtur
     said = capsys.readouterr().out
     assert said.startswith(f"usage: leasehold {name} ")
     assert SUMMARIES[name][1:] in said
-    assert ("--json" in said) == (name not in ("master", "replicant"))
+    assert ("--json" in said) == (name not in ("master", "replicant", "changefeed", "dashboard"))
 
 
 def test_every_file_of_a_subcommand_has_a_name() -> None:

@@ -20,6 +20,7 @@ from infra.compose import (
     render,
 )
 from infra.deployment import SERVICES
+from leasehold.settings.dashboard import DashboardSettings
 from leasehold.settings.environment import (
     ClusterSettings,
     KafkaSettings,
@@ -28,7 +29,6 @@ from leasehold.settings.environment import (
 )
 from leasehold.settings.snapshot import SnapshotSettings
 from leasehold.settings.sql_port import PgwireSettings
-from services.dashboard.dashboard_settings import DashboardSettings
 
 
 def committed() -> dict[str, Any]:

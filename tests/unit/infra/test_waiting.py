@@ -23,6 +23,7 @@ COMMANDS = (
     ("services.changefeed.main",),
     ("leasehold.cli.main", "master"),
     ("leasehold.cli.main", "replicant"),
+    ("leasehold.cli.main", "changefeed"),
     ("spark_streaming.main",),
 )
 DEADLINE_S = 60.0

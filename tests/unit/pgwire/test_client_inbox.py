@@ -28,7 +28,7 @@ class World:
         talk = Talk()
         self.said = talk.said
         server: Any = SimpleNamespace(
-            now_s=lambda: 0.0, goes_on_soon=self.turns.append, soon=self._now, workers=None
+            now_s=lambda: 0.0, resume_soon=self.turns.append, call_soon=self._now, workers=None
         )
         self.client = PgwireClient(server, 7)
         self.client._admission = Admission("me", "demo", {}, 7)
@@ -38,7 +38,7 @@ class World:
             resume_reading=lambda: self._read(True),
             is_closing=lambda: False,
         )
-        self.client._transport = transport
+        self.client._outlet.transport = transport
 
     def _read(self, reads: bool) -> None:
         assert self.reading is not reads
@@ -50,7 +50,7 @@ class World:
     def give_turn(self) -> None:
         (client,) = self.turns
         self.turns.clear()
-        client.goes_on()
+        client.resume()
 
     @property
     def state(self) -> tuple[int, bool]:

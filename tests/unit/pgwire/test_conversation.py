@@ -113,10 +113,12 @@ def test_an_error_at_the_end_of_a_batch_takes_the_place_of_its_tag() -> None:
     assert said(answer)[-1] == "Z(I)"
 
 
-def test_a_reason_that_ends_the_connection_is_its_last_word() -> None:
+@pytest.mark.parametrize(("call", "sent"), [("prepare", query("select 1")), ("end_batch", SYNC)])
+def test_a_reason_that_ends_the_connection_is_its_last_word(call: str, sent: bytes) -> None:
+    """Also at Sync: ReadyForQuery would say that the batch was committed."""
     talk = Talk()
-    setattr(talk.session, "prepare", _raises_shutdown)  # noqa: B010
-    answer = talk.send(query("select 1"))
+    setattr(talk.session, call, _raises_shutdown)
+    answer = talk.send(sent)
     fields = error_of(answer)
     assert (fields["S"], fields["C"]) == ("FATAL", "57P01")
     assert talk.conversation.phase is Phase.CLOSED
@@ -188,7 +190,7 @@ def test_a_message_longer_than_the_limit_is_refused_before_it_gathers() -> None:
 
 
 def test_the_table_knows_every_message_in_every_open_phase() -> None:
-    for phase in (Phase.READY, Phase.SKIPPING, Phase.COPYING):
+    for phase in set(Phase) - {Phase.CLOSED}:
         assert set(TABLE[phase]) == set(READERS), phase
 
 
@@ -218,7 +220,7 @@ def test_any_order_of_messages_is_answered_by_the_rules(sent: list[bytes]) -> No
     talk = Talk()
     for one in sent:
         skipping = talk.conversation.phase is Phase.SKIPPING
-        copying = talk.conversation.phase is Phase.COPYING
+        copying = talk.conversation.copies
         answer = talk.send(one)
         words = said(answer)
         readies = [word for word in words if word[0] == "Z"]
@@ -285,11 +287,11 @@ def test_a_cancel_between_two_portions_of_rows_ends_the_statement_and_not_the_ne
         if b"D" in data[:1]:
             talk.conversation.cancel(Canceled("canceling statement due to user request"))
 
-    talk.conversation._hand_over = say_and_cancel
+    talk.conversation._batch.replies._hand_over = say_and_cancel
     told = said(talk.send(query(f"{rows}; {rows}")))
     assert told[-2:] == ["E(57014)", "Z(I)"]
     assert 0 < len([word for word in told if word.startswith("D")]) < 1_000
-    talk.conversation._hand_over = gather
+    talk.conversation._batch.replies._hand_over = gather
     talk.conversation.cancel(Canceled("it comes too late"))
     told = said(talk.send(query(rows)))
     assert told[-2:] == ["C(SELECT 1000)", "Z(I)"]

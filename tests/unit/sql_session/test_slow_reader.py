@@ -74,8 +74,11 @@ class Reader:
 
 
 def holds_snapshot(conversation: Conversation) -> bool:
-    running = conversation._running
-    open_ = [*conversation._objects._portals.values(), *([] if running is None else [running])]
+    running = conversation._batch.running
+    open_ = [
+        *conversation._batch.objects._portals.values(),
+        *([] if running is None else [running]),
+    ]
     portals = [each.portal for each in open_]
     return any(isinstance(p, QueryPortal) and p._snapshot is not None for p in portals)
 
@@ -250,7 +253,7 @@ def test_a_reader_that_stops_keeps_no_snapshot_and_gets_all_when_it_goes_on(
         connection.sendall(query(text))
         comes_true(lambda: holds_snapshot(conversation), "a query")
         comes_true(lambda: not holds_snapshot(conversation), "rows that are put aside")
-        running: Any = conversation._running
+        running: Any = conversation._batch.running
         assert running is not None, "while it is told of them"
         answer = until(connection, b"Z\0\0\0\5I")
         assert numbers(answer) == [*range(1, count + 1)]

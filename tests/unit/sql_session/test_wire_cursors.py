@@ -60,7 +60,7 @@ def talk(database: DevDatabase) -> Iterator[Talk]:
 
 def held(talk: Talk) -> bool:
     """Does a portal hold a snapshot?"""
-    portals: Any = talk.conversation._objects._portals.values()
+    portals: Any = talk.conversation._batch.objects._portals.values()
     return any(each.portal._snapshot is not None for each in portals)
 
 

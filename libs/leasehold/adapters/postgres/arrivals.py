@@ -22,7 +22,8 @@ def origin_of(address: IPv4Address | IPv6Address) -> int:
 
 
 class Arrivals:
-    """By the numbers of their connections, `clients_max` at most."""
+    """The clients that were not let in yet, by the numbers of their connections, `clients_max` at
+    most."""
 
     def __init__(self, clients_max: int) -> None:
         self._clients_max = clients_max
@@ -33,8 +34,9 @@ class Arrivals:
         return len(self._origins)
 
     def enter(self, process: int, origin: int) -> int | None:
-        """Which one has to go for it: the oldest of the origin that has the most. So whoever keeps
-        connections open displaces his own ones, and nobody who comes from elsewhere."""
+        """Add a client, and return which one has to go for it, if any: the oldest of the origin
+        that has the most. So whoever keeps connections open displaces his own ones, and nobody who
+        comes from elsewhere."""
         self._origins[process] = origin
         self._by_origin.setdefault(origin, {})[process] = None
         if len(self._origins) <= self._clients_max:
@@ -45,7 +47,7 @@ class Arrivals:
         return oldest
 
     def leave(self, process: int) -> None:
-        """Let in, or gone; it may have left already."""
+        """Take out a client that was let in or is gone; it may have left already."""
         origin = self._origins.pop(process, None)
         if origin is None:
             return

@@ -12,7 +12,7 @@ from typing import Final
 from leasehold.model.errors import ConfigurationError, NodeUnreachable, OutcomeUnknown, Refused
 from leasehold.pgwire.auth.scram_client import Login
 from leasehold.pgwire.auth.scram_server import MECHANISM
-from leasehold.pgwire.messages import client_requests
+from leasehold.pgwire.messages import backend, client_requests
 from leasehold.pgwire.messages.client_replies import (
     Authentication,
     CopyWanted,
@@ -36,15 +36,15 @@ class PasswordWanted(ConfigurationError):
 
 
 class SqlConnection:
-    """`status`: I, or T and E inside of a transaction block. `cancel` may be called from any
-    thread, or a signal's handler."""
+    """A connection to a node's SQL port. `status` is I, or T and E inside of a transaction block.
+    `cancel` may be called from any thread, or a signal's handler."""
 
     def __init__(self, address: SqlAddress, database: str) -> None:
-        """Raises NodeUnreachable, ConfigurationError (a password is wanted, TLS is not as it has to
-        be), and what the node turns a client away with."""
+        """Connect and log in. Raises NodeUnreachable, ConfigurationError (a password is wanted, TLS
+        is not as it has to be), and what the node turns a client away with."""
         self._address = address
         self._tls = address.tls_context()
-        self._socket = self._connected()
+        self._socket = self._connect()
         self._hearing = Hearing()
         self._key = Key(0, b"")
         self.status = "I"
@@ -53,7 +53,7 @@ class SqlConnection:
             self._log_in(database)
         except (OSError, ProtocolViolation) as error:
             self.close()
-            raise self._unreachable(error) from error
+            raise self._make_unreachable(error) from error
         except BaseException:
             self.close()
             raise
@@ -61,14 +61,15 @@ class SqlConnection:
     # ------------------------------------------------------------ asking
 
     def ask(self, text: str, copied: Iterable[bytes] | None = None) -> Iterator[Said]:
-        """What is answered, in order: Columns, Row, Complete, Told; to the end, also after an error
-        among them. `copied`: data for COPY FROM STDIN. Raises OutcomeUnknown (08007) when the
-        connection breaks, ProtocolViolation for a text that can't be sent."""
+        """Send a text, and yield what is answered, in order: Columns, Row, Complete, Told; to the
+        end, also after an error among them. `copied` is data for COPY FROM STDIN. Raises
+        OutcomeUnknown (08007) when the connection breaks, ProtocolViolation for a text that can't
+        be sent."""
         if "\0" in text:
             raise ProtocolViolation("the text holds a zero character")
         try:
             self._socket.sendall(client_requests.query(text))
-            while not isinstance(said := self._next(), Ready):
+            while not isinstance(said := self._read_message(), Ready):
                 if isinstance(said, Parameter):
                     self.settings[said.name] = said.value
                 elif isinstance(said, CopyWanted):
@@ -83,8 +84,8 @@ class SqlConnection:
             ) from error
 
     def cancel(self) -> None:
-        """What runs now ends soon with 57014; a node that can't be reached is let be."""
-        with contextlib.suppress(OSError, NodeUnreachable), self._connected() as other:
+        """Make what runs now end soon with 57014; a node that can't be reached is let be."""
+        with contextlib.suppress(OSError, NodeUnreachable), self._connect() as other:
             other.sendall(client_requests.cancel(*self._key))
             other.recv(1)  # it hangs up once it has read
 
@@ -99,11 +100,11 @@ class SqlConnection:
             self._socket.sendall(client_requests.copy_fail(words))
             return
         for data in copied:
-            self._socket.sendall(client_requests.copy_data(data))
-        self._socket.sendall(client_requests.COPY_DONE)
+            self._socket.sendall(backend.copy_data(data))
+        self._socket.sendall(backend.COPY_DONE)
 
-    def _next(self) -> Said:
-        """Raises OSError once nobody speaks there any more."""
+    def _read_message(self) -> Said:
+        """Return the next message. Raises OSError once nobody speaks there any more."""
         while (said := self._hearing.next()) is None:
             data = self._socket.recv(RECEIVED_BYTES)
             if not data:
@@ -117,21 +118,21 @@ class SqlConnection:
     def _named(self) -> str:
         return "{}:{}".format(*self._address.peer)
 
-    def _unreachable(self, error: Exception) -> NodeUnreachable:
+    def _make_unreachable(self, error: Exception) -> NodeUnreachable:
         return NodeUnreachable(
             f"no SQL node answers on {self._named}: {error}. Does it run (make up, leasehold"
             " status), and are LEASEHOLD_SQL_HOST and LEASEHOLD_SQL_PORT right?"
         )
 
-    def _connected(self) -> socket.socket:
+    def _connect(self) -> socket.socket:
         host = self._address.peer[0]
         try:
             made = socket.create_connection(self._address.peer, CONNECT_TIMEOUT_S)
         except OSError as error:
-            raise self._unreachable(error) from error
+            raise self._make_unreachable(error) from error
         try:
             if self._tls is not None:
-                made = self._encrypted(made, self._tls, host)
+                made = self._encrypt(made, self._tls, host)
             made.settimeout(None)
         except ssl.SSLError as error:
             made.close()
@@ -141,13 +142,13 @@ class SqlConnection:
             ) from error
         except OSError as error:
             made.close()
-            raise self._unreachable(error) from error
+            raise self._make_unreachable(error) from error
         except BaseException:
             made.close()
             raise
         return made
 
-    def _encrypted(self, made: socket.socket, context: ssl.SSLContext, host: str) -> socket.socket:
+    def _encrypt(self, made: socket.socket, context: ssl.SSLContext, host: str) -> socket.socket:
         made.sendall(client_requests.TLS)
         if made.recv(1) != b"S":
             raise ConfigurationError(
@@ -166,7 +167,7 @@ class SqlConnection:
         }
         self._socket.sendall(client_requests.startup(parameters))
         login = Login(self._address.password, secrets.token_urlsafe(NONCE_BYTES))
-        while not isinstance(said := self._next(), Ready):
+        while not isinstance(said := self._read_message(), Ready):
             match said:
                 case Authentication():
                     self._prove(said, login)
@@ -175,7 +176,7 @@ class SqlConnection:
                 case Parameter():
                     self.settings[said.name] = said.value
                 case Told(failed=True):
-                    raise _turned_away(said.fields)
+                    raise _make_refusal(said.fields)
         self._socket.settimeout(None)
 
     def _prove(self, said: Authentication, login: Login) -> None:
@@ -190,19 +191,20 @@ class SqlConnection:
                     )
                 self._socket.sendall(client_requests.sasl_initial(MECHANISM, login.first()))
             case 11:
-                self._socket.sendall(client_requests.sasl_response(login.proof(_text(said))))
+                self._socket.sendall(client_requests.sasl_response(login.proof(_decode_text(said))))
             case 12:
-                login.check(_text(said))
+                login.check(_decode_text(said))
             case _:
                 raise ProtocolViolation("it asks for a kind of password that is not spoken here")
 
 
-def _turned_away(fields: Mapping[str, str]) -> Refused:
-    """With the node's own words and SQLSTATE, be it one of the tree or not."""
+def _make_refusal(fields: Mapping[str, str]) -> Refused:
+    """Return the error of a node that does not let us in, with its own words and SQLSTATE, be it
+    one of the tree or not."""
     kind = type("TurnedAway", (Refused,), {"sqlstate": fields.get("C", Refused.sqlstate)})
     made: Refused = kind(fields.get("M", "the node gave no reason"))
     return made
 
 
-def _text(said: Authentication) -> str:
+def _decode_text(said: Authentication) -> str:
     return said.data.decode(errors="replace")

@@ -1,29 +1,27 @@
-"""One client's socket, on the loop's thread, and its session, on one thread at a time.
+"""The socket of one client, on the loop's thread, and its session, on one thread at a time.
 
     loop: bytes ─▶ greeting ─▶ admitted │ bytes ─▶ inbox ─▶ if nobody is at it, a turn in a hurry:
           Conversation.receive ─▶ session … ─▶ transport.write
           what would wait ─▶ when it is worth it, the next turn; or at once a worker
-    worker: inbox ─▶ Conversation.receive ─▶ session … ─▶ say ─▶ loop: transport.write
+    worker: inbox ─▶ Conversation.receive ─▶ session … ─▶ outlet ─▶ loop: transport.write
 
-The inbox is the only hand-over: whoever finds it in use leaves the bytes there. On a worker `say`
-waits while the client does not read; reading pauses while the inbox is full.
+The inbox is the only hand-over: whoever finds it in use leaves the bytes there; reading pauses
+while it is full. What is said leaves by the outlet (outlet.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import socket
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
-from threading import Condition, Lock
-from time import monotonic
 from typing import TYPE_CHECKING, Final, cast
 
-from leasehold.adapters.postgres.reader_pace import ASIDE_LAG_S, ReaderPace
+from leasehold.adapters.postgres.outlet import LOG, Outlet
+from leasehold.adapters.postgres.reader_pace import ASIDE_LAG_S
 from leasehold.model.errors import LeaseholdError
 from leasehold.pgwire.auth.startup import (
     Admitted,
@@ -34,10 +32,11 @@ from leasehold.pgwire.auth.startup import (
     HangUp,
     Say,
 )
-from leasehold.pgwire.conversation import ClientGone, Conversation
+from leasehold.pgwire.conversation import Conversation
 from leasehold.pgwire.messages import backend
 from leasehold.pgwire.messages.error_fields import error_fields
 from leasehold.pgwire.phases import Behind, Phase
+from leasehold.pgwire.replies import ClientGone
 from leasehold.pgwire.session import Session, Status, WouldBlock
 from leasehold.pgwire.wire_errors import (
     Canceled,
@@ -49,9 +48,7 @@ from leasehold.pgwire.wire_errors import (
 if TYPE_CHECKING:
     from leasehold.adapters.postgres.server import PgwireServer
 
-LOG: Final = logging.getLogger("leasehold.pgwire")
 INBOX_BYTES_MAX: Final = 1 << 20
-HANDED_BYTES_MAX: Final = 1 << 18
 CLOSING_S_MAX: Final = 10.0
 _CLOSED: Final = Phase.CLOSED  # a member of an enum costs more than a call
 KEEP_ALIVE: Final = (
@@ -64,7 +61,8 @@ KEEP_ALIVE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Who was let in, for whoever opens the session. `process`: the number of the connection."""
+    """The client that was let in, for whoever opens the session. `process` is the number of the
+    connection."""
 
     user: str
     database: str
@@ -84,49 +82,48 @@ class PgwireClient:
         self.process = process
         self.key = b""
         self._greeting: Greeting | None = None
-        self._transport: asyncio.Transport | None = None
+        self._outlet = Outlet(server, self.abort)
         self._tls_task: asyncio.Task[None] | None = None
-        self._lock = Lock()
-        self._state = Condition(self._lock)  # entered by its lock, which takes a tenth of the time
+        self._lock = self._outlet.lock
         # Below: what both threads touch, under _lock.
         self._inbox: list[bytes] = []
         self._inbox_bytes = 0
         self._busy = False
-        self._gone = False
-        self._paused = False
         self._reading_paused = False
-        self._handed_bytes = 0
         self._last_words: LeaseholdError | None = None
         # Below: of who is at work alone, while busy.
         self._admission: Admission | None = None
         self._minor = 0
         self._session: Session | None = None
         self._conversation: Conversation | None = None
-        self._pace: ReaderPace | None = None  # of a client that had to be waited for
         self._is_to_rest = False
         # Below: the loop's, for the limits of time.
         self._seen: object = None
         self._since_s = 0.0
         self._closing_s: float | None = None
         self._due_s: float | None = None  # until then it waits to go on with what it holds
-        self._in_turn = False
-        self._said: list[bytes] = []  # in this turn
+
+    @property
+    def _transport(self) -> asyncio.Transport:
+        transport = self._outlet.transport
+        assert transport is not None
+        return transport
 
     # --- on the loop -------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+        self._outlet.transport = cast(asyncio.Transport, transport)
         self._since_s = self._server.now_s()
         peer = transport.get_extra_info("peername")
         if peer is None:  # it has left again already
             self._transport.abort()
             return
         address = ip_address(peer[0])
-        if not self._server.arrived(self, address):
+        if not self._server.add_arrival(self, address):
             self._transport.abort()
             return
         _keep_alive(transport.get_extra_info("socket"))
-        self._greeting = self._server.greeting(address.is_loopback)
+        self._greeting = self._server.make_greeting(address.is_loopback)
 
     def data_received(self, data: bytes) -> None:
         if self._greeting is not None:
@@ -141,21 +138,18 @@ class PgwireClient:
             if self._inbox_bytes > INBOX_BYTES_MAX and not self._reading_paused:
                 self._reading_paused = True
                 self._pause_reading()
-            start = self._takes_work()
+            start = self._claim_work()
         if start:
-            self._turn()
+            self._take_turn()
 
     def pause_writing(self) -> None:
-        with self._lock:
-            self._paused = True
+        self._outlet.pause()
 
     def resume_writing(self) -> None:
-        with self._lock:
-            self._paused = False
-            self._state.notify_all()
+        self._outlet.resume()
 
     def eof_received(self) -> bool:
-        """False: who says no more is gone."""
+        """Return False, which ends the connection: who says no more is gone."""
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -163,17 +157,16 @@ class PgwireClient:
         if self._tls_task is not None:
             self._tls_task.cancel()
         with self._lock:
-            self._gone = True
-            self._state.notify_all()
-            start = self._admission is not None and self._takes_work()
+            self._outlet.lose()
+            start = self._admission is not None and self._claim_work()
         if self._closing_s is not None or self._admission is None:
-            self._server.left(self)  # there is no session to be closed before
+            self._server.remove(self)  # there is no session to be closed before
         self.cancel(Canceled("the client is gone"))
         if start:
             self._server.workers.submit(self._work)
 
     def check_time(self, now_s: float) -> None:
-        """Ends or cancels what takes longer than it may."""
+        """End or cancel what takes longer than it may."""
         if self._due_s is not None and now_s >= self._due_s:
             # What it waits for does not come: a worker finds that out, and says so.
             self._due_s = None
@@ -196,35 +189,35 @@ class PgwireClient:
             return
         limits, passed_s = session.time_limits, now_s - self._since_s
         if conversation.suspends and not busy and passed_s > ASIDE_LAG_S:
-            self._rest()
+            self._schedule_rest()
         elif busy:
-            if _over(passed_s, limits.statement_s):
+            if _is_over(passed_s, limits.statement_s):
                 self.cancel(Canceled("canceling statement due to statement timeout"))
         elif conversation.status is Status.IDLE:
-            if _over(passed_s, limits.idle_s):
+            if _is_over(passed_s, limits.idle_s):
                 self.end(IdleTooLong("terminating connection due to idle-session timeout"))
-        elif _over(passed_s, limits.idle_in_transaction_s):
+        elif _is_over(passed_s, limits.idle_in_transaction_s):
             self.end(
                 IdleInTransactionTooLong(
                     "terminating connection due to idle-in-transaction timeout"
                 )
             )
 
-    def _rest(self) -> None:
+    def _schedule_rest(self) -> None:
         with self._lock:
-            start = self._takes_work()
+            start = self._claim_work()
         if start:
             self._is_to_rest = True
             self._server.workers.submit(self._work)
 
     def end(self, error: LeaseholdError) -> None:
-        """The connection ends with these last words, as soon as nothing runs on it."""
+        """End the connection with these last words, as soon as nothing runs on it."""
         if self._admission is None:
             self.abort()
             return
         with self._lock:
             self._last_words = self._last_words or error
-            start = self._takes_work()
+            start = self._claim_work()
         if start:
             self._server.workers.submit(self._work)
 
@@ -234,12 +227,11 @@ class PgwireClient:
             return
         conversation.cancel(reason)
         with self._lock:  # nobody is at a COPY that waits for its client
-            start = conversation.interrupted and self._takes_work()
+            start = conversation.interrupted and self._claim_work()
         if start:
             self._server.workers.submit(self._work)
 
     def _follow(self, effect: Effect) -> None:
-        assert self._transport is not None
         if isinstance(effect, Say):
             self._transport.write(effect.data)
         elif isinstance(effect, BeginTls):
@@ -250,31 +242,30 @@ class PgwireClient:
         elif isinstance(effect, HangUp):
             self._hang_up(effect.error)
         else:
-            self._admitted(effect)
+            self._admit(effect)
 
     def tls_begun(self, made: asyncio.Transport | None) -> None:
         if made is None or self._greeting is None:
             return
-        self._transport = made
+        self._outlet.transport = made
         self._greeting.tls_begun()
 
     def tls_failed(self) -> None:
-        """There is no TLS, or nobody: the transport is closed."""
+        """Let the client go: there is no TLS, or nobody, and the transport is closed."""
         self._greeting = None
-        self._server.left(self)
+        self._server.remove(self)
 
     def _hang_up(self, error: LeaseholdError | None) -> None:
-        """Of one who was not let in; what was said to it may still be on its way out."""
-        assert self._transport is not None
+        """Close the connection of one who was not let in; what was said to it may still be on its
+        way out."""
         if error is not None:
             LOG.info("refused a connection: %s", error.sqlstate)
         self._greeting = None
         self._closing_s = self._server.now_s()
         self._transport.close()
 
-    def _admitted(self, effect: Admitted) -> None:
+    def _admit(self, effect: Admitted) -> None:
         if not self._server.admit(self):  # told here: every worker may be busy
-            assert self._transport is not None
             error = TooManyConnections("sorry, too many clients already")
             self._transport.write(backend.error(error_fields(error, "FATAL")))
             self._hang_up(error)
@@ -289,46 +280,30 @@ class PgwireClient:
             self._busy = True
         self._server.workers.submit(self._open)
 
-    def write_said(self) -> None:
-        assert self._transport is not None
-        said, self._said = self._said, []
-        if not (self._gone or self._transport.is_closing()):
-            self._transport.write(b"".join(said))
-
-    def _write(self, data: bytes) -> None:
-        assert self._transport is not None
-        if not self._gone:
-            self._transport.write(data)
-        with self._lock:
-            self._handed_bytes -= len(data)
-            self._state.notify_all()
-
     def _pause_reading(self) -> None:
-        assert self._transport is not None
         if not self._transport.is_closing():
             self._transport.pause_reading()
 
     def _resume_reading(self) -> None:
-        assert self._transport is not None
         if not self._transport.is_closing():
             self._transport.resume_reading()
 
     def _close(self) -> None:
-        """The session is closed; what was said may still be on its way out."""
-        assert self._transport is not None
+        """Close the transport once the session is closed; what was said may still be on its way
+        out."""
         self._closing_s = self._server.now_s()
-        if self._gone:
-            self._server.left(self)
+        if self._outlet.is_gone:
+            self._server.remove(self)
         else:
             self._transport.close()
 
     def abort(self) -> None:
-        assert self._transport is not None
         self._greeting = None
         self._transport.abort()
 
-    def _takes_work(self) -> bool:
-        """Under _lock: must a worker be called? The caller then calls one."""
+    def _claim_work(self) -> bool:
+        """Mark the client as busy, and return whether it was not, so that the caller has to call a
+        worker. Under _lock."""
         if self._busy:
             return False
         self._busy = True
@@ -336,47 +311,31 @@ class PgwireClient:
 
     # --- a turn on the loop --------------------------------------------------------------------
 
-    def _turn(self) -> None:
-        """What can be done at once; the rest is a worker's, or the next turn's."""
+    def _take_turn(self) -> None:
+        """Do what can be done at once; the rest is a worker's, or the next turn's."""
         conversation = self._conversation
         assert conversation is not None
-        if self._paused:
+        if self._outlet.is_paused:
             self._server.workers.submit(self._work)
             return
-        waits: WouldBlock | None = None
-        self._in_turn = True
-        try:
-            while waits is None and conversation.phase is not _CLOSED:
-                taken = self._take(conversation)
-                if taken is None:
-                    return
-                last_words, gone, data = taken
-                if gone and not conversation.has_begun:
-                    break
-                if last_words is not None and not conversation.has_begun:
-                    conversation.end(last_words)
-                else:
-                    waits = conversation.receive(data, hurried=True)
-        except ClientGone:
-            pass
-        except Exception as error:  # noqa: BLE001 - a defect ends this connection, no other one
-            log_defect(error)
+        self._outlet.begin_turn()
+        waits = self._serve(conversation, hurried=True)
         if waits is None:
-            self._leave(conversation)
-        elif waits.until is None:
+            return
+        if waits.until is None:
             self._server.workers.submit(self._work)
         else:
             self._due_s = self._server.now_s() + waits.timeout_s
-            waits.until(self._again)
+            waits.until(self._schedule_resume)
 
-    def _again(self) -> None:
-        """From any thread."""
-        self._server.goes_on_soon(self)
+    def _schedule_resume(self) -> None:
+        """Make the loop go on with what waits; called by any thread."""
+        self._server.resume_soon(self)
 
-    def goes_on(self) -> None:
+    def resume(self) -> None:
         if self._due_s is not None:  # else it was too late, and a worker is at it
             self._due_s = None
-            self._turn()
+            self._take_turn()
 
     # --- on a worker -------------------------------------------------------------------------
 
@@ -389,59 +348,72 @@ class PgwireClient:
                 log_defect(error)
             self._turn_away(error)
             return
-        self.key = self._server.new_key(self._minor)
-        self._conversation = Conversation(self._session, self._say, self._server.limits, log_defect)
+        self.key = self._server.make_key(self._minor)
+        self._conversation = Conversation(
+            self._session, self._outlet.hand_over, self._server.limits, log_defect
+        )
         with contextlib.suppress(ClientGone):
             self._conversation.begin(self.process, self.key)
         self._work()
 
     def _turn_away(self, error: Exception) -> None:
         with contextlib.suppress(ClientGone):
-            self._say(backend.error(error_fields(error, "FATAL")))
-        self._finished()
+            self._outlet.hand_over(backend.error(error_fields(error, "FATAL")))
+        self._schedule_close()
 
     def _work(self) -> None:
-        """Takes what is in the inbox until nothing is; the one loop that calls the session."""
+        """Do what needs a thread that nobody else waits for."""
         conversation = self._conversation
         assert conversation is not None
-        self._in_turn = False
-        if self._may_say():
-            self._pace = None  # it has taken what it was told before
+        self._outlet.begin_work()
+        self._serve(conversation, hurried=False)
+
+    # --- on either -----------------------------------------------------------------------------
+
+    def _serve(self, conversation: Conversation, *, hurried: bool) -> WouldBlock | None:
+        """Run what is in the inbox until nothing is, or leave when the connection has ended; return
+        what it waits for, in a hurry. The one loop that calls the session."""
         try:
             if self._is_to_rest:
                 self._is_to_rest = False
                 conversation.rest(Behind.STANDING)
             while conversation.phase is not _CLOSED:
-                taken = self._take(conversation)
+                taken = self._take_inbox(conversation)
                 if taken is None:
-                    return
+                    return None
                 last_words, gone, data = taken
                 if gone and not conversation.has_begun:
                     break
                 if last_words is not None and not conversation.has_begun:
                     conversation.end(last_words)
-                else:
-                    conversation.receive(data)
+                    continue
+                waits = conversation.receive(data, hurried=hurried)
+                if waits is not None and hurried:
+                    return waits
         except ClientGone:
             pass
         except Exception as error:  # noqa: BLE001 - a defect ends this connection, no other one
             log_defect(error)
         self._leave(conversation)
+        return None
 
     def _leave(self, conversation: Conversation) -> None:
-        """⚠ Whatever its session raises by that: on the loop others wait for their turn behind it,
-        on a worker the thread would end with it, and its place would be taken for ever."""
+        """Close the session. ⚠ Whatever that raises is caught: on the loop others wait for their
+        turn behind it, on a worker the thread would end with it, and its place would be taken for
+        ever."""
         try:
             conversation.close()
         except Exception as error:  # noqa: BLE001 - a defect ends this connection, no other one
             log_defect(error)
-        self._finished()
+        self._schedule_close()
 
-    def _take(self, conversation: Conversation) -> tuple[LeaseholdError | None, bool, bytes] | None:
-        """Last words, whether the client is gone, what has come; None: there is nothing to do, and
-        nobody is at it any more."""
+    def _take_inbox(
+        self, conversation: Conversation
+    ) -> tuple[LeaseholdError | None, bool, bytes] | None:
+        """Return last words, whether the client is gone, and what has come; or None if there is
+        nothing to do, and nobody is at it any more."""
         with self._lock:
-            last_words, gone = self._last_words, self._gone
+            last_words, gone = self._last_words, self._outlet.is_gone
             data, resume = b"", False
             if not conversation.has_work:  # else what came stays, so that reading can pause
                 data = b"".join(self._inbox)
@@ -452,69 +424,27 @@ class PgwireClient:
                     self._busy = False
                     return None
         if resume:
-            self._server.soon(self._resume_reading)
+            self._server.call_soon(self._resume_reading)
         return last_words, gone, data
 
-    def _finished(self) -> None:
-        """Busy for ever: no worker comes here again."""
-        self._server.soon(self._close)
-
-    def _say(self, data: bytes) -> Behind | None:
-        """On a worker it waits while the client does not read. Raises ClientGone."""
-        if self._in_turn and not self._handed_bytes:  # what was handed over comes first
-            if self._gone:
-                raise ClientGone
-            self._said.append(data)
-            self._server.has_said(self, more=len(self._said) > 1)
-            return None
-        with self._lock:
-            behind = None if self._in_turn else self._waited_for()
-            if self._gone:
-                raise ClientGone
-            self._handed_bytes += len(data)
-            if self._pace is not None:
-                self._pace.gave(len(data))
-        self._server.soon(self._write, data)
-        return behind
-
-    def _waited_for(self) -> Behind | None:
-        """Under _lock: how far the client is behind, once it has read, or farther than before: then
-        one part more is handed over, so that its session hears of it. Raises ClientGone."""
-        pace = self._pace
-        if pace is None:
-            if self._may_say():
-                return None
-            pace = self._pace = ReaderPace(self._server.settings.write_timeout_s)
-        before = pace.behind
-        while not self._may_say():
-            if pace.is_given_up:
-                LOG.info("closed a connection whose client did not read for too long")
-                self._server.soon(self.abort)
-                raise ClientGone
-            begun_s = monotonic()
-            self._state.wait_for(self._may_say, pace.wait_s)
-            pace.waited(monotonic() - begun_s)
-            if pace.behind is not before and not pace.is_given_up:
-                return pace.behind
-        pace.catches_up()
-        return pace.behind
-
-    def _may_say(self) -> bool:
-        return self._gone or not (self._paused or self._handed_bytes > HANDED_BYTES_MAX)
+    def _schedule_close(self) -> None:
+        """Close the transport. The client stays busy for ever, so that no worker comes here
+        again."""
+        self._server.call_soon(self._close)
 
 
 def _keep_alive(connection: socket.socket) -> None:
-    """A machine that is gone without a word is noticed: its session's transaction would pin the
-    versions that it has used for ever, and hold up every change of their tables."""
+    """Make the kernel notice a machine that is gone without a word: its session's transaction would
+    pin the versions that it has used for ever, and hold up every change of their tables."""
     for level, option, value in KEEP_ALIVE:
         connection.setsockopt(level, option, value)
 
 
 def log_defect(error: Exception) -> None:
-    """Only where, never what: the words of an exception may hold values of rows."""
+    """Log where an exception was raised, never what it says: its words may hold values of rows."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     LOG.error("internal error (%s); please report it:\n%s", type(error).__name__, frames)
 
 
-def _over(passed_s: float, limit_s: float) -> bool:
+def _is_over(passed_s: float, limit_s: float) -> bool:
     return 0 < limit_s < passed_s

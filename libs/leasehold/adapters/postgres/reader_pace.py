@@ -24,7 +24,7 @@ kernels keep of an answer (some MB) takes an hour."""
 
 
 class Lag:
-    """Seconds behind `bytes_per_s`; with `seconds_max` it is too far."""
+    """The seconds that a client is behind `bytes_per_s`; `seconds_max` of them are too many."""
 
     def __init__(self, bytes_per_s: int, seconds_max: float) -> None:
         self._bytes_per_s = bytes_per_s
@@ -33,18 +33,19 @@ class Lag:
 
     @property
     def left_s(self) -> float:
-        """0.0: too far."""
+        """The seconds until it is too far behind; 0.0: it is."""
         return max(self._seconds_max - self._seconds, 0.0)
 
-    def waited(self, seconds: float) -> None:
+    def add_wait(self, seconds: float) -> None:
         self._seconds += seconds
 
-    def took(self, count: int) -> None:
+    def subtract_read(self, count: int) -> None:
         self._seconds = max(self._seconds - count / self._bytes_per_s, 0.0)
 
 
 class ReaderPace:
-    """Of one client from when it was waited for first. `gives_up_s`: when its connection ends."""
+    """How far one client is behind, from when it was waited for first. `gives_up_s` is when its
+    connection ends."""
 
     def __init__(self, gives_up_s: float) -> None:
         self._aside = Lag(ASIDE_BYTES_PER_S, ASIDE_LAG_S)
@@ -60,7 +61,7 @@ class ReaderPace:
 
     @property
     def wait_s(self) -> float:
-        """Until it is farther behind than it is."""
+        """The time until it is farther behind than it is."""
         behind, left_s = self.behind, self._all.left_s
         if behind is None:
             return min(left_s, self._aside.left_s)
@@ -70,16 +71,17 @@ class ReaderPace:
     def is_given_up(self) -> bool:
         return not self._all.left_s
 
-    def waited(self, seconds: float) -> None:
+    def add_wait(self, seconds: float) -> None:
         for lag in (self._aside, self._held, self._all):
-            lag.waited(seconds)
+            lag.add_wait(seconds)
 
-    def gave(self, count: int) -> None:
-        """⚠ It has not taken them yet: else who is given more would gain by not reading."""
+    def add_given(self, count: int) -> None:
+        """Note bytes that were given to the client. ⚠ It has not taken them yet: else who is given
+        more would gain by not reading."""
         self._given_bytes += count
 
-    def catches_up(self) -> None:
-        """It has taken what it was given, but for what is on its way."""
+    def catch_up(self) -> None:
+        """Count what it was given as taken, but for what is on its way."""
         count, self._given_bytes = self._given_bytes, 0
         for lag in (self._aside, self._held, self._all):
-            lag.took(count)
+            lag.subtract_read(count)

@@ -20,7 +20,8 @@ from typing import Any, Final, cast
 
 from leasehold.adapters.os.worker_threads import WorkerThreads
 from leasehold.adapters.postgres.arrivals import ARRIVING_MIN, Arrivals, origin_of
-from leasehold.adapters.postgres.connection import LOG, PgwireClient, SessionFactory, log_defect
+from leasehold.adapters.postgres.connection import PgwireClient, SessionFactory, log_defect
+from leasehold.adapters.postgres.outlet import LOG, Outlet
 from leasehold.model.errors import ConfigurationError
 from leasehold.pgwire.auth.scram_server import MockVerifiers, Verifier
 from leasehold.pgwire.auth.startup import Greeting, Welcome
@@ -38,7 +39,8 @@ PORT_RETRY_S: Final = 0.2
 
 
 class PgwireServer:
-    """`start` returns once it listens; `stop` once every client is gone, or `grace_s` is over.
+    """The listener. `start` returns once it listens; `stop` once every client is gone, or `grace_s`
+    is over.
 
     `open_session` runs on a worker; what it raises of the tree of errors is the client's answer.
     """
@@ -50,7 +52,8 @@ class PgwireServer:
         limits: Limits | None = None,
         port_patience_s: float = PORT_PATIENCE_S,
     ) -> None:
-        """`port_patience_s`: how long a port is waited for that somebody else has."""
+        """Check the settings. `port_patience_s` is how long a port is waited for that somebody else
+        has."""
         settings.check()
         self._port_patience_s = port_patience_s
         self.open_session = open_session
@@ -63,10 +66,10 @@ class PgwireServer:
         self._mock = MockVerifiers(settings.users or {})
         self._clients: dict[int, PgwireClient] = {}
         self._arrivals = Arrivals(max(settings.connections_max, ARRIVING_MIN))
-        self._admitted: set[int] = set()
-        self._have_said: list[PgwireClient] = []
-        self._going_on: deque[PgwireClient] = deque()
-        self._told_to_go_on = False
+        self._admit: set[int] = set()
+        self._to_send: list[Outlet] = []
+        self._to_resume: deque[PgwireClient] = deque()
+        self._resume_is_scheduled = False
         self._last_process = 0
         self._stopping = False
         self._empty = Event()
@@ -77,11 +80,11 @@ class PgwireServer:
     # --- from any thread ---------------------------------------------------------------------
 
     def start(self) -> None:
-        """Raises ConfigurationError if the port can't be had, or not in time."""
+        """Listen. Raises ConfigurationError if the port can't be had, or not in time."""
         import uvloop  # an extra: who only embeds a replica listens for nobody
 
         self.loop = uvloop.new_event_loop()
-        self.loop.set_exception_handler(_told_of_a_defect)
+        self.loop.set_exception_handler(_log_loop_defect)
         try:
             listener = self.loop.run_until_complete(self._listen())
         except OSError as error:
@@ -95,47 +98,49 @@ class PgwireServer:
         self._at_work.start()
 
     def stop(self, grace_s: float = 5.0) -> None:
-        """Clients are told (57P01), running statements are cancelled; no thread is left."""
-        self.soon(self._shut)
+        """Tell clients that it ends (57P01), and cancel running statements; no thread is left."""
+        self.call_soon(self._shut)
         if not self._empty.wait(grace_s):
             LOG.warning("%d clients did not end within %.1f s", len(self._clients), grace_s)
-            self.soon(self._abort_all)  # a statement that waits for its reader ends by that
+            self.call_soon(self._abort_all)  # a statement that waits for its reader ends by that
             self._empty.wait(grace_s)
         if not self.workers.stop(grace_s):
             LOG.warning("a statement did not end within %.1f s of its cancellation", grace_s)
-        self.soon(self.loop.stop)
+        self.call_soon(self.loop.stop)
         self._at_work.join()
         self.loop.close()
 
-    def soon(self, call: Callable[..., Any], *arguments: Any) -> None:
-        """On the loop's thread, as soon as it comes to it."""
+    def call_soon(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """Make a call on the loop's thread as soon as it comes to it."""
         self.loop.call_soon_threadsafe(call, *arguments)
 
-    def goes_on_soon(self, client: PgwireClient) -> None:
-        """The loop is woken for the first of many whose answers come at once, and not for each."""
-        self._going_on.append(client)
-        if not self._told_to_go_on:
-            self._told_to_go_on = True
-            self.soon(self._go_on)
+    def resume_soon(self, client: PgwireClient) -> None:
+        """Make the loop go on with a client. It is woken for the first of many whose answers come
+        at once, and not for each."""
+        self._to_resume.append(client)
+        if not self._resume_is_scheduled:
+            self._resume_is_scheduled = True
+            self.call_soon(self._resume_clients)
 
-    def new_key(self, minor: int) -> bytes:
+    def make_key(self, minor: int) -> bytes:
         return secrets.token_bytes(KEY_BYTES[minor])
 
     def cancel_client(self, process: int, reason: Exception) -> bool:
-        """False: there is no such one."""
+        """Cancel what a client runs, and return whether there is such a client."""
         client = self._clients.get(process)
         if client is not None:
-            self.soon(client.cancel, reason)
+            self.call_soon(client.cancel, reason)
         return client is not None
 
     def end_client(self, process: int) -> bool:
-        """Cancels what it runs and ends its connection (57P01). False: there is no such one."""
+        """Cancel what a client runs and end its connection (57P01); return whether there is such a
+        client."""
         client = self._clients.get(process)
         if client is None:
             return False
         reason = AdminShutdown("terminating connection due to administrator command")
-        self.soon(client.end, reason)
-        self.soon(client.cancel, reason)
+        self.call_soon(client.end, reason)
+        self.call_soon(client.cancel, reason)
         return True
 
     # --- on the loop -------------------------------------------------------------------------
@@ -143,18 +148,19 @@ class PgwireServer:
     def now_s(self) -> float:
         return self.loop.time()
 
-    def greeting(self, on_this_machine: bool) -> Greeting:
+    def make_greeting(self, on_this_machine: bool) -> Greeting:
         users = self.settings.users
         welcome = Welcome(
             tls_offered=self.tls is not None,
             tls_required=self.tls is not None and not on_this_machine,
-            verifier_of=self._verifier_of if users else None,
+            verifier_of=self._find_verifier if users else None,
             nonce=secrets.token_urlsafe(NONCE_BYTES),
         )
         return Greeting(welcome, self.limits)
 
-    def arrived(self, client: PgwireClient, address: IPv4Address | IPv6Address) -> bool:
-        """False: nobody is let in any more. Where too many have arrived, another one goes."""
+    def add_arrival(self, client: PgwireClient, address: IPv4Address | IPv6Address) -> bool:
+        """Note a client that has connected, and return False if nobody is let in any more. Where
+        too many have add_arrival, another one goes."""
         if self._stopping:
             return False
         self._clients[client.process] = client
@@ -167,40 +173,41 @@ class PgwireServer:
         return True
 
     def admit(self, client: PgwireClient) -> bool:
-        """False: there are as many sessions as there may be. Until then it takes no place."""
-        if len(self._admitted) >= self.settings.connections_max:
+        """Give a client a session's place, and return False if all are taken. Until then it takes
+        none."""
+        if len(self._admit) >= self.settings.connections_max:
             return False
         self._arrivals.leave(client.process)
-        self._admitted.add(client.process)
+        self._admit.add(client.process)
         return True
 
-    def left(self, client: PgwireClient) -> None:
+    def remove(self, client: PgwireClient) -> None:
         self._arrivals.leave(client.process)
-        self._admitted.discard(client.process)
+        self._admit.discard(client.process)
         self._clients.pop(client.process, None)
         if self._stopping and not self._clients:
             self._empty.set()
 
-    def has_said(self, client: PgwireClient, *, more: bool) -> None:
-        """What clients are told is sent when all whose messages were there have had their turn: a
-        client that is woken takes the processor, often from this very thread. `more`: it has said
-        something before, and still goes on; nobody waits for that."""
+    def schedule_send(self, outlet: Outlet, *, more: bool) -> None:
+        """Send what clients are told when all whose messages were there have had their turn: a
+        client that is woken takes the processor, often from this very thread. `more` says that this
+        one has said something before and still goes on; nobody waits for that."""
         if more:
             self._send()
             return
-        if not self._have_said:
+        if not self._to_send:
             self.loop.call_soon(self._send)
-        self._have_said.append(client)
+        self._to_send.append(outlet)
 
     def _send(self) -> None:
-        clients, self._have_said = self._have_said, []
-        for client in clients:
-            client.write_said()
+        outlets, self._to_send = self._to_send, []
+        for outlet in outlets:
+            outlet.write_gathered()
 
-    def _go_on(self) -> None:
-        self._told_to_go_on = False  # before it looks: who comes from here on tells it again
-        for _ in range(len(self._going_on)):  # those that wait again have the next turn
-            self._going_on.popleft().goes_on()
+    def _resume_clients(self) -> None:
+        self._resume_is_scheduled = False  # before it looks: who comes from here on tells it again
+        for _ in range(len(self._to_resume)):  # those that wait again have the next turn
+            self._to_resume.popleft().resume()
 
     def cancel(self, process: int, key: bytes) -> None:
         client = self._clients.get(process)
@@ -208,8 +215,8 @@ class PgwireServer:
             client.cancel(Canceled("canceling statement due to user request"))
 
     async def _listen(self) -> asyncio.Server:
-        """Ports of SQL lie where the kernel takes those of outgoing connections from: one may be
-        taken by anybody's, for as long as that lasts."""
+        """Bind the port. Ports of SQL lie where the kernel takes those of outgoing connections
+        from: one may be taken by anybody's, for as long as that lasts."""
         settings = self.settings
         loop = asyncio.get_running_loop()
         give_up_s = loop.time() + self._port_patience_s
@@ -217,7 +224,7 @@ class PgwireServer:
         while True:
             try:
                 return await loop.create_server(
-                    self._new_client, settings.host, settings.port, backlog=BACKLOG
+                    self._make_client, settings.host, settings.port, backlog=BACKLOG
                 )
             except OSError as error:
                 if error.errno != errno.EADDRINUSE or loop.time() >= give_up_s:
@@ -227,7 +234,7 @@ class PgwireServer:
                 told = True
             await asyncio.sleep(PORT_RETRY_S)
 
-    def _new_client(self) -> asyncio.BaseProtocol:
+    def _make_client(self) -> asyncio.BaseProtocol:
         self._last_process += 1
         return cast(asyncio.BaseProtocol, PgwireClient(self, self._last_process))
 
@@ -244,18 +251,18 @@ class PgwireServer:
             return
         client.tls_begun(made)
 
-    def _verifier_of(self, user: str) -> Verifier:
+    def _find_verifier(self, user: str) -> Verifier:
         return self.settings.users.get(user) or self._mock.verifier(user)
 
     def _run(self) -> None:
-        self._watch_time()
+        self._check_times()
         self.loop.run_forever()
 
-    def _watch_time(self) -> None:
+    def _check_times(self) -> None:
         now_s = self.now_s()
         for client in list(self._clients.values()):
             client.check_time(now_s)
-        self._watch = self.loop.call_later(WATCH_INTERVAL_S, self._watch_time)
+        self._watch = self.loop.call_later(WATCH_INTERVAL_S, self._check_times)
 
     def _shut(self) -> None:
         self._stopping = True
@@ -275,8 +282,9 @@ class PgwireServer:
             client.abort()
 
 
-def _told_of_a_defect(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Instead of the loop's own words, which show the arguments of calls: what was to be sent."""
+def _log_loop_defect(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log a defect instead of the loop's own words, which show the arguments of calls: what was to
+    be sent."""
     error = context.get("exception")
     if isinstance(error, OSError):  # a handshake that failed, a connection that broke
         LOG.info("a connection ended: %s", type(error).__name__)

@@ -9,7 +9,7 @@ from hashlib import pbkdf2_hmac, sha256
 from typing import Final
 
 from leasehold.pgwire.auth.saslprep import saslprep
-from leasehold.pgwire.auth.scram_server import ITERATIONS_MAX
+from leasehold.pgwire.auth.scram_server import ITERATIONS_MAX, hmac_sha256
 from leasehold.pgwire.wire_errors import ProtocolViolation
 
 _HEADER: Final = "n,,"
@@ -17,8 +17,9 @@ _HEADER: Final = "n,,"
 
 
 class Login:
-    """`first` → the server's answer → `proof` → the server's signature → `check`. The last two
-    raise ProtocolViolation for what is no SCRAM, or not said by one who knows the password."""
+    """The client's side of one login: `first`, then `proof` with the server's answer, then `check`
+    with its signature. `proof` and `check` raise ProtocolViolation for what is no SCRAM, or not
+    said by one who knows the password."""
 
     def __init__(self, password: str, nonce: str) -> None:
         self._password = saslprep(password).encode()
@@ -37,16 +38,17 @@ class Login:
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
             raise ProtocolViolation("the server's SCRAM nonce does not go on with ours")
         salted = pbkdf2_hmac("sha256", self._password, salt, iterations)
-        client_key = _hmac(salted, b"Client Key")
+        client_key = hmac_sha256(salted, b"Client Key")
         without_proof = f"c={b64encode(_HEADER.encode()).decode()},r={nonce}"
         messages = f"{self._bare},{answer},{without_proof}".encode()
-        signed = _hmac(sha256(client_key).digest(), messages)
-        self._signature = _hmac(_hmac(salted, b"Server Key"), messages)
+        signed = hmac_sha256(sha256(client_key).digest(), messages)
+        self._signature = hmac_sha256(hmac_sha256(salted, b"Server Key"), messages)
         proof = bytes(one ^ other for one, other in zip(client_key, signed, strict=True))
         return f"{without_proof},p={b64encode(proof).decode()}"
 
     def check(self, final: str) -> None:
-        """A server that has not the password's verifier can't sign."""
+        """Raise ProtocolViolation unless the server has signed, which only one can that has the
+        password's verifier."""
         told = b"v=" + b64encode(self._signature)
         if not self._signature or not hmac.compare_digest(final.encode(), told):
             raise ProtocolViolation("the server could not prove that it knows the password")
@@ -62,7 +64,3 @@ def _parts(answer: str) -> tuple[str, bytes, int]:
     if not salt or not 1 <= iterations <= ITERATIONS_MAX:
         raise ProtocolViolation("malformed SCRAM message: no salt, or a wrong number of rounds")
     return nonce, salt, iterations
-
-
-def _hmac(key: bytes, data: bytes) -> bytes:
-    return hmac.digest(key, data, "sha256")

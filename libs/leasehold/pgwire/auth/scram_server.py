@@ -38,8 +38,10 @@ class Verifier(NamedTuple):
 
 def verifier_of_password(password: str, salt: bytes, iterations: int = ITERATIONS) -> Verifier:
     salted = pbkdf2_hmac("sha256", saslprep(password).encode(), salt, iterations)
-    client_key = _hmac(salted, b"Client Key")
-    return Verifier(iterations, salt, sha256(client_key).digest(), _hmac(salted, b"Server Key"))
+    client_key = hmac_sha256(salted, b"Client Key")
+    return Verifier(
+        iterations, salt, sha256(client_key).digest(), hmac_sha256(salted, b"Server Key")
+    )
 
 
 def verifier_of_text(text: str) -> Verifier:
@@ -61,9 +63,9 @@ def verifier_of_text(text: str) -> Verifier:
 
 
 class MockVerifiers:
-    """For users that do not exist: asks as for those that do, on each node and after each start
-    with the same salt, and is fulfilled by nobody. The secret is what nobody knows who knows less
-    than all of the verifiers."""
+    """The verifiers of users that do not exist. Such a user is asked as those that do, on each node
+    and after each start with the same salt, and nobody fulfils it. The secret is what nobody knows
+    who knows less than all of the verifiers."""
 
     def __init__(self, users: Mapping[str, Verifier]) -> None:
         nobody = Verifier(ITERATIONS, bytes(SALT_BYTES), b"", b"")
@@ -74,20 +76,22 @@ class MockVerifiers:
         self._secret = known.digest()
 
     def verifier(self, user: str) -> Verifier:
-        """With the iterations of one that exists, so that these tell nothing either."""
-        drawn = _hmac(self._secret, b"like " + user.encode())
+        """Return a verifier with the iterations of one that exists, so that these tell nothing
+        either."""
+        drawn = hmac_sha256(self._secret, b"like " + user.encode())
         like = self._users[int.from_bytes(drawn) % len(self._users)]
         salt = b""
         while len(salt) < len(like.salt):
-            salt += _hmac(self._secret, f"salt {len(salt)} {user}".encode())
-        stored, server = _hmac(self._secret, b"stored"), _hmac(self._secret, b"server")
+            salt += hmac_sha256(self._secret, f"salt {len(salt)} {user}".encode())
+        stored, server = hmac_sha256(self._secret, b"stored"), hmac_sha256(self._secret, b"server")
         return Verifier(like.iterations, salt[: len(like.salt)], stored, server)
 
 
 class Exchange:
-    """One login. `first` answers the client's first message, `final` its proof.
+    """The server's side of one login. `first` answers the client's first message, `final` its
+    proof.
 
-    Both raise ProtocolViolation for what is no SCRAM; `final` returns None for a wrong proof.
+    Both raise ProtocolViolation for what is no SCRAM.
     """
 
     def __init__(self, verifier: Verifier, nonce: str) -> None:
@@ -121,7 +125,7 @@ class Exchange:
         return answer
 
     def final(self, text: str) -> str | None:
-        """The server's signature, or None: the proof is wrong."""
+        """Return the server's signature, or None for a wrong proof."""
         without_proof, comma, last = text.rpartition(",")
         parts = without_proof.split(",")
         if not comma or last[:2] != "p=" or len(parts) < 2 or parts[0][:2] != "c=":
@@ -138,12 +142,12 @@ class Exchange:
             raise ProtocolViolation("malformed SCRAM message: a proof has 32 bytes")
         verifier = self._verifier
         messages = f"{self._messages},{without_proof}".encode()
-        signature = _hmac(verifier.stored_key, messages)
+        signature = hmac_sha256(verifier.stored_key, messages)
         client_key = bytes(one ^ other for one, other in zip(proof, signature, strict=True))
         if not hmac.compare_digest(sha256(client_key).digest(), verifier.stored_key):
             return None
-        return "v=" + b64encode(_hmac(verifier.server_key, messages)).decode()
+        return "v=" + b64encode(hmac_sha256(verifier.server_key, messages)).decode()
 
 
-def _hmac(key: bytes, data: bytes) -> bytes:
+def hmac_sha256(key: bytes, data: bytes) -> bytes:
     return hmac.digest(key, data, "sha256")

@@ -47,14 +47,15 @@ class BeginTls(NamedTuple):
 
 
 class CancelAsked(NamedTuple):
-    """Another connection's statement is to end; the caller gets no answer."""
+    """A wish that another connection's statement ends; the caller gets no answer."""
 
     process: int
     key: bytes
 
 
 class Admitted(NamedTuple):
-    """`minor`: of the protocol version. `rest`: bytes that came behind the greeting."""
+    """A client that is let in. `minor` is that of the protocol version, `rest` the bytes that came
+    behind the greeting."""
 
     user: str
     database: str
@@ -64,7 +65,8 @@ class Admitted(NamedTuple):
 
 
 class HangUp(NamedTuple):
-    """`error`: what was answered, for the log; None if nothing was wrong."""
+    """The end of a connection. `error` is what was answered, for the log, or None if nothing was
+    wrong."""
 
     error: LeaseholdError | None
 
@@ -118,11 +120,11 @@ class Greeting:
         self._secret = True
 
     def _step(self, effects: list[Effect]) -> bool:
-        """One message; False: none is whole."""
+        """Take one message, and return False if none is whole."""
         if self._phase is _Phase.STARTING:
             body = self._framing.next_startup()
             if body is not None:
-                self._starting(body, effects)
+                self._take_startup(body, effects)
             return body is not None
         found = self._framing.next_message()
         if found is None:
@@ -131,15 +133,15 @@ class Greeting:
         if kind != ord("p"):
             raise ProtocolViolation(f"expected SASL response, got message type {kind}")
         if self._phase is _Phase.MECHANISM:
-            self._first(body, effects)
+            self._take_mechanism(body, effects)
         else:
-            self._final(body, effects)
+            self._take_proof(body, effects)
         return True
 
-    def _starting(self, body: bytes, effects: list[Effect]) -> None:
+    def _take_startup(self, body: bytes, effects: list[Effect]) -> None:
         (code,) = _CODE.unpack_from(body)
         if code in (SSL_REQUEST, GSS_REQUEST):
-            self._encryption(code, effects)
+            self._answer_encryption(code, effects)
         elif code == CANCEL_REQUEST:
             self._phase = _Phase.OVER
             key = body[8:]
@@ -147,22 +149,22 @@ class Greeting:
                 effects.append(CancelAsked(_CODE.unpack_from(body, 4)[0], key))
             effects.append(HangUp(None))
         elif code >> 16 == MAJOR:
-            self._version(code & 0xFFFF, Body(body[4:]), effects)
+            self._check_version(code & 0xFFFF, Body(body[4:]), effects)
         else:
             raise _unsupported(code)
 
-    def _encryption(self, code: int, effects: list[Effect]) -> None:
+    def _answer_encryption(self, code: int, effects: list[Effect]) -> None:
         self._requests += 1
         if self._requests > REQUESTS_MAX or self._secret:
             raise ProtocolViolation("encryption was asked for more than once")
         if code == SSL_REQUEST and self._welcome.tls_offered:
-            if self._framing.rest():
+            if self._framing.take_rest():
                 raise ProtocolViolation("received unencrypted data after SSL request")
             effects += [Say(backend.ENCRYPTION_BEGINS), BeginTls()]
         else:
             effects.append(Say(backend.ENCRYPTION_REFUSED))
 
-    def _version(self, minor: int, body: Body, effects: list[Effect]) -> None:
+    def _check_version(self, minor: int, body: Body, effects: list[Effect]) -> None:
         given = _parameters(body)
         unknown = [name for name in given if name.startswith("_pq_.")]
         # 3.1 was never a version; whoever asks for it is answered with the newest there is.
@@ -186,19 +188,19 @@ class Greeting:
         self._phase = _Phase.MECHANISM
         effects.append(Say(backend.sasl_mechanisms([MECHANISM])))
 
-    def _first(self, data: bytes, effects: list[Effect]) -> None:
+    def _take_mechanism(self, data: bytes, effects: list[Effect]) -> None:
         body = Body(data)
-        mechanism = body.text()
+        mechanism = body.read_text()
         if mechanism != MECHANISM:
             raise ProtocolViolation("client selected an invalid SASL authentication mechanism")
-        first = body.value()
-        body.end()
+        first = body.read_value()
+        body.check_end()
         assert self._exchange is not None
         answer = self._exchange.first(as_text(first or b""))
         self._phase = _Phase.PROOF
         effects.append(Say(backend.sasl_continue(answer)))
 
-    def _final(self, data: bytes, effects: list[Effect]) -> None:
+    def _take_proof(self, data: bytes, effects: list[Effect]) -> None:
         assert self._exchange is not None
         signature = self._exchange.final(as_text(data))
         if signature is None:
@@ -214,14 +216,14 @@ class Greeting:
         database = parameters.pop("database", "") or user
         parameters.pop("replication", None)
         effects.append(Say(backend.AUTHENTICATION_OK))
-        effects.append(Admitted(user, database, parameters, self._minor, self._framing.rest()))
+        effects.append(Admitted(user, database, parameters, self._minor, self._framing.take_rest()))
 
 
 def _parameters(body: Body) -> dict[str, str]:
     given: dict[str, str] = {}
-    while name := body.text():
-        given[name] = body.text()
-    body.end()
+    while name := body.read_text():
+        given[name] = body.read_text()
+    body.check_end()
     return given
 
 

@@ -58,7 +58,7 @@ class BinaryRows:
         return iter(())
 
     def _header(self) -> int | None:
-        """Where the rows begin; None: it is not whole."""
+        """Return where the rows begin, or None until the header is whole."""
         data = bytes(self._data[: len(HEADER)])
         if data[: len(_SIGNATURE)] != _SIGNATURE[: len(data)]:
             raise InvalidCopyText("COPY file signature not recognized")
@@ -78,7 +78,8 @@ class BinaryRows:
         return end
 
     def _row(self, at: int) -> tuple[int, list[bytes | None] | None] | None:
-        """Where it ends, and its fields, None for the trailer; None: it is not whole."""
+        """Return where the row ends that begins at `at`, and its fields (None for the trailer), or
+        None until it is whole."""
         data = self._data
         if len(data) < at + _SHORT.size:
             return None

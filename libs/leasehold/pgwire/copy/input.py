@@ -11,7 +11,7 @@ from leasehold.pgwire.copy.binary import BinaryRows
 from leasehold.pgwire.copy.lines import CopyLines
 from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.session import CopyTarget
-from leasehold.pgwire.values.decoding import decoder, input_of
+from leasehold.pgwire.values.decoding import make_decoder, make_input
 from leasehold.pgwire.values.encoding import BINARY
 from leasehold.pgwire.wire_errors import InvalidCopyText
 
@@ -24,10 +24,10 @@ class CopyRows:
         self._lines: CopyLines | BinaryRows
         self._inputs: list[Callable[[Any], Any]]
         if target.format.binary:
-            self._inputs = [decoder(column.type, BINARY, zone) for column in target.columns]
+            self._inputs = [make_decoder(column.type, BINARY, zone) for column in target.columns]
             self._lines = BinaryRows(limits.copy_line_bytes_max)
         else:
-            self._inputs = [input_of(column.type, zone) for column in target.columns]
+            self._inputs = [make_input(column.type, zone) for column in target.columns]
             self._lines = CopyLines(target.format, limits.copy_line_bytes_max)
         how = target.format
         self._awaits_header = how.header and how.header_matches

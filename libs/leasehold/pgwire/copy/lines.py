@@ -93,7 +93,8 @@ class CopyLines:
             self._start = 0
 
     def _check_length(self, size: int) -> None:
-        """⚠ Also of a line that is whole: else it would matter how its bytes are cut."""
+        """Raise InvalidCopyText for a line that is too long. ⚠ Whole lines are checked, too: else
+        it would matter how the bytes are cut."""
         if size > self._most and not self.ended:
             raise InvalidCopyText(f"a line of COPY is longer than {self._most} bytes")
 
@@ -117,7 +118,7 @@ class CopyLines:
             self._sought = end + 1
 
     def _next_line_end(self, data: bytes | bytearray, *, last: bool) -> int:
-        """Where one begins; -1: there is none yet."""
+        """Return where the next line ends, or -1 if that is not known yet."""
         if self._line_end is not None:
             end = data.find(self._line_end, self._sought)
             if end < 0:  # the first half of one may be there
@@ -137,7 +138,8 @@ class CopyLines:
         return end
 
     def _count_quotes(self, data: bytes | bytearray, end: int) -> None:
-        """Those up to `end`, where a line may end."""
+        """Count the quotes up to `end`, where a line may end, and note whether a field is open
+        there."""
         quote, escape = self._quote, self._escape
         at, self._counted = self._counted, end
         if escape == quote:
@@ -164,7 +166,7 @@ class CopyLines:
 
 
 def _is_escaped(data: bytes | bytearray, start: int, end: int) -> bool:
-    """Does a backslash that is none itself stand before `end`?"""
+    """Return whether a backslash that is not escaped itself stands before `end`."""
     at = end
     while at > start and data[at - 1] == 0x5C:
         at -= 1

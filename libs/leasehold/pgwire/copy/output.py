@@ -12,7 +12,7 @@ from leasehold.pgwire.copy.binary import HEADER, TRAILER
 from leasehold.pgwire.copy.format import CopyFormat
 from leasehold.pgwire.messages import backend
 from leasehold.pgwire.session import CopySource
-from leasehold.pgwire.values.encoding import BINARY, NULL, encoder, text_of
+from leasehold.pgwire.values.encoding import BINARY, NULL, make_encoder, text_of
 from leasehold.pgwire.values.formats import ResultForm
 
 _SHORT: Final = struct.Struct("!h")
@@ -30,8 +30,8 @@ Row = Callable[[Sequence[Any]], bytes]
 
 
 def copy_out_form(source: CopySource, zone: ZoneInfo) -> ResultForm:
-    """Of one run: a header goes with the first row. Raises FeatureNotSupported for a type without
-    a binary form."""
+    """Return how the rows of one COPY … TO STDOUT are said; its header goes with the first row.
+    Raises FeatureNotSupported for a type without a binary form."""
     how, columns = source.format, source.columns
     begins = backend.copy_out(len(columns), binary=how.binary)
     if how.binary:
@@ -49,7 +49,7 @@ def copy_out_form(source: CopySource, zone: ZoneInfo) -> ResultForm:
 
 
 def _binary(source: CopySource, zone: ZoneInfo) -> tuple[Row, Callable[[], bytes]]:
-    encoders = [encoder(column.type, BINARY, zone) for column in source.columns]
+    encoders = [make_encoder(column.type, BINARY, zone) for column in source.columns]
     count = _SHORT.pack(len(encoders))
     before = [HEADER]  # readers take it for a part of the first row
 

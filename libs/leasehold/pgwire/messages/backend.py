@@ -31,12 +31,12 @@ _READY: Final = {status: message(b"Z", status) for status in (b"I", b"T", b"E")}
 
 
 def ready(status: bytes) -> bytes:
-    """`status`: I, T or E."""
+    """Return ReadyForQuery with the status I, T or E."""
     return _READY[status]
 
 
 def sasl_mechanisms(names: Iterable[str]) -> bytes:
-    return message(b"R", _LONG.pack(10) + b"".join(map(_zero_ended, names)) + b"\0")
+    return message(b"R", _LONG.pack(10) + b"".join(map(zero_ended, names)) + b"\0")
 
 
 def sasl_continue(text: str) -> bytes:
@@ -49,12 +49,12 @@ def sasl_final(text: str) -> bytes:
 
 def negotiate_version(minor: int, unknown: Sequence[str]) -> bytes:
     """The newest minor version spoken here, and the options that nobody here knows."""
-    body = _LONG.pack(minor) + _LONG.pack(len(unknown)) + b"".join(map(_zero_ended, unknown))
+    body = _LONG.pack(minor) + _LONG.pack(len(unknown)) + b"".join(map(zero_ended, unknown))
     return message(b"v", body)
 
 
 def parameter_status(name: str, value: str) -> bytes:
-    return message(b"S", _zero_ended(name) + _zero_ended(value))
+    return message(b"S", zero_ended(name) + zero_ended(value))
 
 
 def key_data(process: int, key: bytes) -> bytes:
@@ -63,7 +63,7 @@ def key_data(process: int, key: bytes) -> bytes:
 
 @lru_cache(1_000)
 def complete(tag: str) -> bytes:
-    return message(b"C", _zero_ended(tag))
+    return message(b"C", zero_ended(tag))
 
 
 class Field(NamedTuple):
@@ -81,7 +81,7 @@ class Field(NamedTuple):
 def row_description(fields: Sequence[Field]) -> bytes:
     parts = [_SHORT.pack(len(fields))]
     for field in fields:
-        parts.append(_zero_ended(field.name))
+        parts.append(zero_ended(field.name))
         parts.append(_FIELD.pack(*field[1:]))
     return message(b"T", b"".join(parts))
 
@@ -116,9 +116,9 @@ def notice(fields: Mapping[str, str]) -> bytes:
 
 
 def _fields(fields: Mapping[str, str]) -> bytes:
-    return b"".join([key.encode() + _zero_ended(text) for key, text in fields.items()]) + b"\0"
+    return b"".join([key.encode() + zero_ended(text) for key, text in fields.items()]) + b"\0"
 
 
-def _zero_ended(text: str) -> bytes:
+def zero_ended(text: str) -> bytes:
     # A zero byte inside would end the text early and shift everything after it.
     return text.replace("\0", "").encode(errors="replace") + b"\0"

@@ -26,7 +26,7 @@ class Row(NamedTuple):
 
 
 class Complete(NamedTuple):
-    """Of one statement; an empty text has the tag ""."""
+    """The end of one statement. An empty text has the tag ""."""
 
     tag: str
 
@@ -50,7 +50,8 @@ class Copied(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """`status`: I, T or E. Nothing more comes until something is asked."""
+    """The end of the answers: nothing more comes until something is asked. `status` is I, T or
+    E."""
 
     status: str
 
@@ -68,7 +69,8 @@ class Parameter(NamedTuple):
 
 
 class Authentication(NamedTuple):
-    """`code`: 0 let in, 10 SASL mechanisms, 11 SASL goes on, 12 SASL's last word."""
+    """A step of the login. `code` is 0 (let in), 10 (SASL mechanisms), 11 (SASL goes on) or 12
+    (SASL's last word)."""
 
     code: int
     data: bytes
@@ -96,7 +98,8 @@ class Hearing:
         self._data += data
 
     def next(self) -> Said | None:
-        """None until one is whole; those that tell nothing are left out."""
+        """Return the next message, or None until one is whole; those that tell nothing are left
+        out."""
         while len(self._data) - self._at >= _HEAD.size:
             kind, length = _HEAD.unpack_from(self._data, self._at)
             if not 4 <= length <= MESSAGE_BYTES_MAX:
@@ -116,12 +119,12 @@ def _read(kind: bytes, data: bytes) -> Said | None:
     body = Body(data)
     match kind:
         case b"D":
-            values = body.values(body.short())
+            values = body.read_values(body.read_short())
             return Row([None if v is None else v.decode(errors="replace") for v in values])
         case b"T":
-            return Columns([_field(body) for _ in range(body.short())])
+            return Columns([_field(body) for _ in range(body.read_short())])
         case b"C":
-            return Complete(body.text())
+            return Complete(body.read_text())
         case b"I":
             return Complete("")
         case b"E" | b"N":
@@ -131,7 +134,7 @@ def _read(kind: bytes, data: bytes) -> Said | None:
         case b"K":
             return Key(struct.unpack("!I", body.take(4))[0], data[4:])
         case b"S":
-            return Parameter(body.text(), body.text())
+            return Parameter(body.read_text(), body.read_text())
         case b"R":
             return Authentication(struct.unpack("!I", body.take(4))[0], data[4:])
         case b"G":
@@ -146,7 +149,7 @@ def _read(kind: bytes, data: bytes) -> Said | None:
 
 
 def _field(body: Body) -> Field:
-    return Field(body.text(), *_FIELD.unpack(body.take(_FIELD.size)))
+    return Field(body.read_text(), *_FIELD.unpack(body.take(_FIELD.size)))
 
 
 def _fields(data: bytes) -> dict[str, str]:

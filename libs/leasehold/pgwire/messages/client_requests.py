@@ -7,29 +7,25 @@ from collections.abc import Mapping
 from typing import Final
 
 from leasehold.pgwire.auth.startup import CANCEL_REQUEST, MAJOR, SSL_REQUEST
-from leasehold.pgwire.messages.backend import message
+from leasehold.pgwire.messages.backend import message, zero_ended
 
 _TWO: Final = struct.Struct("!II")
 
 
-def _zero_ended(text: str) -> bytes:
-    return text.encode(errors="replace") + b"\0"
-
-
 def startup(parameters: Mapping[str, str]) -> bytes:
-    pairs = b"".join(_zero_ended(name) + _zero_ended(v) for name, v in parameters.items())
+    pairs = b"".join(zero_ended(name) + zero_ended(v) for name, v in parameters.items())
     return _TWO.pack(len(pairs) + 9, MAJOR << 16) + pairs + b"\0"
 
 
 def cancel(process: int, key: bytes) -> bytes:
-    """On a connection of its own."""
+    """Return a cancel request, which is sent on a connection of its own."""
     body = struct.pack("!I", process) + key
     return _TWO.pack(len(body) + 8, CANCEL_REQUEST) + body
 
 
 def sasl_initial(mechanism: str, first: str) -> bytes:
     data = first.encode()
-    return message(b"p", _zero_ended(mechanism) + struct.pack("!I", len(data)) + data)
+    return message(b"p", zero_ended(mechanism) + struct.pack("!I", len(data)) + data)
 
 
 def sasl_response(text: str) -> bytes:
@@ -37,18 +33,13 @@ def sasl_response(text: str) -> bytes:
 
 
 def query(text: str) -> bytes:
-    """`text` without zero characters."""
-    return message(b"Q", _zero_ended(text))
-
-
-def copy_data(data: bytes) -> bytes:
-    return message(b"d", data)
+    """Return a simple Query; `text` has no zero characters."""
+    return message(b"Q", zero_ended(text))
 
 
 def copy_fail(reason: str) -> bytes:
-    return message(b"f", _zero_ended(reason))
+    return message(b"f", zero_ended(reason))
 
 
 TLS: Final = _TWO.pack(8, SSL_REQUEST)
-COPY_DONE: Final = message(b"c")
 TERMINATE: Final = message(b"X")

@@ -23,7 +23,8 @@ INTERNAL: Final = "an internal error; the server's log tells more"
 
 
 def error_fields(error: BaseException, severity: str = "ERROR") -> dict[str, str]:
-    """`severity`: ERROR, FATAL (the connection ends) or a notice's NOTICE, WARNING …
+    """Return the fields of an error's message. `severity` is ERROR, FATAL (the connection ends) or
+    a notice's NOTICE, WARNING …
 
     What is not of the tree is a defect: its words may hold values and stay here.
     """

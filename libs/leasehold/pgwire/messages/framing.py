@@ -43,7 +43,7 @@ class Framing:
         (length,) = _LENGTH.unpack_from(self._data, self._at)
         if not 8 <= length <= self._limits.startup_bytes_max:
             raise ProtocolViolation(f"invalid length of startup packet: {length}")
-        return self._taken(4, length - 4)
+        return self._cut(4, length - 4)
 
     def next_message(self) -> tuple[int, bytes] | None:
         """Kind (a byte) and body."""
@@ -70,13 +70,13 @@ class Framing:
         """Bytes that are not yet taken."""
         return len(self._data) - self._at
 
-    def rest(self) -> bytes:
+    def take_rest(self) -> bytes:
         """Everything that is not yet taken; nothing is left here."""
         piece = bytes(self._data[self._at :])
         self._data, self._at = b"", 0
         return piece
 
-    def _taken(self, head: int, size: int) -> bytes | None:
+    def _cut(self, head: int, size: int) -> bytes | None:
         start = self._at + head
         if len(self._data) < start + size:
             return None

@@ -19,7 +19,8 @@ class Query(NamedTuple):
 
 
 class Parse(NamedTuple):
-    """`types`: oids of the first parameters; 0 leaves one to the server."""
+    """A text to be prepared. `types` are oids of its first parameters; 0 leaves one to the
+    server."""
 
     name: str
     text: str
@@ -37,14 +38,14 @@ class Bind(NamedTuple):
 
 
 class Describe(NamedTuple):
-    """`portal`: a portal of that name, else a prepared statement."""
+    """A demand for a description of the portal or prepared statement with that name."""
 
     portal: bool
     name: str
 
 
 class Execute(NamedTuple):
-    """`rows_max` 0: all."""
+    """A demand for rows of a portal, `rows_max` at most; 0 means all."""
 
     portal: str
     rows_max: int
@@ -55,32 +56,17 @@ class Close(NamedTuple):
     name: str
 
 
-class Sync(NamedTuple):
-    pass
-
-
-class Flush(NamedTuple):
-    pass
-
-
-class Terminate(NamedTuple):
-    pass
+class Plain(NamedTuple):
+    """A message whose kind says everything: Sync, Flush, Terminate, CopyDone, and a function's
+    call, which is refused unread."""
 
 
 class CopyData(NamedTuple):
     data: bytes
 
 
-class CopyDone(NamedTuple):
-    pass
-
-
 class CopyFail(NamedTuple):
     reason: str
-
-
-class FunctionCall(NamedTuple):
-    pass
 
 
 class Proof(NamedTuple):
@@ -90,20 +76,7 @@ class Proof(NamedTuple):
 
 
 Message: TypeAlias = (
-    Query
-    | Parse
-    | Bind
-    | Describe
-    | Execute
-    | Close
-    | Sync
-    | Flush
-    | Terminate
-    | CopyData
-    | CopyDone
-    | CopyFail
-    | FunctionCall
-    | Proof
+    Query | Parse | Bind | Describe | Execute | Close | Plain | CopyData | CopyFail | Proof
 )
 Reader = Callable[[bytes, Limits], Message]
 
@@ -126,11 +99,11 @@ class Body:
         self._data = data
         self._at = 0
 
-    def text(self) -> str:
+    def read_text(self) -> str:
         """A text that ends in a zero byte."""
         return as_text(self._zero_ended())
 
-    def name(self, limits: Limits) -> str:
+    def read_name(self, limits: Limits) -> str:
         data, start = self._data, self._at
         if start < len(data) and not data[start]:  # most have none
             self._at = start + 1
@@ -151,24 +124,24 @@ class Body:
         self._at = end + 1
         return self._data[start:end]
 
-    def byte(self) -> bytes:
+    def read_byte(self) -> bytes:
         return self.take(1)
 
-    def short(self) -> int:
+    def read_short(self) -> int:
         return int(_SHORT.unpack(self.take(2))[0])
 
-    def signed(self) -> int:
+    def read_signed(self) -> int:
         return int(_SIGNED.unpack(self.take(4))[0])
 
-    def shorts(self, limits: Limits, what: str) -> tuple[int, ...]:
-        count = self.count(limits, what)
+    def read_shorts(self, limits: Limits, what: str) -> tuple[int, ...]:
+        count = self.read_count(limits, what)
         return struct.unpack(f"!{count}H", self.take(2 * count)) if count else ()
 
-    def longs(self, limits: Limits, what: str) -> tuple[int, ...]:
-        count = self.count(limits, what)
+    def read_longs(self, limits: Limits, what: str) -> tuple[int, ...]:
+        count = self.read_count(limits, what)
         return struct.unpack(f"!{count}I", self.take(4 * count)) if count else ()
 
-    def count(self, limits: Limits, what: str) -> int:
+    def read_count(self, limits: Limits, what: str) -> int:
         data, start = self._data, self._at
         self._at = start + 2
         if self._at > len(data):
@@ -178,12 +151,12 @@ class Body:
             raise LimitExceeded(f"{count} {what}; at most {limits.parameters_max} are taken")
         return count
 
-    def value(self) -> bytes | None:
+    def read_value(self) -> bytes | None:
         """A length and so many bytes; length -1: NULL."""
-        return self.values(1)[0]
+        return self.read_values(1)[0]
 
-    def values(self, count: int) -> list[bytes | None]:
-        """So many of them. In one loop: this is where a Bind spends its time."""
+    def read_values(self, count: int) -> list[bytes | None]:
+        """Return `count` values. In one loop: this is where a Bind spends its time."""
         data, at, size = self._data, self._at, len(self._data)
         found: list[bytes | None] = []
         for _ in range(count):
@@ -212,12 +185,12 @@ class Body:
         self._at = end
         return piece
 
-    def rest(self) -> bytes:
+    def take_rest(self) -> bytes:
         piece = self._data[self._at :]
         self._at = len(self._data)
         return piece
 
-    def end(self) -> None:
+    def check_end(self) -> None:
         if self._at != len(self._data):
             raise ProtocolViolation(
                 f"invalid message format: {len(self._data) - self._at} bytes are left over"
@@ -235,30 +208,32 @@ def as_text(data: bytes) -> str:
 
 def _query(data: bytes, limits: Limits) -> Query:
     body = Body(data)
-    text = body.text()
-    body.end()
+    text = body.read_text()
+    body.check_end()
     return Query(text)
 
 
 def _parse(data: bytes, limits: Limits) -> Parse:
     body = Body(data)
-    message = Parse(body.name(limits), body.text(), body.longs(limits, "parameter types"))
-    body.end()
+    message = Parse(
+        body.read_name(limits), body.read_text(), body.read_longs(limits, "parameter types")
+    )
+    body.check_end()
     return message
 
 
 def _bind(data: bytes, limits: Limits) -> Bind:
     body = Body(data)
-    portal, statement = body.name(limits), body.name(limits)
-    formats = body.shorts(limits, "parameter formats")
-    values = tuple(body.values(body.count(limits, "parameters")))
-    result_formats = body.shorts(limits, "result formats")
-    body.end()
+    portal, statement = body.read_name(limits), body.read_name(limits)
+    formats = body.read_shorts(limits, "parameter formats")
+    values = tuple(body.read_values(body.read_count(limits, "parameters")))
+    result_formats = body.read_shorts(limits, "result formats")
+    body.check_end()
     return Bind(portal, statement, formats, values, result_formats)
 
 
 def _of_portal(body: Body) -> bool:
-    kind = body.byte()
+    kind = body.read_byte()
     if kind not in (b"S", b"P"):
         raise ProtocolViolation(f"subtype {kind[0]} of the message is neither S nor P")
     return kind == b"P"
@@ -268,8 +243,8 @@ def _describe(data: bytes, limits: Limits) -> Describe:
     if data == _UNNAMED_PORTAL:
         return _DESCRIBE_PORTAL
     body = Body(data)
-    message = Describe(_of_portal(body), body.name(limits))
-    body.end()
+    message = Describe(_of_portal(body), body.read_name(limits))
+    body.check_end()
     return message
 
 
@@ -277,32 +252,28 @@ def _execute(data: bytes, limits: Limits) -> Execute:
     if data == _UNNAMED_ALL:
         return _EXECUTE_ALL
     body = Body(data)
-    message = Execute(body.name(limits), max(body.signed(), 0))
-    body.end()
+    message = Execute(body.read_name(limits), max(body.read_signed(), 0))
+    body.check_end()
     return message
 
 
 def _close(data: bytes, limits: Limits) -> Close:
     body = Body(data)
-    message = Close(_of_portal(body), body.name(limits))
-    body.end()
+    message = Close(_of_portal(body), body.read_name(limits))
+    body.check_end()
     return message
 
 
 def _copy_fail(data: bytes, limits: Limits) -> CopyFail:
     body = Body(data)
-    message = CopyFail(body.text())
-    body.end()
+    message = CopyFail(body.read_text())
+    body.check_end()
     return message
 
 
-def _without_body(message: Message) -> Reader:
-    def read(data: bytes, limits: Limits) -> Message:
-        if data:
-            raise ProtocolViolation(f"invalid message format: {len(data)} bytes are left over")
-        return message
-
-    return read
+def _plain(data: bytes, limits: Limits) -> Plain:
+    Body(data).check_end()
+    return Plain()
 
 
 READERS: Final[Mapping[int, Reader]] = {
@@ -312,13 +283,13 @@ READERS: Final[Mapping[int, Reader]] = {
     ord("D"): _describe,
     ord("E"): _execute,
     ord("C"): _close,
-    ord("S"): _without_body(Sync()),
-    ord("H"): _without_body(Flush()),
-    ord("X"): _without_body(Terminate()),
+    ord("S"): _plain,
+    ord("H"): _plain,
+    ord("X"): _plain,
     ord("d"): lambda data, limits: CopyData(data),
-    ord("c"): _without_body(CopyDone()),
+    ord("c"): _plain,
     ord("f"): _copy_fail,
-    ord("F"): lambda data, limits: FunctionCall(),
+    ord("F"): lambda data, limits: Plain(),
     ord("p"): lambda data, limits: Proof(data),
 }
 LARGE: Final = frozenset(b"QPBdF")

@@ -39,20 +39,21 @@ OID_MAX: Final = 4_294_967_295
 Decoder = Callable[[bytes], Any]
 
 
-def decoder(kind: WireType, form: int, zone: ZoneInfo) -> Decoder:
-    """`form`: 0 text, 1 binary. Raises FeatureNotSupported for a type without that form."""
+def make_decoder(kind: WireType, form: int, zone: ZoneInfo) -> Decoder:
+    """Return the function that reads values of a type in the format `form` (0 text, 1 binary).
+    Raises FeatureNotSupported for a type without that form."""
     if form == BINARY:
         element = element_of(kind)
         return _binary(kind) if element is None else _array_binary(element, zone)
-    read = input_of(kind, zone)
+    read = make_input(kind, zone)
     return lambda data: read(_text(data))
 
 
-def input_of(kind: WireType, zone: ZoneInfo) -> Callable[[str], Any]:
+def make_input(kind: WireType, zone: ZoneInfo) -> Callable[[str], Any]:
     """The input function of a type: text → storage value."""
     element = element_of(kind)
     if element is not None and kind.name not in VECTORS:
-        read = input_of(element, zone)
+        read = make_input(element, zone)
         return lambda text: array_of_text(text, read)
     if kind.name == "timestamptz":
         return partial(from_text, kind, zone=zone)
@@ -115,7 +116,7 @@ def _sized(data: bytes, size: int, name: str) -> None:
 
 
 def _stored(kind: Type, decode: Decoder) -> Decoder:
-    """`decode` gives a Python value of the type."""
+    """Return a decoder of storage values; `decode` gives Python values of the type."""
     store = to_storage(kind)
     return lambda data: store(decode(data))
 
@@ -180,25 +181,25 @@ def _binary(kind: Type) -> Decoder:
 
 
 def _array_binary(kind: Type, zone: ZoneInfo) -> Decoder:
-    """`kind`: of an element."""
-    element = decoder(kind, BINARY, zone)
+    """Return the decoder of arrays whose elements have the type `kind`."""
+    element = make_decoder(kind, BINARY, zone)
     oid = oid_of(kind)
 
     def decode(data: bytes) -> str:
         body = Body(data)
-        dimensions, _, found = body.signed(), body.signed(), body.signed()
+        dimensions, _, found = body.read_signed(), body.read_signed(), body.read_signed()
         if found != oid:
             raise InvalidBinary(f"an array of {kind} holds elements of type oid {found}")
         if dimensions == 0:
-            body.end()
+            body.check_end()
             return array_form(())
         if dimensions != 1:
             raise FeatureNotSupported(f"an array of {dimensions} dimensions; one is supported")
-        count, lower = body.signed(), body.signed()
+        count, lower = body.read_signed(), body.read_signed()
         if lower != 1 or not 0 <= count <= ELEMENTS_MAX:
             raise FeatureNotSupported(f"an array may have {ELEMENTS_MAX} elements, from 1 on")
-        pieces = body.values(count)
-        body.end()
+        pieces = body.read_values(count)
+        body.check_end()
         return array_form([None if piece is None else element(piece) for piece in pieces])
 
     return decode

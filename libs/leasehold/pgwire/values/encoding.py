@@ -38,8 +38,9 @@ _HEAD: Final = struct.Struct("!cIH")
 _ARRAY: Final = struct.Struct("!iiIii")
 
 
-def encoder(kind: WireType, form: int, zone: ZoneInfo) -> Encoder:
-    """`form`: TEXT or BINARY. Raises FeatureNotSupported for a type without that form."""
+def make_encoder(kind: WireType, form: int, zone: ZoneInfo) -> Encoder:
+    """Return the function that writes values of a type in the format `form` (TEXT or BINARY).
+    Raises FeatureNotSupported for a type without that form."""
     if form == BINARY:
         element = element_of(kind)
         return _binary(kind) if element is None else _array_binary(kind, element, zone)
@@ -50,7 +51,7 @@ def encoder(kind: WireType, form: int, zone: ZoneInfo) -> Encoder:
     return _prefixed(text_of(kind, zone))
 
 
-def row_encoder(encoders: Sequence[Encoder]) -> Callable[[Sequence[Any]], bytes]:
+def make_row_encoder(encoders: Sequence[Encoder]) -> Callable[[Sequence[Any]], bytes]:
     """Storage values of a row → a DataRow message."""
     columns = len(encoders)
     pack, join = _HEAD.pack, b"".join
@@ -150,8 +151,8 @@ def _binary(kind: Type) -> Encoder:
 
 
 def _array_binary(kind: Type, of: Type, zone: ZoneInfo) -> Encoder:
-    """`of`: the type of its elements."""
-    element = encoder(of, BINARY, zone)
+    """Return the encoder of the array type `kind`, whose elements have the type `of`."""
+    element = make_encoder(of, BINARY, zone)
     oid, first = oid_of(of), first_subscript(kind)
 
     def encode(stored: str) -> bytes:

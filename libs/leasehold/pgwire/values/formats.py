@@ -10,8 +10,8 @@ from leasehold.model.errors import FeatureNotSupported, InvalidArgument, Leaseho
 from leasehold.pgwire.messages import backend
 from leasehold.pgwire.messages.backend import Field
 from leasehold.pgwire.session import Column
-from leasehold.pgwire.values.decoding import Decoder, decoder
-from leasehold.pgwire.values.encoding import BINARY, TEXT, encoder, row_encoder
+from leasehold.pgwire.values.decoding import Decoder, make_decoder
+from leasehold.pgwire.values.encoding import BINARY, TEXT, make_encoder, make_row_encoder
 from leasehold.pgwire.wire_errors import InvalidBinary, ProtocolViolation
 from leasehold.values.oids import (
     UNKNOWN_OID,
@@ -29,8 +29,9 @@ ALL_BINARY: Final[Formats] = (BINARY,)
 
 
 class ResultForm(NamedTuple):
-    """`description`: the RowDescription; `row`: a row's storage values → DataRow. Of COPY … TO
-    STDOUT (`copies`): CopyOutResponse, CopyData, and what is said behind the `last` row."""
+    """How the rows of a result are said. `description` is the RowDescription, and `row` makes a
+    DataRow of a row's storage values. For COPY … TO STDOUT (`copies`) they are CopyOutResponse and
+    CopyData, and `last` gives what is said behind the last row."""
 
     description: bytes
     row: Callable[[Sequence[Any]], bytes]
@@ -38,8 +39,9 @@ class ResultForm(NamedTuple):
     copies: bool = False
 
 
-def given_types(oids: Sequence[int]) -> list[WireType | None]:
-    """Types that a client named; None where it left one open. Raises FeatureNotSupported."""
+def types_of_oids(oids: Sequence[int]) -> list[WireType | None]:
+    """Return the types that a client named, None where it left one open. Raises
+    FeatureNotSupported."""
     types: list[WireType | None] = []
     for number, oid in enumerate(oids, 1):
         kind = type_of_oid(oid)
@@ -52,13 +54,13 @@ def given_types(oids: Sequence[int]) -> list[WireType | None]:
     return types
 
 
-def described_parameters(types: Sequence[WireType]) -> bytes:
+def describe_parameters(types: Sequence[WireType]) -> bytes:
     return backend.parameter_description([oid_of(kind) for kind in types])
 
 
-def described_columns(columns: Sequence[Column], formats: Formats) -> bytes:
-    """The RowDescription. Raises ProtocolViolation, InvalidArgument."""
-    forms = _for_each(formats, len(columns), "result formats", "query has", "columns")
+def describe_columns(columns: Sequence[Column], formats: Formats) -> bytes:
+    """Return the RowDescription. Raises ProtocolViolation, InvalidArgument."""
+    forms = _expand_formats(formats, len(columns), "result formats", "query has", "columns")
     return backend.row_description(
         [
             Field(
@@ -75,23 +77,22 @@ def described_columns(columns: Sequence[Column], formats: Formats) -> bytes:
     )
 
 
-def result_form(columns: Sequence[Column], formats: Formats, zone: ZoneInfo) -> ResultForm:
-    """Raises ProtocolViolation, InvalidArgument; FeatureNotSupported for a type without a form."""
-    description = described_columns(columns, formats)
-    forms = _for_each(formats, len(columns), "result formats", "query has", "columns")
-    encoders = [encoder(c.type, form, zone) for c, form in zip(columns, forms, strict=True)]
-    return ResultForm(description, row_encoder(encoders))
+def make_result_form(columns: Sequence[Column], formats: Formats, zone: ZoneInfo) -> ResultForm:
+    """Return how rows are said. Raises ProtocolViolation, InvalidArgument; FeatureNotSupported for
+    a type without a form."""
+    description = describe_columns(columns, formats)
+    forms = _expand_formats(formats, len(columns), "result formats", "query has", "columns")
+    encoders = [make_encoder(c.type, form, zone) for c, form in zip(columns, forms, strict=True)]
+    return ResultForm(description, make_row_encoder(encoders))
 
 
-def parameter_decoders(
-    types: Sequence[WireType], formats: Formats, zone: ZoneInfo
-) -> list[Decoder]:
-    forms = _for_each(formats, len(types), "parameter formats", "", "parameters")
-    return [decoder(kind, form, zone) for kind, form in zip(types, forms, strict=True)]
+def make_decoders(types: Sequence[WireType], formats: Formats, zone: ZoneInfo) -> list[Decoder]:
+    forms = _expand_formats(formats, len(types), "parameter formats", "", "parameters")
+    return [make_decoder(kind, form, zone) for kind, form in zip(types, forms, strict=True)]
 
 
-def decoded(decoders: Sequence[Decoder], values: Sequence[bytes | None]) -> list[Any]:
-    """Storage values of parameters; an error says which one."""
+def decode_values(decoders: Sequence[Decoder], values: Sequence[bytes | None]) -> list[Any]:
+    """Return the storage values of parameters; an error says which one."""
     made: list[Any] = []
     for read, value in zip(decoders, values, strict=True):
         try:
@@ -105,7 +106,7 @@ def decoded(decoders: Sequence[Decoder], values: Sequence[bytes | None]) -> list
     return made
 
 
-def _for_each(formats: Formats, count: int, what: str, whose: str, of: str) -> Sequence[int]:
+def _expand_formats(formats: Formats, count: int, what: str, whose: str, of: str) -> Sequence[int]:
     """A format for each of `count` values: none given is text, one is meant for all."""
     if not formats:
         return [TEXT] * count

@@ -10,10 +10,10 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from leasehold.adapters.http.hosts import is_own_host, is_own_origin
+from leasehold.dashboard.application import answer_own_names
 from leasehold.model.errors import ConfigurationError
+from leasehold.settings.dashboard import DashboardSettings
 from leasehold.settings.setting import from_environment
-from services.dashboard.dashboard_app import answer_own_names
-from services.dashboard.dashboard_settings import DashboardSettings
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,9 @@ PART = 48 * 1024
 
 def reads(pace: ReaderPace, seconds: float, count: int) -> None:
     """So long it was waited for, and so much it has taken then."""
-    pace.gave(count)
-    pace.waited(seconds)
-    pace.catches_up()
+    pace.add_given(count)
+    pace.add_wait(seconds)
+    pace.catch_up()
 
 
 def test_who_reads_nothing_falls_behind_step_by_step() -> None:
@@ -38,7 +38,7 @@ def test_who_reads_nothing_falls_behind_step_by_step() -> None:
     while not pace.is_given_up:
         wait_s = pace.wait_s
         assert wait_s > 0
-        pace.waited(wait_s)
+        pace.add_wait(wait_s)
         passed_s += wait_s
         found.append((passed_s, pace.behind))
     assert found == [
@@ -102,12 +102,12 @@ def test_the_whole_is_bounded_by_what_was_taken() -> None:
 def test_what_was_given_and_not_taken_gains_nothing() -> None:
     """Else whoever reads nothing would be given more and more."""
     pace = ReaderPace(GIVES_UP_S)
-    pace.waited(ASIDE_LAG_S)
-    pace.gave(1 << 30)
+    pace.add_wait(ASIDE_LAG_S)
+    pace.add_given(1 << 30)
     found = [pace.behind]
-    pace.waited(HELD_LAG_S)
+    pace.add_wait(HELD_LAG_S)
     found.append(pace.behind)
-    pace.catches_up()
+    pace.catch_up()
     found.append(pace.behind)
     assert found == [Behind.SLOW, Behind.STANDING, None]
 
@@ -115,7 +115,7 @@ def test_what_was_given_and_not_taken_gains_nothing() -> None:
 def test_a_pause_does_not_end_one_that_has_read_all_before() -> None:
     pace = ReaderPace(GIVES_UP_S)
     reads(pace, 0.0, 1 << 30)
-    pace.waited(GIVES_UP_S - 1)
+    pace.add_wait(GIVES_UP_S - 1)
     assert not pace.is_given_up
-    pace.waited(1)
+    pace.add_wait(1)
     assert pace.is_given_up, "what it has read before is no credit"

@@ -173,7 +173,6 @@ def test_a_client_whose_machine_is_gone_is_noticed() -> None:
     """The kernel asks it, and ends a connection on which nobody answers."""
     with listening() as server, connect(server) as client:
         (held,) = server._clients.values()
-        assert held._transport is not None
         connection = held._transport.get_extra_info("socket")
         for level, option, value in KEEP_ALIVE:
             assert connection.getsockopt(level, option) == value
@@ -238,7 +237,7 @@ def test_stopping_tells_clients_and_leaves_no_thread() -> None:
         idle, busy = raw(server), raw(server)
         busy.sendall(query("select wait()"))
         assert shared.waiting.wait(WAIT_S)
-        server.soon(lambda: None)
+        server.call_soon(lambda: None)
     for client in (idle, busy):
         fields = error_of(to_the_end(client))
         assert (fields["S"], fields["C"]) == ("FATAL", "57P01")
@@ -351,7 +350,7 @@ def test_the_loop_tells_nothing_of_what_it_was_to_send(caplog: pytest.LogCapture
         raise RuntimeError(data)
 
     with listening() as server:
-        server.soon(broken, b"4711")
+        server.call_soon(broken, b"4711")
         with connect(server) as client:
             assert client.execute("select 1").fetchone() == (1,)
     assert "internal error (RuntimeError)" in caplog.text

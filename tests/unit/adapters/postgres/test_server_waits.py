@@ -85,15 +85,15 @@ def test_the_loop_is_woken_once_for_answers_that_come_at_once(
     asking = [in_thread(partial(asked, each)) for each in connections]
     come = [shared.held.get(timeout=WAIT_S) for _ in range(CLIENTS)]
     woken: list[Any] = []
-    soon = server.soon
+    soon = server.call_soon
 
     def counted(call: Callable[..., Any], *arguments: Any) -> None:
         woken.append((call, arguments))
 
-    server.soon = counted  # type: ignore[method-assign]
+    server.call_soon = counted  # type: ignore[method-assign]
     for answer in come:
         answer()
-    server.soon = soon  # type: ignore[method-assign]
+    server.call_soon = soon  # type: ignore[method-assign]
     assert len(woken) == 1
     soon(woken[0][0], *woken[0][1])
     for thread, found in asking:
@@ -145,14 +145,14 @@ def test_a_session_that_can_not_be_closed_is_in_nobodys_way(
         if connection is gone:
             with socket.socket(fileno=os.dup(connection.fileno())) as made:
                 made.shutdown(socket.SHUT_RDWR)
-            until_true(lambda: client._gone, "a client that is gone")
+            until_true(lambda: client._outlet.is_gone, "a client that is gone")
     if hurried:
         woken: list[Any] = []
         with monkeypatch.context() as patch:
-            patch.setattr(server, "soon", lambda *call: woken.append(call))
+            patch.setattr(server, "call_soon", lambda *call: woken.append(call))
             for answer in come:
                 answer()
-        server.soon(*woken[0])
+        server.call_soon(*woken[0])
     thread.join(WAIT_S)
     assert found == [[(1,)]]
     stays.close()

@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
+from leasehold.changefeed.gone_topics import AGAIN_NS, GoneTopics
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topics
-from services.changefeed.gone_topics import AGAIN_NS, GoneTopics
 
 TOPICS = Topics("db")
 
@@ -27,7 +27,7 @@ class Broker:
         self.deleted.append(name)
 
     def transaction(self, gone: GoneTopics) -> None:
-        for key, value in gone.to_remember():
+        for key, value in gone.list_changes():
             if value is None:
                 self.stored.pop(key, None)
             else:
@@ -65,7 +65,7 @@ def test_one_that_ended_before_it_had_deleted_does_it_at_its_next_start(broker: 
     ended.delete(1)
     for _ in range(2):  # it ends once more before it could say that it has
         gone = GoneTopics(broker, TOPICS)
-        gone.remembered({b"position": b"", **broker.stored})
+        gone.restore({b"position": b"", **broker.stored})
         for now_ns in range(3):
             gone.delete(now_ns)
     assert broker.deleted == ["db.rows.7", *("db.rows.12", "db.rows.7") * 2]

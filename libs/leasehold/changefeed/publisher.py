@@ -23,6 +23,7 @@ from leasehold.adapters.kafka.transaction import TransactionAborted, Transaction
 from leasehold.adapters.kafka.whole_topic import read_compacted
 from leasehold.adapters.kafka.writer import BY_KEY, Headers, TopicWriter
 from leasehold.adapters.os.clock import boottime_ns, unix_us
+from leasehold.changefeed.gone_topics import GoneTopics
 from leasehold.events.public_schema import CONTENT_TYPE
 from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LogStopped
@@ -46,9 +47,8 @@ from leasehold.replication.changefeed import (
 )
 from leasehold.replication.log.identity import LogIdentity
 from leasehold.replication.log.truncation import CHANGEFEED_ROLE
+from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.environment import KafkaSettings
-from services.changefeed.changefeed_settings import ChangefeedSettings
-from services.changefeed.gone_topics import GoneTopics
 
 CLIENT_ID: Final = "changefeed"
 POSITION_KEY: Final = b"position"
@@ -76,8 +76,9 @@ class Message(NamedTuple):
 
 
 class Publisher(Closing):
-    """`open`, then `run` until `stop()`. Both raise LeaseholdError (BusUnavailable also when
-    `stop()` while a broker is waited for); then `close` and begin with a new one."""
+    """The changefeed at work: `open`, then `run` until `stop()`. Both raise LeaseholdError
+    (BusUnavailable also when `stop()` while a broker is waited for); then `close` and begin with a
+    new one."""
 
     def __init__(
         self,
@@ -139,7 +140,7 @@ class Publisher(Closing):
         position = LogPosition()
         if POSITION_KEY in stored:
             position = self._codec.decode_as(LogPosition, stored[POSITION_KEY])
-        self._gone.remembered(stored)
+        self._gone.restore(stored)
         self._feed = Changefeed(position, jobs)
         self._stored = position
         self._stored_ns = boottime_ns()
@@ -171,7 +172,7 @@ class Publisher(Closing):
             self._publish()
 
     def _check_log(self) -> None:
-        """Is it still the same one? Raises LogStopped."""
+        """Raise LogStopped unless it is still the same log."""
         if self._identity.due(boottime_ns()):
             self._look.ask()
         while not self._topic_ids.empty():
@@ -223,8 +224,8 @@ class Publisher(Closing):
         )
 
     def _has_to_report(self, now_ns: int) -> bool:
-        """Also where the log stands still: who looks can't tell that from a changefeed that is
-        gone."""
+        """Return whether it is time to say that it is at work, also where the log stands still: who
+        looks can't tell that from a changefeed that is gone."""
         return now_ns - self._reported_ns >= REPORT_EVERY_NS
 
     def _prepare(self, publication: Publication) -> None:
@@ -261,7 +262,7 @@ class Publisher(Closing):
             self._admin.create([rows], self._topics.replication_factor)
 
     def _publish(self) -> None:
-        """One transaction: all messages and the position behind them."""
+        """Send one transaction: all messages and the position behind them."""
         position = self._feed.position
         assert position.offset >= self._stored.offset, "L6: the position only rises"
         stored = self._codec.encode(position)
@@ -274,7 +275,7 @@ class Publisher(Closing):
                 for topic, key, value, headers, partition in self._messages:
                     self._writer.send(topic, partition, key, value, headers)
                 self._writer.send(self._topics.changefeed.name, 0, POSITION_KEY, stored)
-                for key, value in self._gone.to_remember():
+                for key, value in self._gone.list_changes():
                     self._writer.send(self._topics.changefeed.name, 0, key, value)
                 if report:
                     self._writer.send(self._topics.jobs.name, 0, REPORT_KEY, report)

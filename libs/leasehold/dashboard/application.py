@@ -66,8 +66,8 @@ class Reports:
 
 
 def answer_own_names(hosts: Collection[str]) -> Any:
-    """A middleware that refuses whatever is asked under another name than ours, or by a page of
-    another place: on every address, since a container's is published on the host's loopback."""
+    """Return a middleware that refuses whatever is asked under another name than ours, or by a page
+    of another place: on every address, since a container's is published on the host's loopback."""
     names = frozenset(name.lower() for name in hosts)
 
     @web.middleware
@@ -89,8 +89,9 @@ def dashboard_app(
     *,
     ready: Callable[[], None] | None = None,
 ) -> DashboardApp:
-    """Pages: `/`, its style and script, and `/api/state` (the report as JSON). `hosts`: names under
-    which it may be asked, beside addresses, localhost and its own."""
+    """Return the application with its pages: `/`, its style and script, and `/api/state` (the
+    report as JSON). `hosts` are names under which it may be asked, beside addresses, localhost and
+    its own."""
     cluster = settings.cluster
     folder = cluster.folder / "faust"
     make_private_folder(folder)  # Faust wants one, and makes only its last part

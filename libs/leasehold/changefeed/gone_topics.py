@@ -27,7 +27,7 @@ class Deletes(Protocol):
 
 
 class GoneTopics:
-    """For one thread."""
+    """The rows topics that are to be deleted. For one thread."""
 
     def __init__(self, admin: Deletes, topics: Topics) -> None:
         self._admin = admin
@@ -37,30 +37,30 @@ class GoneTopics:
         self._deleted: dict[int, None] = {}  # to be forgotten by the next transaction
         self._next_ns = 0
 
-    def remembered(self, stored: Mapping[bytes, bytes]) -> None:
-        """What an earlier process had to delete; `stored`: the changefeed's topic by key."""
+    def restore(self, stored: Mapping[bytes, bytes]) -> None:
+        """Take what an earlier process had to delete; `stored` is the changefeed's topic by key."""
         keys = sorted(key for key in stored if key.startswith(KEY_PREFIX))
         self._known = {int(key.removeprefix(KEY_PREFIX)): None for key in keys}
 
     def add(self, table_id: int) -> None:
-        """Its keys go with the next transaction."""
+        """Note a table whose keys go with the next transaction."""
         self._new[table_id] = None
 
-    def to_remember(self) -> Iterator[tuple[bytes, bytes | None]]:
-        """(key, value) for the transaction that is made now; the same if it is made again."""
+    def list_changes(self) -> Iterator[tuple[bytes, bytes | None]]:
+        """Yield (key, value) for the transaction that is made now; the same if it is made again."""
         for table_id in self._deleted:
             yield KEY_PREFIX + b"%d" % table_id, None
         for table_id in self._new:
             yield KEY_PREFIX + b"%d" % table_id, b"1"
 
     def published(self) -> None:
-        """That transaction is over."""
+        """Note that this transaction is over."""
         self._deleted = {}
         self._known |= self._new
         self._new = {}
 
     def delete(self, now_ns: int) -> None:
-        """One topic whose time has come; a failure is told and tried again later."""
+        """Delete one topic whose time has come; a failure is told and tried again later."""
         if not self._known or now_ns < self._next_ns:
             return
         table_id = next(iter(self._known))

@@ -1,0 +1,1 @@
+"""The changefeed: the log, as topics that the world outside reads."""

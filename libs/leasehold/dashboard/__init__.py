@@ -1,0 +1,1 @@
+"""The dashboard: one page that shows a running database, live."""
