@@ -27,7 +27,6 @@ from leasehold.replication.master.backfill_pacing import BackfillSettings
 from leasehold.replication.master.batch import BatchSettings
 from leasehold.replication.master.master import MasterSettings
 from leasehold.replication.master.schema_changes import SchemaSettings
-from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.schema_change.coordinator.coordinator import CoordinatorSettings
 from leasehold.schema_change.coordinator.ledger import LedgerSideSettings
 from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
@@ -94,7 +93,6 @@ class Plan:
     fault_pause_ms: int = 250
     heal_ms_max: int = 90_000
     shape: ClusterShape = field(default_factory=lambda: SHAPE)
-    rules: ReplicationRules = RULES
     workloads: tuple[tuple[type[Workload], int], ...] = WORKLOADS
 
 
@@ -165,7 +163,6 @@ class Simulation:
             hops_of=lambda name: self.hops.setdefault(name, ChaosHops(network, self.weather)),
             pipeline_hops=ChaosPipelineHops(self._rng("pipeline"), self.weather),
             changefeed_linger_ns=lambda: network.randrange(1 * MS, 30 * MS),
-            rules=self.plan.rules,
         )
         self.cluster.bus.on_append = self._appended
         self.cluster.pubsub.on_answers = self._given

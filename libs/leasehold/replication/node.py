@@ -80,7 +80,6 @@ from leasehold.replication.master.master import Master, MasterSettings
 from leasehold.replication.master.schema_changes import SchemaChanges, SchemaSettings
 from leasehold.replication.master.write_behind import WriteBehind
 from leasehold.replication.node_agent import FOR_AGENT, NodeAgent
-from leasehold.replication.rules import RULES, ReplicationRules
 
 UNANSWERED_RECORDS_MAX: Final = 20_000
 # What is dead goes a few milliseconds' worth at a time, so that it delays no record noticeably.
@@ -137,7 +136,6 @@ class Node:
         incarnation: bytes,
         session_ids: Iterator[int],
         now: Now,
-        rules: ReplicationRules = RULES,
         secret: bytes = b"",
         clock_ns: Callable[[], int] = lambda: 0,
     ) -> None:
@@ -152,7 +150,6 @@ class Node:
         self._settings = settings
         self._store = store
         self._codec = codec
-        self._rules = rules
         self.incarnation = incarnation
         store.keep_rows(settings.master.history.rows_ms > 0)
         self.position = store.position()
@@ -476,7 +473,6 @@ class Node:
             [a for a in self._unanswered if a.offset >= after.answered_through],
             changes,
             now,
-            self._rules,
             self._secret,
             self._clock_ns,
             self._spared,

@@ -32,7 +32,6 @@ from leasehold.transaction.binding import Binding
 from leasehold.transaction.duplicate_key import primary_key_exists
 from leasehold.transaction.locks import agrees, carried, covering, effective, lock_names
 from leasehold.transaction.row_conflict import RowRefused
-from leasehold.transaction.rules import VerifyRules
 from leasehold.transaction.uniqueness import in_the_way
 from leasehold.values.types import words_of
 
@@ -64,7 +63,6 @@ def decide(
     bound: Binding,
     key: Key,
     row: Row | None,
-    rules: VerifyRules,
     moment: Moment | None,
     draw: Draw | None = None,
     *,
@@ -79,24 +77,23 @@ def decide(
     if kind is _UPSERT:
         kind = _INSERT if row is None else _UPDATE
     if kind is _INSERT:
-        if row is not None and rules.arbiters_are_verified and "" in operation.arbiters:
+        if row is not None and "" in operation.arbiters:
             raise in_the_way(descriptor, _words(descriptor, key), key)
         return _insert(operation, bound, key, row, moment)
     try:
-        found = _composed(operation, kind, bound, key, row, rules, moment, draw)
+        found = _composed(operation, kind, bound, key, row, moment, draw)
     except SequenceExhausted:
         raise  # so it is for every replay
     except Refused as error:
-        found_out = rules.uncomputable_runs_again and error.sqlstate[:2] in _UNCOMPUTABLE
-        if not (replays and found_out and operation.expect == ANY_GENID):
-            raise
-        raise _computed_otherwise(descriptor, key, error) from error
+        if replays and _is_found_out_by_replay(operation, error):
+            raise _computed_otherwise(descriptor, key, error) from error
+        raise
     if found is None or row is None:
         return None
     if found.image is None:
         return deleted(descriptor, key, row)
     if found.moves:
-        return landed(bound, found.image, rules, row.values)
+        return landed(bound, found.image)
     # ⚠ Refused here it is for good: constraints wait for COMMIT (T4), and no replay looks at them.
     bound.check(row.values, found.image)
     return updated(descriptor, key, row, found.image, found.locks)
@@ -116,7 +113,6 @@ def _composed(
     bound: Binding,
     key: Key,
     row: Row | None,
-    rules: VerifyRules,
     moment: Moment | None,
     draw: Draw | None,
 ) -> _Composed | None:
@@ -131,17 +127,21 @@ def _composed(
         moves = bound.moves(changed, key)
         if descriptor.row_locks and not moves:
             locks = covering(descriptor, descriptor.changed_with(changed))
-    seen = operation.expect if rules.genids_are_verified else None
+    seen = operation.expect
     if seen is not None and (row is None or not agrees(descriptor, row.genids, seen, locks)):
         raise _verify_error(operation, descriptor, key, row, locks)
     if row is None:
         return None
     if kind is _DELETE:
         return _Composed(None, locks)
-    seen_row = row.values
-    if not rules.master_composes:  # what a writer at this version could have seen
-        seen_row = {e: v for e, v in seen_row.items() if e in descriptor.public_ids}
-    return _Composed(compose(descriptor, _UPDATED, seen_row, changed, moment, draw), locks, moves)
+    # T0 ⚠: from the row as it is, not as a writer at this version can have seen it.
+    return _Composed(compose(descriptor, _UPDATED, row.values, changed, moment, draw), locks, moves)
+
+
+def _is_found_out_by_replay(operation: Operation, error: Refused) -> bool:
+    """Whether an expression may have failed on this row alone, on which its sender has computed it
+    otherwise."""
+    return error.sqlstate[:2] in _UNCOMPUTABLE and operation.expect == ANY_GENID
 
 
 def _computed_otherwise(descriptor: Descriptor, key: Key, error: Refused) -> VerifyError:
@@ -175,21 +175,23 @@ def updated(
     )
 
 
-def landed(bound: Binding, image: Image, rules: VerifyRules, before: Image | None) -> RowChange:
-    """A row comes under another key, with every pair that it has, those that the writer can't see,
-    too. ⚠ It is looked at as a new one: what broke a constraint before would be carried behind the
-    slices of a verification that has passed there. Raises what `Binding.check` and generated
-    columns raise."""
+def landed(bound: Binding, image: Image) -> RowChange:
+    """Return the change by which a row comes under another key, with every pair that it has, those
+    that the writer can't see, too. Raises what `Binding.check` and generated columns raise."""
     descriptor = bound.descriptor
     bound.check_key(image)
-    if not rules.move_carries_all:
-        image = {e: value for e, value in image.items() if e in descriptor.by_id}
-    if rules.moved_is_new:
-        before, image = None, _derived_anew(descriptor, image)
-    bound.check(before, image)
+    image = _checked_as_new(bound, image)
     table, version = descriptor.table_id, descriptor.version
     key = key_in(descriptor, image)
     return RowChange(ChangeKind.INSERT, table, version, key, image, {}, descriptor.locks)
+
+
+def _checked_as_new(bound: Binding, image: Image) -> Image:
+    """Return the image as that of a new row. ⚠ What broke a constraint before would be carried
+    behind the slices of a verification that has passed there."""
+    image = _derived_anew(bound.descriptor, image)
+    bound.check(None, image)
+    return image
 
 
 def _derived_anew(descriptor: Descriptor, image: Image) -> Image:

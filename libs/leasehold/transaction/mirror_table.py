@@ -117,11 +117,6 @@ def genids_of(descriptor: Descriptor, row: Row) -> dict[int, int]:
     return {lock: row.genids.get(lock, 0) for lock in descriptor.locks}
 
 
-def new_genids(change: RowChange, twin: Descriptor) -> RowChange:
-    """What the rule on genids is there to prevent; in models only."""
-    return change._replace(locks=twin.locks, carried={})
-
-
 def _taken(descriptor: Descriptor, twin: Descriptor, key: Key) -> StaleVersion:
     names = ", ".join(column.name for column in twin.key_columns)
     kinds = (column.type for column in twin.key_columns)

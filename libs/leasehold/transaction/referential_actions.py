@@ -16,7 +16,6 @@ from typing import Any, Final, TypeAlias
 from leasehold.catalog.catalog import Catalog, Reference
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, ForeignKey, Moment, OnChange
-from leasehold.catalog.states import READABLE
 from leasehold.model.errors import Refused, RequestTooLarge
 from leasehold.model.ports import Row
 from leasehold.model.records import ChangeKind, Image, Key, RowChange
@@ -29,7 +28,6 @@ from leasehold.transaction.foreign_keys import keys_by, values_of
 from leasehold.transaction.locks import covering
 from leasehold.transaction.overlay import Overlay
 from leasehold.transaction.referenced_changes import Identity, Loss, ReferencedChanges
-from leasehold.transaction.rules import VerifyRules
 from leasehold.transaction.uniqueness import HolderReader
 from leasehold.values.types import to_storage
 
@@ -60,7 +58,6 @@ class Actions:
         losses: ReferencedChanges,
         catalog: Catalog,
         holders: HolderReader,
-        rules: VerifyRules,
         moment: Moment | None,
         draw: Draw | None = None,
     ) -> None:
@@ -68,7 +65,6 @@ class Actions:
         self._losses = losses
         self._catalog = catalog
         self._holders = holders
-        self._rules = rules
         self._moment = moment
         self._draw = draw
         self._held: dict[Identity, _Held] = {}
@@ -119,8 +115,6 @@ class Actions:
         done to a row of one is done to the other's: one that the request uses itself, else the new
         one."""
         found = self._catalog.references(table_id)
-        if not self._rules.actions_when_enforced:
-            found = tuple(each for each in found if each.key.state in READABLE)
         children = {child.table_id for child, _ in found}
         used = {table for table, _ in self._overlay.rows}
         twice: set[int] = set()
@@ -238,7 +232,7 @@ class Actions:
                 bound.check(row.values, held.image)
                 staying.append((held, self._updated(held, held.image)))
                 continue
-            landing.append((table, landed(bound, held.image, self._rules, row.values)))
+            landing.append((table, landed(bound, held.image)))
             self._overlay.put(table, row, deleted(table, key, row))
         for held, change in staying:
             self._overlay.put(held.descriptor, held.row, change)

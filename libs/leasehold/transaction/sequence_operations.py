@@ -43,7 +43,6 @@ from leasehold.model.records import (
 )
 from leasehold.transaction.decide import updated
 from leasehold.transaction.overlay import Overlay, RowReader
-from leasehold.transaction.rules import VerifyRules
 
 BLOCK_MAX: Final = 1_000_000
 TAKE: Final = "take"
@@ -93,7 +92,7 @@ def first_row(sequence: Descriptor, lsn: int) -> RowChange:
 
 
 def rows_with_versions(
-    catalog: Catalog, writes: Iterable[CatalogWrite], rows: RowReader, lsn: int, rules: VerifyRules
+    catalog: Catalog, writes: Iterable[CatalogWrite], rows: RowReader, lsn: int
 ) -> Iterator[Move]:
     """Of sequences, in the commit `lsn` that writes their versions: one that it makes begins, and
     one that it alters goes on under another epoch."""
@@ -108,10 +107,7 @@ def rows_with_versions(
         row = rows(before, ROW_KEY)
         if said.sequence is None or said.sequence == before.sequence or row is None:
             continue
-        standing = standing_of(row.values)
-        after = going_on(said.sequence, standing, lsn)
-        if not rules.altering_begins_an_epoch:
-            after = after._replace(epoch=standing.epoch)
+        after = going_on(said.sequence, standing_of(row.values), lsn)
         yield Move(before, row, moved_row(before, row, after))
 
 
@@ -179,17 +175,11 @@ class Numbers:
     """Of one request. `answer`: the block that it has taken."""
 
     def __init__(
-        self,
-        catalog: Catalog,
-        overlay: Overlay,
-        versions: dict[int, int],
-        lsn: int,
-        rules: VerifyRules,
+        self, catalog: Catalog, overlay: Overlay, versions: dict[int, int], lsn: int
     ) -> None:
         self._overlay = overlay
         self._versions = versions
         self._lsn = lsn
-        self._rules = rules
         self._drawing = Drawing(catalog, overlay.row, lsn)
         self.answer: Any = None
 
@@ -242,10 +232,7 @@ class Numbers:
             return
         if BACK in values:
             back = given_back(sequence, standing, values, self._lsn)
-            # ⚠ A lap later it stands there again, and that block is another node's.
-            same = row is not None and values.get("at") == row.lsn
-            lapped = sequence.cycles and not same and self._rules.given_back_in_its_lap
-            if back is not None and not lapped:
+            if back is not None and not _may_be_a_lap_later(sequence, row, values):
                 self._put(descriptor, row, moved_row(descriptor, row, back))
             return
         if values.get("own") and standing.epoch != self._lsn:
@@ -253,14 +240,19 @@ class Numbers:
             raise VerifyError(f"sequence {descriptor.name!r} is not made by this request")
         last = _whole(values, SET, *_BIGINT)
         called = bool(values.get("called", True))
+        # ⚠ Its epoch is this commit: blocks from before are nobody's any more.
         after = moved_to(sequence, descriptor.name, last, called, self._lsn)
-        if not self._rules.setting_begins_an_epoch:
-            after = after._replace(epoch=standing.epoch)
         self._put(descriptor, row, moved_row(descriptor, row, after))
 
     def _put(self, descriptor: Descriptor, row: Row | None, change: RowChange) -> None:
         self._versions.setdefault(descriptor.table_id, descriptor.version)
         self._overlay.put(descriptor, row, change)
+
+
+def _may_be_a_lap_later(sequence: Sequence, row: Row | None, values: Mapping[str, Any]) -> bool:
+    """Whether a sequence that cycles was moved since the commit that `values` give a block back
+    to. ⚠ A lap later it stands there again, and that block is another node's."""
+    return sequence.cycles and (row is None or values.get("at") != row.lsn)
 
 
 def _check_within(values: Mapping[str, Any], standing: Standing, sequence: Sequence) -> None:

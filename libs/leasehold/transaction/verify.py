@@ -41,7 +41,6 @@ from leasehold.transaction.read_set import Past, check_reads
 from leasehold.transaction.referenced_changes import Identity, ReferencedChanges
 from leasehold.transaction.referential_actions import Actions
 from leasehold.transaction.row_conflict import RowRefused
-from leasehold.transaction.rules import RULES, VerifyRules
 from leasehold.transaction.sequence_operations import Numbers, draws, lacks_numbers
 from leasehold.transaction.uniqueness import (
     FinalRow,
@@ -50,17 +49,6 @@ from leasehold.transaction.uniqueness import (
     check_sought,
     check_unique,
 )
-
-__all__ = [
-    "RULES",
-    "Decided",
-    "RowReader",
-    "RowRefused",
-    "VerifyRules",
-    "verify",
-    "verify_in_slices",
-]
-
 
 _UPDATE: Final = OperationKind.UPDATE
 _COMES: Final = ChangeKind.INSERT
@@ -88,7 +76,6 @@ def verify(
     catalog: Catalog,
     rows: RowReader,
     lsn: int,
-    rules: VerifyRules = RULES,
     holders: HolderReader | None = None,
     moment: Moment | None = None,
     past: Past | None = None,
@@ -101,18 +88,16 @@ def verify(
     type errors, GeneratedAlways, NotNullViolation, CheckViolation, DuplicateKey,
     ForeignKeyViolation, RowRefused and VerifyError (T1), Uncommittable (T2).
     """
-    versions = _used(request, catalog, rules, past)
+    versions = _used(request, catalog, past)
     if len(request.operations) == 1:
         # The common case needs no overlay.
         operation = request.operations[0]
-        descriptor = catalog.resolve(
-            operation.table, operation.schema_version, fenced=rules.min_version_fences
-        )
+        descriptor = catalog.resolve(operation.table, operation.schema_version)
         alone = not looked_at_the_end(descriptor, catalog) and not descriptor.twin
         if alone and descriptor.sequence is None and not draws(operation, descriptor):
             versions[descriptor.table_id] = descriptor.version
-            return _decide_one(request, descriptor, rows, rules, moment, versions)
-    made = _Request(request, catalog, rows, lsn, rules, holders, moment)
+            return _decide_one(request, descriptor, rows, moment, versions)
+    made = _Request(request, catalog, rows, lsn, holders, moment)
     slices = made.decided(request.operations, versions)
     while True:
         try:
@@ -128,29 +113,26 @@ def verify_in_slices(
     catalog: Catalog,
     rows: RowReader,
     lsn: int,
-    rules: VerifyRules,
     holders: HolderReader,
     moment: Moment,
     past: Past,
 ) -> Generator[None, None, Decided]:
     """`verify`, so many operations in a slice; between two of them no row and no version may
     change."""
-    versions = _used(request, catalog, rules, past)
-    made = _Request(request, catalog, rows, lsn, rules, holders, moment)
+    versions = _used(request, catalog, past)
+    made = _Request(request, catalog, rows, lsn, holders, moment)
     return (yield from made.decided(request.operations, versions, slice_operations))
 
 
-def _used(
-    request: ChangeRequest, catalog: Catalog, rules: VerifyRules, past: Past | None
-) -> dict[int, int]:
-    """Table id → version of what it has used beside its operations; what it has read is checked."""
+def _used(request: ChangeRequest, catalog: Catalog, past: Past | None) -> dict[int, int]:
+    """Return by table id the versions that the request has used beside its operations, and check
+    what it has read."""
     versions: dict[int, int] = {}
     if request.reads is not None:
         assert past is not None, "read sets need a reader of what was written since"
-        fenced = rules.min_version_fences
-        versions = check_reads(request.reads, catalog, past, rules, fenced=fenced)
+        versions = check_reads(request.reads, catalog, past)
     for table, version in request.used.items():
-        descriptor = catalog.resolve(table, version, fenced=rules.min_version_fences)
+        descriptor = catalog.resolve(table, version)
         versions[descriptor.table_id] = descriptor.version
     if len(request.operations) >= OPERATIONS_PER_COMMIT_MAX:
         raise MalformedRequest(f"at most {OPERATIONS_PER_COMMIT_MAX - 1} operations in a request")
@@ -161,7 +143,6 @@ def _decide_one(
     request: ChangeRequest,
     descriptor: Descriptor,
     rows: RowReader,
-    rules: VerifyRules,
     moment: Moment | None,
     versions: dict[int, int],
 ) -> Decided:
@@ -173,7 +154,7 @@ def _decide_one(
     key = bound.key(operation.key)
     row = rows(descriptor, key)
     replays = request.on_conflict is _REPLAY
-    change = decide(operation, bound, key, row, rules, moment, replays=replays)
+    change = decide(operation, bound, key, row, moment, replays=replays)
     if change is None:
         return Decided((), (), versions, 0)
     if row is not None and change.kind is _COMES:
@@ -192,7 +173,6 @@ class _Request:
         catalog: Catalog,
         rows: RowReader,
         lsn: int,
-        rules: VerifyRules,
         holders: HolderReader | None,
         moment: Moment | None,
     ) -> None:
@@ -201,7 +181,6 @@ class _Request:
         self._catalog = catalog
         self._rows = rows
         self._lsn = lsn
-        self._rules = rules
         self._holders = holders
         self._moment = moment
         self._overlay = Overlay(catalog, rows, lsn)
@@ -217,14 +196,12 @@ class _Request:
         slice_operations: int = OPERATIONS_PER_COMMIT_MAX,
     ) -> Generator[None, None, Decided]:
         affected = 0
-        numbers = Numbers(self._catalog, self._overlay, versions, self._lsn, self._rules)
+        numbers = Numbers(self._catalog, self._overlay, versions, self._lsn)
         self._draw = numbers.next
         for number, operation in enumerate(operations):
             if number % slice_operations == slice_operations - 1:
                 yield
-            descriptor = self._catalog.resolve(
-                operation.table, operation.schema_version, fenced=self._rules.min_version_fences
-            )
+            descriptor = self._catalog.resolve(operation.table, operation.schema_version)
             known = versions.setdefault(descriptor.table_id, descriptor.version)
             if known != descriptor.version:
                 raise MalformedRequest(
@@ -290,21 +267,15 @@ class _Request:
         if arbiters and name in self._overlay.rows:  # a row of its own is in no other one's way
             operation = operation._replace(arbiters=())
         try:
-            change = decide(
-                operation, bound, key, row, self._rules, moment, self._draw, replays=self._replays
-            )
+            change = decide(operation, bound, key, row, moment, self._draw, replays=self._replays)
         except RowRefused as error:
-            lsn = self._lsn
-            stale = row is None or any(genid_lsn(row.genids.get(k, 0)) == lsn for k in error.locks)
-            own = name in self._overlay.rows
-            if own and stale and self._rules.uncommittable_is_recognised:
+            if self._is_of_own_making(name, row, error.locks):
                 raise uncommittable(number, descriptor, key) from error
             raise
         except DuplicateKey:
             if any(arbiters):  # by one of them there may be a row as well, which comes first
-                self._seek(
-                    arbiters, descriptor, decide(operation, bound, key, None, self._rules, moment)
-                )
+                inserted = decide(operation, bound, key, None, moment)
+                self._seek(arbiters, descriptor, inserted)
             raise
         if any(arbiters):
             self._seek(arbiters, descriptor, change)
@@ -320,14 +291,20 @@ class _Request:
             self._note(self._losses, number, change, row)
         return True
 
+    def _is_of_own_making(self, name: Name, row: Row | None, locks: tuple[int, ...]) -> bool:
+        """Whether the request has itself changed what one of its operations expects (T2 ⚠): else
+        what can never be committed would be replayed for ever."""
+        if name not in self._overlay.rows:
+            return False
+        return row is None or any(genid_lsn(row.genids.get(k, 0)) == self._lsn for k in locks)
+
     def _seek(
         self, arbiters: tuple[str, ...], descriptor: Descriptor, inserted: RowChange | None
     ) -> None:
         """Remember by which unique indexes no row was in the way of one that is inserted."""
         assert inserted is not None, "an insert affects its row"
         assert inserted.image is not None, "an insert affects its row"
-        if self._rules.arbiters_are_verified:
-            self._sought.append(Sought(descriptor, inserted.image, arbiters))
+        self._sought.append(Sought(descriptor, inserted.image, arbiters))
 
     def _refuse_sought(self) -> None:
         """Raises VerifyError where one of those rows is there by now."""
@@ -384,16 +361,11 @@ class _Request:
         overlay, catalog, holders = self._overlay, self._catalog, self._holders
         if self._losses is not None and self._losses.found:
             assert holders is not None, "foreign keys need a reader of entries"
-            acting = Actions(
-                overlay, self._losses, catalog, holders, self._rules, self._moment, self._draw
-            )
-            acting.run()
+            Actions(overlay, self._losses, catalog, holders, self._moment, self._draw).run()
         if overlay.final:
             assert holders is not None, "unique indexes and foreign keys need a reader of entries"
             check_unique(overlay.final, holders)
-        behind: list[Followed] = []
-        if self._rules.twin_follows:
-            behind = followed(overlay.touched(), catalog, self._rows)
+        behind = followed(overlay.touched(), catalog, self._rows)
         if overlay.refers:
             assert holders is not None
             twins = {(f.descriptor.table_id, f.change.key): f for f in behind}

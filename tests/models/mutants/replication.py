@@ -35,11 +35,10 @@ from leasehold.replication.log.admission import Verdict
 from leasehold.replication.master.attempts import Attempts
 from leasehold.replication.master.master import Master
 from leasehold.replication.node import Node
-from leasehold.replication.rules import ReplicationRules as LibraryRules
-from leasehold.transaction.verify import VerifyRules
-from tests.models.mutants import schema
+from tests.models.mutants import schema, transaction
 from tests.models.mutants.breaking import Breaks
 from tests.models.mutants.schema import JobRules
+from tests.models.mutants.transaction import VerifyRules
 
 BREAKS: Final = Breaks()
 
@@ -84,8 +83,6 @@ class ElectionRules:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationRules:
-    """`verify` are switches of the library: `of_library` hands them to it."""
-
     log: LogRules = field(default_factory=LogRules)
     fast_log: FastLogRules = field(default_factory=FastLogRules)
     fast_requests: FastRequestRules = field(default_factory=FastRequestRules)
@@ -100,10 +97,6 @@ class ReplicationRules:
     unanswered_given_again: bool = True  # L7
     attempts_are_counted: bool = True  # L10
 
-    @property
-    def of_library(self) -> LibraryRules:
-        return LibraryRules(self.verify)
-
 
 RULES: Final = ReplicationRules()
 Admit = Callable[[LogPosition, int, LogRecord, bytes], tuple[Verdict, LogPosition]]
@@ -117,6 +110,7 @@ def broken(rules: Any) -> Iterator[None]:
         stack.enter_context(BREAKS.broken_in(rules))
         if isinstance(rules, ReplicationRules):
             stack.enter_context(schema.broken(rules.jobs))
+            stack.enter_context(transaction.broken(rules.verify))
         if of_log != LogRules():
             stack.enter_context(patch.object(node, "admit", admit_under(of_log)))
         yield

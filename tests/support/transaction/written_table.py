@@ -18,7 +18,6 @@ from leasehold.model.records import (
     Operation,
     OperationKind,
 )
-from leasehold.transaction.rules import RULES, VerifyRules
 from leasehold.transaction.verify import Decided, verify
 
 Store: TypeAlias = MemoryStore | SqliteStore
@@ -56,9 +55,8 @@ def delete(table: str, key: int) -> Operation:
 class WrittenTable:
     """`send` decides and applies a request; rows refused leave nothing behind."""
 
-    def __init__(self, store: Store, *versions: Descriptor, rules: VerifyRules = RULES) -> None:
+    def __init__(self, store: Store, *versions: Descriptor) -> None:
         self.store = store
-        self.rules = rules
         self.catalog = Catalog()
         self.lsn = 0
         for version in versions:
@@ -84,7 +82,6 @@ class WrittenTable:
                 self.store.row,
                 self.lsn + 1,
                 holders=self.store.holders,
-                rules=self.rules,
             )
             self.lsn += 1
             for place, (change, row) in enumerate(

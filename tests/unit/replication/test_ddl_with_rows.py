@@ -41,7 +41,7 @@ class Stored(World):
             name, candidate=candidate, serving=False, master=self.master_settings
         )
         incarnation = f"{name}-{self.ms}".encode()
-        return Node(settings, store, CODEC, incarnation, itertools.count(1), self.now(), self.rules)
+        return Node(settings, store, CODEC, incarnation, itertools.count(1), self.now())
 
     def rows(self, table: str) -> list[tuple[Any, ...]]:
         """(key, other values …) on both nodes, which agree, also in what their checks find."""

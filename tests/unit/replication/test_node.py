@@ -60,8 +60,7 @@ from leasehold.replication.master.master import MasterSettings
 from leasehold.replication.master.queue_topics import Found
 from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.outcomes import OutcomeSettings
-from leasehold.replication.rules import ReplicationRules
-from leasehold.transaction.verify import VerifyRules
+from tests.models.mutants.transaction import VerifyRules, broken
 
 CODEC = MessagePackCodec()
 WALL_MS = 1_700_000_000_000
@@ -74,7 +73,6 @@ class World:
     def __init__(
         self,
         batch: BatchSettings | None = None,
-        rules: ReplicationRules | None = None,
         outcomes: OutcomeSettings | None = None,
         fill: BackfillSettings | None = None,
     ) -> None:
@@ -93,7 +91,6 @@ class World:
             outcomes=outcomes or OutcomeSettings(),
             fill=fill or BackfillSettings(),
         )
-        self.rules = rules or ReplicationRules()
         self.master_settings = settings
         self.node = self.make("m1", candidate=True)
         self.follower = self.make("r1", candidate=False)
@@ -114,7 +111,6 @@ class World:
             incarnation,
             itertools.count(1),
             self.now(),
-            self.rules,
             clock_ns=lambda: self.worked_ns,
         )
 
@@ -571,11 +567,12 @@ def test_what_is_computed_anew_of_the_newest_row_is_retried(world: World, name: 
 
 
 def test_t1_off_a_stale_writer_overwrites() -> None:
-    world = World(rules=ReplicationRules(verify=VerifyRules(genids_are_verified=False)))
+    world = World()
     world.ask({"sql": TABLE})
     lsn = world.ask(insert(1, a=1)).lsn
     world.ask(update(1, a=2))
-    assert world.ask(update(1, expect=genid(lsn, 0), a=3)).lsn
+    with broken(VerifyRules(genids_are_verified=False)):
+        assert world.ask(update(1, expect=genid(lsn, 0), a=3)).lsn
     assert world.row(world.node, 1) == {1: 1, 2: 3}
 
 

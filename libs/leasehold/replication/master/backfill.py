@@ -32,9 +32,8 @@ from leasehold.rows.defaults import Draw
 from leasehold.rows.generated import refusal_of
 from leasehold.rows.key_values import compose
 from leasehold.schema_change.coordinator.verification import REQUIRED, finding
-from leasehold.transaction.mirror_table import key_in, new_genids, written
+from leasehold.transaction.mirror_table import key_in, written
 from leasehold.transaction.sequence_operations import Drawing
-from leasehold.transaction.verify import RULES, VerifyRules
 
 STORED_TYPES: Final = frozenset({bool, bytes, float, int, str, type(None)})
 IMAGE_COST: Final = 4  # of measured 2 to 6 (replication/DESIGN.md)
@@ -83,7 +82,6 @@ def slice_chunk(
     rows: int,
     catalog: Catalog,
     store: RowSource,
-    rules: VerifyRules = RULES,
     moment: Moment | None = None,
     lsn: int = 0,
 ) -> BackfillSlice:
@@ -101,7 +99,7 @@ def slice_chunk(
     keys = chunk.keys[start : start + rows]
     _check_keys(descriptor, keys)
     if chunk.element_id == ALL_ROWS:
-        twins = _rows_of_twin(descriptor, keys, catalog, store, rules)
+        twins = _rows_of_twin(descriptor, keys, catalog, store)
         decided = ChunkDecided(chunk.job_id, chunk.run, rows, len(twins), False)
         return BackfillSlice(twins, (None,) * len(twins), (), len(twins), decided)
     column = _by_images(descriptor, chunk.element_id)
@@ -117,9 +115,6 @@ def slice_chunk(
     decided = ChunkDecided(chunk.job_id, chunk.run, rows, put, False)
     moves = tuple(numbers.moved())
     changes, before = tuple(m.change for m in moves), tuple(m.row for m in moves)
-    if not rules.fill_leaves_genids:
-        anew = _written_anew(fill, descriptor)
-        return BackfillSlice((*changes, *anew), (*before, *(None,) * put), (), put, decided)
     return BackfillSlice(changes, before, (fill,) if put else (), put, decided)
 
 
@@ -154,7 +149,6 @@ def _rows_of_twin(
     keys: Keys,
     catalog: Catalog,
     store: RowSource,
-    rules: VerifyRules,
 ) -> tuple[RowChange, ...]:
     """Rows of the table under the other key, as they are now, with their genids. One that is there
     is right already: whoever has written its row has written it."""
@@ -165,8 +159,7 @@ def _rows_of_twin(
         other = None if row is None else key_in(twin, row.values)
         if row is None or other is None or other in made or store.row(twin, other) is not None:
             continue
-        change = written(twin, other, None, row)
-        made[other] = change if rules.fill_leaves_genids else new_genids(change, twin)
+        made[other] = written(twin, other, None, row)
     return tuple(made.values())
 
 
@@ -213,13 +206,3 @@ def _images(
     element_id = column.element_id
     made = Fill(descriptor.table_id, descriptor.version, element_id, filled, images, genids)
     return made, ended
-
-
-def _written_anew(fill: Fill, descriptor: Descriptor) -> tuple[RowChange, ...]:
-    """What the rule on genids is there to prevent, for models."""
-    return tuple(
-        RowChange(
-            ChangeKind.UPDATE, fill.table_id, fill.version, key, image, genids, descriptor.locks
-        )
-        for key, image, genids in zip(fill.keys, fill.images, fill.genids, strict=True)
-    )

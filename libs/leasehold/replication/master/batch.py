@@ -57,18 +57,12 @@ from leasehold.replication.outcomes import (
     outcome_of_commit,
     outcome_of_refusal,
 )
+from leasehold.transaction.overlay import RowReader
 from leasehold.transaction.retry import is_recomputed
+from leasehold.transaction.row_conflict import RowRefused
 from leasehold.transaction.sequence_operations import rows_with_versions
 from leasehold.transaction.uniqueness import HolderReader
-from leasehold.transaction.verify import RULES as VERIFY_RULES
-from leasehold.transaction.verify import (
-    Decided,
-    RowReader,
-    RowRefused,
-    VerifyRules,
-    verify,
-    verify_in_slices,
-)
+from leasehold.transaction.verify import Decided, verify, verify_in_slices
 
 RECORD_BYTES_MAX: Final = 900_000  # below Kafka's default message limit of 1 MiB, with its headers
 HEADER_BYTES: Final = 2_048
@@ -145,7 +139,6 @@ class Batch:
         clock: Reading,
         settings: BatchSettings,
         outcomes: OutcomeSettings,
-        rules: VerifyRules = VERIFY_RULES,
         secret: bytes = b"",
     ) -> None:
         self._catalog = catalog
@@ -153,7 +146,6 @@ class Batch:
         self._codec = codec
         self._settings = settings
         self._outcomes = outcomes
-        self._rules = rules
         self._secret = secret
         # L5 ⚠: by the id horizon ids are judged, and with this record forgotten.
         self._wall_us, self._latest_us, self.id_horizon_us = clock
@@ -272,13 +264,10 @@ class Batch:
         except Exception as error:  # noqa: BLE001 - see `failed`
             return failed(error)
 
-    def _against(
-        self, made: Made
-    ) -> tuple[RowReader, int, VerifyRules, HolderReader, Moment, WriteBehind]:
+    def _against(self, made: Made) -> tuple[RowReader, int, HolderReader, Moment, WriteBehind]:
         return (
             self._rows_but(made.empty),
             self._lsn + 1,
-            self._rules,
             self._holders_but(made.empty),
             self._moment(),
             self._store,
@@ -556,7 +545,7 @@ class Batch:
         they are too large. A sequence that a
         job makes begins with them, and one that it alters goes on."""
         lsn = self.next_lsn
-        moves = [*rows_with_versions(self._catalog, writes, self._store.row, lsn, self._rules)]
+        moves = [*rows_with_versions(self._catalog, writes, self._store.row, lsn)]
         made = [move.descriptor for move in moves if move.row is None]
         commit = Commit(
             request_id=request.id if request else b"",
@@ -652,7 +641,6 @@ class Batch:
                 rows,
                 self._catalog,
                 self._store,
-                self._rules,
                 self._moment(),
                 self.next_lsn,
             )

@@ -90,7 +90,6 @@ from leasehold.replication.master.request_queue import RequestQueue
 from leasehold.replication.master.schema_changes import Decision, SchemaChanges
 from leasehold.replication.master.write_behind import WriteBehind
 from leasehold.replication.outcomes import OutcomeSettings
-from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.schema_change.job.forgetting import FORGOTTEN_PER_COMMIT_MAX, forgettable
 
 _REQUESTS: Final = Lane.REQUESTS  # a member of an enum costs as much as a call
@@ -137,7 +136,6 @@ class Master:
         unanswered: Iterable[Answers],
         changes: SchemaChanges,
         now: Now,
-        rules: ReplicationRules = RULES,
         secret: bytes = b"",
         clock_ns: Callable[[], int] = lambda: 0,
         spared: Iterable[Spared] = (),
@@ -151,7 +149,6 @@ class Master:
         self._store = store
         self._codec = codec
         self._changes = changes
-        self._rules = rules
         # The epoch: a record of an old master's that is lost may have had the same LSN.
         self._clock_ns = clock_ns
         self._secret = secret + position.epoch.to_bytes(8, "big")
@@ -394,7 +391,6 @@ class Master:
             clock,
             self._settings.batch,
             self._settings.outcomes,
-            self._rules.verify,
             self._secret,
         )
 
