@@ -87,7 +87,10 @@ MODULES: Final = (
         "adapters/redis/requests.py",
     ),
     *("adapters/redis/master_subscriber.py", "replication/fast_path/state_machine.py"),
-    *("replication/master/backfill_pacing.py",),
+    *("replication/master/backfill_pacing.py", "replication/master/batch_limits.py"),
+    *("replication/master/intake.py", "replication/master/record_draft.py"),
+    *("replication/master/record_in_flight.py", "replication/master/refusals.py"),
+    *("replication/master/release.py", "replication/master/request_decider.py"),
     *(
         "replication/log/retention.py",
         "replication/node_agent.py",

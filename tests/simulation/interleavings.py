@@ -9,7 +9,7 @@ from leasehold.catalog.job import Phase, Status
 from leasehold.model.records import Chunk, ChunksEnd, Findings
 from leasehold.replication.effects import Stop
 from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
-from leasehold.replication.master.master import MasterSettings
+from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.outcomes import OutcomeSettings
 from tests.simulation.hard_messages import BUSY_MS, hard, takes_long, writes
 from tests.simulation.harm import demand

@@ -24,9 +24,9 @@ from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
 from leasehold.replication.fast_path.requests import FastRequestSettings
 from leasehold.replication.log.retention import HistorySettings
 from leasehold.replication.master.backfill_pacing import BackfillSettings
-from leasehold.replication.master.batch import BatchSettings
-from leasehold.replication.master.master import MasterSettings
+from leasehold.replication.master.batch_limits import BatchSettings
 from leasehold.replication.master.schema_changes import SchemaSettings
+from leasehold.replication.master.settings import MasterSettings
 from leasehold.schema_change.coordinator.coordinator import CoordinatorSettings
 from leasehold.schema_change.coordinator.ledger import LedgerSideSettings
 from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
@@ -411,7 +411,7 @@ class Simulation:
         words = []
         for job in self.reference.catalog.jobs.values():
             if not job.status.ended:
-                changes = master.node.master._changes if master and master.node else None  # type: ignore[union-attr]
+                changes = master.node.master.changes if master and master.node else None  # type: ignore[union-attr]
                 waits = changes.coordinator.waiting_for(job.job_id) if changes else "a master"
                 words.append(
                     f"job {job.job_id} ({job.sql}) is {job.status}, {job.phase}: waits for {waits}"

@@ -31,8 +31,8 @@ from leasehold.replication.election import ElectionSettings
 from leasehold.replication.fast_path.log import FastLogSettings
 from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
 from leasehold.replication.fast_path.requests import FastRequestSettings
-from leasehold.replication.master.master import MasterSettings
 from leasehold.replication.master.schema_changes import SchemaSettings
+from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.node import NodeSettings
 
 SESSION_IDS: Final = 1 << 40

@@ -34,6 +34,8 @@ from leasehold.replication.log import admission as log
 from leasehold.replication.log.admission import Verdict
 from leasehold.replication.master.attempts import Attempts
 from leasehold.replication.master.master import Master
+from leasehold.replication.master.record_draft import RecordDraft
+from leasehold.replication.master.record_in_flight import RecordInFlight
 from leasehold.replication.node import Node
 from tests.models.mutants import schema, transaction
 from tests.models.mutants.breaking import Breaks
@@ -262,23 +264,24 @@ def _append_another_record_in_its_place(
     if master is None:
         effects: list[Effect] = kept(one, reason, now)
         return effects
-    if master._batch is not None:
+    if master.flight.drop():
         master._store.rollback()
-        master._batch = None
     return []
 
 
-@BREAKS("own_record_by_incarnation", Master, "is_own")
-def _know_it_by_its_lsn(_kept: Any, master: Master, record: Decisions, _digest: bytes) -> bool:
-    return master._batch is not None and record.first_lsn == master._batch.first_lsn
+@BREAKS("own_record_by_incarnation", RecordInFlight, "is_own")
+def _know_it_by_its_lsn(
+    _kept: Any, flight: RecordInFlight, record: Decisions, _digest: bytes
+) -> bool:
+    return flight.draft is not None and record.first_lsn == flight.draft.first_lsn
 
 
 @BREAKS("repeats_wait_too", Master, "_append")
 def _repeat_answers_at_once(
-    kept: Any, master: Master, batch: Any, position: LogPosition, now: Any
+    kept: Any, master: Master, draft: RecordDraft, position: LogPosition, now: Any
 ) -> list[Effect]:
-    appended: list[Effect] = kept(master, batch, position, now)
-    repeats, batch.repeats = batch.repeats, []
+    appended: list[Effect] = kept(master, draft, position, now)
+    repeats, draft.repeats = draft.repeats, []
     return [
         *appended,
         *(

@@ -22,7 +22,7 @@ from leasehold.model.records import (
     RowChange,
     TableReads,
 )
-from leasehold.replication.master import backfill, batch
+from leasehold.replication.master import backfill, chunk_decider
 from leasehold.transaction import (
     decide,
     pinned_version,
@@ -199,7 +199,7 @@ def _write_the_mirrored_row_anew(kept: Any, twin: Descriptor, *more: Any) -> Row
 
 
 @BREAKS("fill_leaves_genids", backfill, "slice_chunk")
-@BREAKS("fill_leaves_genids", batch, "slice_chunk")
+@BREAKS("fill_leaves_genids", chunk_decider, "slice_chunk")
 def _write_filled_rows_anew(
     kept: Any, chunk: Chunk, start: int, rows: int, catalog: Catalog, *more: Any
 ) -> Any:

@@ -15,7 +15,7 @@ import pytest
 from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.records import ChangeKind, DescriptorWrite, JobWrite, Outcome, TableTruncated
-from leasehold.replication.master.batch import BatchSettings
+from leasehold.replication.master.batch_limits import BatchSettings
 from leasehold.replication.node import Node, NodeSettings
 from tests.unit.replication.test_node import CODEC, World, insert, update
 

@@ -55,9 +55,9 @@ from leasehold.replication.effects import (
 from leasehold.replication.log.apply import COLLECT_EVERY_RECORDS
 from leasehold.replication.log.truncation import COPY_ROLE, copy_name
 from leasehold.replication.master.backfill_pacing import BackfillSettings
-from leasehold.replication.master.batch import BatchSettings
-from leasehold.replication.master.master import MasterSettings
+from leasehold.replication.master.batch_limits import BatchSettings
 from leasehold.replication.master.queue_topics import Found
+from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.outcomes import OutcomeSettings
 from tests.models.mutants.transaction import VerifyRules, broken
@@ -97,7 +97,7 @@ class World:
         self.tick()
         self.pump()
         assert self.node.master is not None, self.node.role
-        self.node.master._attempts.in_full()
+        self.node.master.attempts.in_full()
 
     def make(self, name: str, *, candidate: bool) -> Node:
         settings = NodeSettings(
@@ -663,9 +663,9 @@ def test_c4_who_is_coherent_is_not_known_while_leases_of_a_deposed_master_may_ru
     """Else a verification would go by the new master alone, and readers by nodes that differ."""
     master = world.node.master
     assert master is not None
-    assert master._known_coherent(world.now()) == frozenset()
+    assert master.known_coherent(world.now()) == frozenset()
     master.watch.serve_from_ns = world.now().mono_ns + 1
-    assert master._known_coherent(world.now()) is None
+    assert master.known_coherent(world.now()) is None
 
 
 def test_a_role_change_is_told(world: World) -> None:

@@ -18,7 +18,7 @@ from leasehold.model.records import (
 )
 from leasehold.model.topics import RESULT_PARTITIONS
 from leasehold.replication.effects import PublishAnswers, Send, Topic
-from leasehold.replication.master.batch import Repeat
+from leasehold.replication.master.record_draft import Repeat
 from leasehold.replication.outcomes import outcome_of_commit, outcome_of_refusal
 
 RESULTS_PER_MESSAGE_MAX: Final = 500

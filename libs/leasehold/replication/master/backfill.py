@@ -27,7 +27,6 @@ from leasehold.model.records import (
     Key,
     RowChange,
 )
-from leasehold.replication.effects import LaneRead
 from leasehold.rows.defaults import Draw
 from leasehold.rows.generated import refusal_of
 from leasehold.rows.key_values import compose
@@ -53,14 +52,6 @@ def _by_images(descriptor: Descriptor, element_id: int) -> Column | None:
     no reader of images could put there for himself, nor what is too long for a descriptor."""
     element = descriptor.element(element_id)
     return element if isinstance(element, Column) and element.missing is None else None
-
-
-class OpenChunk(NamedTuple):
-    """A chunk that is decided in parts, from that message of the lane; `done`: rows so far."""
-
-    message: LaneRead
-    chunk: Chunk
-    done: int
 
 
 class BackfillSlice(NamedTuple):

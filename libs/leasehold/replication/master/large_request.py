@@ -53,5 +53,5 @@ class OversizedRequest:
     def settle(self, batch: Batch) -> None:
         """In a record of its own."""
         assert self.found is not None
-        assert batch.next_lsn == self.lsn, "something was decided meanwhile"
+        assert batch.draft.next_lsn == self.lsn, "something was decided meanwhile"
         batch.settle(self.message, self.request, self.made, self.catalog, self.found)

@@ -9,7 +9,7 @@ from leasehold.model.errors import Refused
 from leasehold.model.ports import Codec
 from leasehold.model.records import ChangeRequest
 from leasehold.replication.effects import LaneRead
-from leasehold.replication.master.batch import failed
+from leasehold.replication.master.refusals import internal_failure
 
 READ_AHEAD_BYTES_MAX: Final = 256 * 1024
 
@@ -69,6 +69,6 @@ class RequestQueue:
         except Refused as error:
             said = error
         except Exception as error:  # noqa: BLE001 - every master would come to it
-            said = failed(error)
+            said = internal_failure(error)
         self._decoded.append(said)
         self._decoded_bytes += len(message.body)

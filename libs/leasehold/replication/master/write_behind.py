@@ -13,8 +13,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from leasehold.catalog.catalog import Catalog
 from leasehold.model.ports import Row, StoreWriter
-from leasehold.model.records import ChangeKind, Fill, Key, Outcome, ReadRange, RowChange
+from leasehold.model.records import (
+    ChangeKind,
+    Commit,
+    Fill,
+    Key,
+    Outcome,
+    ReadRange,
+    RowChange,
+    TableTruncated,
+)
 from leasehold.transaction.overlay import row_after
 
 
@@ -88,6 +98,19 @@ class WriteBehind:
         return self.settle().oldest_id()
 
     # ------------------------------------------------------------ what waits
+
+    def apply(
+        self, commit: Commit, before: Sequence[Row | None], lsn: int, catalog: Catalog
+    ) -> None:
+        """Put what a commit changes. `before`: the rows under its changes, in their order."""
+        for write in commit.catalog:
+            if isinstance(write, TableTruncated):
+                self.truncate(write.table_id, lsn)
+        for position, (change, row) in enumerate(zip(commit.changes, before, strict=True)):
+            descriptor = catalog.version(change.table_id, change.version)
+            self.change(descriptor, change, lsn, position, row)
+        for fill in commit.fills:
+            self.fill(catalog.version(fill.table_id, fill.version), fill)
 
     def change(
         self, descriptor: Any, change: RowChange, lsn: int, position: int, before: Row | None
