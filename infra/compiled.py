@@ -79,7 +79,8 @@ MODULES: Final = (
     *("node/log_source.py", "adapters/redis/acks.py", "adapters/redis/log.py"),
     *("adapters/redis/pubsub.py", "adapters/sqlite/catalog.py", "adapters/sqlite/counts.py"),
     *("adapters/sqlite/row_history.py", "lease/agent/session.py", "lease/agent/held_leases.py"),
-    *("lease/agent/holder.py", "lease/master/ledger_watch.py", "lease/agent/old_version_report.py"),
+    *("lease/agent/holder.py", "lease/agent/waiters.py"),
+    *("lease/master/ledger_watch.py", "lease/agent/old_version_report.py"),
     *("replication/election.py", "replication/fast_path/acks.py", "replication/fast_path/log.py"),
     *(
         "replication/fast_path/requests.py",
