@@ -189,7 +189,7 @@ class Holder:
         return True
 
     def _ask_for(self, wanted: Lease) -> None:
-        """Have a lease acquired; where there is a store it is used at once (D4)."""
+        """Ask for a lease; where there is a store it is used at once (D4)."""
         self._resting.pop(wanted.table, None)
         lease = self.leases.find(wanted)
         if lease is None:

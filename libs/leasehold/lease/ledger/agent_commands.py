@@ -57,7 +57,8 @@ def renew(state: LedgerState, command: Renew, run_id: str) -> Reply:
 
 
 def _is_as_its_sender_knows(state: LedgerState, command: Renew) -> bool:
-    """D6: the ledger has lost none of its leases, and no call that was answered."""
+    """Whether the ledger has lost none of the sender's leases, and no call that was answered
+    (D6)."""
     held = len(state.held(command.session))
     return (command.held, command.confirmed) == (held, state.sessions[command.session].counter)
 
@@ -83,7 +84,8 @@ def register(state: LedgerState, command: Register, run_id: str) -> Reply:
 
 
 def _may_register(state: LedgerState, lease: Lease, seeded: bool) -> bool:
-    """D6. Before the re-seeding `current` may be stale or unknown: the sweep judges again."""
+    """Whether a lease may be held again (D6). Before the re-seeding `current` may be stale or
+    unknown: the sweep judges again."""
     row = state.tables.get(lease.table)
     if row is None:
         return not seeded
@@ -122,7 +124,7 @@ def acquire(state: LedgerState, command: Acquire, run_id: str) -> Reply:
 
 
 def _oldest(row: TableRow) -> int:
-    """D1: of which a lease is granted."""
+    """Return the oldest version of which a lease is granted (D1)."""
     return max(row.current - 1, row.min_version)
 
 
@@ -141,6 +143,6 @@ def release(state: LedgerState, command: Release, run_id: str) -> Reply:
 
 
 def _is_late(state: LedgerState, command: Acquire | Release) -> bool:
-    """D6: its sender has given it up and registered since what it holds; a late release would
-    take a lease from under its users."""
+    """Whether the sender has given the call up and registered since what it holds (D6); a late
+    release would take a lease from under its users."""
     return command.counter < state.sessions[command.session].counter

@@ -47,7 +47,7 @@ def register_epoch(state: LedgerState, command: RegisterEpoch, run_id: str) -> R
 
 
 def _is_deposed(state: LedgerState, epoch: int) -> bool:
-    """D2."""
+    """Whether a higher epoch is registered (D2)."""
     return epoch < state.epoch
 
 
@@ -81,7 +81,7 @@ def _follows(from_version: int, to_version: int) -> bool:
 
 
 def _is_fenced(row: TableRow) -> bool:
-    """D5: nobody writes under the version before the newest any more."""
+    """Whether nobody writes under the version before the newest any more (D5)."""
     return row.min_version == row.current
 
 
@@ -167,7 +167,7 @@ def kill_session(state: LedgerState, command: KillSession, run_id: str) -> Reply
 
 
 def _has_renewed(row: SessionRow, command: KillSession) -> bool:
-    """D7: since the master has looked."""
+    """Whether the session has renewed since the master has looked (D7)."""
     return row.counter != command.counter
 
 

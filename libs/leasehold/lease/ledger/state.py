@@ -51,7 +51,7 @@ class LedgerState:
         return other
 
     def key(self) -> tuple[Any, ...]:
-        """Hashable; equal exactly for equal states."""
+        """Return what is hashable, and equal exactly for equal states."""
         return (
             self.epoch,
             self.seeded,
@@ -66,7 +66,8 @@ class LedgerState:
         return self.leases.get(session, set())
 
     def holders(self, table: int, below_version: int) -> list[Holding]:
-        """All live leases on the table below a version (0: at any), in the order of replies."""
+        """Return all live leases on the table below a version (0: at any), in the order of
+        replies."""
         found = [
             Holding(lease.table, lease.version, session, self.sessions[session].agent)
             for session, held in self.leases.items()
@@ -76,7 +77,7 @@ class LedgerState:
         return sorted(found)
 
     def sweep(self, doomed: Callable[[Lease], bool]) -> int:
-        """Take out the leases that ``doomed`` picks; how many."""
+        """Take out the leases that ``doomed`` picks; return how many."""
         swept = 0
         for session, held in list(self.leases.items()):
             kept = {lease for lease in held if not doomed(lease)}
@@ -117,7 +118,8 @@ def closed(state: LedgerState, run_id: str) -> LedgerRefused | None:
 
 
 def fenced(state: LedgerState, epoch: int, run_id: str) -> LedgerRefused | None:
-    """D2. Equality, not "not lower": a higher one means that the ledger lost the registration."""
+    """Return the refusal of a master whose epoch is not the registered one (D2). Equality, not "not
+    lower": a higher one means that the ledger lost the registration."""
     if epoch != state.epoch:
         return LedgerRefused(RefusalReason.EPOCH, run_id, epoch=state.epoch)
     return None
@@ -135,7 +137,7 @@ def may_not_publish(state: LedgerState, epoch: int, run_id: str) -> LedgerRefuse
 
 
 def _is_ready(state: LedgerState, run_id: str) -> bool:
-    """D6: the agents could re-register what they hold."""
+    """Whether the agents could re-register what they hold (D6)."""
     return state.ready == run_id
 
 

@@ -42,8 +42,9 @@ class Spared(NamedTuple):
 
 
 def attempts_after(known: tuple[Attempt, ...], record: Decisions) -> tuple[Attempt, ...]:
-    """What is known of the lanes behind a record that counts, by lane; the same on all nodes. ⚠ In
-    a lane that was made anew, or begins at another place, another message has that offset."""
+    """Return what is known of the lanes behind a record that counts, by lane; the same on all
+    nodes. ⚠ In a lane that was made anew, or begins at another place, another message has that
+    offset."""
     through = record.decided_through
     of_lane = {
         each.lane: each
@@ -57,11 +58,11 @@ def attempts_after(known: tuple[Attempt, ...], record: Decisions) -> tuple[Attem
 
 
 class Attempts:
-    """Of one term: of each lane the message that this term decides first."""
+    """What one term knows of the message that it decides first of each lane."""
 
     def __init__(self, position: LogPosition, spared: Iterable[Spared] = ()) -> None:
-        """`position`: right after the Claim. `spared`: of this process, what no statement of its
-        has taken back yet."""
+        """`position` is the one right after the Claim. `spared`: what this process has said in
+        earlier terms, and no statement of its has taken back yet."""
         self._alone = {lane.value for lane in Lane}  # nothing of it was decided in this term
         self._spared = list(spared)
         self._before = {each.lane: self._without_spared(each) for each in position.attempts}
@@ -75,7 +76,8 @@ class Attempts:
         return attempt._replace(lost=max(0, attempt.lost - spared))
 
     def forget(self, lane: Lane) -> None:
-        """The lane is not the one that was spoken of: what its offsets name are other messages."""
+        """Forget the lane, which is not the one that was spoken of: what its offsets name are other
+        messages."""
         self._before.pop(lane.value, None)
 
     def alone(self, lane: Lane) -> bool:
@@ -83,12 +85,13 @@ class Attempts:
         return lane.value in self._alone
 
     def rows_before(self, lane: Lane, offset: int) -> int:
-        """How many rows of that message (a chunk) the log says were decided, 0 of any other."""
+        """Return how many rows of that message (a chunk) the log says were decided, 0 of any
+        other."""
         before = self._before.get(lane.value)
         return before.rows if before is not None and before.offset == offset else 0
 
     def lost_over(self, lane: Lane, offset: int, rows: int = 0) -> int:
-        """How many terms have ended over just that."""
+        """Return how many terms have ended over just that."""
         before = self._before.get(lane.value)
         return before.lost if before is not None and before[1:3] == (offset, rows) else 0
 
@@ -99,8 +102,8 @@ class Attempts:
         return self._said[lane.value] == self._charged(lane, offset, rows)
 
     def say(self, lane: Lane, offset: int, rows: int = 0) -> list[Attempt]:
-        """For the next record: that it is decided then. What was said of another lane is taken
-        back: if this term ends over the one, the other is not to blame."""
+        """Return what the next record says: that this is decided then. What was said of another
+        lane is taken back: if this term ends over the one, the other is not to blame."""
         said = [
             other._replace(lost=self.lost_over(Lane(other.lane), other.offset, other.rows))
             for other in self._said.values()
@@ -116,13 +119,13 @@ class Attempts:
         return Attempt(lane.value, offset, rows, self.lost_over(lane, offset, rows) + 1)
 
     def worked(self, took_ns: int) -> None:
-        """A turn of this master's took so long."""
+        """Take how long a turn of this master's took."""
         if self._said and took_ns >= BUSY_MS_MAX * NS_PER_MS:
             self._busy = True
 
     def read_back(self, record: Decisions, decided: Container[str]) -> None:
-        """A record of this term counts. `decided`: lanes of which it has decided a message; what it
-        says of where a lane begins is none."""
+        """Take a record of this term that counts. `decided`: lanes of which it has decided a
+        message; what it says of where a lane begins is none."""
         for lane in list(self._alone):
             if lane in decided:
                 self._alone.discard(lane)
@@ -138,15 +141,16 @@ class Attempts:
         return self.lost_over(lane, offset, rows) >= LOST_MAX
 
     def is_refused_unread(self, lane: Lane, offset: int, rows: int = 0) -> bool:
-        """Reading it has ended a term, too."""
+        """Whether reading it has ended a term, too."""
         return self.lost_over(lane, offset, rows) > LOST_MAX
 
     def most(self, requests_max: int) -> int:
-        """How many requests the next record may decide."""
+        """Return how many requests the next record may decide."""
         return min(self._most, requests_max)
 
     def grow(self) -> None:
-        """A record that decided requests was read back: the next one may decide twice as many."""
+        """Let the next record decide twice as many requests: one that decided some was read
+        back."""
         self._most = min(2 * self._most, GROWN_MAX)
 
     def in_full(self) -> None:
@@ -155,7 +159,8 @@ class Attempts:
         self._most = GROWN_MAX
 
     def spared(self) -> list[Spared]:
-        """For the next term of this process, if this one ends now while it lives."""
+        """Return what the next term of this process has to know, if this one ends now while it
+        lives."""
         spared = list(self._spared)
         if not self._busy:
             for lane, said in self._said.items():
@@ -165,7 +170,7 @@ class Attempts:
 
 
 def no_master_survives(lost: int) -> TooComplex:
-    """Why it is refused."""
+    """Return the reason for which such a message is refused."""
     return TooComplex(
         f"{lost} masters, one after the other, ended or were deposed while they decided this"
         " message alone, so it is refused without being looked into; nothing of it was applied."

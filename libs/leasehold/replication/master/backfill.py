@@ -39,8 +39,8 @@ IMAGE_COST: Final = 4  # of measured 2 to 6 (replication/DESIGN.md)
 
 
 def row_cost(chunk: Chunk, catalog: Catalog) -> int:
-    """What a row of an accepted chunk costs all nodes, in index entries: one that is filled by
-    its image is composed, logged and written whole, by itself."""
+    """Return what a row of an accepted chunk costs all nodes, in index entries: one that is filled
+    by its image is composed, logged and written whole, by itself."""
     if chunk.element_id == ALL_ROWS:
         return IMAGE_COST
     column = _by_images(catalog.version(chunk.table_id, chunk.version), chunk.element_id)
@@ -48,17 +48,17 @@ def row_cost(chunk: Chunk, catalog: Catalog) -> int:
 
 
 def _by_images(descriptor: Descriptor, element_id: int) -> Column | None:
-    """The element, if it is a column whose pairs images must tell: what follows from other columns
-    no reader of images could put there for himself, nor what is too long for a descriptor."""
+    """Return the element, if it is a column whose pairs images must tell: what follows from other
+    columns no reader of images could put there for himself, nor what is too long for a
+    descriptor."""
     element = descriptor.element(element_id)
     return element if isinstance(element, Column) and element.missing is None else None
 
 
 class BackfillSlice(NamedTuple):
-    """Part of a chunk, decided: `fills`, or `changes` that put rows of another table. Beside fills
-    `changes` are of sequences, of which the filled rows have drawn; `before`: the rows under them.
-    `decided`: how far the job has come by that, or which row ends it.
-    """
+    """A part of a chunk, decided: `fills`, or `changes` that put rows of another table. Beside
+    fills `changes` are of sequences, of which the filled rows have drawn; `before`: the rows under
+    them. `decided`: how far the job has come by that, or which row ends it."""
 
     changes: tuple[RowChange, ...]
     before: tuple[Row | None, ...]
@@ -76,16 +76,15 @@ def slice_chunk(
     moment: Moment | None = None,
     lsn: int = 0,
 ) -> BackfillSlice:
-    """Rows [start, start + rows) of an accepted chunk.
+    """Return the decision on rows [start, start + rows) of an accepted chunk.
 
     By key where that is enough: each node puts entry or value from its own row at this very log
-    position, so an image that is older than the row can write nothing wrong. By image: an
-    operation like any other (⚠ `key_values`, an image with its own LSN), all rows in one entry of
-    the log. Genids and LSN of a row stay in both, so that no writer, nor who has read it at a level
-    that verifies reads, gets a verify error from a schema change. `moment`: as of when a column is
+    position, so an image that is older than the row can write nothing wrong. By image: an operation
+    like any other (⚠ `key_values`, an image with its own LSN), all rows in one entry of the log.
+    Genids and LSN of a row stay in both, so that no writer, nor who has read it at a level that
+    verifies reads, gets a verify error from a schema change. `moment`: as of when a column is
     filled that has none of its own; `lsn`: of the commit that this is going to be. Raises
-    MalformedRequest.
-    """
+    MalformedRequest."""
     descriptor = catalog.version(chunk.table_id, chunk.version)
     keys = chunk.keys[start : start + rows]
     _check_keys(descriptor, keys)
@@ -130,7 +129,8 @@ def _check_keys(descriptor: Descriptor, keys: Keys) -> None:
 def row_too_large(
     chunk: Chunk, place: int, catalog: Catalog, error: RequestTooLarge
 ) -> RequestTooLarge:
-    """Why a row of a chunk can't be filled: it alone is too large for a record of the log."""
+    """Return the reason for which a row of a chunk can't be filled: it alone is too large for a
+    record of the log."""
     name = catalog.version(chunk.table_id, chunk.version).name
     return RequestTooLarge(f"row {chunk.keys[place]!r:.200} of table {name!r}: {error.message}")
 
@@ -141,8 +141,8 @@ def _rows_of_twin(
     catalog: Catalog,
     store: RowSource,
 ) -> tuple[RowChange, ...]:
-    """Rows of the table under the other key, as they are now, with their genids. One that is there
-    is right already: whoever has written its row has written it."""
+    """Return the changes that put rows into the table under the other key, as they are now, with
+    their genids. One that is there is right already: whoever has written its row has written it."""
     twin = catalog.version(descriptor.twin, descriptor.version)
     made: dict[Key, RowChange] = {}
     for key in dict.fromkeys(keys):
@@ -155,8 +155,8 @@ def _rows_of_twin(
 
 
 def _given_up(chunk: Chunk, rows: int, column: Column, key: Key, error: Refused) -> FindingsDecided:
-    """Ends a run at a row that has no value to be filled in: the job can't succeed any more, so no
-    other row has to be looked at."""
+    """Return the end of a run at a row that has no value to be filled in: the job can't succeed any
+    more, so no other row has to be looked at."""
     found = finding(REQUIRED, column.element_id, key, error.message)
     words = f"column {column.name}: row {key!r:.200}: {error.message:.1000}"
     return FindingsDecided(chunk.job_id, chunk.run, rows, 0, words, (found,), error.sqlstate)
@@ -170,9 +170,9 @@ def _images(
     moment: Moment | None,
     draw: Draw,
 ) -> tuple[Fill, tuple[Key, Refused] | None]:
-    """Of those rows that are there and lack a value that is not NULL; and the first row of which it
-    can't be computed. ⚠ What a sequence has no number left for stays without, and the verification
-    names it."""
+    """Return the images of those rows that are there and lack a value that is not NULL; and the
+    first row of which it can't be computed. ⚠ What a sequence has no number left for stays without,
+    and the verification names it."""
     found: list[tuple[Key, Image, Genids]] = []
     ended: tuple[Key, Refused] | None = None
     for key in dict.fromkeys(keys):

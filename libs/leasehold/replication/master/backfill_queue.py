@@ -66,7 +66,7 @@ class BackfillLane:
         self._fill_rows = FILL_ROWS_FIRST  # index entries that take a moment
 
     def __len__(self) -> int:
-        """Messages that are not begun."""
+        """Return how many messages are not begun."""
         return len(self._messages)
 
     @property
@@ -130,8 +130,8 @@ class BackfillLane:
         batch.draft.closed = True
 
     def _refuse(self, batch: Batch, offset: int, rows: int, now: Now) -> None:
-        """Read it to know which job waits for it, unless that has ended a master, too. Raises
-        Full."""
+        """Refuse the message, read only to know which job waits for it, and unread if that has
+        ended a master, too. Raises Full."""
         message = self._messages[0]
         error = no_master_survives(self._attempts.lost_over(Lane.BACKFILL, offset, rows))
         job_id = None
@@ -144,7 +144,8 @@ class BackfillLane:
             self._fail_job(batch, job_id, error, now)
 
     def _fail_job(self, batch: Batch, job_id: int, error: Refused, now: Now) -> None:
-        """In the same record, if it has room: a master may not come further than this."""
+        """Fail the job in the same record, if it has room: a master may not come further than
+        this."""
         writes = self._changes.failing(job_id, error.message, now)
         try:
             if writes:
@@ -153,14 +154,14 @@ class BackfillLane:
             self._changes.write_soon(job_id, writes)
 
     def _decoded(self, message: LaneRead) -> object:
-        """None where its bytes are no record."""
+        """Return what a message says, None where its bytes are no record."""
         try:
             return self._codec.decode(message.body)
         except MalformedRequest:
             return None
 
     def _fill(self, batch: Batch, rows_max: int, now: Now) -> None:
-        """Rows of the open chunk, as many as are computed in a moment. Raises Full."""
+        """Decide rows of the open chunk, as many as are computed in a moment. Raises Full."""
         chunk = self._open
         assert chunk is not None, "one is open"
         if not self._changes.accepts(chunk.chunk):
@@ -184,7 +185,7 @@ class BackfillLane:
         self._open = None
 
     def _give_up(self, batch: Batch, chunk: OpenChunk, error: Refused, now: Now) -> None:
-        """It is passed over, as every master would have to. Its rows are not filled: the job ends
+        """Pass the chunk over, as every master would have to. Its rows are not filled: the job ends
         with that, or is told so by its verification. Raises Full."""
         batch.dead_letter(chunk.message, error, detail={"job": chunk.chunk.job_id})
         self._open = None
@@ -211,8 +212,8 @@ class BackfillLane:
         return not batch.draft.closed
 
     def _take_findings(self, batch: Batch, message: LaneRead, findings: Findings, now: Now) -> None:
-        """Raises Full. Nothing else ends the run that they end: its job is told if they can't be
-        looked into."""
+        """Decide findings. Nothing else ends the run that they end: its job is told if they can't
+        be looked into. Raises Full."""
         try:
             decided = self._changes.confirmed(findings, self._store.settle())
         except Exception as error:

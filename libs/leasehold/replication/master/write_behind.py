@@ -29,7 +29,8 @@ from leasehold.transaction.overlay import row_after
 
 
 class WriteBehind:
-    """Between `begin` and `settle` what is put waits, in order; `row` and `outcome` know of it.
+    """A store's writer that puts late. Between `begin` and `settle` what is put waits, in order;
+    `row` and `outcome` know of it.
 
     Whatever `settle` raises is no request's fault (the disk is full, the store contradicts the
     log): the record may be in the log by then, and this node can't go on, as if it had failed to
@@ -56,7 +57,7 @@ class WriteBehind:
         self.settle().release()
 
     def rollback_to(self) -> None:
-        """What was put since the savepoint never was."""
+        """Roll back to the savepoint: what was put since never was."""
         self._forget()
         self._store.rollback_to()
 
@@ -65,7 +66,7 @@ class WriteBehind:
         return bool(self._waiting)
 
     def settle(self) -> StoreWriter:
-        """→ the store, which knows of all."""
+        """Put all that waits; return the store, which then knows of it."""
         for put in self._waiting:
             put()
         self._forget()
@@ -79,8 +80,8 @@ class WriteBehind:
     # ------------------------------------------------------------ what is known at once
 
     def row(self, descriptor: Any, key: Key) -> Row | None:
-        """As of StoreWriter. Under another version than that of its writer a row may have genids of
-        other locks, which the store alone knows."""
+        """Return a row, as StoreWriter does. Under another version than that of its writer a row
+        may have genids of other locks, which the store alone knows."""
         known = self._rows.get((descriptor.table_id, key))
         if known is None:
             return self._store.row(descriptor, key)
@@ -115,8 +116,8 @@ class WriteBehind:
     def change(
         self, descriptor: Any, change: RowChange, lsn: int, position: int, before: Row | None
     ) -> None:
-        """As of StoreWriter. Where the row under the change is not said the store alone knows what
-        comes out of it."""
+        """Put a change, as StoreWriter does. Where the row under it is not said the store alone
+        knows what comes out of it."""
         if before is None and change.kind is not ChangeKind.INSERT:
             self.settle().change(descriptor, change, lsn, position, before)
             return
