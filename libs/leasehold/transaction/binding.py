@@ -185,7 +185,7 @@ class Binding:
         return full
 
     def moves(self, changed: Image, key: Key) -> bool:
-        """Does the row at `key` come under another one, when these columns change?"""
+        """Whether the row at `key` comes under another one when these columns change."""
         return not self._key_ids.isdisjoint(changed) and any(
             e in changed and changed[e] != value
             for e, value in zip(self.descriptor.primary_key, key, strict=True)

@@ -1,4 +1,4 @@
-"""One operation against one row: names and values, genids (T1), the after-image (T0)."""
+"""Decides an operation against its row: names and values, genids (T1), the after-image (T0)."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ def decide(
     *,
     replays: bool = False,
 ) -> RowChange | None:
-    """None when it affects no row. An insert where there is a row is an update that moves it: that
-    one goes (`deleted`), and comes like this. `draw`: numbers for columns that an old row has none
-    of yet. `replays`: who asks would run its statements again.
-    """
+    """Return the change that an operation makes, None when it affects no row. An insert where there
+    is a row is an update that moves it: that one goes (`deleted`), and comes like this. `draw`:
+    numbers for columns that an old row has none of yet. `replays`: who asks would run its
+    statements again."""
     descriptor = bound.descriptor
     kind = operation.kind
     if kind is _UPSERT:
@@ -100,7 +100,7 @@ def decide(
 
 
 class _Composed(NamedTuple):
-    """`image` None: of a row that goes."""
+    """The row that an operation makes. `image` None: of a row that goes."""
 
     image: Image | None
     locks: tuple[int, ...]
@@ -116,8 +116,8 @@ def _composed(
     moment: Moment | None,
     draw: Draw | None,
 ) -> _Composed | None:
-    """What an update or a delete makes of its row, whose genids are looked at. None: it is not
-    there."""
+    """Return what an update or a delete makes of its row, whose genids are looked at; None: it is
+    not there."""
     descriptor = bound.descriptor
     changed: Image = {}
     locks = descriptor.locks
@@ -145,8 +145,8 @@ def _is_found_out_by_replay(operation: Operation, error: Refused) -> bool:
 
 
 def _computed_otherwise(descriptor: Descriptor, key: Key, error: Refused) -> VerifyError:
-    """⚠ Who replays has computed it on the row as it was, and has told its client so: where that
-    can't be done on the row as it is now, its statements have to find out (T2, T4)."""
+    """Return the error by which statements find out (T2, T4): ⚠ who replays has computed it on the
+    row as it was, and has told its client so, and on the row as it is now that can't be done."""
     return VerifyError(
         f"verify error in table {descriptor.name!r}: on the row as it is now there is"
         f" {error.message} ({error.sqlstate})",
@@ -259,7 +259,8 @@ def _verify_error(
 
 
 def uncommittable(number: int, descriptor: Descriptor, key: Key) -> Uncommittable:
-    """T2: what it expects, it has itself changed before: that is so in each replay."""
+    """Return the error of a request that expects what it has itself changed before: that is so in
+    each replay (T2)."""
     return Uncommittable(
         f"operation {number} expects {_words(descriptor, key)} of table {descriptor.name!r} as it"
         " was seen, and an earlier operation of the same transaction has changed or deleted it:"

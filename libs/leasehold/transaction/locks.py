@@ -39,8 +39,8 @@ def effective(descriptor: Descriptor, genids: Genids) -> Genids:
 
 
 def carried(descriptor: Descriptor, genids: Genids, written: Iterable[int]) -> Genids:
-    """⚠ What locks that are not `written` now are to keep of what they took over: once the old
-    lock is written for another column's sake, its genid says no more when theirs was."""
+    """Return what locks that are not `written` now are to keep of what they took over. ⚠ Once the
+    old lock is written for another column's sake, its genid says no more when theirs was."""
     if not descriptor.moves_locks:
         return {}
     now = effective(descriptor, genids)
@@ -76,12 +76,12 @@ def expected_of(descriptor: Descriptor, genids: Genids, locks: Iterable[int]) ->
 def agrees(
     descriptor: Descriptor, genids: Genids, expected: Expected, locks: Iterable[int]
 ) -> bool:
-    """Is the row, whose genids these are, still the one that the request's sender has seen (T1)?
+    """Whether the row, whose genids these are, is still the one that the request's sender has seen
+    (T1).
 
     One number stands for the locks that the operation concerns, or for the whole row: genids only
-    rise, so neither can be equal again once one of them was written.
-    Raises MalformedRequest for a lock that does not exist.
-    """
+    rise, so neither can be equal again once one of them was written. Raises MalformedRequest for a
+    lock that does not exist."""
     if expected == ANY_GENID:
         return True
     if descriptor.one_lock and type(expected) is int:

@@ -25,7 +25,7 @@ PRIMARY: Final = 0
 
 
 class Past(RowSource, Protocol):
-    """Of `model.ports.StoreWriter`, what is asked of a master's own store."""
+    """The part of `model.ports.StoreWriter` that is asked of a master's own store."""
 
     def kept_from(self, table_id: int) -> int | None: ...
     def last_write(self, table_id: int) -> int: ...
@@ -84,7 +84,7 @@ class ReadsSoFar:
             )
 
     def read_set(self, lsn: int) -> ReadSet | None:
-        """None when nothing is to be verified. `lsn`: as of which it was read."""
+        """Return what was read as of `lsn`, None when nothing is to be verified."""
         if not self._tables:
             return None
         return ReadSet(lsn, tuple(map(_table_reads, self._tables.values())))
@@ -169,7 +169,7 @@ def _check_part(
 
 
 def _key_read(descriptor: Descriptor, index: str) -> tuple[int, int]:
-    """(index id, parts of its key)."""
+    """Return (index id, parts of its key)."""
     if not index:
         return PRIMARY, len(descriptor.primary_key)
     found = descriptor.read_index(index)

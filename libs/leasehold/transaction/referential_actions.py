@@ -50,7 +50,8 @@ class _Held:
 
 
 class Actions:
-    """Of one request. Raises what the changed rows' constraints raise, RequestTooLarge."""
+    """The actions of one request. Raises what the changed rows' constraints raise,
+    RequestTooLarge."""
 
     def __init__(
         self,
@@ -111,9 +112,9 @@ class Actions:
         return known
 
     def _references_to(self, table_id: int) -> list[Reference]:
-        """⚠ While a table changes its primary key there are two with the same rows, and what is
-        done to a row of one is done to the other's: one that the request uses itself, else the new
-        one."""
+        """Return the references to a table. ⚠ While a table changes its primary key there are two
+        with the same rows, and what is done to a row of one is done to the other's: one that the
+        request uses itself, else the new one."""
         found = self._catalog.references(table_id)
         children = {child.table_id for child, _ in found}
         used = {table for table, _ in self._overlay.rows}
@@ -217,7 +218,7 @@ class Actions:
     # ------------------------------------------------------------ into the overlay
 
     def _write(self) -> None:
-        """⚠ All rows that leave their key first: another one may take it."""
+        """Write all rows. ⚠ Those that leave their key go first: another one may take it."""
         landing: list[tuple[Descriptor, RowChange]] = []
         staying: list[tuple[_Held, RowChange]] = []
         for held in self._held.values():

@@ -72,21 +72,21 @@ def lacks_numbers(operation: Operation, descriptor: Descriptor) -> tuple[Column,
 
 
 def place_of(column: Column) -> Any:
-    """Under which a number stands among an operation's values: its name, and its id where it has
-    none. ⚠ A column that is being dropped is written for those who still read it, and no writer of
-    the newer version can name it."""
+    """Return the name under which a number stands among an operation's values, and its column's id
+    where it has none. ⚠ A column that is being dropped is written for those who still read it, and
+    no writer of the newer version can name it."""
     return column.name if column.state in READABLE else column.element_id
 
 
 def draws(operation: Operation, descriptor: Descriptor) -> bool:
-    """May a number have to be drawn for it? ⚠ Also for a row of before a column that draws one,
-    whoever is first to write it: the backfill or an update (T0)."""
+    """Whether a number may have to be drawn for it. ⚠ Also for a row of before a column that draws
+    one, whoever is first to write it: the backfill or an update (T0)."""
     old = descriptor.numbers_old_rows and operation.kind in _CHANGES
     return old or bool(lacks_numbers(operation, descriptor))
 
 
 def first_row(sequence: Descriptor, lsn: int) -> RowChange:
-    """Of a sequence that commit `lsn` makes: where it begins."""
+    """Return the row of a sequence that commit `lsn` makes: where it begins."""
     assert sequence.sequence is not None, sequence
     return _inserted(sequence, fresh(sequence.sequence, lsn))
 
@@ -94,8 +94,8 @@ def first_row(sequence: Descriptor, lsn: int) -> RowChange:
 def rows_with_versions(
     catalog: Catalog, writes: Iterable[CatalogWrite], rows: RowReader, lsn: int
 ) -> Iterator[Move]:
-    """Of sequences, in the commit `lsn` that writes their versions: one that it makes begins, and
-    one that it alters goes on under another epoch."""
+    """Yield the moves of sequences in the commit `lsn` that writes their versions: one that it
+    makes begins, and one that it alters goes on under another epoch."""
     for write in writes:
         if not isinstance(write, DescriptorWrite) or not is_sequence_id(write.table_id):
             continue
@@ -148,7 +148,8 @@ class Drawing:
         return found.first
 
     def standing(self, descriptor: Descriptor) -> tuple[Row | None, Standing]:
-        """Its row, and where it stands, but for what is drawn here and not moved yet."""
+        """Return the row of a sequence, and where it stands, but for what is drawn here and not
+        moved yet."""
         assert descriptor.sequence is not None, descriptor
         row = self._rows(descriptor, ROW_KEY)
         if row is None:
@@ -159,7 +160,7 @@ class Drawing:
             raise StoreCorrupted(f"sequence {descriptor.name!r} has lost its row") from error
 
     def moved(self) -> Iterator[Move]:
-        """What was drawn since the last time: to be put before anybody else looks."""
+        """Yield what was drawn since the last time: to be put before anybody else looks."""
         for descriptor, row, after in self._held.values():
             yield Move(descriptor, row, moved_row(descriptor, row, after))
         self._held.clear()
@@ -172,7 +173,7 @@ def moved_row(descriptor: Descriptor, row: Row | None, after: Standing) -> RowCh
 
 
 class Numbers:
-    """Of one request. `answer`: the block that it has taken."""
+    """The numbers that one request draws and takes. `answer`: the block that it has taken."""
 
     def __init__(
         self, catalog: Catalog, overlay: Overlay, versions: dict[int, int], lsn: int
@@ -186,7 +187,8 @@ class Numbers:
     # ------------------------------------------------------------ rows without a number
 
     def given_to(self, operation: Operation, descriptor: Descriptor) -> Operation:
-        """With a number in each column that draws one. Raises SequenceExhausted."""
+        """Return the operation with a number in each column that draws one. Raises
+        SequenceExhausted."""
         for column in lacks_numbers(operation, descriptor):
             values: dict[Any, Any] = {**operation.values, place_of(column): self.next(column)}
             key = operation.key
@@ -200,7 +202,7 @@ class Numbers:
         return self._drawing.next(column)
 
     def settle(self) -> None:
-        """The sequences go as far as was drawn."""
+        """Move the sequences as far as was drawn."""
         for descriptor, row, change in self._drawing.moved():
             self._put(descriptor, row, change)
 
@@ -256,7 +258,8 @@ def _may_be_a_lap_later(sequence: Sequence, row: Row | None, values: Mapping[str
 
 
 def _check_within(values: Mapping[str, Any], standing: Standing, sequence: Sequence) -> None:
-    """As PostgreSQL says it of what ALTER SEQUENCE finds."""
+    """Raise OutOfRange where it stands beyond, as PostgreSQL says it of what ALTER SEQUENCE
+    finds."""
     bounds = values[WITHIN]
     if type(bounds) not in (tuple, list) or len(bounds) != 2:
         raise MalformedRequest(f"{WITHIN!r} has two whole numbers")
@@ -267,9 +270,9 @@ def _check_within(values: Mapping[str, Any], standing: Standing, sequence: Seque
 def given_back(
     sequence: Sequence, standing: Standing, values: Mapping[str, Any], lsn: int
 ) -> Standing | None:
-    """Where it stands when a node has left off handing out a block from `back` on; None: as it
-    does, since somebody has taken numbers behind that block, or set it. ⚠ Under another epoch, so
-    that a request which comes again later finds nothing to give back."""
+    """Return where it stands when a node has left off handing out a block from `back` on; None: as
+    it does, since somebody has taken numbers behind that block, or set it. ⚠ Under another epoch,
+    so that a request which comes again later finds nothing to give back."""
     first, last = _whole(values, BACK, *_BIGINT), _whole(values, "last", *_BIGINT)
     epoch = _whole(values, "epoch", 0, _BIGINT[1])
     if not standing.called or (standing.last, standing.epoch) != (last, epoch):

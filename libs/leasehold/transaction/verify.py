@@ -117,8 +117,8 @@ def verify_in_slices(
     moment: Moment,
     past: Past,
 ) -> Generator[None, None, Decided]:
-    """`verify`, so many operations in a slice; between two of them no row and no version may
-    change."""
+    """Verify as `verify` does, so many operations in a slice; between two of them no row and no
+    version may change."""
     versions = _used(request, catalog, past)
     made = _Request(request, catalog, rows, lsn, holders, moment)
     return (yield from made.decided(request.operations, versions, slice_operations))
@@ -146,7 +146,7 @@ def _decide_one(
     moment: Moment | None,
     versions: dict[int, int],
 ) -> Decided:
-    """The only operation, on a table of which nothing is looked at in the end."""
+    """Decide the only operation, on a table of which nothing is looked at in the end."""
     (operation,) = request.operations
     if not operation.key:
         operation = with_key(operation, descriptor, request.id, 0)
@@ -238,7 +238,8 @@ class _Request:
         return Decided(tuple(changes), tuple(before), versions, affected, numbers.answer)
 
     def _is_there(self, number: int, operation: Operation, descriptor: Descriptor) -> bool:
-        """⚠ An upsert of a row that is there leaves what it does not name: its numbers, too."""
+        """Whether its row is there. ⚠ An upsert of such a row leaves what it does not name: its
+        numbers, too."""
         lacking = lacks_numbers(operation, descriptor)
         keyed = any(column.element_id in descriptor.primary_key for column in lacking)
         if operation.kind is not OperationKind.UPSERT or keyed or not lacking:
@@ -251,7 +252,7 @@ class _Request:
         return self._overlay.row(descriptor, key) is not None
 
     def _operation(self, number: int, operation: Operation, descriptor: Descriptor) -> bool:
-        """Did it affect its row?"""
+        """Decide one operation; return whether it affected its row."""
         if not operation.key:
             operation = with_key(operation, descriptor, self._request.id, number)
         bound = binding(descriptor)
@@ -313,8 +314,8 @@ class _Request:
             check_sought(self._sought, self._overlay.final, self._holders)
 
     def _moment_of(self, number: int, descriptor: Descriptor) -> Moment | None:
-        """⚠ Random defaults differ by key and moment, and one key may be inserted twice in a
-        request, when the first row has moved on."""
+        """Return the moment of an operation. ⚠ Random defaults differ by key and moment, and one
+        key may be inserted twice in a request, when the first row has moved on."""
         if not number or self._moment is None or not descriptor.defaults_change:
             return self._moment
         return self._moment._replace(seed=self._moment.seed + number.to_bytes(4, "big"))
@@ -354,7 +355,8 @@ class _Request:
         self._landing.clear()
 
     def _check_end(self) -> list[Followed]:
-        """T3: what is looked at when all of the request is known; → the changes of twins.
+        """Look at what can be judged when all of the request is known (T3); return the changes of
+        twins.
 
         Twins' rows are equal to rows that are looked at, so nothing is asked of them. But they may
         refer to a parent, and what a request does to them is part of it."""

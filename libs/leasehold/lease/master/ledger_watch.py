@@ -80,7 +80,7 @@ class RecordRun(NamedTuple):
 
 
 class EpochLost(NamedTuple):
-    """Another master has registered a higher epoch: this one is deposed."""
+    """The word that a higher epoch is registered by another master: this one is deposed."""
 
     epoch: int
 

@@ -1,10 +1,9 @@
-"""Which sessions a master may declare dead: by its own clock alone (D7).
+"""Judges which sessions a master may declare dead, by its own clock alone (D7).
 
-Agents' clocks and Redis's clock decide nothing. A session's renewal counter is a number; when
-this master has itself seen it stand still for a whole TTL, the agent's own conservative expiry
-(send time of its last renewal + TTL - margin, D3) has passed, whatever any wall clock says. The
-death is then a compare-and-set on that counter: a renewal in between wins.
-"""
+Agents' clocks and Redis's clock decide nothing. A session's renewal counter is a number; when this
+master has itself seen it stand still for a whole TTL, the agent's own conservative expiry (send
+time of its last renewal + TTL - margin, D3) has passed, whatever any wall clock says. The death is
+then a compare-and-set on that counter: a renewal in between wins."""
 
 from typing import NamedTuple
 

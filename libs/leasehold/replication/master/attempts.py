@@ -61,7 +61,7 @@ class Attempts:
     """What one term knows of the message that it decides first of each lane."""
 
     def __init__(self, position: LogPosition, spared: Iterable[Spared] = ()) -> None:
-        """`position` is the one right after the Claim. `spared`: what this process has said in
+        """Begin at `position`, right after the Claim. `spared`: what this process has said in
         earlier terms, and no statement of its has taken back yet."""
         self._alone = {lane.value for lane in Lane}  # nothing of it was decided in this term
         self._spared = list(spared)

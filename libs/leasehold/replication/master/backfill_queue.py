@@ -54,7 +54,7 @@ class BackfillLane:
         chunks: ChunkDecider,
         clock_ns: Callable[[], int],
     ) -> None:
-        """`clock_ns`: see `Node`."""
+        """Begin without messages. `clock_ns`: see `Node`."""
         self._codec = codec
         self._store = store
         self._changes = changes

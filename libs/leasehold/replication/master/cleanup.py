@@ -19,7 +19,7 @@ class Cleanup:
     def __init__(
         self, settings: MasterSettings, position: LogPosition, catalog: Catalog, now_ns: int
     ) -> None:
-        """`position` is the one right after the Claim."""
+        """Begin at `position`, right after the Claim."""
         self._settings = settings
         self._catalog = catalog
         self.truncation = LogTruncation(settings.truncation, now_ns)

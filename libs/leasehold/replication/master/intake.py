@@ -48,7 +48,7 @@ class Intake:
         backfill: BackfillLane,
         attempts: Attempts,
     ) -> None:
-        """`position` is the one right after the Claim."""
+        """Begin at `position`, right after the Claim."""
         self.topics = LaneTopics(position, now_ns)
         self._requests = requests
         self._backfill = backfill

@@ -79,7 +79,7 @@ class Master:
         clock_ns: Callable[[], int] = lambda: 0,
         spared: Iterable[Spared] = (),
     ) -> None:
-        """`position` is the one right after the Claim. `unanswered`: what records after
+        """Begin at `position`, right after the Claim. `unanswered`: what records after
         `answered_through` have to give (L7). `secret`: at most 32 bytes, and `clock_ns`: see
         `Node`. `spared`: see `Attempts`."""
         self._settings = settings

@@ -1,11 +1,10 @@
-"""Are the lanes the topics that the log knows (L3)? `decided_through` is an offset of one topic,
-which may be deleted and made anew under its name, and an offset alone does not tell one from the
-other: in the new one everything below it would count as decided, by every master to come.
+"""Knows whether the lanes are the topics that the log knows (L3). `decided_through` is an offset of
+one topic, which may be deleted and made anew under its name, and an offset alone does not tell one
+from the other: in the new one everything below it would count as decided, by every master to come.
 
 So the log says which topic each lane's offset counts in: the id that Kafka gave it when it was
 made. A master asks which topic a lane is before it reads it, and now and then while it is in
-office. In a new topic it begins at the first offset; what was deleted undecided it says.
-"""
+office. In a new topic it begins at the first offset; what was deleted undecided it says."""
 
 from __future__ import annotations
 
@@ -84,7 +83,7 @@ class LaneTopics:
     """The topics of the lanes in one term. Times are this host's CLOCK_BOOTTIME in ns."""
 
     def __init__(self, position: LogPosition, now_ns: int) -> None:
-        """`position` is the one right after the Claim."""
+        """Begin at `position`, right after the Claim."""
         self._decided = {lane: position.decided_through.get(lane, 0) for lane in Lane}
         self._known = {lane: position.lane_topics.get(lane, NO_ID) for lane in Lane}
         self._topics: dict[Lane, str] = {}

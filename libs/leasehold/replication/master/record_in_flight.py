@@ -11,12 +11,13 @@ from leasehold.replication.master.record_draft import RecordDraft
 
 
 class RecordInFlight:
-    """At most one at a time. L4: it counts when it was read back as this term's own; what is read
-    back with its place and another content ends the process. `_sequence` is that of the record read
-    back last."""
+    """Holds the record from its append to its read-back; there is never a second one.
+
+    L4: it counts when it was read back as this term's own; what is read back with its place and
+    another content ends the process. `_sequence` is that of the record read back last."""
 
     def __init__(self, position: LogPosition, codec: Codec) -> None:
-        """`position` is the one right after the Claim."""
+        """Begin at `position`, right after the Claim."""
         self._codec = codec
         self._epoch = position.epoch
         self._incarnation = position.incarnation

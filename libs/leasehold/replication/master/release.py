@@ -22,7 +22,7 @@ class Release:
     Both queues are in the order of the log."""
 
     def __init__(self, unanswered: Iterable[Answers]) -> None:
-        """`unanswered`: what records after `answered_through` have to give (L7)."""
+        """Begin with what records after `answered_through` have to give (L7)."""
         self.answers = PendingAnswers()
         for answers in unanswered:
             self.answers.add(answers)

@@ -40,7 +40,7 @@ class RequestDecider:
         settings: BatchSettings,
         clock_ns: Callable[[], int],
     ) -> None:
-        """`clock_ns`: see `Node`."""
+        """Begin without a request. `clock_ns`: see `Node`."""
         self._queue = queue
         self._attempts = attempts
         self._changes = changes

@@ -76,8 +76,8 @@ class SchemaChanges:
         is_empty: Callable[[int], bool] = lambda table_id: False,
         users: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`epoch` and `secret`: what goes into a job is made from them, never the secret itself
-        (see `Node`). `rows_about` gives how many rows a table has, for estimates; -1 = not known.
+        """Make what goes into a job from `epoch` and `secret`, never the secret itself (see
+        `Node`). `rows_about` gives how many rows a table has, for estimates; -1 = not known.
         `is_empty` and `users`: see `Coordinator`."""
         self._rows_about = rows_about
         self._secret = secret + epoch.to_bytes(8, "big")
@@ -181,7 +181,7 @@ class SchemaChanges:
         return (JobWrite(job_id, turned_back(job, now.wall_us, error).to_wire()),)
 
     def write_soon(self, job_id: int, writes: tuple[CatalogWrite, ...]) -> None:
-        """Have a record to come write that."""
+        """Write that in a record to come."""
         self._writes.append(wanted.Write(job_id, writes, self._catalog.jobs[job_id]))
 
     # ------------------------------------------------------------ writes for the log
