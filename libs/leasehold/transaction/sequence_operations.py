@@ -258,7 +258,7 @@ def _may_be_a_lap_later(sequence: Sequence, row: Row | None, values: Mapping[str
 
 
 def _check_within(values: Mapping[str, Any], standing: Standing, sequence: Sequence) -> None:
-    """Raise OutOfRange where it stands beyond, as PostgreSQL says it of what ALTER SEQUENCE
+    """Raise InvalidArgument where it stands beyond, as PostgreSQL says it of what ALTER SEQUENCE
     finds."""
     bounds = values[WITHIN]
     if type(bounds) not in (tuple, list) or len(bounds) != 2:

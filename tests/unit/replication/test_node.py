@@ -54,6 +54,7 @@ from leasehold.replication.effects import (
 )
 from leasehold.replication.log.apply import COLLECT_EVERY_RECORDS
 from leasehold.replication.log.truncation import COPY_ROLE, copy_name
+from leasehold.replication.master.attempts import GROWN_MAX
 from leasehold.replication.master.backfill_pacing import BackfillSettings
 from leasehold.replication.master.batch_limits import BatchSettings
 from leasehold.replication.master.queue_topics import Found
@@ -97,7 +98,9 @@ class World:
         self.tick()
         self.pump()
         assert self.node.master is not None, self.node.role
-        self.node.master.attempts.in_full()
+        attempts = self.node.master.attempts  # as of a master that has decided for long
+        attempts._alone.clear()
+        attempts._most = GROWN_MAX
 
     def make(self, name: str, *, candidate: bool) -> Node:
         settings = NodeSettings(

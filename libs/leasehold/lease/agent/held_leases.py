@@ -238,19 +238,3 @@ class HeldLeases:
 
     def each(self) -> list[HeldLease]:
         return [lease for by_version in self.all.values() for lease in by_version.values()]
-
-    def key(self) -> tuple[object, ...]:
-        leases = sorted(
-            (
-                lease.id,
-                lease.retired,
-                lease.lingers,
-                lease.used,
-                lease.standing.name,
-                len(lease.users),
-                len(lease.named),
-            )
-            for lease in self.each()
-        )
-        newest = sorted(lease.id for lease in self.newest.values())
-        return (tuple(leases), tuple(newest), self.valid_until_ns)

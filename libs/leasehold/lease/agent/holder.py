@@ -6,7 +6,6 @@ at a time, the next chosen from what is the case then, so no queue of outdated o
 """
 
 from collections.abc import Iterator
-from copy import deepcopy
 
 from leasehold.lease.agent.events import (
     Acknowledge,
@@ -99,27 +98,6 @@ class Holder:
         """Return what the ledger has under this session, as far as this agent knows."""
         standings = (Standing.HELD, Standing.RELEASING)
         return sorted(lease.id for lease in self.leases.each() if lease.standing in standings)
-
-    def copy(self) -> "Holder":
-        """Return a copy, for models. Uses are its own: find them again by `leases.find`."""
-        return deepcopy(self)
-
-    def key(self) -> tuple[object, ...]:
-        """Return what is hashable, and equal exactly for equal states (`session_ids` aside)."""
-        return (
-            self.session.key(),
-            self.leases.key(),
-            tuple(sorted(self._known.items())),
-            tuple(sorted(self._followed)),
-            tuple(self._wanted),
-            tuple(self._missing),
-            self._missing_ns,
-            tuple(self._resting.items()),
-            tuple(self._leaving),
-            self._waiters.key(),
-            self._in_flight,
-            self._draining,
-        )
 
     # --- stepping ------------------------------------------------------------------------------
 

@@ -141,17 +141,3 @@ class AgentSession:
         self.id = 0
         self.is_open = False
         self.must_register = must_register
-
-    def key(self) -> tuple[object, ...]:
-        return (
-            self.id,
-            self.is_open,
-            self.must_register,
-            self.expires_ns,
-            self.renew_ns,
-            self.retry_ns,
-            self._run_id,
-            self._counter,
-            self._confirmed,
-            self._sent_ns,
-        )

@@ -54,7 +54,3 @@ class Waiters:
         tokens = self._tokens.pop(wanted, [])
         self._number -= len(tokens)
         return tokens
-
-    def key(self) -> tuple[object, ...]:
-        """Return what is hashable, and equal exactly for equal states."""
-        return tuple((wanted, tuple(tokens)) for wanted, tokens in self._tokens.items())

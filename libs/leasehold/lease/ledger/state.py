@@ -9,7 +9,7 @@ D7  every lease has a session.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from leasehold.lease.commands import HOLDERS_MAX, Lease
 from leasehold.lease.replies import Holding, LedgerRefused, RefusalReason
@@ -49,18 +49,6 @@ class LedgerState:
         other.sessions = dict(self.sessions)
         other.leases = {session: set(held) for session, held in self.leases.items()}
         return other
-
-    def key(self) -> tuple[Any, ...]:
-        """Return what is hashable, and equal exactly for equal states."""
-        return (
-            self.epoch,
-            self.seeded,
-            self.ready,
-            self.seed_part,
-            tuple(sorted(self.tables.items())),
-            tuple(sorted(self.sessions.items())),
-            tuple((session, tuple(sorted(held))) for session, held in sorted(self.leases.items())),
-        )
 
     def held(self, session: int) -> set[Lease]:
         return self.leases.get(session, set())

@@ -244,16 +244,3 @@ class LedgerWatch:
         self._run_id = run_id
         self.phase = Phase.MARKING
         return [MarkReady(self._epoch, run_id)]
-
-    def copy(self) -> "LedgerWatch":
-        other = LedgerWatch(self._epoch, self._recorded, self._ttl_ns)
-        other._run_id = self._run_id
-        other._until_ns = self._until_ns
-        other._tables = self._tables
-        other.phase = self.phase
-        return other
-
-    def key(self) -> tuple[object, ...]:
-        """Return what is hashable, and equal exactly for equal states."""
-        times = (self._until_ns, self._tables)
-        return (self._epoch, self._recorded, self._run_id, times, self.phase.name)

@@ -60,18 +60,3 @@ class SessionWatch:
         if not self._seen:
             return None
         return min(sighting.since_ns for sighting in self._seen.values()) + self._ttl_ns
-
-    def still_ns(self, session: int, now_ns: int) -> int | None:
-        """Return how long a session's counter has stood still, for the display of blockers."""
-        sighting = self._seen.get(session)
-        return None if sighting is None else now_ns - sighting.since_ns
-
-    def copy(self) -> "SessionWatch":
-        other = SessionWatch(self._epoch, self._ttl_ns)
-        other._run_id = self._run_id
-        other._seen = dict(self._seen)
-        return other
-
-    def key(self) -> tuple[object, ...]:
-        """Return what is hashable, and equal exactly for equal states of one mastership."""
-        return (self._epoch, self._run_id, tuple(sorted(self._seen.items())))

@@ -153,11 +153,6 @@ class Attempts:
         back."""
         self._most = min(2 * self._most, GROWN_MAX)
 
-    def in_full(self) -> None:
-        """Decide as a master does that has decided for long."""
-        self._alone.clear()
-        self._most = GROWN_MAX
-
     def spared(self) -> list[Spared]:
         """Return what the next term of this process has to know, if this one ends now while it
         lives."""
