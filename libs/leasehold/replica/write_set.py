@@ -37,7 +37,7 @@ from leasehold.rows.index_entries import entry_of
 from leasehold.transaction.binding import binding
 from leasehold.transaction.duplicate_key import primary_key_exists
 from leasehold.transaction.isolation import ISOLATION, Isolation, Level
-from leasehold.transaction.locks import Expected, covering, expected_of
+from leasehold.transaction.locks import Expected, covering_locks, expected_of
 from leasehold.transaction.read_set import ReadsSoFar
 from leasehold.values.types import STORED_AS_THEY_ARE, Type, from_storage, to_json, to_storage
 
@@ -541,7 +541,7 @@ class WriteSet:
         """The genids of the locks over the columns that were read or are changed (T1)."""
         seen = self._seen[name]
         concerned = {*changed, *self._read.get(name, ())}
-        return expected_of(descriptor, seen, covering(descriptor, concerned))
+        return expected_of(descriptor, seen, covering_locks(descriptor, concerned))
 
     def _add(
         self,

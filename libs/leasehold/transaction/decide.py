@@ -30,7 +30,13 @@ from leasehold.rows.generated import derive
 from leasehold.rows.key_values import compose
 from leasehold.transaction.binding import Binding
 from leasehold.transaction.duplicate_key import primary_key_exists
-from leasehold.transaction.locks import agrees, carried, covering, effective, lock_names
+from leasehold.transaction.locks import (
+    agrees,
+    carry_genids,
+    covering_locks,
+    effective_genids,
+    lock_names,
+)
 from leasehold.transaction.row_conflict import RowRefused
 from leasehold.transaction.uniqueness import in_the_way
 from leasehold.values.types import words_of
@@ -69,7 +75,7 @@ def decide(
     replays: bool = False,
 ) -> RowChange | None:
     """Return the change that an operation makes, None when it affects no row. An insert where there
-    is a row is an update that moves it: that one goes (`deleted`), and comes like this. `draw`:
+    is a row is an update that moves it: that one goes (`delete_row`), and comes like this. `draw`:
     numbers for columns that an old row has none of yet. `replays`: who asks would run its
     statements again."""
     descriptor = bound.descriptor
@@ -91,12 +97,12 @@ def decide(
     if found is None or row is None:
         return None
     if found.image is None:
-        return deleted(descriptor, key, row)
+        return delete_row(descriptor, key, row)
     if found.moves:
-        return landed(bound, found.image)
+        return land_row(bound, found.image)
     # ⚠ Refused here it is for good: constraints wait for COMMIT (T4), and no replay looks at them.
     bound.check(row.values, found.image)
-    return updated(descriptor, key, row, found.image, found.locks)
+    return update_row(descriptor, key, row, found.image, found.locks)
 
 
 class _Composed(NamedTuple):
@@ -126,7 +132,7 @@ def _composed(
         changed = bound.values(operation.values, row.values, keys=operation.kind is _UPDATE)
         moves = bound.moves(changed, key)
         if descriptor.row_locks and not moves:
-            locks = covering(descriptor, descriptor.changed_with(changed))
+            locks = covering_locks(descriptor, descriptor.changed_with(changed))
     seen = operation.expect
     if seen is not None and (row is None or not agrees(descriptor, row.genids, seen, locks)):
         raise _verify_error(operation, descriptor, key, row, locks)
@@ -155,12 +161,12 @@ def _computed_otherwise(descriptor: Descriptor, key: Key, error: Refused) -> Ver
     )
 
 
-def deleted(descriptor: Descriptor, key: Key, row: Row) -> RowChange:
+def delete_row(descriptor: Descriptor, key: Key, row: Row) -> RowChange:
     table, version = descriptor.table_id, descriptor.version
     return RowChange(ChangeKind.DELETE, table, version, key, None, row.genids, ())
 
 
-def updated(
+def update_row(
     descriptor: Descriptor, key: Key, row: Row, image: Image, locks: tuple[int, ...]
 ) -> RowChange:
     return RowChange(
@@ -171,11 +177,11 @@ def updated(
         image,
         row.genids,
         locks,
-        carried(descriptor, row.genids, locks),
+        carry_genids(descriptor, row.genids, locks),
     )
 
 
-def landed(bound: Binding, image: Image) -> RowChange:
+def land_row(bound: Binding, image: Image) -> RowChange:
     """Return the change by which a row comes under another key, with every pair that it has, those
     that the writer can't see, too. Raises what `Binding.check` and generated columns raise."""
     descriptor = bound.descriptor
@@ -272,7 +278,7 @@ def uncommittable(number: int, descriptor: Descriptor, key: Key) -> Uncommittabl
 
 def _genid_now(operation: Operation, descriptor: Descriptor, row: Row) -> int | dict[str, int]:
     """The row's, in the form in which the operation expects one."""
-    now = effective(descriptor, row.genids)
+    now = effective_genids(descriptor, row.genids)
     if isinstance(operation.expect, Mapping):
         return {n: now.get(k, 0) for n, k in lock_names(descriptor).items()}
     return max(now.values())

@@ -55,7 +55,7 @@ def key_in(twin: Descriptor, image: Image) -> Key | None:
     return None if None in key else key
 
 
-def followed(touched: Iterable[Touched], catalog: Catalog, rows: RowReader) -> list[Followed]:
+def follow_writes(touched: Iterable[Touched], catalog: Catalog, rows: RowReader) -> list[Followed]:
     """Return what becomes of the twins' rows.
 
     Raises StaleVersion (40001) for a row whose key in the twin is another row's: those who read the

@@ -63,7 +63,7 @@ class Overlay:
         return [Touched(*known, self._rows[name]) for name, known in self._with_twin.items()]
 
 
-def looked_at_the_end(descriptor: Descriptor, catalog: Catalog) -> bool:
+def is_checked_at_end(descriptor: Descriptor, catalog: Catalog) -> bool:
     return bool(
         descriptor.enforced_uniques
         or descriptor.enforced_foreign_keys

@@ -16,7 +16,7 @@ from leasehold.catalog.states import READABLE
 from leasehold.model.errors import MalformedRequest, UnknownColumn, VerifyError
 from leasehold.model.ports import RowSource
 from leasehold.model.records import Genids, Key, ReadRange, ReadSet, TableReads, Visited
-from leasehold.transaction.locks import effective
+from leasehold.transaction.locks import effective_genids
 
 KEYS_MAX: Final = 1_000
 RANGES_MAX: Final = 100
@@ -131,7 +131,7 @@ def _check_visited(descriptor: Descriptor, seen: Visited, past: Past) -> None:
 
 
 def _seen(descriptor: Descriptor, key: Key, genids: Genids) -> Visited:
-    now = effective(descriptor, genids)
+    now = effective_genids(descriptor, genids)
     return Visited(key, tuple((lock, now.get(lock, 0)) for lock in descriptor.locks))
 
 

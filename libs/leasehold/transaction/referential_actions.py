@@ -22,10 +22,10 @@ from leasehold.model.records import ChangeKind, Image, Key, RowChange
 from leasehold.rows.defaults import Draw, default_of
 from leasehold.rows.key_values import compose
 from leasehold.transaction.binding import binding
-from leasehold.transaction.decide import deleted, key_in, landed, updated
+from leasehold.transaction.decide import delete_row, key_in, land_row, update_row
 from leasehold.transaction.duplicate_key import primary_key_exists
 from leasehold.transaction.foreign_keys import keys_by, values_of
-from leasehold.transaction.locks import covering
+from leasehold.transaction.locks import covering_locks
 from leasehold.transaction.overlay import Overlay
 from leasehold.transaction.referenced_changes import Identity, Loss, ReferencedChanges
 from leasehold.transaction.uniqueness import HolderReader
@@ -226,15 +226,15 @@ class Actions:
             if held.image == row.values:
                 continue
             if held.image is None:
-                self._overlay.put(table, row, deleted(table, key, row))
+                self._overlay.put(table, row, delete_row(table, key, row))
                 continue
             bound = binding(table)
             if key_in(table, held.image) == key:
                 bound.check(row.values, held.image)
                 staying.append((held, self._updated(held, held.image)))
                 continue
-            landing.append((table, landed(bound, held.image)))
-            self._overlay.put(table, row, deleted(table, key, row))
+            landing.append((table, land_row(bound, held.image)))
+            self._overlay.put(table, row, delete_row(table, key, row))
         for held, change in staying:
             self._overlay.put(held.descriptor, held.row, change)
         for table, change in landing:
@@ -245,8 +245,8 @@ class Actions:
     def _updated(self, held: _Held, image: Image) -> RowChange:
         table, row = held.descriptor, held.row
         columns = {e for e in row.values.keys() | image.keys() if row.values.get(e) != image.get(e)}
-        locks = covering(table, table.changed_with(columns))
-        return updated(table, held.key, row, image, locks)
+        locks = covering_locks(table, table.changed_with(columns))
+        return update_row(table, held.key, row, image, locks)
 
 
 def _keeps(after: Image | None, key: ForeignKey, lost: Key) -> bool:

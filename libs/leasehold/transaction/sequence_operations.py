@@ -41,7 +41,7 @@ from leasehold.model.records import (
     OperationKind,
     RowChange,
 )
-from leasehold.transaction.decide import updated
+from leasehold.transaction.decide import update_row
 from leasehold.transaction.overlay import Overlay, RowReader
 
 BLOCK_MAX: Final = 1_000_000
@@ -67,18 +67,18 @@ def lacks_numbers(operation: Operation, descriptor: Descriptor) -> tuple[Column,
     return tuple(
         c
         for c in descriptor.numbered
-        if not {place_of(c), c.alias} & given and c.element_id not in keyed
+        if not {value_name_of(c), c.alias} & given and c.element_id not in keyed
     )
 
 
-def place_of(column: Column) -> Any:
+def value_name_of(column: Column) -> Any:
     """Return the name under which a number stands among an operation's values, and its column's id
     where it has none. ⚠ A column that is being dropped is written for those who still read it, and
     no writer of the newer version can name it."""
     return column.name if column.state in READABLE else column.element_id
 
 
-def draws(operation: Operation, descriptor: Descriptor) -> bool:
+def may_draw(operation: Operation, descriptor: Descriptor) -> bool:
     """Whether a number may have to be drawn for it. ⚠ Also for a row of before a column that draws
     one, whoever is first to write it: the backfill or an update (T0)."""
     old = descriptor.numbers_old_rows and operation.kind in _CHANGES
@@ -108,7 +108,7 @@ def rows_with_versions(
         if said.sequence is None or said.sequence == before.sequence or row is None:
             continue
         after = going_on(said.sequence, standing_of(row.values), lsn)
-        yield Move(before, row, moved_row(before, row, after))
+        yield Move(before, row, move_row(before, row, after))
 
 
 def _inserted(sequence: Descriptor, standing: Standing) -> RowChange:
@@ -162,14 +162,14 @@ class Drawing:
     def moved(self) -> Iterator[Move]:
         """Yield what was drawn since the last time: to be put before anybody else looks."""
         for descriptor, row, after in self._held.values():
-            yield Move(descriptor, row, moved_row(descriptor, row, after))
+            yield Move(descriptor, row, move_row(descriptor, row, after))
         self._held.clear()
 
 
-def moved_row(descriptor: Descriptor, row: Row | None, after: Standing) -> RowChange:
+def move_row(descriptor: Descriptor, row: Row | None, after: Standing) -> RowChange:
     if row is None:
         return _inserted(descriptor, after)
-    return updated(descriptor, ROW_KEY, row, image_of(after), descriptor.locks)
+    return update_row(descriptor, ROW_KEY, row, image_of(after), descriptor.locks)
 
 
 class Numbers:
@@ -190,7 +190,7 @@ class Numbers:
         """Return the operation with a number in each column that draws one. Raises
         SequenceExhausted."""
         for column in lacks_numbers(operation, descriptor):
-            values: dict[Any, Any] = {**operation.values, place_of(column): self.next(column)}
+            values: dict[Any, Any] = {**operation.values, value_name_of(column): self.next(column)}
             key = operation.key
             if isinstance(key, Mapping) and key and column.element_id in descriptor.primary_key:
                 key = {**key, column.name: values.pop(column.name)}
@@ -227,15 +227,15 @@ class Numbers:
                 "numbers": (descriptor.table_id, found.first, found.got, found.after.epoch),
                 "at": self._lsn,
             }
-            self._put(descriptor, row, moved_row(descriptor, row, found.after))
+            self._put(descriptor, row, move_row(descriptor, row, found.after))
             return
         if WITHIN in values:
             _check_within(values, standing, sequence)
             return
         if BACK in values:
-            back = given_back(sequence, standing, values, self._lsn)
+            back = give_back(sequence, standing, values, self._lsn)
             if back is not None and not _may_be_a_lap_later(sequence, row, values):
-                self._put(descriptor, row, moved_row(descriptor, row, back))
+                self._put(descriptor, row, move_row(descriptor, row, back))
             return
         if values.get("own") and standing.epoch != self._lsn:
             # ⚠ Its maker has seen another name for it than the one that this commit has found free.
@@ -244,7 +244,7 @@ class Numbers:
         called = bool(values.get("called", True))
         # ⚠ Its epoch is this commit: blocks from before are nobody's any more.
         after = moved_to(sequence, descriptor.name, last, called, self._lsn)
-        self._put(descriptor, row, moved_row(descriptor, row, after))
+        self._put(descriptor, row, move_row(descriptor, row, after))
 
     def _put(self, descriptor: Descriptor, row: Row | None, change: RowChange) -> None:
         self._versions.setdefault(descriptor.table_id, descriptor.version)
@@ -267,7 +267,7 @@ def _check_within(values: Mapping[str, Any], standing: Standing, sequence: Seque
     restarted_at(sequence._replace(least=least, most=most), standing.last)
 
 
-def given_back(
+def give_back(
     sequence: Sequence, standing: Standing, values: Mapping[str, Any], lsn: int
 ) -> Standing | None:
     """Return where it stands when a node has left off handing out a block from `back` on; None: as

@@ -29,19 +29,19 @@ from leasehold.rows.defaults import Draw
 from leasehold.transaction.binding import binding
 from leasehold.transaction.decide import (
     decide,
-    deleted,
+    delete_row,
     uncommittable,
     with_key,
 )
 from leasehold.transaction.duplicate_key import primary_key_exists
 from leasehold.transaction.foreign_keys import References
-from leasehold.transaction.mirror_table import Followed, followed
-from leasehold.transaction.overlay import Name, Overlay, RowReader, looked_at_the_end
+from leasehold.transaction.mirror_table import Followed, follow_writes
+from leasehold.transaction.overlay import Name, Overlay, RowReader, is_checked_at_end
 from leasehold.transaction.read_set import Past, check_reads
 from leasehold.transaction.referenced_changes import Identity, ReferencedChanges
 from leasehold.transaction.referential_actions import Actions
 from leasehold.transaction.row_conflict import RowRefused
-from leasehold.transaction.sequence_operations import Numbers, draws, lacks_numbers
+from leasehold.transaction.sequence_operations import Numbers, lacks_numbers, may_draw
 from leasehold.transaction.uniqueness import (
     FinalRow,
     HolderReader,
@@ -88,17 +88,17 @@ def verify(
     type errors, GeneratedAlways, NotNullViolation, CheckViolation, DuplicateKey,
     ForeignKeyViolation, RowRefused and VerifyError (T1), Uncommittable (T2).
     """
-    versions = _used(request, catalog, past)
+    versions = _check_used(request, catalog, past)
     if len(request.operations) == 1:
         # The common case needs no overlay.
         operation = request.operations[0]
         descriptor = catalog.resolve(operation.table, operation.schema_version)
-        alone = not looked_at_the_end(descriptor, catalog) and not descriptor.twin
-        if alone and descriptor.sequence is None and not draws(operation, descriptor):
+        alone = not is_checked_at_end(descriptor, catalog) and not descriptor.twin
+        if alone and descriptor.sequence is None and not may_draw(operation, descriptor):
             versions[descriptor.table_id] = descriptor.version
             return _decide_one(request, descriptor, rows, moment, versions)
     made = _Request(request, catalog, rows, lsn, holders, moment)
-    slices = made.decided(request.operations, versions)
+    slices = made.decide_all(request.operations, versions)
     while True:
         try:
             next(slices)
@@ -119,12 +119,12 @@ def verify_in_slices(
 ) -> Generator[None, None, Decided]:
     """Verify as `verify` does, so many operations in a slice; between two of them no row and no
     version may change."""
-    versions = _used(request, catalog, past)
+    versions = _check_used(request, catalog, past)
     made = _Request(request, catalog, rows, lsn, holders, moment)
-    return (yield from made.decided(request.operations, versions, slice_operations))
+    return (yield from made.decide_all(request.operations, versions, slice_operations))
 
 
-def _used(request: ChangeRequest, catalog: Catalog, past: Past | None) -> dict[int, int]:
+def _check_used(request: ChangeRequest, catalog: Catalog, past: Past | None) -> dict[int, int]:
     """Return by table id the versions that the request has used beside its operations, and check
     what it has read."""
     versions: dict[int, int] = {}
@@ -160,7 +160,7 @@ def _decide_one(
     if row is not None and change.kind is _COMES:
         if rows(descriptor, change.key) is not None:
             raise primary_key_exists(descriptor, change.key)
-        return Decided((deleted(descriptor, key, row), change), (row, None), versions, 1)
+        return Decided((delete_row(descriptor, key, row), change), (row, None), versions, 1)
     return Decided((change,), (row,), versions, 1)
 
 
@@ -189,7 +189,7 @@ class _Request:
         self._draw: Draw | None = None
         self._sought: list[Sought] = []
 
-    def decided(
+    def decide_all(
         self,
         operations: tuple[Operation, ...],
         versions: dict[int, int],
@@ -214,7 +214,7 @@ class _Request:
             if descriptor.numbered and not self._is_there(number, operation, descriptor):
                 operation = numbers.given_to(operation, descriptor)
             try:
-                affected += self._operation(number, operation, descriptor)
+                affected += self._decide_operation(number, operation, descriptor)
             except DuplicateKey:
                 self._refuse_sought()
                 raise
@@ -251,7 +251,7 @@ class _Request:
         key = binding(descriptor).key(operation.key)
         return self._overlay.row(descriptor, key) is not None
 
-    def _operation(self, number: int, operation: Operation, descriptor: Descriptor) -> bool:
+    def _decide_operation(self, number: int, operation: Operation, descriptor: Descriptor) -> bool:
         """Decide one operation; return whether it affected its row."""
         if not operation.key:
             operation = with_key(operation, descriptor, self._request.id, number)
@@ -289,7 +289,7 @@ class _Request:
             self._land()
         self._overlay.put(descriptor, row, change)
         if self._losses is not None and self._losses.concerns(descriptor):
-            self._note(self._losses, number, change, row)
+            self._record_losses(self._losses, number, change, row)
         return True
 
     def _is_of_own_making(self, name: Name, row: Row | None, locks: tuple[int, ...]) -> bool:
@@ -320,7 +320,7 @@ class _Request:
             return self._moment
         return self._moment._replace(seed=self._moment.seed + number.to_bytes(4, "big"))
 
-    def _note(
+    def _record_losses(
         self, losses: ReferencedChanges, number: int, change: RowChange, row: Row | None
     ) -> None:
         table = change.table_id
@@ -339,7 +339,7 @@ class _Request:
         if self._losses is not None and self._losses.concerns(descriptor):
             identity = self._losses.left(comes.table_id, key)
             self._losses.changed(identity, row.values, comes.image, number + 1)
-        self._overlay.put(descriptor, row, deleted(descriptor, key, row))
+        self._overlay.put(descriptor, row, delete_row(descriptor, key, row))
         name = (comes.table_id, comes.key)
         if name in self._landing:
             raise primary_key_exists(descriptor, comes.key)
@@ -367,7 +367,7 @@ class _Request:
         if overlay.final:
             assert holders is not None, "unique indexes and foreign keys need a reader of entries"
             check_unique(overlay.final, holders)
-        behind = followed(overlay.touched(), catalog, self._rows)
+        behind = follow_writes(overlay.touched(), catalog, self._rows)
         if overlay.refers:
             assert holders is not None
             twins = {(f.descriptor.table_id, f.change.key): f for f in behind}

@@ -145,13 +145,13 @@ def _ask_no_arbiter(kept: Any, operation: Operation, *more: Any, **named: Any) -
     return kept(operation._replace(arbiters=()), *more, **named)
 
 
-@BREAKS("twin_follows", verify, "followed")
+@BREAKS("twin_follows", verify, "follow_writes")
 def _write_to_one_table(_kept: Any, *_: Any) -> list[Any]:
     return []
 
 
-@BREAKS("move_carries_all", decide, "landed")
-@BREAKS("move_carries_all", referential_actions, "landed")
+@BREAKS("move_carries_all", decide, "land_row")
+@BREAKS("move_carries_all", referential_actions, "land_row")
 def _carry_what_the_writer_sees(kept: Any, bound: Any, image: Any) -> Any:
     return kept(bound, {e: v for e, v in image.items() if e in bound.descriptor.by_id})
 

@@ -298,11 +298,11 @@ def test_d4_blockers_are_the_oldest_users_by_name_and_bounded() -> None:
     for use in uses:
         assert agent.holder.leases.acquire_named(1, use, world.now_ns) is not None
     master.publish()
-    found = agent.holder.leases.blocking(1, 2, world.now_ns, limit=3)
+    found = agent.holder.leases.find_blockers(1, 2, world.now_ns, limit=3)
     assert [(b.label, b.sql, b.age_ns) for b in found] == [
         (f"session {n}", f"UPDATE {n}", n) for n in (9, 8, 7)
     ]
-    assert agent.holder.leases.blocking(1, 1, world.now_ns, limit=3) == []
+    assert agent.holder.leases.find_blockers(1, 1, world.now_ns, limit=3) == []
     lease = agent.holder.leases.all[1][1]
     agent.end(agent.users[0])
     for use in uses:

@@ -38,7 +38,7 @@ class Use:
     since_ns: int
 
 
-def bounded(words: str, chars_max: int) -> str:
+def bound_line(words: str, chars_max: int) -> str:
     """Return the words on one line, without what a terminal would obey, `chars_max` characters at
     most."""
     shown = "".join(c if c.isprintable() else " " for c in words[: 4 * chars_max])
@@ -123,7 +123,7 @@ class HeldLeases:
             self.release(lease)  # retired in between; `newest` was changed before
         return None
 
-    def again(self, lease: HeldLease, now_ns: int = 0) -> bool:
+    def acquire_again(self, lease: HeldLease, now_ns: int = 0) -> bool:
         """Take one use more of a lease that :meth:`acquire` has given before; False: not of this
         one. What new users get is never retired, and what is retired stays so (D4)."""
         before = lease.retired
@@ -167,7 +167,7 @@ class HeldLeases:
         """Whether a subscriber may still decode under a lease that it uses (D3)."""
         return lease.standing is not Standing.GONE and now_ns < self.valid_until_ns
 
-    def blocking(
+    def find_blockers(
         self, table: int, below_version: int, now_ns: int, limit: int
     ) -> list[BlockingUse]:
         """Return the oldest users of versions below, at most `limit`, oldest first."""
@@ -175,8 +175,8 @@ class HeldLeases:
             BlockingUse(
                 table,
                 version,
-                bounded(use.label, LABEL_CHARS_MAX),
-                bounded(use.sql, SQL_CHARS_MAX),
+                bound_line(use.label, LABEL_CHARS_MAX),
+                bound_line(use.sql, SQL_CHARS_MAX),
                 now_ns - use.since_ns,
             )
             for version, lease in self.all.get(table, {}).items()

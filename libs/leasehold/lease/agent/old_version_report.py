@@ -48,7 +48,9 @@ class OldLeases:
 
     def _report(self, lease: HeldLease, now: Now) -> HoldingReport:
         session, now_ns = self._holder.session, now.mono_ns
-        named = self._holder.leases.blocking(lease.table, lease.version + 1, now_ns, WORK_TOLD_MAX)
+        named = self._holder.leases.find_blockers(
+            lease.table, lease.version + 1, now_ns, WORK_TOLD_MAX
+        )
         return HoldingReport(
             self._holder.agent,
             session.id,

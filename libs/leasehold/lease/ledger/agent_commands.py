@@ -11,7 +11,13 @@ from leasehold.lease.commands import (
     Release,
     Renew,
 )
-from leasehold.lease.ledger.state import LedgerState, SessionRow, TableRow, closed, no_session
+from leasehold.lease.ledger.state import (
+    LedgerState,
+    SessionRow,
+    TableRow,
+    refuse_closed,
+    refuse_session,
+)
 from leasehold.lease.replies import (
     Granted,
     LedgerRefused,
@@ -26,7 +32,7 @@ from leasehold.lease.replies import (
 
 def open_session(state: LedgerState, command: OpenSession, run_id: str) -> Reply:
     assert 1 <= command.session <= SESSION_ID_MAX, f"session id {command.session}"
-    shut = closed(state, run_id)
+    shut = refuse_closed(state, run_id)
     if shut is not None:
         return shut
     row = state.sessions.get(command.session)
@@ -42,7 +48,7 @@ def open_session(state: LedgerState, command: OpenSession, run_id: str) -> Reply
 
 
 def renew(state: LedgerState, command: Renew, run_id: str) -> Reply:
-    gone = no_session(state, command.session, run_id)
+    gone = refuse_session(state, command.session, run_id)
     if gone is not None:
         return gone
     row = state.sessions[command.session]
@@ -99,7 +105,7 @@ def _is_of_the_two_newest(row: TableRow, version: int) -> bool:
 
 
 def acquire(state: LedgerState, command: Acquire, run_id: str) -> Reply:
-    gone = no_session(state, command.session, run_id)
+    gone = refuse_session(state, command.session, run_id)
     if gone is not None:
         return gone
     if _is_late(state, command):
@@ -129,7 +135,7 @@ def _oldest(row: TableRow) -> int:
 
 
 def release(state: LedgerState, command: Release, run_id: str) -> Reply:
-    shut = closed(state, run_id)
+    shut = refuse_closed(state, run_id)
     if shut is not None:
         return shut
     if command.session not in state.sessions:

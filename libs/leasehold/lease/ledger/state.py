@@ -99,13 +99,13 @@ def check(state: LedgerState, run_id: str) -> None:
             assert row.current - 1 <= lease.version <= row.current, f"D1: {lease} under {row}"
 
 
-def closed(state: LedgerState, run_id: str) -> LedgerRefused | None:
+def refuse_closed(state: LedgerState, run_id: str) -> LedgerRefused | None:
     if state.seeded != run_id:
         return LedgerRefused(RefusalReason.CLOSED, run_id)
     return None
 
 
-def fenced(state: LedgerState, epoch: int, run_id: str) -> LedgerRefused | None:
+def refuse_epoch(state: LedgerState, epoch: int, run_id: str) -> LedgerRefused | None:
     """Return the refusal of a master whose epoch is not the registered one (D2). Equality, not "not
     lower": a higher one means that the ledger lost the registration."""
     if epoch != state.epoch:
@@ -113,12 +113,12 @@ def fenced(state: LedgerState, epoch: int, run_id: str) -> LedgerRefused | None:
     return None
 
 
-def not_master(state: LedgerState, epoch: int, run_id: str) -> LedgerRefused | None:
-    return fenced(state, epoch, run_id) or closed(state, run_id)
+def refuse_not_master(state: LedgerState, epoch: int, run_id: str) -> LedgerRefused | None:
+    return refuse_epoch(state, epoch, run_id) or refuse_closed(state, run_id)
 
 
-def may_not_publish(state: LedgerState, epoch: int, run_id: str) -> LedgerRefused | None:
-    refused = not_master(state, epoch, run_id)
+def refuse_publish(state: LedgerState, epoch: int, run_id: str) -> LedgerRefused | None:
+    refused = refuse_not_master(state, epoch, run_id)
     if refused is None and not _is_ready(state, run_id):
         return LedgerRefused(RefusalReason.NOT_READY, run_id)
     return refused
@@ -129,8 +129,8 @@ def _is_ready(state: LedgerState, run_id: str) -> bool:
     return state.ready == run_id
 
 
-def no_session(state: LedgerState, session: int, run_id: str) -> LedgerRefused | None:
-    shut = closed(state, run_id)
+def refuse_session(state: LedgerState, session: int, run_id: str) -> LedgerRefused | None:
+    shut = refuse_closed(state, run_id)
     if shut is not None:
         return shut
     row = state.sessions.get(session)
@@ -141,7 +141,7 @@ def no_session(state: LedgerState, session: int, run_id: str) -> LedgerRefused |
     return None
 
 
-def blocked(
+def refuse_held(
     state: LedgerState, table: int, below_version: int, run_id: str
 ) -> LedgerRefused | None:
     holders = state.holders(table, below_version)

@@ -127,7 +127,7 @@ class LedgerWatch:
     def may_publish(self) -> bool:
         return self.phase is Phase.READY
 
-    def seeding(self, tables: int) -> None:
+    def expect_tables(self, tables: int) -> None:
         """Take how many tables the log has at SeedFromLog. With none nobody can hold a lease,
         whatever the ledger has lost, so there is no grace to wait for: a new database is ready at
         once."""

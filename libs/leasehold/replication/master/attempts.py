@@ -5,7 +5,8 @@ before it looks into it: a process that dies of a message, or is deposed while i
 say nothing afterwards. Who finds there that `LOST_MAX` terms have ended over the very message that
 is next only reads it, to know who asked, and refuses it; one that has ended another term even so
 is refused unread. Whichever message it is that no master survives, after a few terms it is the
-first one: what is decided before it in its batch grows from one message on (`Attempts.most`).
+first one: what is decided before it in its batch grows from one message on
+(`Attempts.limit_requests`).
 
 What counts is what masters have said of a message, never that a term has ended: masters come and go
 for many reasons, and most of them have said nothing, or decided it at once. One that has said
@@ -80,7 +81,7 @@ class Attempts:
         messages."""
         self._before.pop(lane.value, None)
 
-    def alone(self, lane: Lane) -> bool:
+    def is_alone(self, lane: Lane) -> bool:
         """Whether the next message of the lane is to be decided alone."""
         return lane.value in self._alone
 
@@ -118,7 +119,7 @@ class Attempts:
     def _charged(self, lane: Lane, offset: int, rows: int) -> Attempt:
         return Attempt(lane.value, offset, rows, self.lost_over(lane, offset, rows) + 1)
 
-    def worked(self, took_ns: int) -> None:
+    def note_turn(self, took_ns: int) -> None:
         """Take how long a turn of this master's took."""
         if self._said and took_ns >= BUSY_MS_MAX * NS_PER_MS:
             self._busy = True
@@ -144,7 +145,7 @@ class Attempts:
         """Whether reading it has ended a term, too."""
         return self.lost_over(lane, offset, rows) > LOST_MAX
 
-    def most(self, requests_max: int) -> int:
+    def limit_requests(self, requests_max: int) -> int:
         """Return how many requests the next record may decide."""
         return min(self._most, requests_max)
 

@@ -121,11 +121,11 @@ class BackfillPace:
         return self._round is not None or self._without is not None
 
     def has_ended(self, applied: Callable[[int], bool]) -> bool:
-        """Whether `heard` would end one."""
+        """Whether `end_rounds` would end one."""
         rounds = (self._round, self._without)
         return any(each is not None and each.has_ended(applied) for each in rounds)
 
-    def heard(self, applied: Callable[[int], bool], now_ns: int) -> None:
+    def end_rounds(self, applied: Callable[[int], bool], now_ns: int) -> None:
         """End the rounds that have ended. `applied`: whether every coherent node has the record at
         an offset."""
         if self._without is not None and self._without.has_ended(applied):

@@ -102,7 +102,7 @@ class BackfillLane:
     def _to_say(self) -> tuple[int, int] | None:
         """Return offset and rows decided of the first message of the lane in this term; None once
         one is decided, or while there is none."""
-        if not self._attempts.alone(Lane.BACKFILL):
+        if not self._attempts.is_alone(Lane.BACKFILL):
             return None
         if self._open is not None:
             return self._open.message.offset, self._open.done

@@ -180,7 +180,7 @@ class Master:
         may_answer = self._may_answer(now)
         effects = self._release.release(may_answer)
         effects += self.changes.tick(self.known_coherent(now), now)
-        self._pace.heard(may_answer, now.mono_ns)
+        self._pace.end_rounds(may_answer, now.mono_ns)
         if not self.in_flight:
             effects += self._start(position, now)
         else:
@@ -195,7 +195,7 @@ class Master:
             effects += self.intake.ask_identities()
             effects += self._cleanup.truncate_log(position, now.mono_ns)
         effects.append(Wake(self._wake_ns(now)))
-        self.attempts.worked(self._clock_ns() - begun_ns)
+        self.attempts.note_turn(self._clock_ns() - begun_ns)
         return effects
 
     def known_coherent(self, now: Now) -> frozenset[str] | None:

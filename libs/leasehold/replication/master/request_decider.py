@@ -59,7 +59,7 @@ class RequestDecider:
             self._queue.read_ahead(self._settings.requests_max)
 
     def may_read_ahead(self) -> bool:
-        if self._attempts.alone(_REQUESTS):
+        if self._attempts.is_alone(_REQUESTS):
             return False  # L10: nothing is looked into before the log says so
         return self._queue.may_read_ahead(self._settings.requests_max)
 
@@ -115,11 +115,12 @@ class RequestDecider:
         if not queue:
             return
         self.taken_ns = now.mono_ns
-        alone = self._attempts.alone(_REQUESTS)
-        most, operations_max = self._attempts.most(settings.requests_max), settings.operations_max
+        alone = self._attempts.is_alone(_REQUESTS)
+        requests_max = self._attempts.limit_requests(settings.requests_max)
+        operations_max = settings.operations_max
         clock_ns, operations = self._clock_ns, 0
         until_ns = clock_ns() + WORK_MS_MAX * NS_PER_MS
-        while queue and draft.requests_taken < most and not draft.closed:
+        while queue and draft.requests_taken < requests_max and not draft.closed:
             if alone and queue.next().offset != NOWHERE:
                 self._take_alone(batch, queue.next(), now)
                 return
