@@ -84,7 +84,8 @@ MODULES: Final = (
     *("node/log_source.py", "adapters/redis/acks.py", "adapters/redis/log.py"),
     *("adapters/redis/pubsub.py", "adapters/sqlite/catalog.py", "adapters/sqlite/counts.py"),
     *("adapters/sqlite/row_history.py", "lease/agent/session.py", "lease/agent/held_leases.py"),
-    *("lease/agent/holder.py", "lease/master/ledger_watch.py", "lease/agent/old_version_report.py"),
+    *("lease/agent/holder.py", "lease/agent/waiters.py"),
+    *("lease/master/ledger_watch.py", "lease/agent/old_version_report.py"),
     *("replication/election.py", "replication/fast_path/acks.py", "replication/fast_path/log.py"),
     *(
         "replication/fast_path/requests.py",
@@ -92,7 +93,10 @@ MODULES: Final = (
         "adapters/redis/requests.py",
     ),
     *("adapters/redis/master_subscriber.py", "replication/fast_path/state_machine.py"),
-    *("replication/master/backfill_pacing.py",),
+    *("replication/master/backfill_pacing.py", "replication/master/batch_limits.py"),
+    *("replication/master/intake.py", "replication/master/record_draft.py"),
+    *("replication/master/record_in_flight.py", "replication/master/refusals.py"),
+    *("replication/master/release.py", "replication/master/request_decider.py"),
     *(
         "replication/log/retention.py",
         "replication/node_agent.py",

@@ -117,7 +117,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             Limit("nodes of a database", "NODES_MAX"),
             Limit(
                 "requests that wait for a master",
-                "master.WAITING_MAX",
+                "intake.WAITING_MAX",
                 "",
                 "its topic is not read on",
             ),

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from leasehold.replication.rules import ReplicationRules
 from leasehold.transaction.replay_comparison import Answer, Told
 from tests.isolation.hermitage import Scene, committed, g2_item
 from tests.isolation.session import Session
 from tests.simulation.harm import demand
 
 
-def two_look_at_both_rows_and_each_writes_one(
-    rules: ReplicationRules,
-) -> None:
+def two_look_at_both_rows_and_each_writes_one() -> None:
     """T1: write skew."""
-    prevented = g2_item(Scene("serializable", rules))
+    prevented = g2_item(Scene("serializable"))
     demand(prevented, "T1", "write skew: each has written what rests on the other's old row")
 
 
@@ -24,11 +21,9 @@ def _sum(session: Session, low: int, high: int) -> int:
     return total
 
 
-def two_find_a_range_empty_and_each_fills_it(
-    rules: ReplicationRules,
-) -> None:
+def two_find_a_range_empty_and_each_fills_it() -> None:
     """T1: a phantom. Neither has touched a row that the other one has seen."""
-    scene = Scene("serializable", rules)
+    scene = Scene("serializable")
     one, two = scene.sessions(2)
     assert _sum(one, 100, 200) == _sum(two, 100, 200) == 0
     one.insert(101, 1)
@@ -37,9 +32,9 @@ def two_find_a_range_empty_and_each_fills_it(
     demand(not committed(two), "T1", "a phantom: a range that was found empty has two rows")
 
 
-def a_row_goes_after_it_was_counted(rules: ReplicationRules) -> None:
+def a_row_goes_after_it_was_counted() -> None:
     """T1: what is in the range now was not written since; what was there is gone."""
-    scene = Scene("serializable", rules)
+    scene = Scene("serializable")
     one, two = scene.sessions(2)
     total = _sum(one, 1, 3)
     two.delete(lambda row: row["id"] == 2)
@@ -48,9 +43,9 @@ def a_row_goes_after_it_was_counted(rules: ReplicationRules) -> None:
     demand(not committed(one), "T1", f"a sum of {total} was written, and a part of it is deleted")
 
 
-def a_visited_row_changes(rules: ReplicationRules) -> None:
+def a_visited_row_changes() -> None:
     """T1: SELECTV at a level that verifies no reads."""
-    scene = Scene("read committed", rules)
+    scene = Scene("read committed")
     one, two = scene.sessions(2)
     seen = one.get(1, selectv=True)
     two.put(1, 99)
@@ -59,9 +54,9 @@ def a_visited_row_changes(rules: ReplicationRules) -> None:
     demand(not committed(one), "T1", "a row that SELECTV has shown was not there any more")
 
 
-def a_row_is_deleted_twice(rules: ReplicationRules) -> None:
+def a_row_is_deleted_twice() -> None:
     """T2: the master recognises what no replay can help."""
-    scene = Scene("default", rules)
+    scene = Scene("default")
     stage = scene.stage
     delete = {"table": "t", "op": "delete", "key": {"id": 1}, "expect": stage.genid(1)}
     asked = stage.ask({"transaction": [delete, delete], "on_conflict": "replay"})
@@ -71,9 +66,9 @@ def a_row_is_deleted_twice(rules: ReplicationRules) -> None:
     assert outcome.code == "40000", outcome
 
 
-def the_last_money_is_spent_twice(rules: ReplicationRules) -> None:
+def the_last_money_is_spent_twice() -> None:
     """T2 ⚠ (races 11b): the client was told UPDATE 1, and ships the goods."""
-    scene = Scene("read committed", rules)
+    scene = Scene("read committed")
     one, two = scene.sessions(2)
     told = one.update(lambda row: row["value"] - 10, lambda r: r["id"] == 1 and r["value"] >= 10)
     two.put(1, 0)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from leasehold.model.errors import Refused
-from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.transaction.isolation import ISOLATION, Isolation, Level
 from tests.isolation.sql_stage import SQL_NODES, SqlStage
 from tests.isolation.sql_told import BEGIN, Answered
@@ -72,13 +71,12 @@ class Crowd:
         make: Callable[[Isolation, random.Random], Workload],
         *,
         nemesis: bool,
-        rules: ReplicationRules = RULES,
     ) -> None:
         self._rng = random.Random(f"{make.__name__}/{seed}/{level.value}/{nemesis}")
         self._level = level
         self._nemesis = nemesis
         self.workload = make(ISOLATION[level], self._rng)
-        self.stage = SqlStage(folder, rules=rules)
+        self.stage = SqlStage(folder)
         self.stage.repeats = 0.25 if nemesis else 0.0
         self.attempts: list[Attempt] = []
         self.ended: Counter[str] = Counter()

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from leasehold.model.errors import Refused
-from leasehold.replication.rules import RULES, ReplicationRules
 from tests.isolation.said import EVERY, Said, added, divides, id_is, is_, to
 from tests.isolation.session import Session
 from tests.simulation.stage import Stage
@@ -50,11 +49,10 @@ class Scene:
     def __init__(
         self,
         level: str,
-        rules: ReplicationRules = RULES,
         **options: Any,
     ) -> None:
         self.level = level
-        self.stage = Stage(rules)
+        self.stage = Stage()
         self._options = options
         self.stage.settle({"sql": "create table test (id bigint primary key, value bigint)"})
         for key, value in ((1, 10), (2, 20)):

@@ -13,7 +13,6 @@ from leasehold.model.records.requests import OnConflict, Outcome
 from leasehold.replica.as_of import moment_of
 from leasehold.replica.reads import Reads
 from leasehold.replica.write_set import WriteSet
-from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.transaction.isolation import Isolation, isolation_of
 from tests.isolation.cycles import Transaction, anomalies
 from tests.simulation.stage import ASKER, Stage
@@ -44,18 +43,18 @@ class ListAppend:
 
     faults = 0.004
 
-    def __init__(self, seed: int, level: str, rules: ReplicationRules = RULES) -> None:
+    def __init__(self, seed: int, level: str) -> None:
         self._rng = random.Random(f"{seed}/{level}")
         self.isolation: Isolation = isolation_of(level)
-        self.stage = self._made_stage(rules)
+        self.stage = self._made_stage()
         self.stage.settle({"sql": "create table lists (id bigint primary key, items text)"})
         self.history: list[Transaction] = []
         self._running: list[Running] = []
         self._values = 0
         self._clock = 0
 
-    def _made_stage(self, rules: ReplicationRules) -> Stage:
-        return Stage(rules)
+    def _made_stage(self) -> Stage:
+        return Stage()
 
     # ------------------------------------------------------------ the run
 

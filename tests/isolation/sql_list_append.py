@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from leasehold.model.errors import Refused
-from leasehold.replication.rules import RULES, ReplicationRules
 from tests.isolation.list_append import LISTS, ListAppend, Running, Step
 from tests.isolation.sql_stage import SQL_NODES, SqlStage
 from tests.isolation.sql_told import BEGIN
@@ -33,19 +32,17 @@ class SqlListAppend(ListAppend):
 
     faults = 0.012
 
-    def __init__(
-        self, folder: Path, seed: int, level: str, rules: ReplicationRules = RULES
-    ) -> None:
+    def __init__(self, folder: Path, seed: int, level: str) -> None:
         self._folder = folder
-        super().__init__(seed, level, rules)
+        super().__init__(seed, level)
         self.ended: list[str] = []
         self.crashes = self._asked = 0
         self.sql_stage.repeats = 0.25
         rows = ", ".join(f"({number}, '')" for number in range(LISTS))
         self.sql_stage.ask_sql("r1", f"insert into lists values {rows}")
 
-    def _made_stage(self, rules: ReplicationRules) -> Stage:
-        self.sql_stage = SqlStage(self._folder, rules=rules)
+    def _made_stage(self) -> Stage:
+        self.sql_stage = SqlStage(self._folder)
         return self.sql_stage
 
     def _fault(self) -> None:

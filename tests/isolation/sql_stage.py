@@ -22,7 +22,6 @@ from leasehold.replica.reads import Reads
 from leasehold.replica.sequences.node_blocks import NodeNumbers
 from leasehold.replica.sessions import Sessions
 from leasehold.replication.node import Node
-from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.transaction.isolation import Isolation
 from leasehold.values.dates import AsOf
 from tests.isolation.sql_told import Answered, SqlTold
@@ -216,10 +215,9 @@ class SqlScene:
         level: str,
         *,
         verify_retry: bool = True,
-        rules: ReplicationRules = RULES,
     ) -> None:
         self.level = level
-        self.stage = SqlStage(folder, rules=rules)
+        self.stage = SqlStage(folder)
         self._verify_retry = verify_retry
         self.clients: list[SqlClient] = []
         make = "create table test (id bigint primary key, value bigint)"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 
-from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.transaction.isolation import Level
-from leasehold.transaction.verify import VerifyRules
 from tests.isolation.at_commit_stories import (
     a_row_is_gone_that_was_told_to_be_updated,
     a_sum_was_told_that_overflows_by_now,
@@ -23,7 +20,7 @@ from tests.isolation.at_commit_stories import (
 )
 from tests.isolation.rule_off import harm_shown
 from tests.isolation.sql_stage import SqlScene
-from tests.models.mutants.transaction import AtCommitRules, broken
+from tests.models.mutants.transaction import AtCommitRules, VerifyRules, broken
 from tests.models.summary import AddLine
 from tests.models.switches import switches_off
 
@@ -32,12 +29,9 @@ EVERY: Final = AtCommitRules()
 
 
 class Case(NamedTuple):
-    """`rules`: of the sessions; `master`: of what decides."""
-
     invariant: str
     story: Story
-    rules: AtCommitRules = EVERY
-    master: ReplicationRules = RULES
+    rules: AtCommitRules | VerifyRules
     level: Level = Level.READ_COMMITTED
 
 
@@ -56,18 +50,18 @@ OFF: Final = [
     Case(
         "T4",
         a_sum_was_told_that_overflows_by_now,
-        master=replace(RULES, verify=VerifyRules(uncomputable_runs_again=False)),
+        VerifyRules(uncomputable_runs_again=False),
     ),
 ]
 
 
 def words(case: Case) -> str:
-    return switches_off(case.rules) or switches_off(case.master)
+    return switches_off(case.rules)
 
 
-def run(case: Case, folder: Path, rules: AtCommitRules, master: ReplicationRules) -> None:
+def run(case: Case, folder: Path, rules: AtCommitRules | VerifyRules) -> None:
     with broken(rules):
-        scene = SqlScene(folder, case.level, rules=master)
+        scene = SqlScene(folder, case.level)
         try:
             case.story(scene)
         finally:
@@ -76,10 +70,10 @@ def run(case: Case, folder: Path, rules: AtCommitRules, master: ReplicationRules
 
 @pytest.mark.parametrize("case", OFF, ids=words)
 def test_harm_with_the_rule_off(case: Case, tmp_path: Path, model_line: AddLine) -> None:
-    told = partial(run, case, tmp_path, case.rules, case.master)
+    told = partial(run, case, tmp_path, case.rules)
     model_line(harm_shown(case.invariant, words(case), case.story, told))
 
 
 @pytest.mark.parametrize("case", OFF, ids=lambda c: c.story.__name__)
 def test_no_harm_with_every_rule(case: Case, tmp_path: Path) -> None:
-    run(case, tmp_path, EVERY, RULES)
+    run(case, tmp_path, EVERY)

@@ -19,7 +19,7 @@ from leasehold.model.errors import (
 )
 from leasehold.model.records.requests import OnConflict
 from leasehold.replication.log.retention import HistorySettings
-from leasehold.replication.master.master import MasterSettings
+from leasehold.replication.master.settings import MasterSettings
 from leasehold.transaction.isolation import ISOLATION, Level
 from leasehold.transaction.replay_comparison import Answer, Told
 from tests.isolation.hermitage import Scene, committed

@@ -14,8 +14,8 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.model.records.jobs import Chunk, Findings
 from leasehold.model.records.requests import DeadLetter
-from leasehold.replication.master.batch import BatchSettings
-from leasehold.replication.master.master import MasterSettings
+from leasehold.replication.master.batch_limits import BatchSettings
+from leasehold.replication.master.settings import MasterSettings
 from tests.isolation.sql_stage import SqlStage
 
 CODEC = MessagePackCodec()

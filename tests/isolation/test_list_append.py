@@ -7,16 +7,14 @@ Method: random list-append transactions under seeds, judged by cycles. LEASEHOLD
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import Final
 
 import pytest
 
-from leasehold.replication.rules import RULES
 from leasehold.transaction.isolation import Level
-from leasehold.transaction.verify import VerifyRules
 from tests.isolation.cycles import Transaction, anomalies
 from tests.isolation.list_append import ListAppend
+from tests.models.mutants.transaction import VerifyRules, broken
 from tests.models.summary import Tell
 
 GIVEN: Final = os.environ.get("LEASEHOLD_SEED")
@@ -48,21 +46,21 @@ def test_no_anomaly_that_the_level_prevents(level: Level, tell: Tell) -> None:
 
 
 def test_without_the_check_of_what_was_read_there_is_write_skew() -> None:
-    rules = replace(RULES, verify=VerifyRules(reads_are_validated=False))
     found: set[str] = set()
     for seed in SEEDS:
-        run = ListAppend(seed, "serializable", rules)
-        run.run()
+        run = ListAppend(seed, "serializable")
+        with broken(VerifyRules(reads_are_validated=False)):
+            run.run()
         found |= run.anomalies()
     assert found == {"G2-item"}
 
 
 def test_without_the_check_of_what_is_changed_updates_are_lost() -> None:
-    rules = replace(RULES, verify=VerifyRules(genids_are_verified=False))
     found: set[str] = set()
     for seed in SEEDS[:2]:
-        run = ListAppend(seed, "read committed", rules)
-        run.run()
+        run = ListAppend(seed, "read committed")
+        with broken(VerifyRules(genids_are_verified=False)):
+            run.run()
         found |= run.anomalies()
     assert "lost update" in found
 

@@ -16,8 +16,8 @@ import pytest
 
 from leasehold.in_process.node import MemoryNode
 from leasehold.model.errors import LeaseholdError
-from leasehold.replication.master.batch import BatchSettings
-from leasehold.replication.master.master import MasterSettings
+from leasehold.replication.master.batch_limits import BatchSettings
+from leasehold.replication.master.settings import MasterSettings
 from tests.isolation.sql_stage import SQL_NODES, SqlStage
 from tests.support.sql_session.sql_client import SqlClient
 

@@ -4,16 +4,14 @@ is allowed does happen. Method: as `test_list_append.py`. LEASEHOLD_SEED replays
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from leasehold.replication.rules import RULES
 from leasehold.transaction.isolation import Level
-from leasehold.transaction.verify import VerifyRules
 from tests.isolation.sql_list_append import SqlListAppend
 from tests.isolation.test_list_append import GIVEN, MAY
+from tests.models.mutants.transaction import VerifyRules, broken
 from tests.models.summary import Tell
 
 SEEDS = (int(GIVEN),) if GIVEN else (1, 2, 3, 4)
@@ -48,11 +46,11 @@ def test_no_anomaly_that_the_level_prevents(level: Level, tmp_path: Path, tell: 
 
 
 def test_without_the_check_of_what_was_read_there_is_write_skew(tmp_path: Path) -> None:
-    rules = replace(RULES, verify=VerifyRules(reads_are_validated=False))
     found: set[str] = set()
     for seed in SEEDS:
-        run = SqlListAppend(tmp_path / str(seed), seed, "serializable", rules)
-        run.run()
+        run = SqlListAppend(tmp_path / str(seed), seed, "serializable")
+        with broken(VerifyRules(reads_are_validated=False)):
+            run.run()
         found |= run.anomalies()
         run.close()
     assert found == {"G2-item"}

@@ -13,17 +13,13 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 
 from leasehold.model.errors import Refused
-from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.transaction.isolation import ISOLATION, Level
-from leasehold.transaction.verify import VerifyRules
 from tests.isolation.number_stories import (
     a_told_number_stays_in_a_replay,
     crash,
@@ -32,7 +28,9 @@ from tests.isolation.number_stories import (
 from tests.isolation.rule_off import harm_shown
 from tests.isolation.sql_stage import SQL_NODES, SqlScene, SqlStage
 from tests.isolation.sql_told import BEGIN
-from tests.models.mutants.client import NumberRules, broken
+from tests.models.mutants import client, transaction
+from tests.models.mutants.client import NumberRules
+from tests.models.mutants.transaction import VerifyRules
 from tests.models.summary import AddLine, Tell
 from tests.models.switches import switches_off
 from tests.simulation.harm import demand
@@ -197,12 +195,9 @@ def test_no_number_is_given_twice(tmp_path: Path, tell: Tell) -> None:
 
 
 class Case(NamedTuple):
-    """`rules`: of the nodes; `master`: of what decides."""
-
     invariant: str
     story: Callable[[SqlScene], None]
-    rules: NumberRules = NumberRules()
-    master: ReplicationRules = RULES
+    rules: NumberRules | VerifyRules
 
 
 OFF: Final = [
@@ -215,17 +210,17 @@ OFF: Final = [
     Case(
         "T8",
         numbers_from_before_a_restart_are_not_given,
-        master=replace(RULES, verify=VerifyRules(setting_begins_an_epoch=False)),
+        VerifyRules(setting_begins_an_epoch=False),
     ),
 ]
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Callable[[ReplicationRules], SqlScene]]:
+def make(tmp_path: Path) -> Iterator[Callable[[], SqlScene]]:
     made: list[SqlScene] = []
 
-    def scene(master: ReplicationRules) -> SqlScene:
-        made.append(SqlScene(tmp_path / str(len(made)), Level.READ_COMMITTED.value, rules=master))
+    def scene() -> SqlScene:
+        made.append(SqlScene(tmp_path / str(len(made)), Level.READ_COMMITTED.value))
         made[-1].stage.numbers.clear()
         return made[-1]
 
@@ -235,18 +230,18 @@ def make(tmp_path: Path) -> Iterator[Callable[[ReplicationRules], SqlScene]]:
 
 
 def words(case: Case) -> str:
-    return switches_off(case.rules) or switches_off(case.master)
+    return switches_off(case.rules)
 
 
 @pytest.mark.parametrize("case", OFF, ids=words)
 def test_harm_with_the_rule_off(case: Case, make: Any, model_line: AddLine) -> None:
     def run() -> None:
-        with broken(case.rules):
-            case.story(make(case.master))
+        with client.broken(case.rules), transaction.broken(case.rules):
+            case.story(make())
 
     model_line(harm_shown(case.invariant, words(case), case.story, run))
 
 
 @pytest.mark.parametrize("case", OFF[:2], ids=lambda c: c.story.__name__)
 def test_no_harm_with_every_rule(case: Case, make: Any) -> None:
-    partial(case.story)(make(RULES))
+    case.story(make())

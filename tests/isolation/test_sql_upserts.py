@@ -11,18 +11,16 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 
-from leasehold.replication.rules import RULES
 from leasehold.transaction.isolation import ISOLATION, Level
-from leasehold.transaction.verify import VerifyRules
 from tests.isolation.at_commit_stories import ending
 from tests.isolation.sql_stage import SqlScene
 from tests.isolation.test_sql_comdb2 import Make, code_of, replays, scene
+from tests.models.mutants.transaction import VerifyRules, broken
 from tests.models.summary import Tell
 
 __all__ = ["scene"]
@@ -183,17 +181,18 @@ def test_without_replays_it_is_40001_at_once(scene: Make) -> None:
     assert found == ["40001"]
 
 
-OFF: Final = replace(RULES, verify=VerifyRules(arbiters_are_verified=False))
+OFF: Final = VerifyRules(arbiters_are_verified=False)
 
 
 @pytest.mark.parametrize("arbiter", ["(id)", "(u)"])
 def test_off_it_ends_in_a_duplicate(arbiter: str, tmp_path: Path) -> None:
-    stands = with_table(SqlScene(tmp_path, "read committed", rules=OFF))
+    stands = with_table(SqlScene(tmp_path, "read committed"))
     one, two = stands.sessions(2)
     for session in (one, two):
         session.ask(f"{ONE} on conflict {arbiter} {ADDED}")
-    one.commit()
-    assert code_of(two.commit) == "23505"
+    with broken(OFF):
+        one.commit()
+        assert code_of(two.commit) == "23505"
     stands.close()
 
 

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from leasehold.replication.rules import RULES, ReplicationRules
 from leasehold.transaction.isolation import Level
-from leasehold.transaction.verify import VerifyRules
 from tests.isolation.crowd import Crowd
 from tests.isolation.crowd_workloads import A6, G2, AtomicWrites, Bank, DirtyReads, Register, Sets
 from tests.isolation.test_list_append import GIVEN
+from tests.models.mutants.transaction import VerifyRules, broken
 from tests.models.summary import Tell
 
 SEEDS = (int(GIVEN),) if GIVEN else (1,)
@@ -37,7 +35,6 @@ def shown(
     *,
     nemesis: bool,
     tell: Tell,
-    rules: ReplicationRules = RULES,
     seeds: Sequence[int] = (),
 ) -> list[str]:
     """What was wrong, over all seeds; in calm weather one is enough, unless more are given."""
@@ -47,7 +44,7 @@ def shown(
     faults: Counter[str] = Counter()
     committed = 0
     for seed in seeds:
-        crowd = Crowd(folder / str(seed), seed, level, make, nemesis=nemesis, rules=rules)
+        crowd = Crowd(folder / str(seed), seed, level, make, nemesis=nemesis)
         try:
             crowd.run()
             wrong += [f"seed {seed}: {words}" for words in crowd.wrong()]
@@ -111,17 +108,18 @@ def test_37_g2(level: Level, nemesis: bool, tmp_path: Path, tell: Tell) -> None:
 
 # ------------------------------------------------------------------ and the checkers see it
 
-UNVERIFIED = replace(RULES, verify=VerifyRules(genids_are_verified=False))
-UNVALIDATED = replace(RULES, verify=VerifyRules(reads_are_validated=False))
+EVERY = VerifyRules()
+UNVERIFIED = VerifyRules(genids_are_verified=False)
+UNVALIDATED = VerifyRules(reads_are_validated=False)
 
 
 @pytest.mark.parametrize(
     ("make", "level", "rules"),
     [
-        (A6, Level.SNAPSHOT, RULES),
-        (G2, Level.DEFAULT, RULES),
-        (G2, Level.READ_COMMITTED, RULES),
-        (G2, Level.SNAPSHOT, RULES),
+        (A6, Level.SNAPSHOT, EVERY),
+        (G2, Level.DEFAULT, EVERY),
+        (G2, Level.READ_COMMITTED, EVERY),
+        (G2, Level.SNAPSHOT, EVERY),
         (A6, Level.SERIALIZABLE, UNVALIDATED),
         (G2, Level.SERIALIZABLE, UNVALIDATED),
         (Bank, Level.SNAPSHOT, UNVERIFIED),
@@ -130,6 +128,7 @@ UNVALIDATED = replace(RULES, verify=VerifyRules(reads_are_validated=False))
     ids=lambda each: getattr(each, "__name__", "") or getattr(each, "value", ""),
 )
 def test_37_what_a_level_allows_or_a_rule_prevents_is_seen(
-    make: Any, level: Level, rules: ReplicationRules, tmp_path: Path, tell: Tell
+    make: Any, level: Level, rules: VerifyRules, tmp_path: Path, tell: Tell
 ) -> None:
-    assert shown(tmp_path, make, level, nemesis=False, tell=tell, rules=rules, seeds=(*SEEDS, 3))
+    with broken(rules):
+        assert shown(tmp_path, make, level, nemesis=False, tell=tell, seeds=(*SEEDS, 3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 
 from leasehold.lease.agent.events import Event, Send, Wake
 from leasehold.lease.agent.holder import Holder
@@ -89,14 +90,14 @@ class MasterSteps:
         world, report = self._parties.call(world, Liveness())
         assert isinstance(report, LivenessReport)
         world = self.takes(world, MasterAnswered(report))
-        sessions = self._objects.sessions(world.sessions).copy()
+        sessions = copy(self._objects.sessions(world.sessions))
         kills = tuple(sessions.step(report, world.now, world.now))
         kept = self._objects.keep_sessions(sessions)
         return world._replace(sessions=kept, kills=kills or world.kills)
 
     def takes(self, world: World, event: MasterEvent) -> World:
         """The watch's effects are carried out at once; only deaths and publishes may be late."""
-        watch = self._objects.watch(world.watch).copy()
+        watch = copy(self._objects.watch(world.watch))
         effects = watch.step(event, world.now)
         world = world._replace(watch=self._objects.keep_watch(watch))
         for effect in effects:

@@ -6,6 +6,7 @@ event in the same way, however often the explorer comes by.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, TypeAlias
 
 from leasehold.lease.agent.events import Answered, Effect, Event
@@ -16,6 +17,7 @@ from leasehold.lease.ledger.state import LedgerState
 from leasehold.lease.master.ledger_watch import LedgerWatch
 from leasehold.lease.master.session_watch import SessionWatch
 from leasehold.lease.replies import Reply
+from tests.support.lease.states import key_of_holder, key_of_ledger, key_of_sessions, key_of_watch
 
 Named: TypeAlias = tuple[str, Any]
 
@@ -46,17 +48,17 @@ class Objects:
     # ------------------------------------------------------------ keeping
 
     def keep_ledger(self, state: LedgerState) -> int:
-        return self._keep("ledger", state.key(), state)
+        return self._keep("ledger", key_of_ledger(state), state)
 
     def keep_holder(self, holder: Holder) -> int:
-        key = holder.key(), holder.session._ids.last  # type: ignore[attr-defined]
+        key = key_of_holder(holder), holder.session._ids.last  # type: ignore[attr-defined]
         return self._keep("holder", key, holder)
 
     def keep_watch(self, watch: LedgerWatch) -> int:
-        return self._keep("watch", watch.key(), watch)
+        return self._keep("watch", key_of_watch(watch), watch)
 
     def keep_sessions(self, sessions: SessionWatch) -> int:
-        return self._keep("sessions", sessions.key(), sessions)
+        return self._keep("sessions", key_of_sessions(sessions), sessions)
 
     def _keep(self, kind: str, key: Any, thing: Any) -> int:
         number = self._numbers.setdefault((kind, key), len(self._objects))
@@ -99,7 +101,7 @@ class Objects:
         known = number, type(event).__name__, inner(event), now
         found = self._stepped.get(known)
         if found is None:
-            holder = self.holder(number).copy()
+            holder = deepcopy(self.holder(number))
             effects = holder.step(event, now)
             found = self._stepped[known] = self.keep_holder(holder), list(effects)
         return found

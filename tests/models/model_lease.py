@@ -13,6 +13,7 @@ subscriber may decode with a version older than the newest but one.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from leasehold.lease.agent.events import (
@@ -124,7 +125,7 @@ class Model:
         """One user at a time: it ends, another begins."""
         if world.using:
             version = world.using[0]
-            holder = self.parties.holder(world).copy()
+            holder = deepcopy(self.parties.holder(world))
             lease = holder.leases.find(Lease(TABLE, version))
             idle = lease is not None and holder.leases.release(lease)
             after = world._replace(using=world.using[1:], holder=self.objects.keep_holder(holder))
@@ -132,7 +133,7 @@ class Model:
                 after = self.parties.step(after, Idle())
             yield f"the user of version {version} ends", after
             return
-        holder = self.parties.holder(world).copy()
+        holder = deepcopy(self.parties.holder(world))
         taken = holder.leases.acquire(TABLE, world.now)
         if taken is not None:
             after = world._replace(using=(taken.version,), holder=self.objects.keep_holder(holder))

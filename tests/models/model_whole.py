@@ -22,7 +22,7 @@ from leasehold.lease.ledger.state import LedgerState
 from leasehold.model.errors import StaleVersion
 from leasehold.model.records.log import Claim
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.transaction.pinned_version import check_pinned
+from leasehold.transaction import pinned_version
 from tests.models.coherency_part import SETTINGS, CoherencyPart, Seen
 from tests.models.lease_objects import Ids, Objects
 from tests.models.log_records import Records
@@ -151,7 +151,7 @@ class Model:
         if pinned.version >= snapshot.newest - 1:
             return None
         try:
-            check_pinned(pinned, snapshot.min_version, self.rules.replication.verify)
+            pinned_version.check_pinned(pinned, snapshot.min_version)
         except StaleVersion:
             return None
         return f"D3: a statement under version {pinned.version} reads rows of {snapshot.newest}"

@@ -76,11 +76,11 @@ def found() -> Iterator[Mutation]:
         yield Mutation(off(rules), "simulation")
     yield Mutation(off(simulation.FORGETS), "simulation")
     for case in isolation.OFF:
-        yield Mutation(off(case.rules) | off(case.replay_rules), "stories of transactions")
+        yield Mutation(off(case.rules), "stories of transactions")
     for computed in at_commit.OFF:
-        yield Mutation(off(computed.rules) | off(computed.master), "stories of transactions")
+        yield Mutation(off(computed.rules), "stories of transactions")
     for numbered in sequences.OFF:
-        yield Mutation(off(numbered.rules) | off(numbered.master), "stories of transactions")
+        yield Mutation(off(numbered.rules), "stories of transactions")
     yield Mutation(off(upserts.OFF), "stories of transactions")
     for name in test_moves.OFF:
         yield Mutation(frozenset({Switch("transaction", name)}), "story of a move")

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import pytest
 
-from leasehold.transaction.verify import VerifyRules
 from tests.models.explorer import Report, explore
 from tests.models.model_whole import Model
 from tests.models.mutants import lease as lease_mutants
 from tests.models.mutants.lease import Rules as LeaseRules
 from tests.models.mutants.replication import RULES, CoherencyRules, broken
 from tests.models.mutants.schema import JobRules
+from tests.models.mutants.transaction import VerifyRules
 from tests.models.summary import AddLine, ModelLine
 from tests.models.switches import switches_off
 from tests.models.whole_world import Bounds, Rules, World

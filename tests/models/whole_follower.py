@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 
 from leasehold.lease.agent.events import (
     Answered,
@@ -113,7 +114,7 @@ class Followers:
 
     def _ends(self, world: World) -> World:
         follower = world.follower
-        holder = self._objects.holder(follower.agent).copy()
+        holder = deepcopy(self._objects.holder(follower.agent))
         lease = holder.leases.find(Lease(TABLE, follower.using))
         idle = lease is not None and holder.leases.release(lease)
         key = self._objects.keep_holder(holder)

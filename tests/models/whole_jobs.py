@@ -7,7 +7,7 @@ which change what others may do, wait in it until the model says that they arriv
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.catalog import Catalog
@@ -22,6 +22,7 @@ from leasehold.schema_change.coordinator.coordinator import CoordinatorSettings
 from leasehold.schema_change.coordinator.ledger import LedgerSideSettings
 from tests.models.lease_objects import Objects
 from tests.models.whole_world import TTL, Rules, run_id
+from tests.support.lease.states import key_of_sessions, key_of_watch
 
 SETTINGS: Final = SchemaSettings(
     # No pauses: how long something is left alone is for the model to choose.
@@ -213,7 +214,7 @@ def _key(changes: SchemaChanges) -> Any:
     calls = tuple((t, s.job_id, repr(s.command)) for t, s in sorted(coordinator._calls.items()))
     ledger_side = (
         _watch_key(side._watch),
-        side._sessions.key(),
+        key_of_sessions(side._sessions),
         side._recorded,
         side._looking,
         tuple(side._seeds),
@@ -229,7 +230,7 @@ def _key(changes: SchemaChanges) -> Any:
 def _watch_key(watch: LedgerWatch) -> Any:
     """Without the end of a wait that is over."""
     if watch.phase is Phase.WAITING:
-        return watch.key()
-    copy = watch.copy()
-    copy._until_ns = 0
-    return copy.key()
+        return key_of_watch(watch)
+    ended = copy(watch)
+    ended._until_ns = 0
+    return key_of_watch(ended)

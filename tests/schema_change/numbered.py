@@ -241,7 +241,7 @@ class Numbered:
             found = store.row(descriptor, key)
             return None if found is None else found._replace(lsn=LAST_LSN)
 
-        return verify(request, catalog, row, lsn, self.rules.verify, moment=MOMENT)
+        return verify(request, catalog, row, lsn, moment=MOMENT)
 
     def _applied(
         self,
@@ -474,7 +474,7 @@ class Numbered:
 
     def _filled_by(self, world: World, position: Position, chunk: Chunk) -> Move:
         store, catalog = _store(world.held), position.catalog
-        part = slice_chunk(chunk, 0, 1, catalog, store, self.rules.verify, MOMENT, world.lsn)
+        part = slice_chunk(chunk, 0, 1, catalog, store, MOMENT, world.lsn)
         drawn: list[tuple[int, int]] = []
         for fill in part.fills:
             descriptor = catalog.version(1, fill.version)
@@ -529,8 +529,8 @@ class Numbered:
         job = replace(job, marks=())
         place = (world.at, job.step, job.phase, job.status, job.fill, job.run, job.error)
         at = self._in_state(place, lambda: self._moved(before, job, writes))
-        store, lsn, rules = _store(world.held), world.lsn + 1, self.rules.verify
-        made = [*rows_with_versions(before.catalog, writes, store.row, lsn, rules)]
+        store, lsn = _store(world.held), world.lsn + 1
+        made = [*rows_with_versions(before.catalog, writes, store.row, lsn)]
         for move in made:
             store.change(move.descriptor, move.change, lsn, 0, None)
         lsn -= not made

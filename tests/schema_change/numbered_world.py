@@ -18,9 +18,8 @@ from leasehold.replica.sequences import node_blocks as blocks
 from leasehold.replica.sequences.node_blocks import NodeNumbers
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
-from leasehold.transaction.verify import RULES as VERIFY_RULES
-from leasehold.transaction.verify import VerifyRules
 from tests.models.mutants.client import NumberRules
+from tests.models.mutants.transaction import VerifyRules
 from tests.schema_change.twins import Rows
 
 IDS: Final = (1,)
@@ -113,7 +112,7 @@ class Rules:
     """What is to be found when it is off. `answered_from_log`: a block is a node's when its commit
     is in the log. `moved_with_rows`: one commit has rows, and how far their sequence went."""
 
-    verify: VerifyRules = VERIFY_RULES
+    verify: VerifyRules = VerifyRules()
     node: NumberRules = NumberRules()
     drain: bool = True
     fence_before_fill: bool = True

@@ -98,10 +98,10 @@ class Referred(Twins):
     def _child_written(
         self, label: str, held: Rows, seen: Seen, operation: Operation, version: int
     ) -> Iterator[Write]:
-        store, rules = _store(held), self.rules.verify
+        store = _store(held)
         asked = ChangeRequest(REQUEST, (operation._replace(schema_version=version),))
         try:
-            decided = verify(asked, seen.catalog, store.row, LSN, rules, store.holders, MOMENT)
+            decided = verify(asked, seen.catalog, store.row, LSN, store.holders, MOMENT)
         except ForeignKeyViolation:
             if operation.values["p"] in _shown(held, seen.catalog):
                 harm = "refused, though the row that it refers to is there"

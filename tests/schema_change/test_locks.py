@@ -33,7 +33,7 @@ from leasehold.sql.syntax.statements import (
     CreateTable,
     DropLock,
 )
-from leasehold.transaction.locks import covering, expected_of
+from leasehold.transaction.locks import covering_locks, expected_of
 from leasehold.transaction.verify import verify
 from leasehold.values.types import Type
 from tests.models.explorer import Report, explore
@@ -209,7 +209,7 @@ class Model:
     ) -> World | None:
         catalog = self.catalog(world)
         reader = catalog.version(1, read_by)
-        expect = expected_of(reader, dict(seen.genids), covering(reader, [column]))
+        expect = expected_of(reader, dict(seen.genids), covering_locks(reader, [column]))
         operation = Operation(OperationKind.UPDATE, "t", (1,), {NAMES[column]: 1}, expect, named)
         lsn = world.lsn + 1
 

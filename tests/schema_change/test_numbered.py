@@ -28,9 +28,10 @@ from leasehold.schema_change.steps.element_paths import (
 )
 from leasehold.schema_change.steps.steps import steps_of
 from leasehold.schema_change.steps.table_paths import add_sequence, drop_sequence
-from leasehold.transaction.verify import RULES as VERIFY_RULES
 from tests.models.explorer import Report, explore
-from tests.models.mutants.client import NumberRules, broken
+from tests.models.mutants import client, transaction
+from tests.models.mutants.client import NumberRules
+from tests.models.mutants.transaction import VerifyRules
 from tests.models.summary import AddLine, ModelLine
 from tests.schema_change.numbered import Numbered
 from tests.schema_change.numbered_world import BLOCK, BOUNDS, LAPS_MAX, SETS_MAX, Rules, World
@@ -236,19 +237,19 @@ RULES: Final = {
     ),
     "a setval begins no epoch": (
         "restarted",
-        Rules(verify=replace(VERIFY_RULES, setting_begins_an_epoch=False)),
+        Rules(verify=VerifyRules(setting_begins_an_epoch=False)),
     ),
     "blocks of another increment are used": (
         "another INCREMENT",
-        Rules(verify=replace(VERIFY_RULES, altering_begins_an_epoch=False)),
+        Rules(verify=VerifyRules(altering_begins_an_epoch=False)),
     ),
     "blocks of another increment are used, of one that gets an owner": (
         "OWNED BY beside an INCREMENT",
-        Rules(verify=replace(VERIFY_RULES, altering_begins_an_epoch=False)),
+        Rules(verify=VerifyRules(altering_begins_an_epoch=False)),
     ),
     "one that cycles takes numbers of a lap before back": (
         "CYCLE, another INCREMENT",
-        Rules(verify=replace(VERIFY_RULES, given_back_in_its_lap=False)),
+        Rules(verify=VerifyRules(given_back_in_its_lap=False)),
     ),
     "nobody waits for older versions of an identity column": ("DROP IDENTITY", Rules(drain=False)),
     "nobody waits for older versions": ("dropped with CASCADE", Rules(drain=False)),
@@ -266,5 +267,5 @@ def test_a_broken_rule_is_found(name: str, model_line: AddLine) -> None:
     said, rules = RULES[name]
     given, *asked = MENU[said]
     model = Numbered(given, tuple(asked), rules, cancel=False, sets=int(said == "restarted"))
-    with broken(rules.node):
+    with client.broken(rules.node), transaction.broken(rules.verify):
         demand_harm(name, model, model_line)

@@ -15,8 +15,8 @@ from leasehold.catalog.states import State
 from leasehold.schema_change.plan.primary_key import KeyChange, plan_key_paths, plan_referring_paths
 from leasehold.schema_change.steps.element_paths import GONE, UNCHANGED, ElementPath, Stage
 from leasehold.schema_change.steps.steps import steps_of
-from leasehold.transaction.verify import RULES as VERIFY_RULES
 from tests.models.explorer import Report, explore
+from tests.models.mutants.transaction import VerifyRules, broken
 from tests.models.summary import AddLine, ModelLine
 from tests.schema_change.referred_twins import CHANGED, DROPPED, ReferredChanged, ReferredDropped
 from tests.schema_change.twins import Rules, World, key_change
@@ -106,7 +106,7 @@ def test_an_unsafe_order_is_found(name: str, model_line: AddLine) -> None:
 
 
 RULES: Final = {
-    "a write goes to one table alone": Rules(verify=replace(VERIFY_RULES, twin_follows=False)),
+    "a write goes to one table alone": Rules(verify=VerifyRules(twin_follows=False)),
     "nobody waits for older versions": Rules(drain=False),
 }
 
@@ -114,4 +114,5 @@ RULES: Final = {
 @pytest.mark.parametrize("name", RULES)
 def test_a_broken_rule_is_found(name: str, model_line: AddLine) -> None:
     catalog, job = key_change(*DROPPED)
-    demand_harm(name, ReferredDropped(catalog, job, RULES[name], cancel=False), model_line)
+    with broken(RULES[name].verify):
+        demand_harm(name, ReferredDropped(catalog, job, RULES[name], cancel=False), model_line)

@@ -17,7 +17,8 @@ from leasehold.model.records.jobs import Chunk
 from leasehold.model.records.log import ChangeKind, RowChange
 from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
 from leasehold.replication.master.backfill import slice_chunk
-from leasehold.transaction.verify import Decided, RowRefused, verify
+from leasehold.transaction.row_conflict import RowRefused
+from leasehold.transaction.verify import Decided, verify
 from tests.schema_change.changes import A, B, C, Change, changed
 from tests.schema_change.chunks import fill
 from tests.schema_change.menu import INDEX

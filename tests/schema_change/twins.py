@@ -25,15 +25,15 @@ from leasehold.model.errors import Refused, StaleVersion, UnknownVersion
 from leasehold.model.records.jobs import Chunk
 from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion, RowChange
 from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
-from leasehold.replication.master.backfill import slice_chunk
+from leasehold.replication.master import backfill
 from leasehold.schema_change.coordinator.verification import as_if_public
 from leasehold.schema_change.job import transitions as go
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk
 from leasehold.schema_change.job.next_versions import moves, moving, next_descriptors
 from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan
 from leasehold.transaction.mirror_table import key_in
-from leasehold.transaction.verify import RULES as VERIFY_RULES
-from leasehold.transaction.verify import VerifyRules, verify
+from leasehold.transaction.verify import verify
+from tests.models.mutants.transaction import VerifyRules
 from tests.schema_change.changes import planned
 from tests.support.memory_store.consistency import KeyValueData, violations
 from tests.support.memory_store.contents import Contents
@@ -109,7 +109,7 @@ class _Unseen(dict[int, Job]):
 class Rules:
     """What is to be found when it is off."""
 
-    verify: VerifyRules = VERIFY_RULES
+    verify: VerifyRules = VerifyRules()
     drain: bool = True
     fence_before_fill: bool = True
     verified: bool = True
@@ -255,11 +255,11 @@ class Twins:
         self, label: str, held: Rows, seen: Seen, named: Descriptor, request: ChangeRequest
     ) -> Iterator[Write]:
         """Nothing, where it is refused or changes nothing."""
-        store, rules = _store(held), self.rules.verify
+        store = _store(held)
         operations = tuple(o._replace(schema_version=named.version) for o in request.operations)
         asked = request._replace(operations=operations)
         try:
-            decided = verify(asked, seen.catalog, store.row, LSN, rules, store.holders, MOMENT)
+            decided = verify(asked, seen.catalog, store.row, LSN, store.holders, MOMENT)
         except StaleVersion as error:
             if not self.deserved(held, named, request):
                 yield Write(label, held, f"refused for the change's sake: {error.message}")
@@ -301,8 +301,7 @@ class Twins:
                 if not accept_chunk(position.catalog, chunk):
                     continue
                 store = _store(world.held)
-                rules, catalog = self.rules.verify, position.catalog
-                part = slice_chunk(chunk, 0, 1, catalog, store, rules, FILLING)
+                part = backfill.slice_chunk(chunk, 0, 1, position.catalog, store, FILLING)
                 for fill in part.fills:
                     store.fill(position.catalog.version(1, fill.version), fill)
                 now = run == position.job.run and position.job.phase is Phase.BACKFILLING

@@ -26,7 +26,8 @@ from leasehold.model.records.log import ChangeKind
 from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
 from leasehold.rows.index_entries import entries_kept
 from leasehold.rows.key_values import EntryChange
-from leasehold.transaction.verify import VerifyRules, verify
+from leasehold.transaction.verify import verify
+from tests.models.mutants.transaction import VerifyRules, broken
 from tests.schema_change.changes import Domain
 from tests.schema_change.rules import EVERY_RULE, Rules
 from tests.schema_change.versions import Version
@@ -153,7 +154,8 @@ class Writers:
             min_version_fences=self._rules.fence, actions_when_enforced=self._rules.acts_early
         )
         request = ChangeRequest(b"", (operation,))
-        decided = verify(request, catalog, stored, 2, rules, holders)
+        with broken(rules):
+            decided = verify(request, catalog, stored, 2, holders)
         if not decided.changes:
             return None, others
         change = decided.changes[0]

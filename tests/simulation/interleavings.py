@@ -9,15 +9,14 @@ from leasehold.catalog.job import Phase, Status
 from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings
 from leasehold.replication.effects import Stop
 from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
-from leasehold.replication.master.master import MasterSettings
+from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.outcomes import OutcomeSettings
-from leasehold.replication.rules import ReplicationRules
 from tests.simulation.hard_messages import BUSY_MS, hard, takes_long, writes
 from tests.simulation.harm import demand
 from tests.simulation.simulation import MS
 from tests.simulation.stage import Stage
 
-Scenario = Callable[[ReplicationRules], None]
+Scenario = Callable[[], None]
 DAYS_MS = 11 * 24 * 3_600_000
 
 
@@ -28,9 +27,9 @@ def cut_off(stage: Stage, name: str, virtual_ms: int) -> None:
 # ------------------------------------------------------------------ the lanes
 
 
-def a_request_that_no_master_survives(rules: ReplicationRules) -> None:
+def a_request_that_no_master_survives() -> None:
     """L10: each master that decides it is deposed meanwhile."""
-    stage = Stage(rules)
+    stage = Stage()
     with hard(stage, "decide", writes(12_345), takes_long(stage)):
         stage.ask(stage.update(1, 12_345))
         other = stage.ask(stage.update(2, 7))
@@ -40,26 +39,26 @@ def a_request_that_no_master_survives(rules: ReplicationRules) -> None:
 # ------------------------------------------------------------------ coherency
 
 
-def a_write_while_a_coherent_node_is_cut_off(rules: ReplicationRules) -> None:
+def a_write_while_a_coherent_node_is_cut_off() -> None:
     """C4: its answer waits until the node's last lease is surely over."""
-    stage = Stage(rules)
+    stage = Stage()
     cut_off(stage, "r1", 3_000)
     stage.settle(stage.update(1, 11))
 
 
-def a_new_master_while_a_coherent_node_is_cut_off(rules: ReplicationRules) -> None:
+def a_new_master_while_a_coherent_node_is_cut_off() -> None:
     """C4: it knows nothing of its predecessor's grants but the longest duration."""
-    stage = Stage(rules)
+    stage = Stage()
     cut_off(stage, "r1", 3_000)
     stage.scripted["m1"].fates = ["lost"]
     stage.settle(stage.update(1, 11))
     assert stage.reference.position.epoch == 2, "m1 gave its epoch up and claimed the next"
 
 
-def a_grant_of_another_life(rules: ReplicationRules) -> None:
+def a_grant_of_another_life() -> None:
     """C3 (races 4): the machine reboots, the store is an older snapshot, the grant in the log
     echoes a send time that lies days ahead of the new clock."""
-    stage = Stage(rules)
+    stage = Stage()
     stage.node("r1").crash()
     stage.node("r1").clock.boot_ns = DAYS_MS * MS
     stage.node("r1").start()
@@ -77,9 +76,9 @@ def a_grant_of_another_life(rules: ReplicationRules) -> None:
     stage.settle(stage.update(1, 11))
 
 
-def a_repeat_while_a_coherent_node_is_behind(rules: ReplicationRules) -> None:
+def a_repeat_while_a_coherent_node_is_behind() -> None:
     """C1 (races 6): the first answer waits for r1; asking again must not get it sooner."""
-    stage = Stage(rules)
+    stage = Stage()
     cut_off(stage, "r1", 3_000)
     fields = {**stage.update(1, 11), "id": stage.cluster.fresh_id()}
     stage.ask(fields)
@@ -91,9 +90,9 @@ def a_repeat_while_a_coherent_node_is_behind(rules: ReplicationRules) -> None:
 # ------------------------------------------------------------------ answers, own records
 
 
-def a_master_dies_before_it_answers(rules: ReplicationRules) -> None:
+def a_master_dies_before_it_answers() -> None:
     """L7 (races 13): decided and read back; the answer waited for r1 when the master died."""
-    stage = Stage(rules)
+    stage = Stage()
     cut_off(stage, "r1", 400)
     asked = stage.ask(stage.update(1, 11))
     stage.until(lambda: stage.row(1)[2] == 11, "the decision")
@@ -103,9 +102,9 @@ def a_master_dies_before_it_answers(rules: ReplicationRules) -> None:
     stage.answer(asked)
 
 
-def another_record_for_one_place(rules: ReplicationRules) -> None:
+def another_record_for_one_place() -> None:
     """L4 (races 5b): an append's fate is unknown, and it lands after all."""
-    stage = Stage(rules)
+    stage = Stage()
     stage.scripted["m1"].fates = ["unknown"]
     stage.scripted["m1"].late_ms = 6
     stage.ask(stage.update(1, 11))
@@ -123,9 +122,9 @@ def another_record_for_one_place(rules: ReplicationRules) -> None:
     demand(stage.node("m1").up and stage.node("r1").up, "L2", "nodes stopped")
 
 
-def an_own_record_behind_a_claim(rules: ReplicationRules) -> None:
+def an_own_record_behind_a_claim() -> None:
     """L1, L4: the broker acknowledges a record of a master that another one has deposed."""
-    stage = Stage(rules, own_appends=OwnAppendsSettings())
+    stage = Stage(own_appends=OwnAppendsSettings())
     stage.scripted["m1"].produce_ms = 2_500  # nothing is heard of m1 until m2 has claimed
     number = stage.ask(stage.update(1, 11))
     stage.until(lambda: stage.node("m1")._own.fetches, "the log is fetched again")
@@ -143,18 +142,18 @@ def an_own_record_behind_a_claim(rules: ReplicationRules) -> None:
 # ------------------------------------------------------------------ verification
 
 
-def two_writers_saw_the_same_row(rules: ReplicationRules) -> None:
+def two_writers_saw_the_same_row() -> None:
     """T1: the second one's genid is no longer the row's."""
-    stage = Stage(rules)
+    stage = Stage()
     seen = stage.genid(1)
     first = stage.settle(stage.update(1, 11, expect=seen, on_conflict="fail"))
     second = stage.settle(stage.update(1, 12, expect=seen, on_conflict="fail"))
     demand(bool(first.lsn) and not second.lsn, "T1", "a lost update")
 
 
-def stage_with_old_users(rules: ReplicationRules) -> Stage:
+def stage_with_old_users() -> Stage:
     """Column b is public in version 3 and not yet drained: somebody on r1 still uses version 2."""
-    stage = Stage(rules)
+    stage = Stage()
     stage.cluster.backfill.crash()
     reader = stage.node("r1").node
     assert reader is not None, "r1 is up"
@@ -173,9 +172,9 @@ def stage_with_old_users(rules: ReplicationRules) -> Stage:
     return stage
 
 
-def an_older_writer_updates_the_row(rules: ReplicationRules) -> None:
+def an_older_writer_updates_the_row() -> None:
     """T0 (races 7): it can't see column b, and must not take it away."""
-    stage = stage_with_old_users(rules)
+    stage = stage_with_old_users()
     fields = {"table": "t", "op": "update", "key": {"id": 1}}
     stage.settle({**fields, "values": {"b": 5}, "schema_version": 3})
     stage.settle({**fields, "values": {"a": 11}, "schema_version": 2})
@@ -183,9 +182,9 @@ def an_older_writer_updates_the_row(rules: ReplicationRules) -> None:
     demand(stage.row(1).get(b) == 5, "T0", f"b is lost: {stage.row(1)}")
 
 
-def a_write_from_before_the_fence(rules: ReplicationRules) -> None:
+def a_write_from_before_the_fence() -> None:
     """D5 (races 1): version 1 knows nothing of the index that is being filled."""
-    stage = Stage(rules)
+    stage = Stage()
     stage.cluster.backfill.crash()
     stage.settle({"sql": "create index i on t (a)"})
     stage.until(lambda: stage.job(1).phase is Phase.BACKFILLING, "the backfill")
@@ -197,9 +196,9 @@ def a_write_from_before_the_fence(rules: ReplicationRules) -> None:
 # ------------------------------------------------------------------ mastership
 
 
-def a_standby_that_lags_behind(rules: ReplicationRules) -> None:
+def a_standby_that_lags_behind() -> None:
     """Election, L1: its impression of the log is old (records come late); the master lives."""
-    stage = Stage(rules)
+    stage = Stage()
     stage.scripted["m2"].deliver_ms = 1_500
     stage.passing(3_000)
     demand(stage.reference.position.epoch == 1, "L1", "a living master was deposed")
@@ -208,9 +207,9 @@ def a_standby_that_lags_behind(rules: ReplicationRules) -> None:
 # ------------------------------------------------------------------ jobs
 
 
-def a_backfill_that_skips_rows(rules: ReplicationRules) -> None:
+def a_backfill_that_skips_rows() -> None:
     """An element goes public only after it was compared with the rows."""
-    stage = Stage(rules)
+    stage = Stage()
     stage.cluster.backfill.crash()
     stage.settle({"sql": "create index i on t (a)"})
     stage.until(lambda: stage.job(1).phase is Phase.BACKFILLING, "the backfill")
@@ -222,9 +221,9 @@ def a_backfill_that_skips_rows(rules: ReplicationRules) -> None:
     assert stage.job(1).status is Status.FAILED, "row 2 has no entry"
 
 
-def an_end_marker_of_another_run(rules: ReplicationRules) -> None:
+def an_end_marker_of_another_run() -> None:
     """⚠ chunks: it ends nothing, and the job goes on when the backfill does."""
-    stage = Stage(rules)
+    stage = Stage()
     stage.cluster.backfill.crash()
     stage.settle({"sql": "create index i on t (a)"})
     stage.until(lambda: stage.job(1).phase is Phase.BACKFILLING, "the backfill")
@@ -236,10 +235,10 @@ def an_end_marker_of_another_run(rules: ReplicationRules) -> None:
     demand(stage.job(1).status is Status.SUCCEEDED, "⚠ chunks", stage.job(1).error)
 
 
-def a_writer_sees_a_row_before_it_is_filled(rules: ReplicationRules) -> None:
+def a_writer_sees_a_row_before_it_is_filled() -> None:
     """⚠ chunks: the new column's value is written, by an image since it is long, and nobody gets a
     verify error from it."""
-    stage = Stage(rules)
+    stage = Stage()
     seen, long = stage.genid(1), "b" * (MISSING_BYTES_MAX + 1)
     stage.settle({"sql": f"alter table t add column b text not null default '{long}'"})
     stage.until(lambda: stage.job(1).status.ended, "the job's end")
@@ -266,9 +265,9 @@ def arrive(stage: Stage, findings: Findings) -> None:
     stage.cluster.bus.append(backfill, 0, b"", stage.codec.encode(findings))
 
 
-def a_duplicate_is_mended_behind_sparks_back(rules: ReplicationRules) -> None:
+def a_duplicate_is_mended_behind_sparks_back() -> None:
     """⚠ findings: two rows were equal when Spark read them, and are not when the master looks."""
-    stage = Stage(rules)
+    stage = Stage()
     stage.settle(stage.update(2, 1))
     stage.settle(stage.update(1, 1))
     findings = validating(stage)
@@ -282,10 +281,10 @@ def a_duplicate_is_mended_behind_sparks_back(rules: ReplicationRules) -> None:
 # ------------------------------------------------------------------ a broker that forgets
 
 
-def a_broker_loses_an_acknowledged_tail(rules: ReplicationRules) -> None:
+def a_broker_loses_an_acknowledged_tail() -> None:
     """L2 (races 24): r1 has not read what was lost, and reads what was written in its place. It
     stops, so that nobody reads there what is not so."""
-    stage = Stage(rules)
+    stage = Stage()
     bus, log = stage.cluster.bus, stage.cluster.topics.log.name
     r1 = stage.node("r1")
     cut_off(stage, "r1", 60_000)

@@ -22,10 +22,9 @@ from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
 from leasehold.replication.fast_path.requests import FastRequestSettings
 from leasehold.replication.log.retention import HistorySettings
 from leasehold.replication.master.backfill_pacing import BackfillSettings
-from leasehold.replication.master.batch import BatchSettings
-from leasehold.replication.master.master import MasterSettings
+from leasehold.replication.master.batch_limits import BatchSettings
 from leasehold.replication.master.schema_changes import SchemaSettings
-from leasehold.replication.rules import RULES, ReplicationRules
+from leasehold.replication.master.settings import MasterSettings
 from leasehold.schema_change.coordinator.coordinator import CoordinatorSettings
 from leasehold.schema_change.coordinator.ledger import LedgerSideSettings
 from leasehold.schema_change.coordinator.sliced_verification import WalkSettings
@@ -95,7 +94,6 @@ class Plan:
     fault_pause_ms: int = 250
     heal_ms_max: int = 90_000
     shape: ClusterShape = field(default_factory=lambda: SHAPE)
-    rules: ReplicationRules = RULES
     workloads: tuple[tuple[type[Workload], int], ...] = WORKLOADS
 
 
@@ -166,7 +164,6 @@ class Simulation:
             hops_of=lambda name: self.hops.setdefault(name, ChaosHops(network, self.weather)),
             pipeline_hops=ChaosPipelineHops(self._rng("pipeline"), self.weather),
             changefeed_linger_ns=lambda: network.randrange(1 * MS, 30 * MS),
-            rules=self.plan.rules,
         )
         self.cluster.bus.on_append = self._appended
         self.cluster.pubsub.on_answers = self._given
@@ -415,7 +412,7 @@ class Simulation:
         words = []
         for job in self.reference.catalog.jobs.values():
             if not job.status.ended:
-                changes = master.node.master._changes if master and master.node else None  # type: ignore[union-attr]
+                changes = master.node.master.changes if master and master.node else None  # type: ignore[union-attr]
                 waits = changes.coordinator.waiting_for(job.job_id) if changes else "a master"
                 words.append(
                     f"job {job.job_id} ({job.sql}) is {job.status}, {job.phase}: waits for {waits}"

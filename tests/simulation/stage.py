@@ -13,7 +13,6 @@ from typing import Any, Final
 from leasehold.in_process.network import Hops
 from leasehold.in_process.node import MemoryNode
 from leasehold.model.records.requests import Outcome
-from leasehold.replication.rules import RULES, ReplicationRules
 from tests.simulation.harm import demand
 from tests.simulation.simulation import MS, SHAPE, Plan, Simulation
 
@@ -57,12 +56,11 @@ class Stage(Simulation):
 
     def __init__(
         self,
-        rules: ReplicationRules = RULES,
         **shape: Any,
     ) -> None:
         self.scripted: dict[str, ScriptedHops] = {}
         changed = replace(SHAPE, subscribers=0, **shape)
-        super().__init__(0, Plan(shape=changed, rules=rules))
+        super().__init__(0, Plan(shape=changed))
         for name, node in self.cluster.nodes.items():
             node._hops = self.scripted[name] = ScriptedHops()
             node.clock.rate = 1.0

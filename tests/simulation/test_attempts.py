@@ -12,7 +12,7 @@ from leasehold.in_process.node import MemoryNode
 from leasehold.model.records.log import Decisions
 from leasehold.model.records.requests import DeadLetter
 from leasehold.replication.master.attempts import LOST_MAX
-from leasehold.replication.master.batch import Batch
+from leasehold.replication.master.chunk_decider import ChunkDecider
 from leasehold.replication.master.request_queue import RequestQueue
 from tests.simulation.hard_messages import BUSY_MS, ends_it, hard, takes_long, writes
 from tests.simulation.simulation import MS
@@ -193,7 +193,7 @@ def test_l10_a_chunk_that_no_master_survives_ends_its_job(fate: str) -> None:
     stage = Stage()
     for key in range(3, 20):
         stage.settle({"table": "t", "op": "insert", "key": {"id": key}, "values": {"a": key}})
-    with hard(stage, "fill", lambda *_: True, fates(stage)[fate]) as met:
+    with hard(stage, "decide", lambda *_: True, fates(stage)[fate], ChunkDecider) as met:
         number = stage.settle({"sql": "create index i on t (a)"}).answer["job"]
         stage.until(lambda: stage.job(number).status.ended, "its end", "L10", 8 * BUSY_MS)
         assert stage.job(number).status is Status.FAILED
@@ -213,14 +213,14 @@ def test_l10_a_chunk_goes_on_behind_the_rows_that_the_log_says_are_decided(
     stage = Stage()
     for key in range(3, 40):
         stage.settle({"table": "t", "op": "insert", "key": {"id": key}, "values": {"a": key}})
-    fill = Batch.fill
+    decide = ChunkDecider.decide
 
-    def counted(batch: Batch, chunk: Any, done: int, rows_max: int) -> int:
-        after = fill(batch, chunk, done, min(rows_max, 3))
+    def counted(chunks: ChunkDecider, draft: Any, chunk: Any, done: int, rows_max: int) -> int:
+        after = decide(chunks, draft, chunk, done, min(rows_max, 3))
         filled.append((done, after))
         return after
 
-    monkeypatch.setattr(Batch, "fill", counted)
+    monkeypatch.setattr(ChunkDecider, "decide", counted)
     number = stage.settle({"sql": "create index i on t (a)"}).answer["job"]
     for turn in range(1, 4):
         begun = lambda turn=turn: rows_said(stage) >= 3 * turn  # noqa: E731

@@ -11,7 +11,7 @@ from leasehold.catalog.job import Job
 from leasehold.model.errors import SnapshotTooOld
 from leasehold.replication.log.apply import COLLECT_EVERY_RECORDS
 from leasehold.replication.log.retention import HistorySettings
-from leasehold.replication.master.master import MasterSettings
+from leasehold.replication.master.settings import MasterSettings
 from tests.simulation.stage import Stage
 
 DDL = ("alter table t add column b bigint", "alter table t drop column b", "drop table t")

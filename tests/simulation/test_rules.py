@@ -13,7 +13,6 @@ from dataclasses import replace
 import pytest
 
 from leasehold.replication.outcomes import OutcomeSettings
-from leasehold.transaction.verify import VerifyRules
 from tests.models.mutants.replication import (
     RULES,
     CoherencyRules,
@@ -24,6 +23,7 @@ from tests.models.mutants.replication import (
     broken,
 )
 from tests.models.mutants.schema import JobRules
+from tests.models.mutants.transaction import VerifyRules
 from tests.models.summary import AddLine, ModelLine
 from tests.models.switches import switches_off
 from tests.simulation.harm import Harm
@@ -176,7 +176,7 @@ def test_rule_that_another_one_backs(
     scenario: Scenario, rules: ReplicationRules, model_line: AddLine
 ) -> None:
     with broken(rules):
-        scenario(rules.of_library)
+        scenario()
     name = scenario.__name__.replace("_", " ")
     events = Stage.events_of_last
     words = f"{switches_off(rules)} off: {name}"
@@ -186,7 +186,7 @@ def test_rule_that_another_one_backs(
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.__name__)
 def test_no_harm_with_every_rule(scenario: Scenario) -> None:
-    scenario(RULES.of_library)
+    scenario()
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_harm_with_the_rule_off(
     rule: str, invariant: str, scenario: Scenario, rules: ReplicationRules, model_line: AddLine
 ) -> None:
     with pytest.raises(Harm, match=f"^{invariant}") as harm, broken(rules):
-        scenario(rules.of_library)
+        scenario()
     # One written interleaving: its states are its events, and there is nothing to exhaust.
     words = f"simulation: harm shown, {str(harm.value)[:60]}"
     name = scenario.__name__.replace("_", " ")

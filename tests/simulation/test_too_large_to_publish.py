@@ -16,7 +16,7 @@ from leasehold.model.records.events import RowImage, RowLeftOut
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.records.requests import Outcome
 from leasehold.model.topics import PUBLISHED_BYTES_MAX
-from leasehold.replication.master import batch
+from leasehold.replication.master import batch_limits
 from tests.simulation.stage import Stage
 
 CODEC = MessagePackCodec()
@@ -78,7 +78,7 @@ def earlier(monkeypatch: pytest.MonkeyPatch) -> Stage:
     stage = Stage()
     stage.settle({"sql": TABLE})
     with monkeypatch.context() as before:
-        before.setattr(batch, "PUBLISHED_BYTES_MAX", 1 << 40)
+        before.setattr(batch_limits, "PUBLISHED_BYTES_MAX", 1 << 40)
         assert insert(stage, 1, TEXTS, a=1).lsn
     assert insert(stage, 2, 1, a=2).lsn
     return stage
@@ -178,7 +178,7 @@ def test_the_changefeed_goes_on_behind_a_job_that_is_too_large(
     stage = Stage()
     stage.settle({"sql": "create table s (id bigint primary key)"})
     with monkeypatch.context() as before:
-        before.setattr(batch, "CATALOG_BYTES_MAX", 1 << 40)
+        before.setattr(batch_limits, "CATALOG_BYTES_MAX", 1 << 40)
         job = stage.settle({"sql": MANY_DEFAULTS}).answer["job"]
     stage.until(lambda: stage.job(job).status.ended, "the job's end")
     assert stage.job(job).status is Status.SUCCEEDED

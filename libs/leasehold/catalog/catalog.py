@@ -279,8 +279,8 @@ class Catalog:
     def min_version(self, table_id: int) -> int:
         return self._min_versions.get(table_id, 1)
 
-    def resolve(self, name: str, version: int | None = None, *, fenced: bool = True) -> Descriptor:
-        """Return the descriptor under which a request runs (D5); `fenced` is off in models only.
+    def resolve(self, name: str, version: int | None = None) -> Descriptor:
+        """Return the descriptor under which a request runs (D5).
 
         Without a version the newest. Raises UnknownTable; UnknownVersion above the newest or below
         1; StaleVersion below `min_version`.
@@ -290,7 +290,7 @@ class Catalog:
         tables = self._names.get(name)
         if tables is None:
             raise _unknown(name)
-        found = self._at(name, self._meant(name, tables, version), version, fenced=fenced)
+        found = self._at(name, self._meant(name, tables, version), version)
         if name not in found.names:
             raise _unknown(name)
         if version is None:
@@ -307,7 +307,7 @@ class Catalog:
                 return table_id
         return tables[-1]
 
-    def _at(self, name: str, table_id: int, version: int | None, *, fenced: bool) -> Descriptor:
+    def _at(self, name: str, table_id: int, version: int | None) -> Descriptor:
         newest = self._newest[table_id]
         if version is None or version == newest:
             return self._versions[table_id][newest]
@@ -318,15 +318,19 @@ class Catalog:
                 version=version,
                 newest=newest,
             )
+        self._check_fence(name, table_id, version)
+        return self._versions[table_id][version]
+
+    def _check_fence(self, name: str, table_id: int, version: int) -> None:
+        """Raise StaleVersion for a version below `min_version` (D5)."""
         lowest = self.min_version(table_id)
-        if version < lowest and fenced:
+        if version < lowest:
             raise StaleVersion(
                 f"version {version} of table {name!r} is no longer in use; lowest is {lowest}",
                 table=name,
                 version=version,
                 min_version=lowest,
             )
-        return self._versions[table_id][version]
 
 
 def _unknown(name: str) -> UnknownTable:

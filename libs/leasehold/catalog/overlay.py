@@ -65,7 +65,7 @@ class CatalogAhead(Catalog):
         kept = (name for name, tables in self._names.items() if not self._gone.issuperset(tables))
         return {*kept, *self._made}
 
-    def resolve(self, name: str, version: int | None = None, *, fenced: bool = True) -> Descriptor:
+    def resolve(self, name: str, version: int | None = None) -> Descriptor:
         """Resolve a name. Without a version a table that is made here comes first, and one that
         goes is none. A version is that of a table that was there, if one had the name."""
         there = self._names.get(name)
@@ -73,4 +73,4 @@ class CatalogAhead(Catalog):
             return self.newest(self._made[name])
         if version is None and there is not None and self._gone.issuperset(there):
             raise UnknownTable(f"table {name!r} does not exist", table=name)
-        return super().resolve(name, version, fenced=fenced)
+        return super().resolve(name, version)

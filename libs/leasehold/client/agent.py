@@ -195,7 +195,7 @@ class Agent(Closing):
     ) -> LeaseUse:
         """As `lease`, without the block. In-process while a lease is held: no lock, no network."""
         use = self._given.get(table)
-        if use is not None and not label and self._leases.again(use.held, self._clock_ns()):
+        if use is not None and not label and self._leases.acquire_again(use.held, self._clock_ns()):
             return use
         return self._acquire(table, timeout_s, label)
 

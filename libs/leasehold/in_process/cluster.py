@@ -30,10 +30,9 @@ from leasehold.replication.election import ElectionSettings
 from leasehold.replication.fast_path.log import FastLogSettings
 from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
 from leasehold.replication.fast_path.requests import FastRequestSettings
-from leasehold.replication.master.master import MasterSettings
 from leasehold.replication.master.schema_changes import SchemaSettings
+from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.node import NodeSettings
-from leasehold.replication.rules import RULES, ReplicationRules
 
 SESSION_IDS: Final = 1 << 40
 
@@ -73,7 +72,6 @@ class MemoryCluster:
         hops_of: Callable[[str], Hops] = lambda _: Hops(),
         pipeline_hops: PipelineHops | None = None,
         changefeed_linger_ns: Callable[[], int] = lambda: 0,
-        rules: ReplicationRules = RULES,
     ) -> None:
         self.scheduler = scheduler
         self.shape = shape or ClusterShape()
@@ -83,7 +81,6 @@ class MemoryCluster:
         self.ledger = MemoryLedger()
         self.pubsub = MemoryPubSub()
         self._open_store = open_store
-        self._rules = rules
         self.nodes: dict[str, MemoryNode] = {}
         for number in range(1, self.shape.candidates + 1):
             self._add_node(f"m{number}", number - 1, hops_of)
@@ -131,7 +128,6 @@ class MemoryCluster:
             lambda: self._rng.randbytes(INCARNATION_BYTES),
             self._session_ids(),
             hops_of(name),
-            self._rules,
             self.pubsub,
         )
 

@@ -65,7 +65,6 @@ from leasehold.replication.fast_path.log import NOBODY, LogPath, Term
 from leasehold.replication.fast_path.own_appends import OwnAppends
 from leasehold.replication.master.queue_topics import Found
 from leasehold.replication.node import Node, NodeSettings
-from leasehold.replication.rules import RULES, ReplicationRules
 
 CODEC: Final = MessagePackCodec()
 
@@ -90,7 +89,6 @@ class MemoryNode:
         incarnation: Callable[[], bytes],
         session_ids: Iterator[int],
         hops: Hops | None = None,
-        rules: ReplicationRules = RULES,
         pubsub: MemoryPubSub | None = None,
     ) -> None:
         self.settings = settings
@@ -102,7 +100,6 @@ class MemoryNode:
         self._incarnation = incarnation
         self._session_ids = session_ids
         self._hops = hops or Hops()
-        self._rules = rules
         self._pubsub = pubsub or MemoryPubSub()
         self._listens: Term | None = None
         self._ways: LogPath | None = None
@@ -151,7 +148,6 @@ class MemoryNode:
             self._incarnation(),
             self._session_ids,
             self.now(),
-            self._rules,
             clock_ns=lambda: max(self._scheduler.now_ns, self.paused_until_ns),
         )
         self._ways = None

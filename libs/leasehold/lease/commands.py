@@ -26,9 +26,8 @@ class Lease(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One table's part of a publish: from its current version to the next. From 0 it is a new
-    table, at whatever version it has in the log: one that takes another's place does not begin at
-    1."""
+    """A table's part of a publish: from its current version to the next. From 0 it is a new table,
+    at whatever version it has in the log: one that takes another's place does not begin at 1."""
 
     table: int
     from_version: int
@@ -36,7 +35,7 @@ class Change(NamedTuple):
 
 
 class Seed(NamedTuple):
-    """One table's versions as the log has them."""
+    """A table's versions as the log has them."""
 
     table: int
     current: int
@@ -55,10 +54,10 @@ class OpenSession(NamedTuple):
 
 
 class Renew(NamedTuple):
-    """One call whatever the number of tables. ``counter`` rises with every call that the agent
-    makes; ``held`` is the number of leases it believes it has, ``confirmed`` the counter of its
-    last call of this kind that was answered: both must be the ledger's, else one of them has lost
-    something, and the agent registers what it holds (D6)."""
+    """Extends a session with all its leases in one call. ``counter`` rises with every call that the
+    agent makes; ``held`` is the number of leases it believes it has, ``confirmed`` the counter of
+    its last call of this kind that was answered: both must be the ledger's, else one of them has
+    lost something, and the agent registers what it holds (D6)."""
 
     session: int
     counter: int
@@ -100,8 +99,8 @@ class RegisterEpoch(NamedTuple):
 
 
 class Publish(NamedTuple):
-    """All tables of one step at once (D9). ``intent`` is the number that the log gave the step
-    (the LSN of its intent): a repeat is a repeat only under the same one."""
+    """Publishes all tables of one step at once (D9). ``intent`` is the number that the log gave the
+    step (the LSN of its intent): a repeat is a repeat only under the same one."""
 
     epoch: int
     changes: tuple[Change, ...]
@@ -153,9 +152,9 @@ class DropTable(NamedTuple):
 
 
 class Holders(NamedTuple):
-    """Who holds the table below a version (0: at any): how many, and the first `names_max` by name.
-    Most looks of a drain want the number alone, and to name a hundred agents costs ten times as
-    much."""
+    """Asks who holds the table below a version (0: at any): how many, and the first `names_max` by
+    name. Most looks of a drain want the number alone, and to name a hundred agents costs ten times
+    as much."""
 
     table: int
     below_version: int = 0

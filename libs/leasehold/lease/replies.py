@@ -7,7 +7,7 @@ from leasehold.lease.commands import Lease
 
 
 class RefusalReason(Enum):
-    """Why the ledger said no. The value is what travels."""
+    """The reason of a refusal. The value is what travels."""
 
     CLOSED = "closed"  # D6: not seeded under this run id; only re-registration is taken
     NOT_READY = "not ready"  # D6: seeded, but the agents' grace of one TTL is not over
@@ -29,7 +29,7 @@ class RefusalReason(Enum):
 
 
 class Holding(NamedTuple):
-    """One live lease, as a blocker is named."""
+    """A live lease, as a blocker is named."""
 
     table: int
     version: int
@@ -38,9 +38,9 @@ class Holding(NamedTuple):
 
 
 class LedgerRefused(NamedTuple):
-    """``current`` and ``min_version`` are the table's where one was named; ``epoch`` the ledger's
-    for EPOCH; ``counter`` the session's for COUNTER_MOVED; ``holders`` (at most HOLDERS_MAX of
-    ``holders_total``) for HOLDERS."""
+    """A refusal. ``current`` and ``min_version`` are the table's where one was named; ``epoch`` the
+    ledger's for EPOCH; ``counter`` the session's for COUNTER_MOVED; ``holders`` (at most
+    HOLDERS_MAX of ``holders_total``) for HOLDERS."""
 
     reason: RefusalReason
     run_id: str
@@ -64,7 +64,8 @@ class Renewed(NamedTuple):
 
 
 class Registered(NamedTuple):
-    """``seeded``: whether the leases were judged by the log's versions, so that they hold."""
+    """The answer to Register. ``seeded``: whether the leases were judged by the log's versions, so
+    that they hold."""
 
     run_id: str
     seeded: bool
@@ -95,7 +96,8 @@ class Published(NamedTuple):
 
 
 class MinVersionSet(NamedTuple):
-    """``holders_total`` live leases below it: none means that the table is drained (D4)."""
+    """The answer to SetMinVersion. ``holders_total`` live leases below it: none means that the
+    table is drained (D4)."""
 
     run_id: str
     min_version: int
@@ -129,7 +131,8 @@ class Dropped(NamedTuple):
 
 
 class HolderList(NamedTuple):
-    """``ready`` False: agents may not have re-registered yet, so an empty list proves nothing."""
+    """The answer to Holders. ``ready`` False: agents may not have re-registered yet, so an empty
+    list proves nothing."""
 
     run_id: str
     ready: bool
@@ -146,7 +149,8 @@ class SessionStatus(NamedTuple):
 
 
 class TableStatus(NamedTuple):
-    """``leases``: (version, how many sessions hold it), by version."""
+    """A table, as a person sees it. ``leases``: (version, how many sessions hold it), by
+    version."""
 
     table: int
     current: int

@@ -9,7 +9,7 @@ from leasehold.catalog.descriptor import Column, Descriptor
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row
 from leasehold.model.records.events import Genids
-from leasehold.transaction.locks import Expected, covering, expected_of
+from leasehold.transaction.locks import Expected, covering_locks, expected_of
 from leasehold.transaction.read_set import ReadsSoFar
 
 RowName: TypeAlias = tuple[int, Key]
@@ -60,4 +60,4 @@ class RowsSeen:
         """Return the genids of the locks over the columns that were read or are changed (T1)."""
         name = descriptor.table_id, key
         concerned = {*changed, *self._elements.get(name, ())}
-        return expected_of(descriptor, self._genids[name], covering(descriptor, concerned))
+        return expected_of(descriptor, self._genids[name], covering_locks(descriptor, concerned))

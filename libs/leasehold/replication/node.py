@@ -69,11 +69,11 @@ from leasehold.replication.log.retention import DROPPED_MS
 from leasehold.replication.log.truncation import COPY_ROLE, copy_name
 from leasehold.replication.master.answers import Answers, answers_of
 from leasehold.replication.master.attempts import Spared
-from leasehold.replication.master.master import Master, MasterSettings
+from leasehold.replication.master.master import Master
 from leasehold.replication.master.schema_changes import SchemaChanges, SchemaSettings
+from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.master.write_behind import WriteBehind
 from leasehold.replication.node_agent import FOR_AGENT, NodeAgent
-from leasehold.replication.rules import RULES, ReplicationRules
 
 UNANSWERED_RECORDS_MAX: Final = 20_000
 # What is dead goes a few milliseconds' worth at a time, so that it delays no record noticeably.
@@ -130,7 +130,6 @@ class Node:
         incarnation: bytes,
         session_ids: Iterator[int],
         now: Now,
-        rules: ReplicationRules = RULES,
         secret: bytes = b"",
         clock_ns: Callable[[], int] = lambda: 0,
     ) -> None:
@@ -145,7 +144,6 @@ class Node:
         self._settings = settings
         self._store = store
         self._codec = codec
-        self._rules = rules
         self.incarnation = incarnation
         store.keep_rows(settings.master.history.rows_ms > 0)
         self.position = store.position()
@@ -232,28 +230,30 @@ class Node:
             case Tick():
                 return self._tick(now)
             case LaneRead():
-                return master.lane_read(event) if master is not None else []
+                return master.intake.queue_message(event) if master is not None else []
             case RequestsReceived():
                 if master is not None:
-                    master.requests_heard(event)
+                    master.intake.queue_published(event)
                 return []
             case AckRead(record):
-                return master.acknowledged(record, now) if master is not None else []
+                return master.take_acknowledgement(record, now) if master is not None else []
             case AckReceived(record):
                 if master is not None:
-                    master.heard(record, now)
+                    master.take_published_ack(record, now)
                 return []
             case Told(number, heard):
                 self._fast.confirm(number, now.mono_ns, received=heard)
                 return []
             case Sent(token):
                 if master is not None:
-                    master.sent(token)
+                    master.take_broker_ack(token)
                 return []
             case LedgerReplied(token, reply):
                 if token == FOR_AGENT:
                     return self.agent.ledger_replied(reply, now.mono_ns) if self.agent else []
-                return master.ledger_replied(token, reply, now) if master is not None else []
+                return (
+                    master.changes.ledger_replied(token, reply, now) if master is not None else []
+                )
             case AppendFailed(reason):
                 return self._append_failed(reason, now)
             case LogEnd(offset):
@@ -262,7 +262,7 @@ class Node:
                 self.identity.told(topic, topic_id, self.position)
                 return []
             case LaneFound():
-                return master.lane_found(event) if master is not None else []
+                return master.intake.find_lane(event) if master is not None else []
             case LaneIdentified() | LaneLost():
                 return self._lane_looked_at(event, now)
 
@@ -281,7 +281,7 @@ class Node:
     def own_record(self, digest: bytes) -> Decisions | None:
         """The record in flight, if the bytes read back have its digest: decoding them again would
         give the same."""
-        return self.master.record_in_flight(digest) if self.master is not None else None
+        return self.master.flight.find(digest) if self.master is not None else None
 
     # ------------------------------------------------------------ reading the log
 
@@ -328,7 +328,7 @@ class Node:
                 self._checks.barrier(record, self.catalog, after)
         self.position = after
         if self.master is not None:
-            self.master.passed_over(after)
+            self.master.pass_over(after)
         if isinstance(record, Claim) and self._is_own_claim(record):
             self._election.lost(now.mono_ns)
         return effects
@@ -341,7 +341,7 @@ class Node:
         if first is not None and first.request_id and first.changes:
             self._users_ns = now.mono_ns
         if master is not None:
-            if not master.is_own(record, digest):
+            if not master.flight.is_own(record, digest):
                 raise LogStopped(
                     f"L4: a record of epoch {record.epoch}, sequence {record.sequence} counts as"
                     " this master's own, which did not send it"
@@ -461,7 +461,6 @@ class Node:
         )
         self.master = Master(
             self._settings.master,
-            self._settings.name,
             after,
             self.catalog,
             late,
@@ -469,7 +468,6 @@ class Node:
             [a for a in self._unanswered if a.offset >= after.answered_through],
             changes,
             now,
-            self._rules,
             self._secret,
             self._clock_ns,
             self._spared,
@@ -482,7 +480,7 @@ class Node:
 
     def _step_down(self, why: str, position: LogPosition) -> list[Effect]:
         assert self.master is not None
-        self._spared = self.master.spared()
+        self._spared = self.master.attempts.spared()
         self._unanswered.extend(self.master.close())
         self.master = None
         return [StopLanes(), Became("standby", position.epoch, why)]
@@ -500,9 +498,9 @@ class Node:
         looks at both lanes before it reads them, and says in the log from where."""
         if self.master is None:
             return []
-        why = self.master.lane_lost(event)
+        why = self.master.intake.explain_loss(event)
         if not why:
-            return self.master.delete_decided(event.lane, self.position)
+            return self.master.intake.delete_decided(event.lane, self.position)
         effects = [Warn(why), *self._step_down(why, self.position)]
         return effects + self._bid(self._election.again(self.position, now.mono_ns))
 

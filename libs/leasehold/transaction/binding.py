@@ -47,7 +47,8 @@ class Binding:
             name: (column.element_id, to_storage(column.type), column)
             for name, column in descriptor.by_alias.items()
         }
-        # What the master gives a number while nobody can name it any more (`numbers.place_of`).
+        # What the master gives a number while nobody can name it any more
+        # (`sequence_operations.value_name_of`).
         self._columns |= {
             column.element_id: (column.element_id, to_storage(column.type), column)
             for column in descriptor.numbered
@@ -137,14 +138,13 @@ class Binding:
     def values(
         self, given: Mapping[Any, Any], row: Image | None, *, keys: bool = False
     ) -> dict[int, Any]:
-        """Changed columns by element id. `given`: by name, or by the element id of a column that
-        has none for readers (`numbers.place_of`). Expressions are computed over `row` (its image).
-        `keys`: those of the primary key may be among them, as in an update, which moves the row
-        then.
+        """Return the changed columns by element id. `given`: by name, or by the element id of a
+        column that has none for readers (`sequence_operations.value_name_of`). Expressions are
+        computed over `row` (its image). `keys`: those of the primary key may be among them, as in
+        an update, which moves the row then.
 
         Raises UnknownColumn for names that aren't public columns, MalformedRequest for a key
-        column, GeneratedAlways for a generated one, and what types and expressions raise.
-        """
+        column, GeneratedAlways for a generated one, and what types and expressions raise."""
         changed: dict[int, Any] = {}
         columns = self._columns
         for name, value in given.items():
@@ -188,7 +188,7 @@ class Binding:
         return full
 
     def moves(self, changed: Image, key: Key) -> bool:
-        """Does the row at `key` come under another one, when these columns change?"""
+        """Whether the row at `key` comes under another one when these columns change."""
         return not self._key_ids.isdisjoint(changed) and any(
             e in changed and changed[e] != value
             for e, value in zip(self.descriptor.primary_key, key, strict=True)

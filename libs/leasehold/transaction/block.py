@@ -1,5 +1,5 @@
-"""Where a client stands between BEGIN and COMMIT: the one place that decides what a statement of
-transaction control does.
+"""Decides what a statement of transaction control does, by where its client stands between BEGIN
+and COMMIT.
 
     IDLE ──BEGIN──▶ OPEN ──error──▶ FAILED ──ROLLBACK TO──▶ OPEN
       ◀──COMMIT, ROLLBACK──┘          └──COMMIT (= ROLLBACK), ROLLBACK──▶ IDLE
@@ -46,7 +46,8 @@ class Standing(Enum):
 
 @dataclass
 class Block:
-    """`savepoints`: name and mark, oldest first; what a mark is, whoever runs statements knows."""
+    """The state of a client's transaction block. `savepoints`: name and mark, oldest first; what a
+    mark is, whoever runs statements knows."""
 
     standing: Standing = Standing.IDLE
     isolation: Isolation | None = None
@@ -56,7 +57,7 @@ class Block:
     savepoints: list[tuple[str, Any]] = field(default_factory=list)
 
     def begin(self, isolation: Isolation, as_of: AsOf | None = None, *, read_only: bool) -> bool:
-        """False: there is one already, and nothing changes."""
+        """Open a block; return False where there is one already, and nothing changes."""
         if self.standing is not Standing.IDLE:
             return False
         self.standing = Standing.OPEN
@@ -69,8 +70,8 @@ class Block:
         as_of: AsOf | None = None,
         read_only: bool | None = None,
     ) -> None:
-        """Of what is not None. Raises TransactionActive once a statement has run: what it saw can't
-        be taken back."""
+        """Set what is not None. Raises TransactionActive once a statement has run: what it saw
+        can't be taken back."""
         if self.used and as_of is not None and as_of != self.as_of:
             raise TransactionActive("AS OF must be said before any query")
         if self.used and isolation is not None and isolation != self.isolation:
@@ -104,7 +105,8 @@ class Block:
         del self.savepoints[self._place(name) :]
 
     def roll_back_to(self, name: str) -> Any:
-        """→ its mark. It stays, those after it go; a failed block is open again."""
+        """Return the mark of a savepoint. It stays, those after it go; a failed block is open
+        again."""
         self._need_block("ROLLBACK TO SAVEPOINT")
         place = self._place(name)
         del self.savepoints[place + 1 :]

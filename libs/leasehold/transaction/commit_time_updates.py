@@ -1,4 +1,5 @@
-"""Which updates of a transaction the master may compute, on the rows as they are at its commit.
+"""Finds the updates of a transaction that the master may compute on the rows as they are at its
+commit.
 
 An update whose values are computed of the very row that it changes needs no row of the past: as an
 expression it conflicts with nobody, and twenty sessions that count one row up all commit at once.
@@ -22,8 +23,8 @@ _Update: TypeAlias = tuple[Operation, Mapping[str, Expression]]
 
 
 class AtCommit:
-    """Of one transaction, statement by statement. What was taken back by ROLLBACK TO counts as
-    read all the same."""
+    """The updates of one transaction, statement by statement. What was taken back by ROLLBACK TO
+    counts as read all the same."""
 
     def __init__(self, isolation: Isolation) -> None:
         self._own_writes = (
@@ -61,8 +62,8 @@ class AtCommit:
     def updated(
         self, table_id: int, key: Key, operation: Operation, values: Mapping[str, Expression]
     ) -> None:
-        """`operation` says the same by the row that was seen. A second update of a row goes on from
-        the first one, where that is seen and computed as well."""
+        """Take an update, of which `operation` says the same by the row that was seen. A second
+        update of a row goes on from the first one, where that is seen and computed as well."""
         name = (table_id, key)
         keys = self._read.get(table_id, ())
         first = operation.expect is not None
@@ -77,7 +78,7 @@ class AtCommit:
         return self._own_writes and name in self._updates
 
     def operations(self, made: Sequence[Operation]) -> tuple[Operation, ...]:
-        """Those of the write set as they may be asked for."""
+        """Return the operations of the write set as they may be asked for."""
         if not self._may:
             return tuple(made)
         instead = {

@@ -1,4 +1,4 @@
-"""One operation against one row: names and values, genids (T1), the after-image (T0)."""
+"""Decides an operation against its row: names and values, genids (T1), the after-image (T0)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,14 @@ from leasehold.rows.generated import derive
 from leasehold.rows.key_values import compose
 from leasehold.transaction.binding import Binding
 from leasehold.transaction.duplicate_key import primary_key_exists
-from leasehold.transaction.locks import agrees, carried, covering, effective, lock_names
+from leasehold.transaction.locks import (
+    agrees,
+    carry_genids,
+    covering_locks,
+    effective_genids,
+    lock_names,
+)
 from leasehold.transaction.row_conflict import RowRefused
-from leasehold.transaction.rules import VerifyRules
 from leasehold.transaction.uniqueness import in_the_way
 from leasehold.values.types import words_of
 
@@ -58,46 +63,44 @@ def decide(
     bound: Binding,
     key: Key,
     row: Row | None,
-    rules: VerifyRules,
     moment: Moment | None,
     draw: Draw | None = None,
     *,
     replays: bool = False,
 ) -> RowChange | None:
-    """None when it affects no row. An insert where there is a row is an update that moves it: that
-    one goes (`deleted`), and comes like this. `draw`: numbers for columns that an old row has none
-    of yet. `replays`: who asks would run its statements again.
-    """
+    """Return the change that an operation makes, None when it affects no row. An insert where there
+    is a row is an update that moves it: that one goes (`delete_row`), and comes like this. `draw`:
+    numbers for columns that an old row has none of yet. `replays`: who asks would run its
+    statements again."""
     descriptor = bound.descriptor
     kind = operation.kind
     if kind is _UPSERT:
         kind = _INSERT if row is None else _UPDATE
     if kind is _INSERT:
-        if row is not None and rules.arbiters_are_verified and "" in operation.arbiters:
+        if row is not None and "" in operation.arbiters:
             raise in_the_way(descriptor, _words(descriptor, key), key)
         return _insert(operation, bound, key, row, moment)
     try:
-        found = _composed(operation, kind, bound, key, row, rules, moment, draw)
+        found = _composed(operation, kind, bound, key, row, moment, draw)
     except SequenceExhausted:
         raise  # so it is for every replay
     except Refused as error:
-        found_out = rules.uncomputable_runs_again and error.sqlstate[:2] in _UNCOMPUTABLE
-        if not (replays and found_out and operation.expect == ANY_GENID):
-            raise
-        raise _computed_otherwise(descriptor, key, error) from error
+        if replays and _is_found_out_by_replay(operation, error):
+            raise _computed_otherwise(descriptor, key, error) from error
+        raise
     if found is None or row is None:
         return None
     if found.image is None:
-        return deleted(descriptor, key, row)
+        return delete_row(descriptor, key, row)
     if found.moves:
-        return landed(bound, found.image, rules, row.values)
+        return land_row(bound, found.image)
     # ⚠ Refused here it is for good: constraints wait for COMMIT (T4), and no replay looks at them.
     bound.check(row.values, found.image)
-    return updated(descriptor, key, row, found.image, found.locks)
+    return update_row(descriptor, key, row, found.image, found.locks)
 
 
 class _Composed(NamedTuple):
-    """`image` None: of a row that goes."""
+    """The row that an operation makes. `image` None: of a row that goes."""
 
     image: Image | None
     locks: tuple[int, ...]
@@ -110,12 +113,11 @@ def _composed(
     bound: Binding,
     key: Key,
     row: Row | None,
-    rules: VerifyRules,
     moment: Moment | None,
     draw: Draw | None,
 ) -> _Composed | None:
-    """What an update or a delete makes of its row, whose genids are looked at. None: it is not
-    there."""
+    """Return what an update or a delete makes of its row, whose genids are looked at; None: it is
+    not there."""
     descriptor = bound.descriptor
     changed: Image = {}
     locks = descriptor.locks
@@ -124,23 +126,27 @@ def _composed(
         changed = bound.values(operation.values, row.values, keys=operation.kind is _UPDATE)
         moves = bound.moves(changed, key)
         if descriptor.row_locks and not moves:
-            locks = covering(descriptor, descriptor.changed_with(changed))
-    seen = operation.expect if rules.genids_are_verified else None
+            locks = covering_locks(descriptor, descriptor.changed_with(changed))
+    seen = operation.expect
     if seen is not None and (row is None or not agrees(descriptor, row.genids, seen, locks)):
         raise _verify_error(operation, descriptor, key, row, locks)
     if row is None:
         return None
     if kind is _DELETE:
         return _Composed(None, locks)
-    seen_row = row.values
-    if not rules.master_composes:  # what a writer at this version could have seen
-        seen_row = {e: v for e, v in seen_row.items() if e in descriptor.public_ids}
-    return _Composed(compose(descriptor, _UPDATED, seen_row, changed, moment, draw), locks, moves)
+    # T0 ⚠: from the row as it is, not as a writer at this version can have seen it.
+    return _Composed(compose(descriptor, _UPDATED, row.values, changed, moment, draw), locks, moves)
+
+
+def _is_found_out_by_replay(operation: Operation, error: Refused) -> bool:
+    """Whether an expression may have failed on this row alone, on which its sender has computed it
+    otherwise."""
+    return error.sqlstate[:2] in _UNCOMPUTABLE and operation.expect == ANY_GENID
 
 
 def _computed_otherwise(descriptor: Descriptor, key: Key, error: Refused) -> VerifyError:
-    """⚠ Who replays has computed it on the row as it was, and has told its client so: where that
-    can't be done on the row as it is now, its statements have to find out (T2, T4)."""
+    """Return the error by which statements find out (T2, T4): ⚠ who replays has computed it on the
+    row as it was, and has told its client so, and on the row as it is now that can't be done."""
     return VerifyError(
         f"verify error in table {descriptor.name!r}: on the row as it is now there is"
         f" {error.message} ({error.sqlstate})",
@@ -149,12 +155,12 @@ def _computed_otherwise(descriptor: Descriptor, key: Key, error: Refused) -> Ver
     )
 
 
-def deleted(descriptor: Descriptor, key: Key, row: Row) -> RowChange:
+def delete_row(descriptor: Descriptor, key: Key, row: Row) -> RowChange:
     table, version = descriptor.table_id, descriptor.version
     return RowChange(ChangeKind.DELETE, table, version, key, None, row.genids, ())
 
 
-def updated(
+def update_row(
     descriptor: Descriptor, key: Key, row: Row, image: Image, locks: tuple[int, ...]
 ) -> RowChange:
     return RowChange(
@@ -165,25 +171,27 @@ def updated(
         image,
         row.genids,
         locks,
-        carried(descriptor, row.genids, locks),
+        carry_genids(descriptor, row.genids, locks),
     )
 
 
-def landed(bound: Binding, image: Image, rules: VerifyRules, before: Image | None) -> RowChange:
-    """A row comes under another key, with every pair that it has, those that the writer can't see,
-    too. ⚠ It is looked at as a new one: what broke a constraint before would be carried behind the
-    slices of a verification that has passed there. Raises what `Binding.check` and generated
-    columns raise."""
+def land_row(bound: Binding, image: Image) -> RowChange:
+    """Return the change by which a row comes under another key, with every pair that it has, those
+    that the writer can't see, too. Raises what `Binding.check` and generated columns raise."""
     descriptor = bound.descriptor
     bound.check_key(image)
-    if not rules.move_carries_all:
-        image = {e: value for e, value in image.items() if e in descriptor.by_id}
-    if rules.moved_is_new:
-        before, image = None, _derived_anew(descriptor, image)
-    bound.check(before, image)
+    image = _checked_as_new(bound, image)
     table, version = descriptor.table_id, descriptor.version
     key = key_in(descriptor, image)
     return RowChange(ChangeKind.INSERT, table, version, key, image, {}, descriptor.locks)
+
+
+def _checked_as_new(bound: Binding, image: Image) -> Image:
+    """Return the image as that of a new row. ⚠ What broke a constraint before would be carried
+    behind the slices of a verification that has passed there."""
+    image = _derived_anew(bound.descriptor, image)
+    bound.check(None, image)
+    return image
 
 
 def _derived_anew(descriptor: Descriptor, image: Image) -> Image:
@@ -251,7 +259,8 @@ def _verify_error(
 
 
 def uncommittable(number: int, descriptor: Descriptor, key: Key) -> Uncommittable:
-    """T2: what it expects, it has itself changed before: that is so in each replay."""
+    """Return the error of a request that expects what it has itself changed before: that is so in
+    each replay (T2)."""
     return Uncommittable(
         f"operation {number} expects {_words(descriptor, key)} of table {descriptor.name!r} as it"
         " was seen, and an earlier operation of the same transaction has changed or deleted it:"
@@ -263,7 +272,7 @@ def uncommittable(number: int, descriptor: Descriptor, key: Key) -> Uncommittabl
 
 def _genid_now(operation: Operation, descriptor: Descriptor, row: Row) -> int | dict[str, int]:
     """The row's, in the form in which the operation expects one."""
-    now = effective(descriptor, row.genids)
+    now = effective_genids(descriptor, row.genids)
     if isinstance(operation.expect, Mapping):
         return {n: now.get(k, 0) for n, k in lock_names(descriptor).items()}
     return max(now.values())

@@ -21,7 +21,7 @@ from leasehold.transaction.uniqueness import FinalRow, HolderReader
 
 
 def values_of(image: Image | None, columns: Iterable[int]) -> Key | None:
-    """None where a value is NULL, or there is no row."""
+    """Return the values of these columns, None where one is NULL, or there is no row."""
     if image is None:
         return None
     found = tuple(image.get(column) for column in columns)
@@ -29,7 +29,7 @@ def values_of(image: Image | None, columns: Iterable[int]) -> Key | None:
 
 
 class References:
-    """Of one request: `touched` are its rows as it leaves them."""
+    """The foreign keys of one request: `touched` are its rows as it leaves them."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ def row_referred_to(
     read: RowReader,
     holders: HolderReader,
 ) -> bool:
-    """Has a row of `table` these `values` in `columns` now? By index, 0 = by key."""
+    """Whether a row of `table` has these `values` in `columns` now: by index, 0 = by key."""
     return bool(keys_by(table, columns, index_id, values, 1, read, holders))
 
 

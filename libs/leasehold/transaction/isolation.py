@@ -37,9 +37,10 @@ class Sees(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """`own_writes`: do reads show what the transaction itself has written? `verifies_reads`: is
-    what was read verified, too, and not only the rows that change (T1)? `replays`: may the
-    statements run again by themselves (T2)? `any_time`: may it read AS OF a time of the past?"""
+    """What a level promises. `own_writes`: reads show what the transaction itself has written.
+    `verifies_reads`: what was read is verified, too, and not only the rows that change (T1).
+    `replays`: the statements may run again by themselves (T2). `any_time`: it may read AS OF a time
+    of the past."""
 
     level: Level
     sees: Sees
@@ -50,7 +51,8 @@ class Isolation:
 
     @property
     def spoken(self) -> str:
-        """As PostgreSQL says it; of what it does not know, the nearest that it does."""
+        """Return the level as PostgreSQL says it; of what it does not know, the nearest that it
+        does."""
         return _SPOKEN_AS[self.level]
 
     @property

@@ -22,10 +22,10 @@ Expected: TypeAlias = int | Mapping[str, int]
 """One genid for all that a request concerns, or one per lock by its name."""
 
 
-def effective(descriptor: Descriptor, genids: Genids) -> Genids:
+def effective_genids(descriptor: Descriptor, genids: Genids) -> Genids:
     """A row's genid per lock, with what a lock takes over from the old one of its columns: all
     while both cover them, then what that one says of writes up to the fence. A later genid of the
-    old lock says nothing of them: whoever wrote it has kept what it replaced (`carried`)."""
+    old lock says nothing of them: whoever wrote it has kept what it replaced (`carry_genids`)."""
     if not descriptor.moves_locks:
         return genids
     found = dict(genids)
@@ -39,17 +39,17 @@ def effective(descriptor: Descriptor, genids: Genids) -> Genids:
     return found
 
 
-def carried(descriptor: Descriptor, genids: Genids, written: Iterable[int]) -> Genids:
-    """⚠ What locks that are not `written` now are to keep of what they took over: once the old
-    lock is written for another column's sake, its genid says no more when theirs was."""
+def carry_genids(descriptor: Descriptor, genids: Genids, written: Iterable[int]) -> Genids:
+    """Return what locks that are not `written` now are to keep of what they took over. ⚠ Once the
+    old lock is written for another column's sake, its genid says no more when theirs was."""
     if not descriptor.moves_locks:
         return {}
-    now = effective(descriptor, genids)
+    now = effective_genids(descriptor, genids)
     locks = [lock for lock in descriptor.locks if lock not in written]
     return {k: now[k] for k in locks if now.get(k, 0) != genids.get(k, 0)}
 
 
-def covering(descriptor: Descriptor, element_ids: Iterable[int]) -> tuple[int, ...]:
+def covering_locks(descriptor: Descriptor, element_ids: Iterable[int]) -> tuple[int, ...]:
     """Ids of the locks that cover columns, both while one moves; key columns have none."""
     if not descriptor.row_locks:
         return (DEFAULT_LOCK,)
@@ -68,7 +68,7 @@ def expected_of(descriptor: Descriptor, genids: Genids, locks: Iterable[int]) ->
     """What a request that concerns `locks` is to expect of a row as it was seen."""
     if not descriptor.row_locks:
         return genids[DEFAULT_LOCK]
-    now = effective(descriptor, genids)
+    now = effective_genids(descriptor, genids)
     wanted = set(locks)
     names = lock_names(descriptor)
     return {name: now.get(lock, 0) for name, lock in names.items() if lock in wanted}
@@ -77,17 +77,17 @@ def expected_of(descriptor: Descriptor, genids: Genids, locks: Iterable[int]) ->
 def agrees(
     descriptor: Descriptor, genids: Genids, expected: Expected, locks: Iterable[int]
 ) -> bool:
-    """Is the row, whose genids these are, still the one that the request's sender has seen (T1)?
+    """Whether the row, whose genids these are, is still the one that the request's sender has seen
+    (T1).
 
     One number stands for the locks that the operation concerns, or for the whole row: genids only
-    rise, so neither can be equal again once one of them was written.
-    Raises MalformedRequest for a lock that does not exist.
-    """
+    rise, so neither can be equal again once one of them was written. Raises MalformedRequest for a
+    lock that does not exist."""
     if expected == ANY_GENID:
         return True
     if descriptor.one_lock and type(expected) is int:
         return genids.get(DEFAULT_LOCK, 0) == expected
-    now = effective(descriptor, genids)
+    now = effective_genids(descriptor, genids)
     if isinstance(expected, int):
         return expected in (max(now.get(lock, 0) for lock in locks), max(now.values()))
     names = lock_names(descriptor)

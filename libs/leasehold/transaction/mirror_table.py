@@ -1,5 +1,5 @@
-"""While a table changes its primary key, two tables have the same rows: who writes a row of one
-writes it in the other, too, in the same commit.
+"""Keeps two tables with the same rows, while a table changes its primary key: who writes a row of
+one writes it in the other, too, in the same commit.
 
 Both move together, so the same version number means the same step in both. What an operation does
 to the twin follows from the twin's state in that version, as with an element: nothing where it is
@@ -57,12 +57,11 @@ def key_in(twin: Descriptor, image: Image) -> Key | None:
     return None if None in key else key
 
 
-def followed(touched: Iterable[Touched], catalog: Catalog, rows: RowReader) -> list[Followed]:
-    """What becomes of the twins' rows.
+def follow_writes(touched: Iterable[Touched], catalog: Catalog, rows: RowReader) -> list[Followed]:
+    """Return what becomes of the twins' rows.
 
-    Raises StaleVersion (40001) for a row whose key in the twin is another row's: those who read
-    the old key are about to finish, and then it may be given twice.
-    """
+    Raises StaleVersion (40001) for a row whose key in the twin is another row's: those who read the
+    old key are about to finish, and then it may be given twice."""
     found: list[Followed] = []
     by_twin: dict[int, list[Touched]] = {}
     for each in touched:
@@ -115,13 +114,8 @@ def written(twin: Descriptor, key: Key, standing: Row | None, row: Row) -> RowCh
 
 
 def genids_of(descriptor: Descriptor, row: Row) -> dict[int, int]:
-    """Of every lock, 0 where the row was not written since the lock was made."""
+    """Return the genid of every lock, 0 where the row was not written since the lock was made."""
     return {lock: row.genids.get(lock, 0) for lock in descriptor.locks}
-
-
-def new_genids(change: RowChange, twin: Descriptor) -> RowChange:
-    """What the rule on genids is there to prevent; in models only."""
-    return change._replace(locks=twin.locks, carried={})
 
 
 def _taken(descriptor: Descriptor, twin: Descriptor, key: Key) -> StaleVersion:

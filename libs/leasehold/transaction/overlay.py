@@ -20,8 +20,9 @@ RowReader: TypeAlias = Callable[[Descriptor, Key], Row | None]
 
 
 class Overlay:
-    """`changes`, each with the row under it in `before`. `final`: rows of tables that have
-    something to be looked at when all of the request is known; `refers`: foreign keys are."""
+    """The rows of one request as its operations leave them. `changes`, each with the row under it
+    in `before`. `final`: rows of tables that have something to be looked at when all of the request
+    is known; `refers`: foreign keys are."""
 
     def __init__(self, catalog: Catalog, rows: RowReader, lsn: int) -> None:
         self._catalog = catalog
@@ -36,7 +37,7 @@ class Overlay:
 
     @property
     def rows(self) -> Mapping[Name, Row | None]:
-        """Those that were touched, as they are now."""
+        """The rows that were touched, as they are now."""
         return self._rows
 
     def row(self, descriptor: Descriptor, key: Key) -> Row | None:
@@ -44,7 +45,7 @@ class Overlay:
         return self._rows[name] if name in self._rows else self._read(descriptor, key)
 
     def put(self, descriptor: Descriptor, row: Row | None, change: RowChange) -> None:
-        """`row`: as it is before the change."""
+        """Add a change. `row`: as it is before the change."""
         name = (change.table_id, change.key)
         self._rows[name] = row_after(change, row, self._lsn, len(self.changes))
         refers = descriptor.enforced_foreign_keys or self._catalog.references(change.table_id)
@@ -63,7 +64,7 @@ class Overlay:
         return [Touched(*known, self._rows[name]) for name, known in self._with_twin.items()]
 
 
-def looked_at_the_end(descriptor: Descriptor, catalog: Catalog) -> bool:
+def is_checked_at_end(descriptor: Descriptor, catalog: Catalog) -> bool:
     return bool(
         descriptor.enforced_uniques
         or descriptor.enforced_foreign_keys

@@ -18,7 +18,7 @@ from leasehold.model.keys import Key
 from leasehold.model.ports import RowSource
 from leasehold.model.records.events import Genids
 from leasehold.model.records.requests import ReadRange, ReadSet, TableReads, Visited
-from leasehold.transaction.locks import effective
+from leasehold.transaction.locks import effective_genids
 
 KEYS_MAX: Final = 1_000
 RANGES_MAX: Final = 100
@@ -27,7 +27,7 @@ PRIMARY: Final = 0
 
 
 class Past(RowSource, Protocol):
-    """Of `model.ports.StoreWriter`, what is asked of a master's own store."""
+    """The part of `model.ports.StoreWriter` that is asked of a master's own store."""
 
     def kept_from(self, table_id: int) -> int | None: ...
     def last_write(self, table_id: int) -> int: ...
@@ -37,16 +37,6 @@ class Past(RowSource, Protocol):
     def gone_from(
         self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
     ) -> Key | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class ReadRules:
-    """⚠ rules for models to switch off."""
-
-    reads_are_validated: bool = True  # T1, from serializable up
-    ranges_are_validated: bool = True  # … what came into a range as well as what was in it
-    what_is_gone_counts: bool = True  # … and what was in it and is deleted, or has moved out
-    visited_rows_are_validated: bool = True  # SELECTV
 
 
 # ---------------------------------------------------------------- gathering
@@ -96,7 +86,7 @@ class ReadsSoFar:
             )
 
     def read_set(self, lsn: int) -> ReadSet | None:
-        """None when nothing is to be verified. `lsn`: as of which it was read."""
+        """Return what was read as of `lsn`, None when nothing is to be verified."""
         if not self._tables:
             return None
         return ReadSet(lsn, tuple(map(_table_reads, self._tables.values())))
@@ -117,23 +107,20 @@ def _table_reads(read: _Read) -> TableReads:
 # ---------------------------------------------------------------- judging
 
 
-def check_reads(
-    reads: ReadSet, catalog: Catalog, past: Past, rules: ReadRules, *, fenced: bool
-) -> dict[int, int]:
-    """Nothing of it has been written since (T1); → table id → version used (D5).
+def check_reads(reads: ReadSet, catalog: Catalog, past: Past) -> dict[int, int]:
+    """Return the version used of each table by its id (D5).
 
-    Raises VerifyError (40001), StaleVersion, UnknownTable, UnknownColumn and MalformedRequest for
-    a key that the table has not.
+    Raises VerifyError (40001) where anything of it was written since (T1), StaleVersion,
+    UnknownTable, UnknownColumn and MalformedRequest for a key that the table has not.
     """
     versions: dict[int, int] = {}
     for table in reads.tables:
-        descriptor = catalog.resolve(table.table, table.version, fenced=fenced)
+        descriptor = catalog.resolve(table.table, table.version)
         versions[descriptor.table_id] = descriptor.version
-        if rules.visited_rows_are_validated:
-            for seen in table.visited:
-                _check_visited(descriptor, seen, past)
-        if rules.reads_are_validated and (table.whole or table.keys or table.ranges):
-            _check_table(descriptor, table, reads.lsn, past, rules)
+        for seen in table.visited:
+            _check_visited(descriptor, seen, past)
+        if table.whole or table.keys or table.ranges:
+            _check_table(descriptor, table, reads.lsn, past)
     return versions
 
 
@@ -146,13 +133,11 @@ def _check_visited(descriptor: Descriptor, seen: Visited, past: Past) -> None:
 
 
 def _seen(descriptor: Descriptor, key: Key, genids: Genids) -> Visited:
-    now = effective(descriptor, genids)
+    now = effective_genids(descriptor, genids)
     return Visited(key, tuple((lock, now.get(lock, 0)) for lock in descriptor.locks))
 
 
-def _check_table(
-    descriptor: Descriptor, read: TableReads, lsn: int, past: Past, rules: ReadRules
-) -> None:
+def _check_table(descriptor: Descriptor, read: TableReads, lsn: int, past: Past) -> None:
     name, floor = descriptor.name, past.kept_from(descriptor.table_id)
     if floor is None or lsn < floor:
         raise VerifyError(
@@ -167,32 +152,26 @@ def _check_table(
     width = len(descriptor.primary_key)
     for key in read.keys:
         _fits(descriptor, len(key), width)
-        _check_part(descriptor, PRIMARY, ReadRange("", key), lsn, past, rules)
-    if rules.ranges_are_validated:
-        for part in read.ranges:
-            index_id, width = _key_read(descriptor, part.by)
-            longest = len(part.equal) + max(len(part.low), len(part.high))
-            _fits(descriptor, max(longest, width), width)
-            _check_part(descriptor, index_id, part, lsn, past, rules)
+        _check_part(descriptor, PRIMARY, ReadRange("", key), lsn, past)
+    for part in read.ranges:
+        index_id, width = _key_read(descriptor, part.by)
+        longest = len(part.equal) + max(len(part.low), len(part.high))
+        _fits(descriptor, max(longest, width), width)
+        _check_part(descriptor, index_id, part, lsn, past)
 
 
 def _check_part(
-    descriptor: Descriptor,
-    index_id: int,
-    part: ReadRange,
-    lsn: int,
-    past: Past,
-    rules: ReadRules,
+    descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int, past: Past
 ) -> None:
     found = past.written_in(descriptor, index_id, part, lsn)
-    if found is None and rules.what_is_gone_counts:
+    if found is None:
         found = past.gone_from(descriptor, index_id, part, lsn)
     if found is not None:
         raise _changed(descriptor, f"row {found!r:.200} was written since LSN {lsn:,}", found)
 
 
 def _key_read(descriptor: Descriptor, index: str) -> tuple[int, int]:
-    """(index id, parts of its key)."""
+    """Return (index id, parts of its key)."""
     if not index:
         return PRIMARY, len(descriptor.primary_key)
     found = descriptor.read_index(index)

@@ -1,4 +1,4 @@
-"""Which values that others refer to a request takes away, and when.
+"""Records which values that others refer to a request takes away, and when.
 
 A foreign key's action concerns the rows that referred to a value when it was taken away, in the
 order of the request's operations: a row that is made to refer to it later is meant for another one
@@ -31,7 +31,7 @@ class Loss(NamedTuple):
 
 
 class ReferencedChanges:
-    """Of one request; knows only of rows that an action may come from or go to."""
+    """The losses of one request; knows only of rows that an action may come from or go to."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -41,7 +41,7 @@ class ReferencedChanges:
         self.found: list[Loss] = []
 
     def concerns(self, descriptor: Descriptor) -> bool:
-        """Does a foreign key that acts refer to the table, or belong to it?"""
+        """Whether a foreign key that acts refers to the table, or belongs to it."""
         name = (descriptor.table_id, descriptor.version)
         found = self._concerned.get(name)
         if found is None:
@@ -55,7 +55,7 @@ class ReferencedChanges:
         return any(key.acts for _, key in self._catalog.references(table_id))
 
     def identity(self, table_id: int, key: Key) -> Identity:
-        """Of the row that lies there now."""
+        """Return who the row is that lies there now."""
         return self._identities.get((table_id, key), (table_id, key, 0))
 
     def inserted(self, table_id: int, key: Key, number: int) -> None:
@@ -70,7 +70,7 @@ class ReferencedChanges:
             self.found.append(Loss(number, row, before, after))
 
     def left(self, table_id: int, key: Key) -> Identity:
-        """It lies there no more; → who it is."""
+        """Take that a row lies there no more; return who it is."""
         return self._identities.pop((table_id, key), (table_id, key, 0))
 
     def landed(self, table_id: int, key: Key, row: Identity) -> None:

@@ -16,7 +16,6 @@ from typing import Any, Final, TypeAlias
 from leasehold.catalog.catalog import Catalog, Reference
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, ForeignKey, Moment, OnChange
-from leasehold.catalog.states import READABLE
 from leasehold.model.errors import Refused, RequestTooLarge
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row
@@ -25,13 +24,12 @@ from leasehold.model.records.log import ChangeKind, RowChange
 from leasehold.rows.defaults import Draw, default_of
 from leasehold.rows.key_values import compose
 from leasehold.transaction.binding import binding
-from leasehold.transaction.decide import deleted, key_in, landed, updated
+from leasehold.transaction.decide import delete_row, key_in, land_row, update_row
 from leasehold.transaction.duplicate_key import primary_key_exists
 from leasehold.transaction.foreign_keys import keys_by, values_of
-from leasehold.transaction.locks import covering
+from leasehold.transaction.locks import covering_locks
 from leasehold.transaction.overlay import Overlay
 from leasehold.transaction.referenced_changes import Identity, Loss, ReferencedChanges
-from leasehold.transaction.rules import VerifyRules
 from leasehold.transaction.uniqueness import HolderReader
 from leasehold.values.storage import to_storage
 
@@ -54,7 +52,8 @@ class _Held:
 
 
 class Actions:
-    """Of one request. Raises what the changed rows' constraints raise, RequestTooLarge."""
+    """The actions of one request. Raises what the changed rows' constraints raise,
+    RequestTooLarge."""
 
     def __init__(
         self,
@@ -62,7 +61,6 @@ class Actions:
         losses: ReferencedChanges,
         catalog: Catalog,
         holders: HolderReader,
-        rules: VerifyRules,
         moment: Moment | None,
         draw: Draw | None = None,
     ) -> None:
@@ -70,7 +68,6 @@ class Actions:
         self._losses = losses
         self._catalog = catalog
         self._holders = holders
-        self._rules = rules
         self._moment = moment
         self._draw = draw
         self._held: dict[Identity, _Held] = {}
@@ -117,12 +114,10 @@ class Actions:
         return known
 
     def _references_to(self, table_id: int) -> list[Reference]:
-        """⚠ While a table changes its primary key there are two with the same rows, and what is
-        done to a row of one is done to the other's: one that the request uses itself, else the new
-        one."""
+        """Return the references to a table. ⚠ While a table changes its primary key there are two
+        with the same rows, and what is done to a row of one is done to the other's: one that the
+        request uses itself, else the new one."""
         found = self._catalog.references(table_id)
-        if not self._rules.actions_when_enforced:
-            found = tuple(each for each in found if each.key.state in READABLE)
         children = {child.table_id for child, _ in found}
         used = {table for table, _ in self._overlay.rows}
         twice: set[int] = set()
@@ -225,7 +220,7 @@ class Actions:
     # ------------------------------------------------------------ into the overlay
 
     def _write(self) -> None:
-        """⚠ All rows that leave their key first: another one may take it."""
+        """Write all rows. ⚠ Those that leave their key go first: another one may take it."""
         landing: list[tuple[Descriptor, RowChange]] = []
         staying: list[tuple[_Held, RowChange]] = []
         for held in self._held.values():
@@ -233,15 +228,15 @@ class Actions:
             if held.image == row.values:
                 continue
             if held.image is None:
-                self._overlay.put(table, row, deleted(table, key, row))
+                self._overlay.put(table, row, delete_row(table, key, row))
                 continue
             bound = binding(table)
             if key_in(table, held.image) == key:
                 bound.check(row.values, held.image)
                 staying.append((held, self._updated(held, held.image)))
                 continue
-            landing.append((table, landed(bound, held.image, self._rules, row.values)))
-            self._overlay.put(table, row, deleted(table, key, row))
+            landing.append((table, land_row(bound, held.image)))
+            self._overlay.put(table, row, delete_row(table, key, row))
         for held, change in staying:
             self._overlay.put(held.descriptor, held.row, change)
         for table, change in landing:
@@ -252,8 +247,8 @@ class Actions:
     def _updated(self, held: _Held, image: Image) -> RowChange:
         table, row = held.descriptor, held.row
         columns = {e for e in row.values.keys() | image.keys() if row.values.get(e) != image.get(e)}
-        locks = covering(table, table.changed_with(columns))
-        return updated(table, held.key, row, image, locks)
+        locks = covering_locks(table, table.changed_with(columns))
+        return update_row(table, held.key, row, image, locks)
 
 
 def _keeps(after: Image | None, key: ForeignKey, lost: Key) -> bool:

@@ -1,4 +1,5 @@
-"""T2 ⚠: a replay commits only if every answer already sent comes out the same.
+"""Compares a replay with what was answered: it commits only if every answer already sent comes out
+the same (T2 ⚠).
 
 A client may have taken another path after an answer, and can't take it back. What has not been
 answered yet (a single statement, one round trip, a function that runs inside a replica) replays
@@ -28,8 +29,8 @@ class Told(StrEnum):
 
 
 class Answer(NamedTuple):
-    """One statement's, as it was sent. `value`: a count, rows, or an SQLSTATE. Without `ordered`
-    (no ORDER BY) rows are compared as a multiset."""
+    """The answer of a statement, as it was sent. `value`: a count, rows, or an SQLSTATE. Without
+    `ordered` (no ORDER BY) rows are compared as a multiset."""
 
     told: Told
     value: Any
@@ -41,11 +42,10 @@ def contradiction(
     sent: Sequence[Answer],
     again: Sequence[Answer],
 ) -> str:
-    """Why a replay whose answers are `again` may not commit after `sent`; "" if it may.
+    """Return why a replay whose answers are `again` may not commit after `sent`; "" if it may.
 
     Rows of plain SELECTs count from serializable up: below, each statement may see other rows
-    anyway, but of those that the transaction itself has written.
-    """
+    anyway, but of those that the transaction itself has written."""
     number = 0
     for before, now in zip(sent, again, strict=False):
         number += before.told is not Told.OWN or not number

@@ -31,13 +31,13 @@ BACKOFF_MAX_MS: Final = 10_000
 
 
 def is_recomputed(request: ChangeRequest) -> bool:
-    """May its next attempt be decided on rows that have changed since its sender has seen them?
+    """Whether the next attempt may be decided on rows that have changed since its sender has seen
+    them.
 
     ⚠ Only where all that expects a row as it was seen is computed anew of the newest one. A
     constant may have been computed of the row that was seen, a delete decided by it, and an update
     of no columns guards the others; one of them is enough, since the whole may rest on it. With
-    ANY_GENID, or without `expect`, nothing is said of what the row was.
-    """
+    ANY_GENID, or without `expect`, nothing is said of what the row was."""
     return all(
         operation.expect is None
         or operation.expect == ANY_GENID

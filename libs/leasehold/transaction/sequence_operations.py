@@ -36,9 +36,8 @@ from leasehold.model.ids import is_sequence_id
 from leasehold.model.ports import Row
 from leasehold.model.records.log import CatalogWrite, ChangeKind, DescriptorWrite, RowChange
 from leasehold.model.records.requests import Operation, OperationKind
-from leasehold.transaction.decide import updated
+from leasehold.transaction.decide import update_row
 from leasehold.transaction.overlay import Overlay, RowReader
-from leasehold.transaction.rules import VerifyRules
 
 BLOCK_MAX: Final = 1_000_000
 TAKE: Final = "take"
@@ -63,35 +62,35 @@ def lacks_numbers(operation: Operation, descriptor: Descriptor) -> tuple[Column,
     return tuple(
         c
         for c in descriptor.numbered
-        if not {place_of(c), c.alias} & given and c.element_id not in keyed
+        if not {value_name_of(c), c.alias} & given and c.element_id not in keyed
     )
 
 
-def place_of(column: Column) -> Any:
-    """Under which a number stands among an operation's values: its name, and its id where it has
-    none. ⚠ A column that is being dropped is written for those who still read it, and no writer of
-    the newer version can name it."""
+def value_name_of(column: Column) -> Any:
+    """Return the name under which a number stands among an operation's values, and its column's id
+    where it has none. ⚠ A column that is being dropped is written for those who still read it, and
+    no writer of the newer version can name it."""
     return column.name if column.state in READABLE else column.element_id
 
 
-def draws(operation: Operation, descriptor: Descriptor) -> bool:
-    """May a number have to be drawn for it? ⚠ Also for a row of before a column that draws one,
-    whoever is first to write it: the backfill or an update (T0)."""
+def may_draw(operation: Operation, descriptor: Descriptor) -> bool:
+    """Whether a number may have to be drawn for it. ⚠ Also for a row of before a column that draws
+    one, whoever is first to write it: the backfill or an update (T0)."""
     old = descriptor.numbers_old_rows and operation.kind in _CHANGES
     return old or bool(lacks_numbers(operation, descriptor))
 
 
 def first_row(sequence: Descriptor, lsn: int) -> RowChange:
-    """Of a sequence that commit `lsn` makes: where it begins."""
+    """Return the row of a sequence that commit `lsn` makes: where it begins."""
     assert sequence.sequence is not None, sequence
     return _inserted(sequence, first_position(sequence.sequence, lsn))
 
 
 def rows_with_versions(
-    catalog: Catalog, writes: Iterable[CatalogWrite], rows: RowReader, lsn: int, rules: VerifyRules
+    catalog: Catalog, writes: Iterable[CatalogWrite], rows: RowReader, lsn: int
 ) -> Iterator[Move]:
-    """Of sequences, in the commit `lsn` that writes their versions: one that it makes begins, and
-    one that it alters goes on under another epoch."""
+    """Yield the moves of sequences in the commit `lsn` that writes their versions: one that it
+    makes begins, and one that it alters goes on under another epoch."""
     for write in writes:
         if not isinstance(write, DescriptorWrite) or not is_sequence_id(write.table_id):
             continue
@@ -103,11 +102,8 @@ def rows_with_versions(
         row = rows(before, ROW_KEY)
         if said.sequence is None or said.sequence == before.sequence or row is None:
             continue
-        standing = read_position(row.values)
-        after = continue_position(said.sequence, standing, lsn)
-        if not rules.altering_begins_an_epoch:
-            after = after._replace(epoch=standing.epoch)
-        yield Move(before, row, moved_row(before, row, after))
+        after = continue_position(said.sequence, read_position(row.values), lsn)
+        yield Move(before, row, move_row(before, row, after))
 
 
 def _inserted(sequence: Descriptor, standing: SequencePosition) -> RowChange:
@@ -149,7 +145,8 @@ class Drawing:
         return found.first
 
     def standing(self, descriptor: Descriptor) -> tuple[Row | None, SequencePosition]:
-        """Its row, and where it stands, but for what is drawn here and not moved yet."""
+        """Return the row of a sequence, and where it stands, but for what is drawn here and not
+        moved yet."""
         assert descriptor.sequence is not None, descriptor
         row = self._rows(descriptor, ROW_KEY)
         if row is None:
@@ -160,42 +157,37 @@ class Drawing:
             raise StoreCorrupted(f"sequence {descriptor.name!r} has lost its row") from error
 
     def moved(self) -> Iterator[Move]:
-        """What was drawn since the last time: to be put before anybody else looks."""
+        """Yield what was drawn since the last time: to be put before anybody else looks."""
         for descriptor, row, after in self._held.values():
-            yield Move(descriptor, row, moved_row(descriptor, row, after))
+            yield Move(descriptor, row, move_row(descriptor, row, after))
         self._held.clear()
 
 
-def moved_row(descriptor: Descriptor, row: Row | None, after: SequencePosition) -> RowChange:
+def move_row(descriptor: Descriptor, row: Row | None, after: SequencePosition) -> RowChange:
     if row is None:
         return _inserted(descriptor, after)
-    return updated(descriptor, ROW_KEY, row, position_image(after), descriptor.locks)
+    return update_row(descriptor, ROW_KEY, row, position_image(after), descriptor.locks)
 
 
 class Numbers:
-    """Of one request. `answer`: the block that it has taken."""
+    """The numbers that one request draws and takes. `answer`: the block that it has taken."""
 
     def __init__(
-        self,
-        catalog: Catalog,
-        overlay: Overlay,
-        versions: dict[int, int],
-        lsn: int,
-        rules: VerifyRules,
+        self, catalog: Catalog, overlay: Overlay, versions: dict[int, int], lsn: int
     ) -> None:
         self._overlay = overlay
         self._versions = versions
         self._lsn = lsn
-        self._rules = rules
         self._drawing = Drawing(catalog, overlay.row, lsn)
         self.answer: Any = None
 
     # ------------------------------------------------------------ rows without a number
 
     def given_to(self, operation: Operation, descriptor: Descriptor) -> Operation:
-        """With a number in each column that draws one. Raises SequenceExhausted."""
+        """Return the operation with a number in each column that draws one. Raises
+        SequenceExhausted."""
         for column in lacks_numbers(operation, descriptor):
-            values: dict[Any, Any] = {**operation.values, place_of(column): self.next(column)}
+            values: dict[Any, Any] = {**operation.values, value_name_of(column): self.next(column)}
             key = operation.key
             if isinstance(key, Mapping) and key and column.element_id in descriptor.primary_key:
                 key = {**key, column.name: values.pop(column.name)}
@@ -207,7 +199,7 @@ class Numbers:
         return self._drawing.next(column)
 
     def settle(self) -> None:
-        """The sequences go as far as was drawn."""
+        """Move the sequences as far as was drawn."""
         for descriptor, row, change in self._drawing.moved():
             self._put(descriptor, row, change)
 
@@ -232,38 +224,41 @@ class Numbers:
                 "numbers": (descriptor.table_id, found.first, found.got, found.after.epoch),
                 "at": self._lsn,
             }
-            self._put(descriptor, row, moved_row(descriptor, row, found.after))
+            self._put(descriptor, row, move_row(descriptor, row, found.after))
             return
         if WITHIN in values:
             _check_within(values, standing, sequence)
             return
         if BACK in values:
-            back = given_back(sequence, standing, values, self._lsn)
-            # ⚠ A lap later it stands there again, and that block is another node's.
-            same = row is not None and values.get("at") == row.lsn
-            lapped = sequence.cycles and not same and self._rules.given_back_in_its_lap
-            if back is not None and not lapped:
-                self._put(descriptor, row, moved_row(descriptor, row, back))
+            back = give_back(sequence, standing, values, self._lsn)
+            if back is not None and not _may_be_a_lap_later(sequence, row, values):
+                self._put(descriptor, row, move_row(descriptor, row, back))
             return
         if values.get("own") and standing.epoch != self._lsn:
             # ⚠ Its maker has seen another name for it than the one that this commit has found free.
             raise VerifyError(f"sequence {descriptor.name!r} is not made by this request")
         last = _whole(values, SET, *_BIGINT)
         called = bool(values.get("called", True))
+        # ⚠ Its epoch is this commit: blocks from before are nobody's any more.
         after = move_position(sequence, descriptor.name, last, called, self._lsn)
-        if not self._rules.setting_begins_an_epoch:
-            after = after._replace(epoch=standing.epoch)
-        self._put(descriptor, row, moved_row(descriptor, row, after))
+        self._put(descriptor, row, move_row(descriptor, row, after))
 
     def _put(self, descriptor: Descriptor, row: Row | None, change: RowChange) -> None:
         self._versions.setdefault(descriptor.table_id, descriptor.version)
         self._overlay.put(descriptor, row, change)
 
 
+def _may_be_a_lap_later(sequence: Sequence, row: Row | None, values: Mapping[str, Any]) -> bool:
+    """Whether a sequence that cycles was moved since the commit that `values` give a block back
+    to. ⚠ A lap later it stands there again, and that block is another node's."""
+    return sequence.cycles and (row is None or values.get("at") != row.lsn)
+
+
 def _check_within(
     values: Mapping[str, Any], standing: SequencePosition, sequence: Sequence
 ) -> None:
-    """As PostgreSQL says it of what ALTER SEQUENCE finds."""
+    """Raise InvalidArgument where it stands beyond, as PostgreSQL says it of what ALTER SEQUENCE
+    finds."""
     bounds = values[WITHIN]
     if type(bounds) not in (tuple, list) or len(bounds) != 2:
         raise MalformedRequest(f"{WITHIN!r} has two whole numbers")
@@ -271,12 +266,12 @@ def _check_within(
     check_restart(sequence._replace(least=least, most=most), standing.last)
 
 
-def given_back(
+def give_back(
     sequence: Sequence, standing: SequencePosition, values: Mapping[str, Any], lsn: int
 ) -> SequencePosition | None:
-    """Where it stands when a node has left off handing out a block from `back` on; None: as it
-    does, since somebody has taken numbers behind that block, or set it. ⚠ Under another epoch, so
-    that a request which comes again later finds nothing to give back."""
+    """Return where it stands when a node has left off handing out a block from `back` on; None: as
+    it does, since somebody has taken numbers behind that block, or set it. ⚠ Under another epoch,
+    so that a request which comes again later finds nothing to give back."""
     first, last = _whole(values, BACK, *_BIGINT), _whole(values, "last", *_BIGINT)
     epoch = _whole(values, "epoch", 0, _BIGINT[1])
     if not standing.called or (standing.last, standing.epoch) != (last, epoch):

@@ -72,11 +72,11 @@ def check_sought(
     rows: Mapping[tuple[int, Key], FinalRow],
     holders: HolderReader,
 ) -> None:
-    """⚠ Before a duplicate is told, of whatever index: ON CONFLICT asks its arbiters first, and
-    what one of them would find now is no error of the statement's. `rows`: those that the request
-    has touched so far; its own new ones are in no one's way.
+    """Raise VerifyError for a row that is in the way by now.
 
-    Raises VerifyError for a row that is in the way by now."""
+    ⚠ Before a duplicate is told, of whatever index: ON CONFLICT asks its arbiters first, and what
+    one of them would find now is no error of the statement's. `rows`: those that the request has
+    touched so far; its own new ones are in no one's way."""
     for descriptor, image, names in sought:
         for index in descriptor.enforced_uniques:
             if index.name not in names:
@@ -101,7 +101,7 @@ def in_the_way(descriptor: Descriptor, words: str, key: Key) -> VerifyError:
 
 
 def _key(index: Index, descriptor: Descriptor, image: Image) -> Key | None:
-    """None for a row that the index has no entry of."""
+    """Return the key of the row's entry, None for a row that the index has no entry of."""
     entry_of = next(made for each, made in entries_kept(descriptor) if each is index)
     return key_of(index, entry_of(image))
 

@@ -23,20 +23,19 @@ from leasehold.rows.defaults import Draw
 from leasehold.transaction.binding import binding
 from leasehold.transaction.decide import (
     decide,
-    deleted,
+    delete_row,
     uncommittable,
     with_key,
 )
 from leasehold.transaction.duplicate_key import primary_key_exists
 from leasehold.transaction.foreign_keys import References
-from leasehold.transaction.mirror_table import Followed, followed
-from leasehold.transaction.overlay import Name, Overlay, RowReader, looked_at_the_end
+from leasehold.transaction.mirror_table import Followed, follow_writes
+from leasehold.transaction.overlay import Name, Overlay, RowReader, is_checked_at_end
 from leasehold.transaction.read_set import Past, check_reads
 from leasehold.transaction.referenced_changes import Identity, ReferencedChanges
 from leasehold.transaction.referential_actions import Actions
 from leasehold.transaction.row_conflict import RowRefused
-from leasehold.transaction.rules import RULES, VerifyRules
-from leasehold.transaction.sequence_operations import Numbers, draws, lacks_numbers
+from leasehold.transaction.sequence_operations import Numbers, lacks_numbers, may_draw
 from leasehold.transaction.uniqueness import (
     FinalRow,
     HolderReader,
@@ -44,17 +43,6 @@ from leasehold.transaction.uniqueness import (
     check_sought,
     check_unique,
 )
-
-__all__ = [
-    "RULES",
-    "Decided",
-    "RowReader",
-    "RowRefused",
-    "VerifyRules",
-    "verify",
-    "verify_in_slices",
-]
-
 
 _UPDATE: Final = OperationKind.UPDATE
 _COMES: Final = ChangeKind.INSERT
@@ -82,7 +70,6 @@ def verify(
     catalog: Catalog,
     rows: RowReader,
     lsn: int,
-    rules: VerifyRules = RULES,
     holders: HolderReader | None = None,
     moment: Moment | None = None,
     past: Past | None = None,
@@ -95,19 +82,17 @@ def verify(
     type errors, GeneratedAlways, NotNullViolation, CheckViolation, DuplicateKey,
     ForeignKeyViolation, RowRefused and VerifyError (T1), Uncommittable (T2).
     """
-    versions = _used(request, catalog, rules, past)
+    versions = _check_used(request, catalog, past)
     if len(request.operations) == 1:
         # The common case needs no overlay.
         operation = request.operations[0]
-        descriptor = catalog.resolve(
-            operation.table, operation.schema_version, fenced=rules.min_version_fences
-        )
-        alone = not looked_at_the_end(descriptor, catalog) and not descriptor.twin
-        if alone and descriptor.sequence is None and not draws(operation, descriptor):
+        descriptor = catalog.resolve(operation.table, operation.schema_version)
+        alone = not is_checked_at_end(descriptor, catalog) and not descriptor.twin
+        if alone and descriptor.sequence is None and not may_draw(operation, descriptor):
             versions[descriptor.table_id] = descriptor.version
-            return _decide_one(request, descriptor, rows, rules, moment, versions)
-    made = _Request(request, catalog, rows, lsn, rules, holders, moment)
-    slices = made.decided(request.operations, versions)
+            return _decide_one(request, descriptor, rows, moment, versions)
+    made = _Request(request, catalog, rows, lsn, holders, moment)
+    slices = made.decide_all(request.operations, versions)
     while True:
         try:
             next(slices)
@@ -122,29 +107,26 @@ def verify_in_slices(
     catalog: Catalog,
     rows: RowReader,
     lsn: int,
-    rules: VerifyRules,
     holders: HolderReader,
     moment: Moment,
     past: Past,
 ) -> Generator[None, None, Decided]:
-    """`verify`, so many operations in a slice; between two of them no row and no version may
-    change."""
-    versions = _used(request, catalog, rules, past)
-    made = _Request(request, catalog, rows, lsn, rules, holders, moment)
-    return (yield from made.decided(request.operations, versions, slice_operations))
+    """Verify as `verify` does, so many operations in a slice; between two of them no row and no
+    version may change."""
+    versions = _check_used(request, catalog, past)
+    made = _Request(request, catalog, rows, lsn, holders, moment)
+    return (yield from made.decide_all(request.operations, versions, slice_operations))
 
 
-def _used(
-    request: ChangeRequest, catalog: Catalog, rules: VerifyRules, past: Past | None
-) -> dict[int, int]:
-    """Table id → version of what it has used beside its operations; what it has read is checked."""
+def _check_used(request: ChangeRequest, catalog: Catalog, past: Past | None) -> dict[int, int]:
+    """Return by table id the versions that the request has used beside its operations, and check
+    what it has read."""
     versions: dict[int, int] = {}
     if request.reads is not None:
         assert past is not None, "read sets need a reader of what was written since"
-        fenced = rules.min_version_fences
-        versions = check_reads(request.reads, catalog, past, rules, fenced=fenced)
+        versions = check_reads(request.reads, catalog, past)
     for table, version in request.used.items():
-        descriptor = catalog.resolve(table, version, fenced=rules.min_version_fences)
+        descriptor = catalog.resolve(table, version)
         versions[descriptor.table_id] = descriptor.version
     if len(request.operations) >= OPERATIONS_PER_COMMIT_MAX:
         raise MalformedRequest(f"at most {OPERATIONS_PER_COMMIT_MAX - 1} operations in a request")
@@ -155,11 +137,10 @@ def _decide_one(
     request: ChangeRequest,
     descriptor: Descriptor,
     rows: RowReader,
-    rules: VerifyRules,
     moment: Moment | None,
     versions: dict[int, int],
 ) -> Decided:
-    """The only operation, on a table of which nothing is looked at in the end."""
+    """Decide the only operation, on a table of which nothing is looked at in the end."""
     (operation,) = request.operations
     if not operation.key:
         operation = with_key(operation, descriptor, request.id, 0)
@@ -167,13 +148,13 @@ def _decide_one(
     key = bound.key(operation.key)
     row = rows(descriptor, key)
     replays = request.on_conflict is _REPLAY
-    change = decide(operation, bound, key, row, rules, moment, replays=replays)
+    change = decide(operation, bound, key, row, moment, replays=replays)
     if change is None:
         return Decided((), (), versions, 0)
     if row is not None and change.kind is _COMES:
         if rows(descriptor, change.key) is not None:
             raise primary_key_exists(descriptor, change.key)
-        return Decided((deleted(descriptor, key, row), change), (row, None), versions, 1)
+        return Decided((delete_row(descriptor, key, row), change), (row, None), versions, 1)
     return Decided((change,), (row,), versions, 1)
 
 
@@ -186,7 +167,6 @@ class _Request:
         catalog: Catalog,
         rows: RowReader,
         lsn: int,
-        rules: VerifyRules,
         holders: HolderReader | None,
         moment: Moment | None,
     ) -> None:
@@ -195,7 +175,6 @@ class _Request:
         self._catalog = catalog
         self._rows = rows
         self._lsn = lsn
-        self._rules = rules
         self._holders = holders
         self._moment = moment
         self._overlay = Overlay(catalog, rows, lsn)
@@ -204,21 +183,19 @@ class _Request:
         self._draw: Draw | None = None
         self._sought: list[Sought] = []
 
-    def decided(
+    def decide_all(
         self,
         operations: tuple[Operation, ...],
         versions: dict[int, int],
         slice_operations: int = OPERATIONS_PER_COMMIT_MAX,
     ) -> Generator[None, None, Decided]:
         affected = 0
-        numbers = Numbers(self._catalog, self._overlay, versions, self._lsn, self._rules)
+        numbers = Numbers(self._catalog, self._overlay, versions, self._lsn)
         self._draw = numbers.next
         for number, operation in enumerate(operations):
             if number % slice_operations == slice_operations - 1:
                 yield
-            descriptor = self._catalog.resolve(
-                operation.table, operation.schema_version, fenced=self._rules.min_version_fences
-            )
+            descriptor = self._catalog.resolve(operation.table, operation.schema_version)
             known = versions.setdefault(descriptor.table_id, descriptor.version)
             if known != descriptor.version:
                 raise MalformedRequest(
@@ -231,7 +208,7 @@ class _Request:
             if descriptor.numbered and not self._is_there(number, operation, descriptor):
                 operation = numbers.given_to(operation, descriptor)
             try:
-                affected += self._operation(number, operation, descriptor)
+                affected += self._decide_operation(number, operation, descriptor)
             except DuplicateKey:
                 self._refuse_sought()
                 raise
@@ -255,7 +232,8 @@ class _Request:
         return Decided(tuple(changes), tuple(before), versions, affected, numbers.answer)
 
     def _is_there(self, number: int, operation: Operation, descriptor: Descriptor) -> bool:
-        """⚠ An upsert of a row that is there leaves what it does not name: its numbers, too."""
+        """Whether its row is there. ⚠ An upsert of such a row leaves what it does not name: its
+        numbers, too."""
         lacking = lacks_numbers(operation, descriptor)
         keyed = any(column.element_id in descriptor.primary_key for column in lacking)
         if operation.kind is not OperationKind.UPSERT or keyed or not lacking:
@@ -267,8 +245,8 @@ class _Request:
         key = binding(descriptor).key(operation.key)
         return self._overlay.row(descriptor, key) is not None
 
-    def _operation(self, number: int, operation: Operation, descriptor: Descriptor) -> bool:
-        """Did it affect its row?"""
+    def _decide_operation(self, number: int, operation: Operation, descriptor: Descriptor) -> bool:
+        """Decide one operation; return whether it affected its row."""
         if not operation.key:
             operation = with_key(operation, descriptor, self._request.id, number)
         bound = binding(descriptor)
@@ -284,21 +262,15 @@ class _Request:
         if arbiters and name in self._overlay.rows:  # a row of its own is in no other one's way
             operation = operation._replace(arbiters=())
         try:
-            change = decide(
-                operation, bound, key, row, self._rules, moment, self._draw, replays=self._replays
-            )
+            change = decide(operation, bound, key, row, moment, self._draw, replays=self._replays)
         except RowRefused as error:
-            lsn = self._lsn
-            stale = row is None or any(genid_lsn(row.genids.get(k, 0)) == lsn for k in error.locks)
-            own = name in self._overlay.rows
-            if own and stale and self._rules.uncommittable_is_recognised:
+            if self._is_of_own_making(name, row, error.locks):
                 raise uncommittable(number, descriptor, key) from error
             raise
         except DuplicateKey:
             if any(arbiters):  # by one of them there may be a row as well, which comes first
-                self._seek(
-                    arbiters, descriptor, decide(operation, bound, key, None, self._rules, moment)
-                )
+                inserted = decide(operation, bound, key, None, moment)
+                self._seek(arbiters, descriptor, inserted)
             raise
         if any(arbiters):
             self._seek(arbiters, descriptor, change)
@@ -311,8 +283,15 @@ class _Request:
             self._land()
         self._overlay.put(descriptor, row, change)
         if self._losses is not None and self._losses.concerns(descriptor):
-            self._note(self._losses, number, change, row)
+            self._record_losses(self._losses, number, change, row)
         return True
+
+    def _is_of_own_making(self, name: Name, row: Row | None, locks: tuple[int, ...]) -> bool:
+        """Whether the request has itself changed what one of its operations expects (T2 ⚠): else
+        what can never be committed would be replayed for ever."""
+        if name not in self._overlay.rows:
+            return False
+        return row is None or any(genid_lsn(row.genids.get(k, 0)) == self._lsn for k in locks)
 
     def _seek(
         self, arbiters: tuple[str, ...], descriptor: Descriptor, inserted: RowChange | None
@@ -320,8 +299,7 @@ class _Request:
         """Remember by which unique indexes no row was in the way of one that is inserted."""
         assert inserted is not None, "an insert affects its row"
         assert inserted.image is not None, "an insert affects its row"
-        if self._rules.arbiters_are_verified:
-            self._sought.append(Sought(descriptor, inserted.image, arbiters))
+        self._sought.append(Sought(descriptor, inserted.image, arbiters))
 
     def _refuse_sought(self) -> None:
         """Raises VerifyError where one of those rows is there by now."""
@@ -330,13 +308,13 @@ class _Request:
             check_sought(self._sought, self._overlay.final, self._holders)
 
     def _moment_of(self, number: int, descriptor: Descriptor) -> Moment | None:
-        """⚠ Random defaults differ by key and moment, and one key may be inserted twice in a
-        request, when the first row has moved on."""
+        """Return the moment of an operation. ⚠ Random defaults differ by key and moment, and one
+        key may be inserted twice in a request, when the first row has moved on."""
         if not number or self._moment is None or not descriptor.defaults_change:
             return self._moment
         return self._moment._replace(seed=self._moment.seed + number.to_bytes(4, "big"))
 
-    def _note(
+    def _record_losses(
         self, losses: ReferencedChanges, number: int, change: RowChange, row: Row | None
     ) -> None:
         table = change.table_id
@@ -355,7 +333,7 @@ class _Request:
         if self._losses is not None and self._losses.concerns(descriptor):
             identity = self._losses.left(comes.table_id, key)
             self._losses.changed(identity, row.values, comes.image, number + 1)
-        self._overlay.put(descriptor, row, deleted(descriptor, key, row))
+        self._overlay.put(descriptor, row, delete_row(descriptor, key, row))
         name = (comes.table_id, comes.key)
         if name in self._landing:
             raise primary_key_exists(descriptor, comes.key)
@@ -371,23 +349,19 @@ class _Request:
         self._landing.clear()
 
     def _check_end(self) -> list[Followed]:
-        """T3: what is looked at when all of the request is known; → the changes of twins.
+        """Look at what can be judged when all of the request is known (T3); return the changes of
+        twins.
 
         Twins' rows are equal to rows that are looked at, so nothing is asked of them. But they may
         refer to a parent, and what a request does to them is part of it."""
         overlay, catalog, holders = self._overlay, self._catalog, self._holders
         if self._losses is not None and self._losses.found:
             assert holders is not None, "foreign keys need a reader of entries"
-            acting = Actions(
-                overlay, self._losses, catalog, holders, self._rules, self._moment, self._draw
-            )
-            acting.run()
+            Actions(overlay, self._losses, catalog, holders, self._moment, self._draw).run()
         if overlay.final:
             assert holders is not None, "unique indexes and foreign keys need a reader of entries"
             check_unique(overlay.final, holders)
-        behind: list[Followed] = []
-        if self._rules.twin_follows:
-            behind = followed(overlay.touched(), catalog, self._rows)
+        behind = follow_writes(overlay.touched(), catalog, self._rows)
         if overlay.refers:
             assert holders is not None
             twins = {(f.descriptor.table_id, f.change.key): f for f in behind}

@@ -78,12 +78,12 @@ def _nothing(*_: Any) -> None:
 # -------------------------------------------------------------- the ledger
 
 for _owner in (state, agent_commands):
-    BREAKS("seeded_gate", _owner, "closed")(_nothing)
+    BREAKS("seeded_gate", _owner, "refuse_closed")(_nothing)
 for _owner in (state, master_commands):
-    BREAKS("epoch_fence", _owner, "fenced")(_nothing)
+    BREAKS("epoch_fence", _owner, "refuse_epoch")(_nothing)
 BREAKS("epoch_fence", master_commands, "_is_deposed")(_never)
 BREAKS("ready_gate", state, "_is_ready")(_always)
-BREAKS("publish_checks_holders", master_commands, "blocked")(_nothing)
+BREAKS("publish_checks_holders", master_commands, "refuse_held")(_nothing)
 BREAKS("publish_needs_fence", master_commands, "_is_fenced")(_always)
 BREAKS("publish_is_idempotent", master_commands, "_is_published")(_never)
 BREAKS("register_two_newest", agent_commands, "_is_of_the_two_newest")(_always)

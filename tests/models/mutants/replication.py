@@ -27,12 +27,13 @@ from leasehold.replication.log import admission as log
 from leasehold.replication.log.admission import Verdict
 from leasehold.replication.master.attempts import Attempts
 from leasehold.replication.master.master import Master
+from leasehold.replication.master.record_draft import RecordDraft
+from leasehold.replication.master.record_in_flight import RecordInFlight
 from leasehold.replication.node import Node
-from leasehold.replication.rules import ReplicationRules as LibraryRules
-from leasehold.transaction.verify import VerifyRules
-from tests.models.mutants import schema
+from tests.models.mutants import schema, transaction
 from tests.models.mutants.breaking import Breaks
 from tests.models.mutants.schema import JobRules
+from tests.models.mutants.transaction import VerifyRules
 
 BREAKS: Final = Breaks()
 
@@ -77,8 +78,6 @@ class ElectionRules:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationRules:
-    """`verify` are switches of the library: `of_library` hands them to it."""
-
     log: LogRules = field(default_factory=LogRules)
     fast_log: FastLogRules = field(default_factory=FastLogRules)
     fast_requests: FastRequestRules = field(default_factory=FastRequestRules)
@@ -93,10 +92,6 @@ class ReplicationRules:
     unanswered_given_again: bool = True  # L7
     attempts_are_counted: bool = True  # L10
 
-    @property
-    def of_library(self) -> LibraryRules:
-        return LibraryRules(self.verify)
-
 
 RULES: Final = ReplicationRules()
 Admit = Callable[[LogPosition, int, LogRecord, bytes], tuple[Verdict, LogPosition]]
@@ -110,6 +105,7 @@ def broken(rules: Any) -> Iterator[None]:
         stack.enter_context(BREAKS.broken_in(rules))
         if isinstance(rules, ReplicationRules):
             stack.enter_context(schema.broken(rules.jobs))
+            stack.enter_context(transaction.broken(rules.verify))
         if of_log != LogRules():
             stack.enter_context(patch.object(node, "admit", admit_under(of_log)))
         yield
@@ -261,23 +257,24 @@ def _append_another_record_in_its_place(
     if master is None:
         effects: list[Effect] = kept(one, reason, now)
         return effects
-    if master._batch is not None:
+    if master.flight.drop():
         master._store.rollback()
-        master._batch = None
     return []
 
 
-@BREAKS("own_record_by_incarnation", Master, "is_own")
-def _know_it_by_its_lsn(_kept: Any, master: Master, record: Decisions, _digest: bytes) -> bool:
-    return master._batch is not None and record.first_lsn == master._batch.first_lsn
+@BREAKS("own_record_by_incarnation", RecordInFlight, "is_own")
+def _know_it_by_its_lsn(
+    _kept: Any, flight: RecordInFlight, record: Decisions, _digest: bytes
+) -> bool:
+    return flight.draft is not None and record.first_lsn == flight.draft.first_lsn
 
 
 @BREAKS("repeats_wait_too", Master, "_append")
 def _repeat_answers_at_once(
-    kept: Any, master: Master, batch: Any, position: LogPosition, now: Any
+    kept: Any, master: Master, draft: RecordDraft, position: LogPosition, now: Any
 ) -> list[Effect]:
-    appended: list[Effect] = kept(master, batch, position, now)
-    repeats, batch.repeats = batch.repeats, []
+    appended: list[Effect] = kept(master, draft, position, now)
+    repeats, draft.repeats = draft.repeats, []
     return [
         *appended,
         *(

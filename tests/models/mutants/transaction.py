@@ -1,4 +1,4 @@
-"""Each ⚠ rule of what is computed at commit and of replays, and what breaks it."""
+"""Each ⚠ rule of verification, of what is computed at commit and of replays, and what breaks it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,57 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final
+from unittest.mock import patch
 
+from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.sequence import Standing
+from leasehold.catalog.sequence import moved_to as sequence_moved_to
+from leasehold.catalog.states import READABLE
 from leasehold.model.keys import Key
-from leasehold.model.records.requests import Operation
-from leasehold.transaction import replay_comparison
+from leasehold.model.records.jobs import Chunk
+from leasehold.model.records.log import ChangeKind, RowChange
+from leasehold.model.records.requests import Operation, ReadRange, TableReads
+from leasehold.replication.master import backfill, chunk_decider
+from leasehold.transaction import (
+    decide,
+    pinned_version,
+    read_set,
+    referential_actions,
+    replay_comparison,
+    sequence_operations,
+    verify,
+)
 from leasehold.transaction.commit_time_updates import AtCommit
 from leasehold.transaction.isolation import Isolation
+from leasehold.transaction.referential_actions import Actions
+from leasehold.transaction.sequence_operations import Numbers
 from tests.models.mutants.breaking import Breaks
 
 BREAKS: Final = Breaks()
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyRules:
+    reads_are_validated: bool = True  # T1, from serializable up
+    ranges_are_validated: bool = True  # … what came into a range as well as what was in it
+    what_is_gone_counts: bool = True  # … and what was in it and is deleted, or has moved out
+    visited_rows_are_validated: bool = True  # SELECTV
+    master_composes: bool = True  # T0: after-images come from the master's own row
+    min_version_fences: bool = True  # D5
+    genids_are_verified: bool = True  # T1
+    pinned_is_checked: bool = True  # D3: a statement reads rows two versions ahead of its own
+    fill_leaves_genids: bool = True  # chunks: a schema change gives writers verify errors
+    twin_follows: bool = True  # a write goes to both tables while a primary key changes
+    uncommittable_is_recognised: bool = True  # T2: what can never commit is replayed for ever
+    arbiters_are_verified: bool = True  # T1: what ON CONFLICT has not found is not there now
+    uncomputable_runs_again: bool = True  # T2: what was told to be computed is found out
+    setting_begins_an_epoch: bool = True  # blocks from before a RESTART are nobody's any more
+    altering_begins_an_epoch: bool = True  # nor those of before another INCREMENT
+    given_back_in_its_lap: bool = True  # a lap later a sequence stands where it stood
+    actions_when_enforced: bool = True  # a foreign key acts from write-only on, not once public
+    move_carries_all: bool = True  # a move: pairs that its writer can't see go along
+    moved_is_new: bool = True  # a row under another key is looked at as if it were inserted
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +73,148 @@ class ReplayRules:
     answers_are_compared: bool = True  # T2
 
 
-def broken(rules: AtCommitRules | ReplayRules) -> AbstractContextManager[None]:
+def broken(rules: Any) -> AbstractContextManager[None]:
     return BREAKS.broken_in(rules)
+
+
+# -------------------------------------------------------------- what was read
+
+
+@BREAKS("reads_are_validated", read_set, "_check_table")
+@BREAKS("visited_rows_are_validated", read_set, "_check_visited")
+@BREAKS("min_version_fences", Catalog, "_check_fence")
+@BREAKS("pinned_is_checked", pinned_version, "check_pinned")
+@BREAKS("arbiters_are_verified", verify._Request, "_seek")
+def _let_it_pass(_kept: Any, *_: Any) -> None:
+    pass
+
+
+@BREAKS("ranges_are_validated", read_set, "_check_table")
+def _validate_keys_alone(
+    kept: Any, descriptor: Descriptor, read: TableReads, lsn: int, past: Any
+) -> None:
+    kept(descriptor, read._replace(ranges=()), lsn, past)
+
+
+class _WithoutWhatIsGone:
+    def __init__(self, past: read_set.Past) -> None:
+        self.written_in = past.written_in
+
+    def gone_from(self, *_: Any) -> Key | None:
+        return None
+
+
+@BREAKS("what_is_gone_counts", read_set, "_check_part")
+def _look_at_what_is_there(
+    kept: Any, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int, past: Any
+) -> None:
+    kept(descriptor, index_id, part, lsn, _WithoutWhatIsGone(past))
+
+
+# -------------------------------------------------------------- what is changed
+
+
+@BREAKS("master_composes", decide, "compose")
+def _compose_from_what_the_writer_sees(
+    kept: Any, descriptor: Descriptor, kind: ChangeKind, row: Any, *more: Any
+) -> Any:
+    if row is not None:
+        row = {e: v for e, v in row.items() if e in descriptor.public_ids}
+    return kept(descriptor, kind, row, *more)
+
+
+@BREAKS("genids_are_verified", decide, "_composed")
+def _expect_nothing(kept: Any, operation: Operation, *more: Any) -> Any:
+    return kept(operation._replace(expect=None), *more)
+
+
+@BREAKS("uncommittable_is_recognised", verify._Request, "_is_of_own_making")
+@BREAKS("uncomputable_runs_again", decide, "_is_found_out_by_replay")
+@BREAKS("given_back_in_its_lap", sequence_operations, "_may_be_a_lap_later")
+def _never(_kept: Any, *_: Any) -> bool:
+    return False
+
+
+@BREAKS("arbiters_are_verified", verify, "decide")
+def _ask_no_arbiter(kept: Any, operation: Operation, *more: Any, **named: Any) -> Any:
+    return kept(operation._replace(arbiters=()), *more, **named)
+
+
+@BREAKS("twin_follows", verify, "follow_writes")
+def _write_to_one_table(_kept: Any, *_: Any) -> list[Any]:
+    return []
+
+
+@BREAKS("move_carries_all", decide, "land_row")
+@BREAKS("move_carries_all", referential_actions, "land_row")
+def _carry_what_the_writer_sees(kept: Any, bound: Any, image: Any) -> Any:
+    return kept(bound, {e: v for e, v in image.items() if e in bound.descriptor.by_id})
+
+
+@BREAKS("moved_is_new", decide, "_checked_as_new")
+def _do_not_look_at_it(_kept: Any, _bound: Any, image: Any) -> Any:
+    return image
+
+
+@BREAKS("actions_when_enforced", Actions, "_references_to")
+def _act_once_public(kept: Any, actions: Actions, table_id: int) -> list[Any]:
+    return [each for each in kept(actions, table_id) if each.key.state in READABLE]
+
+
+# -------------------------------------------------------------- sequences
+
+
+@BREAKS("setting_begins_an_epoch", Numbers, "operation")
+def _set_it_in_the_epoch(
+    kept: Any, numbers: Numbers, operation: Operation, descriptor: Descriptor
+) -> None:
+    numbers.settle()
+    _, standing = numbers._drawing.standing(descriptor)
+
+    def moved_to(sequence: Any, name: str, last: int, called: bool, _epoch: int) -> Standing:
+        return sequence_moved_to(sequence, name, last, called, standing.epoch)
+
+    with patch.object(sequence_operations, "moved_to", moved_to):
+        kept(numbers, operation, descriptor)
+
+
+@BREAKS("altering_begins_an_epoch", sequence_operations, "going_on")
+def _go_on_in_the_epoch(kept: Any, sequence: Any, standing: Standing, *more: Any) -> Standing:
+    after: Standing = kept(sequence, standing, *more)
+    return after._replace(epoch=standing.epoch)
+
+
+# -------------------------------------------------------------- backfills
+
+
+@BREAKS("fill_leaves_genids", backfill, "written")
+def _write_the_mirrored_row_anew(kept: Any, twin: Descriptor, *more: Any) -> RowChange:
+    change: RowChange = kept(twin, *more)
+    return change._replace(locks=twin.locks, carried={})
+
+
+@BREAKS("fill_leaves_genids", backfill, "slice_chunk")
+@BREAKS("fill_leaves_genids", chunk_decider, "slice_chunk")
+def _write_filled_rows_anew(
+    kept: Any, chunk: Chunk, start: int, rows: int, catalog: Catalog, *more: Any
+) -> Any:
+    part = kept(chunk, start, rows, catalog, *more)
+    descriptor = catalog.version(chunk.table_id, chunk.version)
+    anew = tuple(
+        RowChange(
+            ChangeKind.UPDATE, fill.table_id, fill.version, key, image, genids, descriptor.locks
+        )
+        for fill in part.fills
+        if fill.images
+        for key, image, genids in zip(fill.keys, fill.images, fill.genids, strict=True)
+    )
+    if not anew:
+        return part
+    before = (*part.before, *(None,) * len(anew))
+    return part._replace(changes=(*part.changes, *anew), before=before, fills=())
+
+
+# -------------------------------------------------------------- computed at commit, replays
 
 
 @BREAKS("read_rows_stay", AtCommit, "read")

@@ -29,8 +29,8 @@ from leasehold.replication.effects import (
     ReadLane,
     Tick,
 )
-from leasehold.replication.master.master import MasterSettings
 from leasehold.replication.master.queue_topics import Found
+from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.outcomes import OutcomeSettings
 from tests.support.memory_store.store import MemoryStore

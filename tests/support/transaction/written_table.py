@@ -12,7 +12,6 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.records.log import DescriptorWrite, LogPosition
 from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
-from leasehold.transaction.rules import RULES, VerifyRules
 from leasehold.transaction.verify import Decided, verify
 from tests.support.memory_store.store import MemoryStore
 
@@ -51,9 +50,8 @@ def delete(table: str, key: int) -> Operation:
 class WrittenTable:
     """`send` decides and applies a request; rows refused leave nothing behind."""
 
-    def __init__(self, store: Store, *versions: Descriptor, rules: VerifyRules = RULES) -> None:
+    def __init__(self, store: Store, *versions: Descriptor) -> None:
         self.store = store
-        self.rules = rules
         self.catalog = Catalog()
         self.lsn = 0
         for version in versions:
@@ -79,7 +77,6 @@ class WrittenTable:
                 self.store.row,
                 self.lsn + 1,
                 holders=self.store.holders,
-                rules=self.rules,
             )
             self.lsn += 1
             for place, (change, row) in enumerate(

@@ -27,7 +27,7 @@ def test_d4_no_lease_is_idle_while_it_is_used() -> None:
         start.wait()
         lease = None
         for _ in range(USES):
-            if lease is None or not keeps or not leases.again(lease):
+            if lease is None or not keeps or not leases.acquire_again(lease):
                 lease = leases.acquire(1)
             if lease is None or lease.is_idle:
                 failures.append(f"{lease}")
@@ -58,18 +58,18 @@ def test_d4_a_lease_is_given_again_only_as_long_as_it_is_what_new_users_get() ->
     leases.put_first(leases.add(Lease(1, 1)))
     lease = leases.acquire(1)
     assert lease is not None
-    assert leases.again(lease, 999)
+    assert leases.acquire_again(lease, 999)
     assert len(lease.users) == 2
-    assert not leases.again(lease, 1_000), "D3: it has run out"
+    assert not leases.acquire_again(lease, 1_000), "D3: it has run out"
     leases.put_first(leases.add(Lease(1, 2)))
-    assert not leases.again(lease)
+    assert not leases.acquire_again(lease)
     leases.release(lease)
     assert not leases.idle
     assert leases.release(lease)
-    assert not leases.again(lease)
+    assert not leases.acquire_again(lease)
     assert list(leases.idle) == [lease], "who was refused has been no user"
     gone = leases.acquire(1)
     assert gone is not None
     leases.release(gone)
     leases.remove(gone)
-    assert not leases.again(gone)
+    assert not leases.acquire_again(gone)

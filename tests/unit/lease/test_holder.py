@@ -8,23 +8,18 @@ from leasehold.lease.agent.events import (
     Acknowledge,
     Drain,
     Idle,
-    LedgerAway,
     TableGone,
-    TimePassed,
     VersionKnown,
 )
 from leasehold.lease.agent.held_leases import FOREVER_NS, HeldLeases, Standing, Use
 from leasehold.lease.commands import (
     Acquire,
     Change,
-    ExpireAgent,
     Publish,
-    Register,
     Release,
-    Renew,
 )
 from leasehold.lease.replies import LedgerRefused, Published, RefusalReason
-from tests.support.lease.story import LIMITS, SECOND, TTL, Actor, Master, World
+from tests.support.lease.story import SECOND, TTL, Actor, World
 
 BOTH_KINDS = pytest.mark.parametrize("has_store", [True, False])
 
@@ -278,111 +273,6 @@ def test_d1_granted_but_unknown() -> None:
 # --- D3 ----------------------------------------------------------------------------------------
 
 
-def test_d3_renew_without_blocking() -> None:
-    """Scenario 53: users come and go while a renewal has no answer yet; one call, all tables."""
-    world = World(log=dict.fromkeys(range(1, 6), (1, 1)))
-    world.ready_master()
-    agent = world.agent("n1", has_store=False)
-    leases = [agent.use(table) for table in range(1, 6)]
-    agent.hold_back = True
-    world.now_ns += LIMITS.renew_every_ns
-    agent.do(TimePassed())
-    assert agent.pending == Renew(1, 1, held=5, confirmed=0)
-    assert agent.holder.leases.acquire(1, world.now_ns) is leases[0]
-    agent.answer()
-    assert agent.pending is None
-
-
-def test_d3_a_subscriber_stops_at_its_expiry_a_node_with_a_store_goes_on() -> None:
-    """Scenarios 53 and 72: with Redis away, and again served when it is back."""
-    world = World()
-    world.ready_master()
-    node, subscriber = world.agent("n1"), world.agent("s1", has_store=False)
-    held = [node.use(), subscriber.use()]
-    sent_ns = world.now_ns
-    world.ledger.reachable = False
-    expiry_ns = sent_ns + TTL - LIMITS.margin_ns
-    assert subscriber.holder.session.expires_ns == expiry_ns
-    assert subscriber.holder.leases.is_valid(held[1], expiry_ns - 1)
-    assert subscriber.holder.leases.acquire(1, expiry_ns) is None
-    assert not subscriber.holder.leases.is_valid(held[1], expiry_ns)
-    assert node.holder.leases.acquire(1, expiry_ns) is held[0]
-    world.pass_time(TTL, node, subscriber)
-    world.ledger.reachable = True
-    world.pass_time(SECOND, node, subscriber)
-    assert subscriber.use().version == 1
-    assert world.harm() == ""
-
-
-def test_d3_a_node_with_a_store_does_not_wait_for_a_ledger_that_is_away() -> None:
-    """The lease only delays publishing; it is taken as soon as Redis is back."""
-    world = World()
-    world.ready_master()
-    agent = world.agent("n1")
-    world.ledger.reachable = False
-    assert agent.use().standing is Standing.UNLEASED
-    world.ledger.reachable = True
-    world.pass_time(SECOND, agent)
-    assert world.printed() == "/1/n1"
-    assert agent.standing(1) is Standing.HELD
-
-
-def test_d3_a_subscriber_waits_for_a_ledger_that_is_away() -> None:
-    world = World()
-    world.ready_master()
-    agent = world.agent("s1", has_store=False)
-    world.ledger.reachable = False
-    assert agent.want() is None
-    world.pass_time(SECOND, agent)
-    assert agent.wakes == {}
-    world.ledger.reachable = True
-    world.pass_time(SECOND, agent)
-    assert agent.wakes[1].lease is not None
-
-
-def test_d3_delayed_lease_packet() -> None:
-    """Scenario 56: an answer that comes after its own expiry grants nothing."""
-    world = World()
-    world.ready_master()
-    agent = world.agent("s1", has_store=False)
-    agent.end(agent.use())
-    agent.hold_back = True
-    world.now_ns += LIMITS.renew_every_ns
-    agent.do(TimePassed())
-    world.now_ns += TTL
-    agent.answer()
-    assert agent.holder.leases.acquire(1, world.now_ns) is None
-
-
-def test_d3_an_older_version_without_a_ledger_is_used_and_taken_when_it_is_back() -> None:
-    world = World(log={1: (2, 1)})
-    world.ready_master()
-    agent = world.agent("n1")
-    world.ledger.reachable = False
-    wake = agent.want(1, version=1)
-    assert wake is not None
-    assert wake.lease is not None
-    assert wake.lease.standing is Standing.UNLEASED
-    world.ledger.reachable = True
-    world.pass_time(SECOND, agent)
-    assert world.printed() == "/1/n1"
-    agent.end(wake.lease)
-    assert world.printed() == ""
-
-
-def test_d3_a_waiter_is_not_woken_by_a_lease_that_has_run_out() -> None:
-    world = World()
-    world.ready_master()
-    agent = world.agent("s1", has_store=False)
-    agent.use()
-    agent.hold_back = True
-    world.now_ns += TTL
-    assert agent.want() is None
-    assert isinstance(agent.pending, Renew)
-    agent.answer()
-    assert agent.wakes[max(agent.wakes)].lease is not None
-
-
 def test_d4_a_version_that_came_while_the_first_was_on_its_way_is_used_at_once() -> None:
     """By a node with a store: before the ledger has answered for the newer one."""
     world = World()
@@ -399,123 +289,6 @@ def test_d4_a_version_that_came_while_the_first_was_on_its_way_is_used_at_once()
     assert lease.version == 2
 
 
-def test_d6_after_a_lost_answer_all_that_is_held_is_registered() -> None:
-    """The grant came, its answer did not: the ledger must not hold what nobody will release."""
-    world = World()
-    world.ready_master()
-    agent = world.agent("s1", has_store=False)
-    agent.hold_back = True
-    agent.want()
-    agent.answer()
-    assert isinstance(agent.pending, Acquire)
-    world.ledger.call(agent.pending)
-    agent.pending = None
-    agent.do(LedgerAway())
-    agent.hold_back = False
-    world.pass_time(SECOND, agent)
-    assert [type(command).__name__ for command in agent.sent[-2:]] == ["Register", "Acquire"]
-    assert world.printed() == "/1/s1"
-
-
-# --- D6 ----------------------------------------------------------------------------------------
-
-
-def test_d6_a_renewal_by_another_run_id_extends_nothing_before_registration() -> None:
-    world = World()
-    master = world.ready_master()
-    agent = world.agent("s1", has_store=False)
-    agent.use()
-    expiry_ns = agent.holder.session.expires_ns
-    world.ledger.restart()
-    master.look()  # seeds it: open for renewals
-    agent.hold_back = True
-    world.now_ns += LIMITS.renew_every_ns
-    agent.do(TimePassed())
-    agent.answer()
-    assert agent.holder.session.expires_ns == expiry_ns
-    assert isinstance(agent.pending, Register)
-    agent.answer()
-    assert agent.holder.session.expires_ns > expiry_ns
-    assert world.printed() == "/1/s1"
-
-
-@pytest.mark.parametrize("loss", ["restart", "empty", "flush"])
-def test_d6_agents_register_what_they_hold_after_any_loss(loss: str) -> None:
-    """And users never notice."""
-    world = World()
-    master = world.ready_master()
-    agent = world.agent("s1", has_store=False)
-    agent.use()
-    if loss == "flush":
-        world.ledger.flush()
-    else:
-        world.ledger.restart(lose_state=loss == "empty")
-    master.look()
-    for _ in range(40):
-        world.pass_time(SECOND, agent)
-        master.look()
-        master.tick()
-        assert agent.holder.leases.acquire(1, world.now_ns) is not None
-    assert world.printed() == "/1/s1"
-    assert master.watch.may_publish
-
-
-def test_d6_a_registration_refused_ends_the_use_of_a_subscriber() -> None:
-    """What it held is below current - 1 for the ledger: it must not decode with it."""
-    world = World()
-    master = world.ready_master()
-    agent = world.agent("s1", has_store=False)
-    held = agent.use()
-    world.log[1] = (3, 3)  # published while the agent was cut off
-    world.ledger.restart()
-    master.look()
-    world.pass_time(LIMITS.renew_every_ns, agent)
-    assert not agent.holder.leases.is_valid(held, world.now_ns)
-    assert world.harm() == ""
-    agent.do(VersionKnown(1, 3))
-    assert agent.use().version == 3
-    assert world.printed() == "/3/s1"
-
-
-# --- D7 ----------------------------------------------------------------------------------------
-
-
-def test_d7_a_killed_agent_opens_a_session_without_its_leases() -> None:
-    world = World()
-    master = world.ready_master()
-    agent = world.agent("s1", has_store=False)
-    held = agent.use()
-    master.look()
-    world.now_ns += TTL  # cut off
-    master.look()
-    assert world.printed() == ""
-    agent.do(TimePassed())
-    assert not agent.holder.leases.is_valid(held, world.now_ns), "not by the new session either"
-    assert agent.use() is not held
-    assert world.printed() == "/1/s1"
-
-
-def test_d7_an_expired_agent_does_not_register_its_old_leases_again() -> None:
-    world = World()
-    master = world.ready_master()
-    agent = world.agent("s1", has_store=False)
-    old = agent.use()
-    master.publish()
-    assert world.printed() == "/1/s1 /2/s1"
-    master.call(ExpireAgent(1, "s1"))
-    world.pass_time(LIMITS.renew_every_ns, agent)
-    assert not agent.holder.leases.is_valid(old, world.now_ns)
-    assert not master.drained(), "counted dead one TTL later"
-    master.look()
-    for _ in range(20):
-        world.pass_time(SECOND, agent)
-        master.look()
-    assert world.printed() == "/2/s1"
-
-
-# --- in process --------------------------------------------------------------------------------
-
-
 def test_d4_blockers_are_the_oldest_users_by_name_and_bounded() -> None:
     world = World()
     master = world.ready_master()
@@ -525,11 +298,11 @@ def test_d4_blockers_are_the_oldest_users_by_name_and_bounded() -> None:
     for use in uses:
         assert agent.holder.leases.acquire_named(1, use, world.now_ns) is not None
     master.publish()
-    found = agent.holder.leases.blocking(1, 2, world.now_ns, limit=3)
+    found = agent.holder.leases.find_blockers(1, 2, world.now_ns, limit=3)
     assert [(b.label, b.sql, b.age_ns) for b in found] == [
         (f"session {n}", f"UPDATE {n}", n) for n in (9, 8, 7)
     ]
-    assert agent.holder.leases.blocking(1, 1, world.now_ns, limit=3) == []
+    assert agent.holder.leases.find_blockers(1, 1, world.now_ns, limit=3) == []
     lease = agent.holder.leases.all[1][1]
     agent.end(agent.users[0])
     for use in uses:
@@ -568,95 +341,6 @@ def test_d4_a_user_that_races_with_retirement_is_counted_or_sent_away() -> None:
     assert not other.idle, "a user that came before is counted"
     assert other.release(counted)
     assert list(other.idle) == [counted]
-
-
-REST_MAX = 2 * LIMITS.rest_ns
-
-
-def used_once() -> tuple[World, Master, Actor]:
-    """A subscriber whose lease, on version 2, nobody has used."""
-    world = World()
-    master = world.ready_master()
-    agent = world.agent("s1", has_store=False)
-    agent.end(agent.use())
-    master.publish()
-    assert world.printed() == "/2/s1", "version 1 was used: the newer one is held first"
-    assert master.fence()
-    agent.sent.clear()
-    return world, master, agent
-
-
-def test_d4_a_lease_that_nobody_used_goes_at_once_and_comes_back_later() -> None:
-    """A step costs the agent one call, the next steps none, and nobody asks while they last."""
-    world, master, agent = used_once()
-    master.publish()
-    assert [type(command) for command in agent.sent] == [Release]
-    assert master.fence()
-    for _ in range(3):
-        world.now_ns += LIMITS.rest_ns // 2
-        agent.do(TimePassed())
-        master.publish()
-        assert master.fence()
-    assert world.printed() == ""
-    assert len(agent.sent) == 1
-    assert agent.holder.due_ns() == next(iter(agent.holder._resting.values()))
-    world.now_ns += REST_MAX
-    agent.do(TimePassed())
-    assert world.printed() == "/6/s1"
-    assert agent.holder.leases.acquire(1, world.now_ns) is not None
-
-
-def test_d4_who_comes_while_a_lease_rests_asks_for_one_at_once() -> None:
-    world, master, agent = used_once()
-    master.publish()
-    lease = agent.use()
-    assert (lease.version, world.printed()) == (3, "/3/s1")
-    agent.end(lease)
-    agent.sent.clear()
-    assert master.fence()
-    master.publish()
-    assert [type(command) for command in agent.sent] == [Acquire, Release], "it is used"
-
-
-def test_d4_a_user_who_comes_as_a_lease_is_given_up_is_waited_for() -> None:
-    """It has added itself, and has not said yet that the lease is used."""
-    world, master, agent = used_once()
-    lease = agent.holder.leases.newest[1]
-    lease.users.append(None)
-    master.publish()
-    assert (world.printed(), agent.sent) == ("/2/s1", [])
-    assert not master.fence()
-    assert lease.retired, "the user looks, and backs off"
-    assert agent.holder.leases.release(lease)
-    agent.do(Idle())
-    assert world.printed() == ""
-    assert agent.acknowledged == [] or agent.acknowledged[-1].version == 3
-    assert master.fence()
-
-
-def test_d4_a_node_with_a_store_and_an_agent_that_never_rests_hold_the_newer_version_first() -> (
-    None
-):
-    world = World()
-    master = world.ready_master()
-    node = world.agent("n1")
-    node.end(node.use())
-    for version in (2, 3):
-        master.publish()
-        assert world.printed() == f"/{version}/n1"
-        assert master.fence()
-
-
-@pytest.mark.parametrize("ends", [Drain(), TableGone(1)])
-def test_d4_what_rests_is_not_asked_for_after_the_end(ends: Drain | TableGone) -> None:
-    world, master, agent = used_once()
-    master.publish()
-    agent.do(ends)
-    agent.sent.clear()
-    world.now_ns += REST_MAX
-    agent.do(TimePassed())
-    assert Acquire not in map(type, agent.sent)
-    assert world.printed() == ""
 
 
 def test_d1_who_wants_the_newest_waits_for_the_event_that_tells_of_it() -> None:

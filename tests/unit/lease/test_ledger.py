@@ -55,6 +55,7 @@ from leasehold.lease.replies import (
     TableStatus,
 )
 from tests.support.lease.random_commands import CommandMaker
+from tests.support.lease.states import key_of_ledger
 
 RUN = "run-1"
 
@@ -472,8 +473,8 @@ def test_d1_d5_d6_d7_hold_after_any_commands(seed: int) -> None:
             state = LedgerState()
         elif chance < 0.05:
             kept = state.copy()
-        before = state.key()
+        before = key_of_ledger(state)
         reply = apply(state, maker.make(state, f"run-{run}"), f"run-{run}")
         check(state, f"run-{run}")
         if isinstance(reply, LedgerRefused):
-            assert state.key() == before, "a refusal changes nothing"
+            assert key_of_ledger(state) == before, "a refusal changes nothing"

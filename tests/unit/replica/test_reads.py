@@ -127,7 +127,7 @@ def test_d4_a_transaction_that_pins_a_version_is_known_by_its_label(store: Sqlit
     statement = Reads(store, lambda: True, leases, lambda: left.append(1), "transaction book")
     statement.pin("t")
     leases.put_first(leases.add(Lease(1, 2)))
-    (use,) = leases.blocking(1, 2, boottime_ns(), limit=5)
+    (use,) = leases.find_blockers(1, 2, boottime_ns(), limit=5)
     assert (use.version, use.label) == (1, "transaction book")
     assert left == []
     statement.close()
@@ -143,13 +143,13 @@ def test_d8_what_was_used_before_a_block_began_is_leased_and_keeps_its_version(
     pinned = statement.pin("t")
     statement.become_block(Reads(store, lambda: True, leases, lambda: None, "transaction book"))
     leases.put_first(leases.add(Lease(1, 2)))
-    assert [use.label for use in leases.blocking(1, 2, boottime_ns(), limit=5)] == [
+    assert [use.label for use in leases.find_blockers(1, 2, boottime_ns(), limit=5)] == [
         "transaction book"
     ]
     put_version(store, replace(T, version=2), 1)
     assert statement.pin("t") is pinned
     statement.close()
-    assert not leases.blocking(1, 2, boottime_ns(), limit=5)
+    assert not leases.find_blockers(1, 2, boottime_ns(), limit=5)
 
 
 def test_d3_a_version_that_was_used_before_a_block_began_may_be_too_old_for_it(

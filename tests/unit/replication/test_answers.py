@@ -11,7 +11,7 @@ from leasehold.model.records.requests import Outcome
 from leasehold.model.topics import RESULT_PARTITIONS
 from leasehold.replication.effects import Send, Topic
 from leasehold.replication.master.answers import RESULTS_PER_MESSAGE_MAX, PendingAnswers, answers_of
-from leasehold.replication.master.batch import Repeat
+from leasehold.replication.master.record_draft import Repeat
 
 
 def record(commits: int = 0, refusals: tuple[Refusal, ...] = (), reply_to: int = 3) -> Decisions:

@@ -32,7 +32,7 @@ class Rounds:
         """Append the next record, and read it back; → its rows."""
         taken = self.may_take(users=users) if rows < 0 else rows
         self.pace.appended(taken, self.now_ns, users=users, waiting=waiting)
-        self.pace.heard(lambda _: True, self.now_ns)
+        self.pace.end_rounds(lambda _: True, self.now_ns)
         if users and taken:
             assert self.may_take() == 0, "it is not even read back"
         self.offset += 1
@@ -49,7 +49,7 @@ class Rounds:
         """`took_ms` later every coherent node has the log up to that offset, inclusively."""
         self.now_ns += int(took_ms * NS_PER_MS)
         through = self.offset if applied < 0 else applied
-        self.pace.heard(lambda offset: offset <= through, self.now_ns)
+        self.pace.end_rounds(lambda offset: offset <= through, self.now_ns)
 
     def go(self, ms_per_row: float, times: int = 40) -> int:
         """Rounds of that cost, and 2 ms for the record; → rows of the last one."""

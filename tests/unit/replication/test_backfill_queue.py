@@ -18,7 +18,7 @@ from leasehold.model.records.requests import Lane
 from leasehold.replication.effects import AckRead, LaneRead, Wake
 from leasehold.replication.master.backfill import IMAGE_COST
 from leasehold.replication.master.backfill_pacing import BackfillSettings
-from leasehold.replication.master.master import MasterSettings
+from leasehold.replication.master.settings import MasterSettings
 from tests.unit.replication.test_node import CODEC, World, insert, update
 
 ROWS = 20
@@ -61,8 +61,8 @@ def lane(monkeypatch: pytest.MonkeyPatch) -> World:
     for node in (world.node, world.follower):
         node.catalog.jobs[1] = JOB
     assert world.node.master is not None
-    monkeypatch.setattr(world.node.master._changes, "accepts", lambda _: True)
-    monkeypatch.setattr(world.node.master._changes, "accepts_end", lambda _: True)
+    monkeypatch.setattr(world.node.master.changes, "accepts", lambda _: True)
+    monkeypatch.setattr(world.node.master.changes, "accepts_end", lambda _: True)
     world.ms += 10_000  # the users who put the rows have gone
     return world
 

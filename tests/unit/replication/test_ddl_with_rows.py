@@ -15,7 +15,7 @@ import pytest
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.records.log import ChangeKind, DescriptorWrite, JobWrite, TableTruncated
 from leasehold.model.records.requests import Outcome
-from leasehold.replication.master.batch import BatchSettings
+from leasehold.replication.master.batch_limits import BatchSettings
 from leasehold.replication.node import Node, NodeSettings
 from tests.support.memory_store.store import MemoryStore
 from tests.unit.replication.test_node import CODEC, World, insert, update
@@ -42,7 +42,7 @@ class Stored(World):
             name, candidate=candidate, serving=False, master=self.master_settings
         )
         incarnation = f"{name}-{self.ms}".encode()
-        return Node(settings, store, CODEC, incarnation, itertools.count(1), self.now(), self.rules)
+        return Node(settings, store, CODEC, incarnation, itertools.count(1), self.now())
 
     def rows(self, table: str) -> list[tuple[Any, ...]]:
         """(key, other values …) on both nodes, which agree, also in what their checks find."""

@@ -463,11 +463,11 @@ def test_what_waits_for_nodes_is_let_go_by_what_is_told(pair: Pair) -> None:
     master._backfill._messages.clear()
     assert not awaits(pair)
     for offset, waits in ((2, False), (1, True)):
-        master._news.clear()
-        master._news.append((offset, Send(Topic.NOTICES, 0, b"", None, 0)))
+        master._release._ended_jobs.clear()
+        master._release._ended_jobs.append((offset, Send(Topic.NOTICES, 0, b"", None, 0)))
         assert awaits(pair)
         assert master.acks_let_go(pair.now()) == waits
-    master._news.clear()
+    master._release._ended_jobs.clear()
     for offset, waits in ((2, False), (1, True)):
         master._pace.appended(0, 0, users=True, waiting=False)
         master._pace.read_back(offset)
@@ -476,8 +476,8 @@ def test_what_waits_for_nodes_is_let_go_by_what_is_told(pair: Pair) -> None:
         master._pace._without = None
     for offset, waits in ((2, False), (1, True)):
         answers = Answers(offset, [(0, Result(b"id", offset, OUTCOME))])
-        master._answers._waiting.clear()
-        master._answers.add(answers)
+        master._release.answers._waiting.clear()
+        master._release.answers.add(answers)
         assert awaits(pair)
         assert master.acks_let_go(pair.now()) == waits
 
@@ -493,5 +493,5 @@ def test_truncation_is_fed_by_the_topic_alone(pair: Pair) -> None:
     assert pair.m1.master is not None
     waits_for_r1(pair)
     pair.m1.step(AckReceived(ack(5)), pair.now())
-    readers = pair.m1.master._truncation._readers
+    readers = pair.m1.master._cleanup.truncation._readers
     assert readers["r1"][0] == 1

@@ -48,14 +48,14 @@ from leasehold.replication.effects import (
 )
 from leasehold.replication.log.apply import COLLECT_EVERY_RECORDS
 from leasehold.replication.log.truncation import COPY_ROLE, copy_name
+from leasehold.replication.master.attempts import GROWN_MAX
 from leasehold.replication.master.backfill_pacing import BackfillSettings
-from leasehold.replication.master.batch import BatchSettings
-from leasehold.replication.master.master import MasterSettings
+from leasehold.replication.master.batch_limits import BatchSettings
 from leasehold.replication.master.queue_topics import Found
+from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.node import Node, NodeSettings
 from leasehold.replication.outcomes import OutcomeSettings
-from leasehold.replication.rules import ReplicationRules
-from leasehold.transaction.verify import VerifyRules
+from tests.models.mutants.transaction import VerifyRules, broken
 from tests.support.memory_store.store import MemoryStore
 
 CODEC = MessagePackCodec()
@@ -69,7 +69,6 @@ class World:
     def __init__(
         self,
         batch: BatchSettings | None = None,
-        rules: ReplicationRules | None = None,
         outcomes: OutcomeSettings | None = None,
         fill: BackfillSettings | None = None,
     ) -> None:
@@ -88,14 +87,15 @@ class World:
             outcomes=outcomes or OutcomeSettings(),
             fill=fill or BackfillSettings(),
         )
-        self.rules = rules or ReplicationRules()
         self.master_settings = settings
         self.node = self.make("m1", candidate=True)
         self.follower = self.make("r1", candidate=False)
         self.tick()
         self.pump()
         assert self.node.master is not None, self.node.role
-        self.node.master._attempts.in_full()
+        attempts = self.node.master.attempts  # as of a master that has decided for long
+        attempts._alone.clear()
+        attempts._most = GROWN_MAX
 
     def make(self, name: str, *, candidate: bool) -> Node:
         settings = NodeSettings(
@@ -109,7 +109,6 @@ class World:
             incarnation,
             itertools.count(1),
             self.now(),
-            self.rules,
             clock_ns=lambda: self.worked_ns,
         )
 
@@ -566,11 +565,12 @@ def test_what_is_computed_anew_of_the_newest_row_is_retried(world: World, name: 
 
 
 def test_t1_off_a_stale_writer_overwrites() -> None:
-    world = World(rules=ReplicationRules(verify=VerifyRules(genids_are_verified=False)))
+    world = World()
     world.ask({"sql": TABLE})
     lsn = world.ask(insert(1, a=1)).lsn
     world.ask(update(1, a=2))
-    assert world.ask(update(1, expect=genid(lsn, 0), a=3)).lsn
+    with broken(VerifyRules(genids_are_verified=False)):
+        assert world.ask(update(1, expect=genid(lsn, 0), a=3)).lsn
     assert world.row(world.node, 1) == {1: 1, 2: 3}
 
 
@@ -661,9 +661,9 @@ def test_c4_who_is_coherent_is_not_known_while_leases_of_a_deposed_master_may_ru
     """Else a verification would go by the new master alone, and readers by nodes that differ."""
     master = world.node.master
     assert master is not None
-    assert master._known_coherent(world.now()) == frozenset()
+    assert master.known_coherent(world.now()) == frozenset()
     master.watch.serve_from_ns = world.now().mono_ns + 1
-    assert master._known_coherent(world.now()) is None
+    assert master.known_coherent(world.now()) is None
 
 
 def test_a_role_change_is_told(world: World) -> None:

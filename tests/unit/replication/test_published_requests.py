@@ -21,9 +21,10 @@ from leasehold.replication.effects import (
     Send,
     Topic,
 )
-from leasehold.replication.master import master
+from leasehold.replication.master import intake
 from leasehold.replication.master.answers import PendingAnswers, answers_of
-from leasehold.replication.master.batch import BatchSettings, Repeat
+from leasehold.replication.master.batch_limits import BatchSettings
+from leasehold.replication.master.record_draft import Repeat
 from tests.unit.replication.test_answers import record
 from tests.unit.replication.test_backfill_queue import ack, make_coherent
 from tests.unit.replication.test_node import TABLE, World, insert, update
@@ -287,7 +288,7 @@ def test_one_behind_a_lost_one_is_not_taken(world: Heard) -> None:
 def test_a_master_that_has_no_room_passes_over_what_it_is_told(
     world: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(master, "TOLD_WAITING_MAX", 3)
+    monkeypatch.setattr(intake, "PUBLISHED_WAITING_MAX", 3)
     asked = [world.put(ADD_ONE) for _ in range(3)]
     full = world.tell(ADD_ONE)
     world.turn(2)

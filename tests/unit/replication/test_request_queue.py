@@ -14,7 +14,7 @@ from leasehold.model.errors import MalformedRequest, Refused
 from leasehold.model.ids import format_request_id, request_id
 from leasehold.model.records.requests import ChangeRequest, Lane
 from leasehold.replication.effects import LaneRead
-from leasehold.replication.master.batch import BatchSettings
+from leasehold.replication.master.batch_limits import BatchSettings
 from leasehold.replication.master.request_queue import READ_AHEAD_BYTES_MAX, RequestQueue
 from tests.unit.replication.test_node import TABLE, WALL_MS, World, insert
 
@@ -108,9 +108,9 @@ def test_while_a_record_travels_the_next_ones_are_read_and_what_it_decided_is_pu
     for _ in range(2):
         world.tick()
         assert master.in_flight
-        waits.append((master._store.waits, master._requests.may_read_ahead(2)))
+        waits.append((master._store.waits, master._queue.may_read_ahead(2)))
     assert waits == [(True, True), (False, False)]
-    assert len(master._requests) == 4
+    assert len(master._queue) == 4
 
 
 def test_an_unreadable_request_that_has_to_wait_for_the_next_record_is_answered() -> None:

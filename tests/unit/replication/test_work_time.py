@@ -14,9 +14,11 @@ from leasehold.model.records.log import Decisions
 from leasehold.model.records.requests import Lane
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.effects import AppendFailed, LaneRead
-from leasehold.replication.master.attempts import BUSY_MS_MAX
+from leasehold.replication.master.attempts import BUSY_MS_MAX, Attempts
 from leasehold.replication.master.backfill_queue import FILL_MS_MAX
-from leasehold.replication.master.batch import OPERATIONS_MAX, Batch, BatchSettings
+from leasehold.replication.master.batch import Batch
+from leasehold.replication.master.batch_limits import OPERATIONS_MAX, BatchSettings
+from leasehold.replication.master.chunk_decider import ChunkDecider
 from leasehold.replication.master.large_request import WORK_MS_MAX
 from leasehold.transaction.decide import decide
 from tests.unit.replication import test_backfill_queue
@@ -108,14 +110,14 @@ def test_the_slices_of_a_large_request_end_when_a_moment_is_over(
 
 def test_rows_of_a_backfill_are_taken_by_time(lane: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a row costs is measured, and it may cost much: fewer go into a record then."""
-    real = Batch.fill
+    real = ChunkDecider.decide
 
-    def working(batch: Batch, chunk: Any, done: int, rows_max: int) -> int:
-        after = real(batch, chunk, done, rows_max)
+    def working(chunks: ChunkDecider, draft: Any, chunk: Any, done: int, rows_max: int) -> int:
+        after = real(chunks, draft, chunk, done, rows_max)
         lane.worked_ns += (after - done) * 70 * NS_PER_MS
         return after
 
-    monkeypatch.setattr(Batch, "fill", working)
+    monkeypatch.setattr(ChunkDecider, "decide", working)
     fill(lane, CHUNK, ChunksEnd(1, 1, ROWS, 1))
     turns(lane, 20)
     parts = filled(lane)
@@ -132,7 +134,8 @@ def test_l10_a_busy_master_does_not_spare_itself(monkeypatch: pytest.MonkeyPatch
         world.ask({"sql": TABLE})
         with monkeypatch.context() as patched:
             assert world.node.master is not None
-            world.node.master._attempts = type(world.node.master._attempts)(world.node.position)
+            fresh = Attempts(world.node.position)
+            vars(world.node.master.attempts).update(vars(fresh))
             works(world, patched, "decide", each_ms)
             message = request_at(world, 1)
             world.perform(world.node.step(message, world.now()))

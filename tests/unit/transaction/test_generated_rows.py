@@ -21,7 +21,7 @@ from leasehold.model.errors import (
     Refused,
 )
 from leasehold.model.records.requests import ChangeRequest, Operation
-from leasehold.transaction.locks import covering
+from leasehold.transaction.locks import covering_locks
 from leasehold.transaction.verify import verify
 from tests.schema_change.changes import standing
 from tests.support.sqlite.lockstep import reports_of
@@ -145,7 +145,7 @@ def test_who_changes_its_source_writes_its_lock_too(store: Store) -> None:
     (change,) = table.send(update("t", 1, b=1)).changes
     assert set(change.locks) == {0}
     descriptor = locked()
-    assert covering(descriptor, [A]) == (7,), "who reads the source alone rests on its lock alone"
+    assert covering_locks(descriptor, [A]) == (7,), "who reads the source rests on its lock alone"
 
 
 # ------------------------------------------------------------------ defaults

@@ -26,8 +26,9 @@ from leasehold.model.ids import genid
 from leasehold.model.records.log import ChangeKind
 from leasehold.model.records.requests import Expression
 from leasehold.transaction.row_conflict import RowRefused
-from leasehold.transaction.rules import RULES
 from leasehold.values.types import Type
+from tests.models.mutants.transaction import VerifyRules
+from tests.models.mutants.transaction import broken as rule_broken
 from tests.models.summary import AddLine, ModelLine
 from tests.support.transaction.written_table import (
     WrittenTable,
@@ -192,10 +193,11 @@ OFF = {
 
 @pytest.mark.parametrize("rule", OFF)
 def test_rule_turned_off_does_harm(store: Any, rule: str, model_line: AddLine) -> None:
-    table = WrittenTable(store, TABLE, rules=replace(RULES, **{rule: False}))
+    table = WrittenTable(store, TABLE)
     table.send(*ROWS)
     story, harm, words = OFF[rule]
-    assert story(table) == harm
+    with rule_broken(VerifyRules(**{rule: False})):
+        assert story(table) == harm
     model_line(ModelLine("move", f"{rule} off", 1, 1, False, f"story: harm shown, {words}"))
 
 

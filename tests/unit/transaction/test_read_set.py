@@ -24,7 +24,6 @@ from leasehold.transaction.read_set import (
     KEYS_MAX,
     RANGES_MAX,
     VISITED_MAX,
-    ReadRules,
     ReadsSoFar,
     check_reads,
 )
@@ -75,7 +74,7 @@ def catalog(*versions: Descriptor) -> Catalog:
 
 
 def check(reads: TableReads, past: Told, lsn: int = 5) -> dict[int, int]:
-    return check_reads(ReadSet(lsn, (reads,)), catalog(), past, ReadRules(), fenced=True)
+    return check_reads(ReadSet(lsn, (reads,)), catalog(), past)
 
 
 KEYS = TableReads("t", 1, keys=((1,), (2,)))
@@ -136,10 +135,10 @@ def test_what_the_table_has_not_is_refused(reads: TableReads, error: type[Except
 def test_d5_what_was_read_under_a_replaced_version_proves_nothing() -> None:
     known = catalog(T, replace(T, version=2))
     reads = ReadSet(5, (KEYS,))
-    assert check_reads(reads, known, Told(), ReadRules(), fenced=True) == {1: 1}
+    assert check_reads(reads, known, Told()) == {1: 1}
     known.apply(MinVersion(1, 2), 3, 3)
     with pytest.raises(StaleVersion):
-        check_reads(reads, known, Told(), ReadRules(), fenced=True)
+        check_reads(reads, known, Told())
 
 
 def test_a_visited_row_must_have_the_genids_it_had() -> None:

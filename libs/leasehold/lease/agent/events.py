@@ -46,7 +46,7 @@ class Idle(NamedTuple):
 
 
 class TimePassed(NamedTuple):
-    """`due_ns` has come."""
+    """The time that `due_ns` gave has come."""
 
 
 class Drain(NamedTuple):
@@ -61,20 +61,23 @@ Event: TypeAlias = (
 
 
 class Send(NamedTuple):
-    """To the ledger; the holder sends one at a time and waits for Answered or LedgerAway."""
+    """A command for the ledger; the holder sends one at a time and waits for Answered or
+    LedgerAway."""
 
     command: Command
 
 
 class Acknowledge(NamedTuple):
-    """No user below `version` is left here and the ledger knows: wakes a waiting job (D4)."""
+    """Word that no user below `version` is left here, and that the ledger knows: wakes a waiting
+    job (D4)."""
 
     table: int
     version: int
 
 
 class Wake(NamedTuple):
-    """`lease`: a use taken for the waiter, to be given back by `release`; or None and why."""
+    """The answer to a Want. `lease`: a use taken for the waiter, to be given back by `release`; or
+    None and why."""
 
     token: int
     lease: HeldLease | None

@@ -31,15 +31,16 @@ class Standing(Enum):
 
 @dataclass(eq=False, slots=True)
 class Use:
-    """One user by name, for those who wait for it: change `sql` as its statements pass."""
+    """A user by name, for those who wait for it: change `sql` as its statements pass."""
 
     label: str
     sql: str
     since_ns: int
 
 
-def bounded(words: str, chars_max: int) -> str:
-    """On one line, without what a terminal would obey, at most so long."""
+def bound_line(words: str, chars_max: int) -> str:
+    """Return the words on one line, without what a terminal would obey, `chars_max` characters at
+    most."""
     shown = "".join(c if c.isprintable() else " " for c in words[: 4 * chars_max])
     line = " ".join(shown.split())
     return line if len(line) <= chars_max else line[: chars_max - 1] + "…"
@@ -56,8 +57,8 @@ class BlockingUse(NamedTuple):
 
 
 class HeldLease:
-    """One version of one table with its users (D8: a transaction is a user from first use to
-    its end). `users` counts the anonymous ones by its length."""
+    """The lease on a version of one table with its users (D8: a transaction is a user from first
+    use to its end). `users` counts the anonymous ones by its length."""
 
     __slots__ = (
         "id",
@@ -95,8 +96,8 @@ class HeldLease:
 
 
 class HeldLeases:
-    """`newest` is what new users get. `valid_until_ns` is the agent's conservative expiry (D3);
-    an agent with a store goes on after it, so there it is FOREVER_NS."""
+    """The leases of one agent. `newest` is what new users get. `valid_until_ns` is the agent's
+    conservative expiry (D3); an agent with a store goes on after it, so there it is FOREVER_NS."""
 
     __slots__ = ("all", "idle", "newest", "now_ns", "old", "valid_until_ns")
 
@@ -109,8 +110,8 @@ class HeldLeases:
         self.valid_until_ns = valid_until_ns
 
     def acquire(self, table: int, now_ns: int = 0) -> HeldLease | None:
-        """A use of the newest version held, or None: not held, or run out at `now_ns`. Give it
-        back with :meth:`release`."""
+        """Return a use of the newest version held, or None: not held, or run out at `now_ns`. Give
+        it back with :meth:`release`."""
         while now_ns < self.valid_until_ns:
             lease = self.newest.get(table)
             if lease is None:
@@ -122,9 +123,9 @@ class HeldLeases:
             self.release(lease)  # retired in between; `newest` was changed before
         return None
 
-    def again(self, lease: HeldLease, now_ns: int = 0) -> bool:
-        """A use more of a lease that :meth:`acquire` has given before; False: not of this one. What
-        new users get is never retired, and what is retired stays so (D4)."""
+    def acquire_again(self, lease: HeldLease, now_ns: int = 0) -> bool:
+        """Take one use more of a lease that :meth:`acquire` has given before; False: not of this
+        one. What new users get is never retired, and what is retired stays so (D4)."""
         before = lease.retired
         if before or now_ns >= self.valid_until_ns:
             return False
@@ -135,7 +136,7 @@ class HeldLeases:
         return False
 
     def release(self, lease: HeldLease) -> bool:
-        """True: the holder has work to do (D4), step it."""
+        """Give a use back. True: the holder has work to do (D4), step it."""
         lease.users.pop()
         if lease.retired and lease.is_idle:
             self.idle.append(lease)
@@ -143,19 +144,19 @@ class HeldLeases:
         return False
 
     def acquire_named(self, table: int, use: Use, now_ns: int = 0) -> HeldLease | None:
-        """As :meth:`acquire`, by a user whom blockers are to be shown by name."""
+        """Acquire, as :meth:`acquire` does, for a user whom blockers are to be shown by name."""
         lease = self.acquire(table, now_ns)
         if lease is not None:
             self.name_use(lease, use)
         return lease
 
     def name_use(self, lease: HeldLease, use: Use) -> None:
-        """An anonymous use, taken by :meth:`acquire` or for a waiter, gets a name."""
+        """Give a name to an anonymous use, taken by :meth:`acquire` or for a waiter."""
         lease.named[use] = None
         lease.users.pop()
 
     def release_named(self, lease: HeldLease, use: Use) -> bool:
-        """As :meth:`release`, of a use that has a name."""
+        """Release, as :meth:`release` does, a use that has a name."""
         del lease.named[use]
         if lease.retired and lease.is_idle:
             self.idle.append(lease)
@@ -163,19 +164,19 @@ class HeldLeases:
         return False
 
     def is_valid(self, lease: HeldLease, now_ns: int) -> bool:
-        """D3: whether a subscriber may still decode under a lease that it uses."""
+        """Whether a subscriber may still decode under a lease that it uses (D3)."""
         return lease.standing is not Standing.GONE and now_ns < self.valid_until_ns
 
-    def blocking(
+    def find_blockers(
         self, table: int, below_version: int, now_ns: int, limit: int
     ) -> list[BlockingUse]:
-        """The oldest users of versions below, at most `limit`, oldest first."""
+        """Return the oldest users of versions below, at most `limit`, oldest first."""
         found = [
             BlockingUse(
                 table,
                 version,
-                bounded(use.label, LABEL_CHARS_MAX),
-                bounded(use.sql, SQL_CHARS_MAX),
+                bound_line(use.label, LABEL_CHARS_MAX),
+                bound_line(use.sql, SQL_CHARS_MAX),
                 now_ns - use.since_ns,
             )
             for version, lease in self.all.get(table, {}).items()
@@ -185,7 +186,7 @@ class HeldLeases:
         return sorted(found, key=lambda blocking: -blocking.age_ns)[:limit]
 
     def named_uses(self) -> list[tuple[Use, int, int]]:
-        """(user, table, version) of all that have names; from any thread."""
+        """Return (user, table, version) of all that have names; from any thread."""
         return [
             (use, table, version)
             for table, by_version in list(self.all.items())
@@ -223,7 +224,7 @@ class HeldLeases:
             self.idle.append(lease)
 
     def remove(self, lease: HeldLease) -> None:
-        """It is no longer usable; those who still use it find out by :meth:`is_valid`."""
+        """Make a lease unusable; those who still use it find out by :meth:`is_valid`."""
         lease.standing = Standing.GONE
         if self.newest.get(lease.table) is lease:
             del self.newest[lease.table]
@@ -237,19 +238,3 @@ class HeldLeases:
 
     def each(self) -> list[HeldLease]:
         return [lease for by_version in self.all.values() for lease in by_version.values()]
-
-    def key(self) -> tuple[object, ...]:
-        leases = sorted(
-            (
-                lease.id,
-                lease.retired,
-                lease.lingers,
-                lease.used,
-                lease.standing.name,
-                len(lease.users),
-                len(lease.named),
-            )
-            for lease in self.each()
-        )
-        newest = sorted(lease.id for lease in self.newest.values())
-        return (tuple(leases), tuple(newest), self.valid_until_ns)

@@ -6,7 +6,6 @@ at a time, the next chosen from what is the case then, so no queue of outdated o
 """
 
 from collections.abc import Iterator
-from copy import deepcopy
 
 from leasehold.lease.agent.events import (
     Acknowledge,
@@ -23,6 +22,7 @@ from leasehold.lease.agent.events import (
 )
 from leasehold.lease.agent.held_leases import FOREVER_NS, HeldLease, HeldLeases, Standing
 from leasehold.lease.agent.session import AgentSession, HolderLimits
+from leasehold.lease.agent.waiters import Waiters
 from leasehold.lease.commands import Acquire, Command, Lease, Register, Release
 from leasehold.lease.replies import (
     Granted,
@@ -36,11 +36,14 @@ from leasehold.lease.replies import (
 )
 
 NOT_HELD = (Standing.WANTED, Standing.UNLEASED)
+STOPPING = "this agent is stopping"
 
 
 class Holder:
-    """`has_store`: a replicant's agent, whose reads are safe by the store's own min_version
-    (D3), so it goes on without a lease; one without a store uses a lease only until its expiry.
+    """The leases of one agent, and what it does next about them.
+
+    `has_store`: a replicant's agent, whose reads are safe by the store's own min_version (D3), so
+    it goes on without a lease; one without a store uses a lease only until its expiry.
     """
 
     def __init__(
@@ -63,15 +66,14 @@ class Holder:
         self._missing_ns = 0  # when to ask for them again
         self._resting: dict[int, int] = {}  # table → when to hold a lease on it again
         self._leaving: dict[Lease, HeldLease] = {}  # to release, in this order
-        self._waiters: dict[Lease, list[int]] = {}  # version 0: the newest → tokens
-        self._waiting = 0
+        self._waiters = Waiters(self._limits.waiters_max)
         self._in_flight: Command | None = None
         self._draining = False
 
     # --- reading -------------------------------------------------------------------------------
 
     def due_ns(self) -> int | None:
-        """When TimePassed is next needed; None: only an event can bring work."""
+        """Return when TimePassed is next needed, None where only an event can bring work."""
         if self._in_flight is not None or not self._has_work():
             return None
         if self.session.in_order and not self._wanted and not self._leaving:
@@ -84,43 +86,23 @@ class Holder:
         return self.session.retry_ns
 
     def known(self, table: int) -> int:
-        """The newest version whose descriptor is here; 0: none."""
+        """Return the newest version whose descriptor is here, 0 where none is."""
         return self._known.get(table, 0)
 
     def is_behind(self, table: int, current: int) -> bool:
-        """Is that a newer version than any heard of, of a table whose newest is to be held?"""
+        """Whether that is a newer version than any heard of, of a table whose newest one is to be
+        held."""
         return table in self._followed and current > self.known(table)
 
     def held(self) -> list[Lease]:
-        """What the ledger has under this session, as far as this agent knows."""
+        """Return what the ledger has under this session, as far as this agent knows."""
         standings = (Standing.HELD, Standing.RELEASING)
         return sorted(lease.id for lease in self.leases.each() if lease.standing in standings)
-
-    def copy(self) -> "Holder":
-        """For models. Uses are the copy's own: find them again by `leases.find`."""
-        return deepcopy(self)
-
-    def key(self) -> tuple[object, ...]:
-        """Hashable; equal exactly for equal states (`session_ids` aside)."""
-        return (
-            self.session.key(),
-            self.leases.key(),
-            tuple(sorted(self._known.items())),
-            tuple(sorted(self._followed)),
-            tuple(self._wanted),
-            tuple(self._missing),
-            self._missing_ns,
-            tuple(self._resting.items()),
-            tuple(self._leaving),
-            tuple((key, tuple(tokens)) for key, tokens in self._waiters.items()),
-            self._in_flight,
-            self._draining,
-        )
 
     # --- stepping ------------------------------------------------------------------------------
 
     def step(self, event: Event, now_ns: int) -> list[Effect]:
-        """`now_ns`: CLOCK_BOOTTIME at the receipt of the event."""
+        """Take an event and return what is to be done. `now_ns`: CLOCK_BOOTTIME at its receipt."""
         effects: list[Effect] = []
         self.leases.now_ns = now_ns
         match event:
@@ -165,10 +147,12 @@ class Holder:
             self._ask_for(Lease(table, version))
 
     def _rests(self, table: int, now_ns: int) -> bool:
-        """A lease that nobody has used goes before the newer one is held: a call for each agent
-        and step is what a step costs, and the next step has nobody to wait for. Who comes
-        meanwhile asks for a lease, as the first user of a table does; where leases are used,
-        nobody ever waits."""
+        """Whether a new version has to wait: a lease that nobody has used goes before the newer one
+        is held.
+
+        A call for each agent and step is what a step costs, and the next step has nobody to wait
+        for. Who comes meanwhile asks for a lease, as the first user of a table does; where leases
+        are used, nobody ever waits."""
         lease = self.leases.newest.get(table)
         if table not in self._resting:
             unused = lease is not None and lease.standing is Standing.HELD and not lease.used
@@ -183,7 +167,7 @@ class Holder:
         return True
 
     def _ask_for(self, wanted: Lease) -> None:
-        """A lease to be acquired; where there is a store it is used at once (D4)."""
+        """Ask for a lease; where there is a store it is used at once (D4)."""
         self._resting.pop(wanted.table, None)
         lease = self.leases.find(wanted)
         if lease is None:
@@ -201,7 +185,7 @@ class Holder:
             newest.lingers = not newest.is_idle
 
     def _settle(self, lease: HeldLease) -> None:
-        """A lease has become usable: it is for new users, or only for those who asked for it."""
+        """Give a lease that has become usable to new users, or only to those who asked for it."""
         known = self._known.get(lease.table, 0)
         newest = self.leases.newest.get(lease.table)
         older = newest is not None and newest.version > lease.version
@@ -221,55 +205,40 @@ class Holder:
             self._missing.pop(lease.id, None)
             if not self._acquiring(lease):
                 self._wanted.pop(lease.id, None)
-        for key in [key for key in self._waiters if key.table == table]:
-            self._wake(key, None, RefusalReason.UNKNOWN_TABLE, effects)
+        for wanted in [wanted for wanted in self._waiters.wanted() if wanted.table == table]:
+            effects += self._waiters.send_away(wanted, RefusalReason.UNKNOWN_TABLE)
 
     def _want(self, want: Want, effects: list[Effect]) -> None:
         known = self._known.get(want.table, 0)
         if self._draining:
-            effects.append(Wake(want.token, None, None, "this agent is stopping"))
+            effects.append(Wake(want.token, None, None, STOPPING))
         elif known == 0:
             effects.append(Wake(want.token, None, RefusalReason.UNKNOWN_TABLE))
         elif want.version > known:
             effects.append(Wake(want.token, None, RefusalReason.FUTURE))
-        elif self._waiting >= self._limits.waiters_max:
+        elif self._waiters.is_full:
             effects.append(Wake(want.token, None, RefusalReason.LIMIT))
         else:
             version = 0 if want.version == known else want.version
             if version == 0:
                 self._followed.add(want.table)
-            self._waiters.setdefault(Lease(want.table, version), []).append(want.token)
-            self._waiting += 1
+            self._waiters.add(Lease(want.table, version), want.token)
             self._ask_for(Lease(want.table, version or known))
 
     def _wake_served(self, effects: list[Effect]) -> None:
-        for key in list(self._waiters):
-            lease = self.leases.find(key) if key.version else self.leases.newest.get(key.table)
+        leases = self.leases
+        for wanted in list(self._waiters.wanted()):
+            lease = leases.find(wanted) if wanted.version else leases.newest.get(wanted.table)
             if lease is not None and lease.standing in (Standing.HELD, Standing.UNLEASED):
-                self._wake(key, lease, None, effects)
-
-    def _wake(
-        self,
-        key: Lease,
-        lease: HeldLease | None,
-        reason: RefusalReason | None,
-        effects: list[Effect],
-        sentence: str = "",
-    ) -> None:
-        for token in self._waiters.pop(key, []):
-            self._waiting -= 1
-            if lease is not None:
-                lease.users.append(None)
-                lease.used = True
-            effects.append(Wake(token, lease, reason, sentence))
+                effects += self._waiters.serve(wanted, lease)
 
     def _drain(self, effects: list[Effect]) -> None:
         self._draining = True
         self._resting.clear()
         for lease in self.leases.each():
             self.leases.retire(lease)
-        for key in list(self._waiters):
-            self._wake(key, None, None, effects, "this agent is stopping")
+        for wanted in list(self._waiters.wanted()):
+            effects += self._waiters.send_away(wanted, None, STOPPING)
 
     def _collect_idle(self) -> None:
         while self.leases.idle:
@@ -310,12 +279,12 @@ class Holder:
         return None
 
     def _may_go(self, lease: HeldLease) -> bool:
-        """D4: nobody uses it."""
+        """Whether nobody uses it (D4)."""
         return lease.is_idle
 
     def _registration(self, now_ns: int) -> Command:
-        """D7: what a session that ran out held is gone for an agent without a store. With one,
-        and before the expiry, all that is held is registered, for the ledger to judge."""
+        """Return the command that registers all that is held, for the ledger to judge. D7: what a
+        session that ran out held is gone for an agent without a store."""
         if now_ns >= self.leases.valid_until_ns:
             self._lose_all()
         held = (
@@ -330,8 +299,8 @@ class Holder:
             if lease.standing is not Standing.WANTED:
                 self._lose(lease)
         self._follow()
-        for key in self._waiters:
-            self._ask_for(Lease(key.table, key.version or self._known[key.table]))
+        for wanted in self._waiters.wanted():
+            self._ask_for(Lease(wanted.table, wanted.version or self._known[wanted.table]))
 
     def _follow(self) -> None:
         if not self._draining:
@@ -339,7 +308,7 @@ class Holder:
                 self._ask_for(Lease(table, self._known[table]))
 
     def _lose(self, lease: HeldLease) -> None:
-        """The ledger does not have it any more. A user of a store goes on (D3)."""
+        """Take note that the ledger does not have it any more. A user of a store goes on (D3)."""
         self._leaving.pop(lease.id, None)
         self._wanted.pop(lease.id, None)
         self._missing.pop(lease.id, None)
@@ -413,8 +382,9 @@ class Holder:
             self._ask_for(released)
 
     def _acknowledge(self, table: int, effects: list[Effect]) -> None:
-        """For who held up a step. The master's first looks find out about all others, and a word
-        from each of a thousand agents would cost the broker more than the step itself."""
+        """Acknowledge the newest version, for who held up a step. The master's first looks find out
+        about all others, and a word from each of a thousand agents would cost the broker more than
+        the step itself."""
         newest = self._known.get(table, 0)
         if newest and min(self.leases.all.get(table, {newest: None})) >= newest:
             effects.append(Acknowledge(table, newest))
@@ -437,8 +407,8 @@ class Holder:
             self._leaving[lease.id] = lease
 
     def _serve_unleased(self) -> None:
-        """D3: a store may be read without a lease; to wait would make reads hang on Redis. The
-        lease is still wanted."""
+        """Let a store be read without the leases that are still wanted (D3): to wait would make
+        reads hang on Redis."""
         if self.has_store:
             for lease in list(self._wanted.values()):
                 lease.standing = Standing.UNLEASED
@@ -474,7 +444,7 @@ class Holder:
                 raise AssertionError(f"not a refusal to an agent: {reply}")
 
     def _not_there_yet(self, command: Acquire, now_ns: int) -> None:
-        """A new table is in the log before it is in the ledger: ask again, until it is there or
+        """Ask again for a table that is in the log before it is in the ledger, until it is there or
         TableGone. Other tables are not kept waiting meanwhile."""
         asked = Lease(command.table, command.version)
         lease = self._wanted.pop(asked, None)
@@ -497,4 +467,4 @@ class Holder:
             return
         # Who wants the newest waits for it: there is one that this agent has not heard of yet.
         self.leases.remove(lease)
-        self._wake(asked, None, RefusalReason.TOO_OLD, effects)
+        effects += self._waiters.send_away(asked, RefusalReason.TOO_OLD)

@@ -19,21 +19,23 @@ WORK_TOLD_MAX: Final = 4
 
 
 class OldLeases:
-    """Beside a holder, in the thread that steps it: ask `reports` when `due_ns` has come."""
+    """Reports of a holder's leases on old versions, in the thread that steps it: ask `reports` when
+    `due_ns` has come."""
 
     def __init__(self, holder: Holder) -> None:
         self._holder = holder
         self._told_ns = -EVERY_NS
 
     def due_ns(self) -> int | None:
-        """None: nothing older is in use here."""
+        """Return when to ask for reports next, None where nothing older is in use here."""
         in_use = [lease.retired_ns for lease in self._in_use()]
         if not in_use:
             return None
         return max(min(in_use) + FIRST_AFTER_NS, self._told_ns + EVERY_NS)
 
     def reports(self, now: Now) -> list[HoldingReport]:
-        """One per such lease, oldest first, at most LEASES_TOLD_MAX; [] before it is due."""
+        """Return a report of each lease on an old version that is in use, oldest first, at most
+        LEASES_TOLD_MAX; [] before it is due."""
         due_ns = self.due_ns()
         if due_ns is None or now.mono_ns < due_ns:
             return []
@@ -46,7 +48,9 @@ class OldLeases:
 
     def _report(self, lease: HeldLease, now: Now) -> HoldingReport:
         session, now_ns = self._holder.session, now.mono_ns
-        named = self._holder.leases.blocking(lease.table, lease.version + 1, now_ns, WORK_TOLD_MAX)
+        named = self._holder.leases.find_blockers(
+            lease.table, lease.version + 1, now_ns, WORK_TOLD_MAX
+        )
         return HoldingReport(
             self._holder.agent,
             session.id,

@@ -17,9 +17,10 @@ MARGINS_PER_TTL: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class HolderLimits:
-    """`margin_ns` covers the difference in clock *rate* over one TTL. `rest_ns`: how long after the
-    newest version a lease that nobody had used is asked for again; up to twice that, different for
-    each session. 0: it is not given up before the newer one is held."""
+    """The times and limits of an agent. `margin_ns` covers the difference in clock *rate* over one
+    TTL. `rest_ns`: how long after the newest version a lease that nobody had used is asked for
+    again; up to twice that, different for each session. 0: it is not given up before the newer one
+    is held."""
 
     session_ttl_ns: int = 15_000_000_000
     renew_every_ns: int = 5_000_000_000
@@ -34,13 +35,14 @@ class HolderLimits:
 
     @classmethod
     def of_ttl(cls, session_ttl_ms: int) -> Self:
-        """With the renewals and the margin that suit a session of so many ms."""
+        """Return limits with the renewals and the margin that suit a session of so many ms."""
         ttl_ns = session_ttl_ms * 1_000_000
         return cls(ttl_ns, ttl_ns // RENEWALS_PER_TTL, ttl_ns // MARGINS_PER_TTL)
 
 
 class AgentSession:
-    """`session_ids`: fresh random numbers from 1 to SESSION_ID_MAX, one per session."""
+    """An agent's session with the ledger, and the next one when it is gone. `session_ids`: fresh
+    random numbers from 1 to SESSION_ID_MAX, one per session."""
 
     __slots__ = (
         "_agent",
@@ -125,7 +127,8 @@ class AgentSession:
             self.must_register = True
 
     def _extend(self, now_ns: int) -> None:
-        """D3: from the *sending*; a reply that comes after its own expiry grants nothing."""
+        """Extend the session from the *sending* of the call (D3): a reply that comes after its own
+        expiry grants nothing."""
         self.expires_ns = self._sent_ns + self._limits.session_ttl_ns - self._limits.margin_ns
         self.renew_ns = self._sent_ns + self._limits.renew_every_ns
         self.trouble = None
@@ -138,17 +141,3 @@ class AgentSession:
         self.id = 0
         self.is_open = False
         self.must_register = must_register
-
-    def key(self) -> tuple[object, ...]:
-        return (
-            self.id,
-            self.is_open,
-            self.must_register,
-            self.expires_ns,
-            self.renew_ns,
-            self.retry_ns,
-            self._run_id,
-            self._counter,
-            self._confirmed,
-            self._sent_ns,
-        )

@@ -11,7 +11,13 @@ from leasehold.lease.commands import (
     Release,
     Renew,
 )
-from leasehold.lease.ledger.state import LedgerState, SessionRow, TableRow, closed, no_session
+from leasehold.lease.ledger.state import (
+    LedgerState,
+    SessionRow,
+    TableRow,
+    refuse_closed,
+    refuse_session,
+)
 from leasehold.lease.replies import (
     Granted,
     LedgerRefused,
@@ -26,7 +32,7 @@ from leasehold.lease.replies import (
 
 def open_session(state: LedgerState, command: OpenSession, run_id: str) -> Reply:
     assert 1 <= command.session <= SESSION_ID_MAX, f"session id {command.session}"
-    shut = closed(state, run_id)
+    shut = refuse_closed(state, run_id)
     if shut is not None:
         return shut
     row = state.sessions.get(command.session)
@@ -42,7 +48,7 @@ def open_session(state: LedgerState, command: OpenSession, run_id: str) -> Reply
 
 
 def renew(state: LedgerState, command: Renew, run_id: str) -> Reply:
-    gone = no_session(state, command.session, run_id)
+    gone = refuse_session(state, command.session, run_id)
     if gone is not None:
         return gone
     row = state.sessions[command.session]
@@ -57,7 +63,8 @@ def renew(state: LedgerState, command: Renew, run_id: str) -> Reply:
 
 
 def _is_as_its_sender_knows(state: LedgerState, command: Renew) -> bool:
-    """D6: the ledger has lost none of its leases, and no call that was answered."""
+    """Whether the ledger has lost none of the sender's leases, and no call that was answered
+    (D6)."""
     held = len(state.held(command.session))
     return (command.held, command.confirmed) == (held, state.sessions[command.session].counter)
 
@@ -83,7 +90,8 @@ def register(state: LedgerState, command: Register, run_id: str) -> Reply:
 
 
 def _may_register(state: LedgerState, lease: Lease, seeded: bool) -> bool:
-    """D6. Before the re-seeding `current` may be stale or unknown: the sweep judges again."""
+    """Whether a lease may be held again (D6). Before the re-seeding `current` may be stale or
+    unknown: the sweep judges again."""
     row = state.tables.get(lease.table)
     if row is None:
         return not seeded
@@ -97,7 +105,7 @@ def _is_of_the_two_newest(row: TableRow, version: int) -> bool:
 
 
 def acquire(state: LedgerState, command: Acquire, run_id: str) -> Reply:
-    gone = no_session(state, command.session, run_id)
+    gone = refuse_session(state, command.session, run_id)
     if gone is not None:
         return gone
     if _is_late(state, command):
@@ -122,12 +130,12 @@ def acquire(state: LedgerState, command: Acquire, run_id: str) -> Reply:
 
 
 def _oldest(row: TableRow) -> int:
-    """D1: of which a lease is granted."""
+    """Return the oldest version of which a lease is granted (D1)."""
     return max(row.current - 1, row.min_version)
 
 
 def release(state: LedgerState, command: Release, run_id: str) -> Reply:
-    shut = closed(state, run_id)
+    shut = refuse_closed(state, run_id)
     if shut is not None:
         return shut
     if command.session not in state.sessions:
@@ -141,6 +149,6 @@ def release(state: LedgerState, command: Release, run_id: str) -> Reply:
 
 
 def _is_late(state: LedgerState, command: Acquire | Release) -> bool:
-    """D6: its sender has given it up and registered since what it holds; a late release would
-    take a lease from under its users."""
+    """Whether the sender has given the call up and registered since what it holds (D6); a late
+    release would take a lease from under its users."""
     return command.counter < state.sessions[command.session].counter

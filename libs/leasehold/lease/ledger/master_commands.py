@@ -18,10 +18,10 @@ from leasehold.lease.ledger.state import (
     LedgerState,
     SessionRow,
     TableRow,
-    blocked,
-    fenced,
-    may_not_publish,
-    not_master,
+    refuse_epoch,
+    refuse_held,
+    refuse_not_master,
+    refuse_publish,
 )
 from leasehold.lease.replies import (
     Dropped,
@@ -47,14 +47,14 @@ def register_epoch(state: LedgerState, command: RegisterEpoch, run_id: str) -> R
 
 
 def _is_deposed(state: LedgerState, epoch: int) -> bool:
-    """D2."""
+    """Whether a higher epoch is registered (D2)."""
     return epoch < state.epoch
 
 
 def publish(state: LedgerState, command: Publish, run_id: str) -> Reply:
     assert 1 <= len(command.changes) <= TABLES_PER_CALL_MAX, "a publish names its tables"
     assert len({change.table for change in command.changes}) == len(command.changes)
-    refused = may_not_publish(state, command.epoch, run_id)
+    refused = refuse_publish(state, command.epoch, run_id)
     if refused is not None:
         return refused
     if all(_is_published(state, change, command.intent) for change in command.changes):
@@ -67,7 +67,7 @@ def publish(state: LedgerState, command: Publish, run_id: str) -> Reply:
             return LedgerRefused(
                 RefusalReason.NOT_FENCED, run_id, table, row.current, row.min_version
             )
-        holding = from_version and blocked(state, table, from_version, run_id)
+        holding = from_version and refuse_held(state, table, from_version, run_id)
         if holding:
             return holding
     for table, from_version, to_version in command.changes:
@@ -81,7 +81,7 @@ def _follows(from_version: int, to_version: int) -> bool:
 
 
 def _is_fenced(row: TableRow) -> bool:
-    """D5: nobody writes under the version before the newest any more."""
+    """Whether nobody writes under the version before the newest any more (D5)."""
     return row.min_version == row.current
 
 
@@ -93,7 +93,7 @@ def _is_published(state: LedgerState, change: Change, intent: int) -> bool:
 
 
 def set_min_version(state: LedgerState, command: SetMinVersion, run_id: str) -> Reply:
-    refused = may_not_publish(state, command.epoch, run_id)
+    refused = refuse_publish(state, command.epoch, run_id)
     if refused is not None:
         return refused
     row = state.tables.get(command.table)
@@ -111,7 +111,7 @@ def set_min_version(state: LedgerState, command: SetMinVersion, run_id: str) -> 
 
 def seed_tables(state: LedgerState, command: SeedTables, run_id: str) -> Reply:
     assert len(command.tables) <= TABLES_PER_CALL_MAX, "a re-seeding goes in parts"
-    outdated = fenced(state, command.epoch, run_id)
+    outdated = refuse_epoch(state, command.epoch, run_id)
     if outdated is not None:
         return outdated
     if command.run_id != run_id:
@@ -140,7 +140,7 @@ def _unseeded(state: LedgerState, lease: Lease) -> bool:
 
 
 def mark_ready(state: LedgerState, command: MarkReady, run_id: str) -> Reply:
-    outdated = fenced(state, command.epoch, run_id)
+    outdated = refuse_epoch(state, command.epoch, run_id)
     if outdated is not None:
         return outdated
     if command.run_id != run_id:
@@ -152,7 +152,7 @@ def mark_ready(state: LedgerState, command: MarkReady, run_id: str) -> Reply:
 
 
 def kill_session(state: LedgerState, command: KillSession, run_id: str) -> Reply:
-    refused = not_master(state, command.epoch, run_id)
+    refused = refuse_not_master(state, command.epoch, run_id)
     if refused is not None:
         return refused
     row = state.sessions.get(command.session)
@@ -167,12 +167,12 @@ def kill_session(state: LedgerState, command: KillSession, run_id: str) -> Reply
 
 
 def _has_renewed(row: SessionRow, command: KillSession) -> bool:
-    """D7: since the master has looked."""
+    """Whether the session has renewed since the master has looked (D7)."""
     return row.counter != command.counter
 
 
 def expire_agent(state: LedgerState, command: ExpireAgent, run_id: str) -> Reply:
-    refused = not_master(state, command.epoch, run_id)
+    refused = refuse_not_master(state, command.epoch, run_id)
     if refused is not None:
         return refused
     found = sorted(s for s, row in state.sessions.items() if row.agent == command.agent)
@@ -182,13 +182,13 @@ def expire_agent(state: LedgerState, command: ExpireAgent, run_id: str) -> Reply
 
 
 def drop_table(state: LedgerState, command: DropTable, run_id: str) -> Reply:
-    refused = may_not_publish(state, command.epoch, run_id)
+    refused = refuse_publish(state, command.epoch, run_id)
     if refused is not None:
         return refused
     row = state.tables.get(command.table)
     if row is None:
         return Dropped(run_id, 0)
-    holding = blocked(state, command.table, row.current, run_id)
+    holding = refuse_held(state, command.table, row.current, run_id)
     if holding is not None:
         return holding
     del state.tables[command.table]

@@ -9,7 +9,7 @@ D7  every lease has a session.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from leasehold.lease.commands import HOLDERS_MAX, Lease
 from leasehold.lease.replies import Holding, LedgerRefused, RefusalReason
@@ -50,23 +50,12 @@ class LedgerState:
         other.leases = {session: set(held) for session, held in self.leases.items()}
         return other
 
-    def key(self) -> tuple[Any, ...]:
-        """Hashable; equal exactly for equal states."""
-        return (
-            self.epoch,
-            self.seeded,
-            self.ready,
-            self.seed_part,
-            tuple(sorted(self.tables.items())),
-            tuple(sorted(self.sessions.items())),
-            tuple((session, tuple(sorted(held))) for session, held in sorted(self.leases.items())),
-        )
-
     def held(self, session: int) -> set[Lease]:
         return self.leases.get(session, set())
 
     def holders(self, table: int, below_version: int) -> list[Holding]:
-        """All live leases on the table below a version (0: at any), in the order of replies."""
+        """Return all live leases on the table below a version (0: at any), in the order of
+        replies."""
         found = [
             Holding(lease.table, lease.version, session, self.sessions[session].agent)
             for session, held in self.leases.items()
@@ -76,7 +65,7 @@ class LedgerState:
         return sorted(found)
 
     def sweep(self, doomed: Callable[[Lease], bool]) -> int:
-        """Take out the leases that ``doomed`` picks; how many."""
+        """Take out the leases that ``doomed`` picks; return how many."""
         swept = 0
         for session, held in list(self.leases.items()):
             kept = {lease for lease in held if not doomed(lease)}
@@ -110,37 +99,38 @@ def check(state: LedgerState, run_id: str) -> None:
             assert row.current - 1 <= lease.version <= row.current, f"D1: {lease} under {row}"
 
 
-def closed(state: LedgerState, run_id: str) -> LedgerRefused | None:
+def refuse_closed(state: LedgerState, run_id: str) -> LedgerRefused | None:
     if state.seeded != run_id:
         return LedgerRefused(RefusalReason.CLOSED, run_id)
     return None
 
 
-def fenced(state: LedgerState, epoch: int, run_id: str) -> LedgerRefused | None:
-    """D2. Equality, not "not lower": a higher one means that the ledger lost the registration."""
+def refuse_epoch(state: LedgerState, epoch: int, run_id: str) -> LedgerRefused | None:
+    """Return the refusal of a master whose epoch is not the registered one (D2). Equality, not "not
+    lower": a higher one means that the ledger lost the registration."""
     if epoch != state.epoch:
         return LedgerRefused(RefusalReason.EPOCH, run_id, epoch=state.epoch)
     return None
 
 
-def not_master(state: LedgerState, epoch: int, run_id: str) -> LedgerRefused | None:
-    return fenced(state, epoch, run_id) or closed(state, run_id)
+def refuse_not_master(state: LedgerState, epoch: int, run_id: str) -> LedgerRefused | None:
+    return refuse_epoch(state, epoch, run_id) or refuse_closed(state, run_id)
 
 
-def may_not_publish(state: LedgerState, epoch: int, run_id: str) -> LedgerRefused | None:
-    refused = not_master(state, epoch, run_id)
+def refuse_publish(state: LedgerState, epoch: int, run_id: str) -> LedgerRefused | None:
+    refused = refuse_not_master(state, epoch, run_id)
     if refused is None and not _is_ready(state, run_id):
         return LedgerRefused(RefusalReason.NOT_READY, run_id)
     return refused
 
 
 def _is_ready(state: LedgerState, run_id: str) -> bool:
-    """D6: the agents could re-register what they hold."""
+    """Whether the agents could re-register what they hold (D6)."""
     return state.ready == run_id
 
 
-def no_session(state: LedgerState, session: int, run_id: str) -> LedgerRefused | None:
-    shut = closed(state, run_id)
+def refuse_session(state: LedgerState, session: int, run_id: str) -> LedgerRefused | None:
+    shut = refuse_closed(state, run_id)
     if shut is not None:
         return shut
     row = state.sessions.get(session)
@@ -151,7 +141,7 @@ def no_session(state: LedgerState, session: int, run_id: str) -> LedgerRefused |
     return None
 
 
-def blocked(
+def refuse_held(
     state: LedgerState, table: int, below_version: int, run_id: str
 ) -> LedgerRefused | None:
     holders = state.holders(table, below_version)

@@ -80,7 +80,7 @@ class RecordRun(NamedTuple):
 
 
 class EpochLost(NamedTuple):
-    """Another master has registered a higher epoch: this one is deposed."""
+    """The word that a higher epoch is registered by another master: this one is deposed."""
 
     epoch: int
 
@@ -89,7 +89,7 @@ Effect: TypeAlias = Liveness | RegisterEpoch | SeedFromLog | RecordRun | MarkRea
 
 
 def seed_parts(epoch: int, run_id: str, seeds: Sequence[Seed]) -> list[SeedTables]:
-    """The re-seeding as calls of bounded work."""
+    """Return the re-seeding as calls of bounded work."""
     parts = [
         tuple(seeds[start : start + TABLES_PER_CALL_MAX])
         for start in range(0, len(seeds), TABLES_PER_CALL_MAX)
@@ -99,7 +99,8 @@ def seed_parts(epoch: int, run_id: str, seeds: Sequence[Seed]) -> list[SeedTable
 
 
 class LedgerWatch:
-    """One per mastership. `recorded_run` is what the log has on record when it begins."""
+    """The watch of one mastership over the ledger. `recorded_run` is what the log has on record
+    when it begins."""
 
     __slots__ = (
         "_epoch",
@@ -126,25 +127,26 @@ class LedgerWatch:
     def may_publish(self) -> bool:
         return self.phase is Phase.READY
 
-    def seeding(self, tables: int) -> None:
-        """How many tables the log has at SeedFromLog. With none nobody can hold a lease, whatever
-        the ledger has lost, so there is no grace to wait for: a new database is ready at once."""
+    def expect_tables(self, tables: int) -> None:
+        """Take how many tables the log has at SeedFromLog. With none nobody can hold a lease,
+        whatever the ledger has lost, so there is no grace to wait for: a new database is ready at
+        once."""
         self._tables = tables
 
     def due_ns(self) -> int | None:
-        """When TimePassed is next needed."""
+        """Return when TimePassed is next needed."""
         return self._until_ns if self.phase is Phase.WAITING else None
 
     def describe(self, now_ns: int) -> str:
-        """For people: what schema changes wait for."""
+        """Return what schema changes wait for, in words for people."""
         if self.phase is not Phase.WAITING:
             return str(self.phase.value)
         left_s = max(0, self._until_ns - now_ns) / 1e9
         return f"{self.phase.value} ({left_s:.1f} s left)"
 
     def step(self, event: Event, now_ns: int) -> list[Effect]:
-        """What to do next; `now_ns` is CLOCK_BOOTTIME at the receipt of the event. A look at the
-        ledger (the reply to Liveness, asked regularly by the caller) drives everything."""
+        """Return what to do next; `now_ns` is CLOCK_BOOTTIME at the receipt of the event. A look at
+        the ledger (the reply to Liveness, asked regularly by the caller) drives everything."""
         if self.phase is Phase.DEPOSED:
             return []
         match event:
@@ -216,7 +218,8 @@ class LedgerWatch:
         return [Liveness()]
 
     def _grace(self, now_ns: int) -> list[Effect]:
-        """D6: what an agent still holds was renewed before the loss, hence before now."""
+        """Begin the wait for agents (D6): what one still holds was renewed before the loss, hence
+        before now."""
         self.phase = Phase.WAITING
         self._until_ns = now_ns + self._grace_ns()
         return self._time(now_ns)
@@ -241,16 +244,3 @@ class LedgerWatch:
         self._run_id = run_id
         self.phase = Phase.MARKING
         return [MarkReady(self._epoch, run_id)]
-
-    def copy(self) -> "LedgerWatch":
-        other = LedgerWatch(self._epoch, self._recorded, self._ttl_ns)
-        other._run_id = self._run_id
-        other._until_ns = self._until_ns
-        other._tables = self._tables
-        other.phase = self.phase
-        return other
-
-    def key(self) -> tuple[object, ...]:
-        """Hashable; equal exactly for equal states."""
-        times = (self._until_ns, self._tables)
-        return (self._epoch, self._recorded, self._run_id, times, self.phase.name)

@@ -1,10 +1,9 @@
-"""Which sessions a master may declare dead: by its own clock alone (D7).
+"""Judges which sessions a master may declare dead, by its own clock alone (D7).
 
-Agents' clocks and Redis's clock decide nothing. A session's renewal counter is a number; when
-this master has itself seen it stand still for a whole TTL, the agent's own conservative expiry
-(send time of its last renewal + TTL - margin, D3) has passed, whatever any wall clock says. The
-death is then a compare-and-set on that counter: a renewal in between wins.
-"""
+Agents' clocks and Redis's clock decide nothing. A session's renewal counter is a number; when this
+master has itself seen it stand still for a whole TTL, the agent's own conservative expiry (send
+time of its last renewal + TTL - margin, D3) has passed, whatever any wall clock says. The death is
+then a compare-and-set on that counter: a renewal in between wins."""
 
 from typing import NamedTuple
 
@@ -18,7 +17,8 @@ class Sighting(NamedTuple):
 
 
 class SessionWatch:
-    """One master's sightings. A new master starts with none and waits a TTL for each session."""
+    """The sightings of one master. A new master starts with none and waits a TTL for each
+    session."""
 
     __slots__ = ("_epoch", "_run_id", "_seen", "_ttl_ns")
 
@@ -30,9 +30,9 @@ class SessionWatch:
         self._seen: dict[int, Sighting] = {}
 
     def step(self, report: LivenessReport, sent_ns: int, received_ns: int) -> list[KillSession]:
-        """The deaths to ask for after one look. The ledger was read at some time between
-        `sent_ns` and `received_ns` (CLOCK_BOOTTIME), so a counter has stood still for certain
-        from the receipt of the first look to the sending of this one."""
+        """Return the deaths to ask for after one look. The ledger was read at some time between
+        `sent_ns` and `received_ns` (CLOCK_BOOTTIME), so a counter has stood still for certain from
+        the receipt of the first look to the sending of this one."""
         assert sent_ns <= received_ns, f"D7: looked at {sent_ns}, answered at {received_ns}"
         if report.run_id != self._run_id:  # counters may have been set back with the state
             self._run_id = report.run_id
@@ -50,26 +50,13 @@ class SessionWatch:
         return dead
 
     def _first_seen_ns(self, received_ns: int) -> int:
-        """By this master: another one's sightings are none of its own."""
+        """Return since when this master has seen it: another one's sightings are none of its
+        own."""
         return received_ns
 
     def due_ns(self) -> int | None:
-        """When the next death could be due: look again then (None: nobody to watch)."""
+        """Return when the next death could be due, to look again then; None where nobody is to be
+        watched."""
         if not self._seen:
             return None
         return min(sighting.since_ns for sighting in self._seen.values()) + self._ttl_ns
-
-    def still_ns(self, session: int, now_ns: int) -> int | None:
-        """For how long a session's counter has stood still, for the display of blockers."""
-        sighting = self._seen.get(session)
-        return None if sighting is None else now_ns - sighting.since_ns
-
-    def copy(self) -> "SessionWatch":
-        other = SessionWatch(self._epoch, self._ttl_ns)
-        other._run_id = self._run_id
-        other._seen = dict(self._seen)
-        return other
-
-    def key(self) -> tuple[object, ...]:
-        """Hashable; equal exactly for equal states of one mastership."""
-        return (self._epoch, self._run_id, tuple(sorted(self._seen.items())))

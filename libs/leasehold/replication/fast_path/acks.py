@@ -1,4 +1,4 @@
-"""Which way a node's acknowledgement goes: published for the master, or put on the topic `acks`.
+"""Chooses how a node acknowledges: published for the master, or put on the topic `acks`.
 
 That this incarnation has applied everything below an offset stays true once it is. So such an
 acknowledgement may be lost, doubled, late and overtaken without harm (C1 takes the highest that was
@@ -26,10 +26,10 @@ from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED, FastPat
 
 @dataclass(frozen=True, slots=True)
 class FastAckSettings:
-    """`answer_ms`: how long Redis may take to say that somebody subscribes; far more than it takes,
-    and not much more than the topic does. `patience_ms`: how long an acknowledgement may rely on
-    its word. After a failure the fast path is left alone for `pause_ms`, doubled each time, up to
-    `pause_ms_max`."""
+    """Times of the fast path of acknowledgements. `answer_ms`: how long Redis may take to say that
+    somebody subscribes; far more than it takes, and not much more than the topic does.
+    `patience_ms`: how long an acknowledgement may rely on its word. After a failure the fast path
+    is left alone for `pause_ms`, doubled each time, up to `pause_ms_max`."""
 
     on: bool = True
     answer_ms: int = 20
@@ -56,8 +56,8 @@ class FastAcks:
         self._owed = False  # one was published that nobody has received
 
     def choose(self, epoch: int, incarnation: bytes, now_ns: int) -> tuple[int, bool]:
-        """For an acknowledgement now, to the master of that epoch: the number to publish it under
-        (NOT_PUBLISHED: don't), and whether it goes on the topic."""
+        """Return, for an acknowledgement now to the master of that epoch, the number to publish it
+        under (NOT_PUBLISHED: don't), and whether it goes on the topic."""
         if not self._on or not epoch:
             return NOT_PUBLISHED, True
         path = self._path
@@ -98,7 +98,7 @@ class FastAcks:
         return self._alone_ns >= 0 and now_ns - self._alone_ns >= self._patience_ns
 
     def due_ns(self) -> int | None:
-        """When `overdue` has to be asked next."""
+        """Return when `overdue` has to be asked next."""
         overdue_ns = self._path.overdue_at_ns()
         if self._alone_ns < 0:
             return overdue_ns

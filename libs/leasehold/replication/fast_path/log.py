@@ -1,4 +1,4 @@
-"""Which way the log's records reach a node: published by the master through Redis, or read from
+"""Chooses how the log's records reach a node: published by the master through Redis, or read from
 Kafka.
 
 Once a record has been read from the log at offset N, "at N of this log stand these bytes" stays
@@ -41,11 +41,12 @@ Term = tuple[int, bytes]
 
 @dataclass(frozen=True, slots=True)
 class FastLogSettings:
-    """`silence_ms`: how long a node waits for the next record before it asks Kafka; also how close
-    together records have to come for the fast path to be worth it. It is taken after `row_min` of
-    those, when the last was received at most `late_ms` after Kafka gave it. Having left it a node
-    stays with Kafka for `pause_ms`, doubled up to `pause_ms_max` for each fault that comes before
-    it was taken for `pause_ms_max`. Every `trust_ms` both ways are compared anew.
+    """Times of the fast path of the log. `silence_ms`: how long a node waits for the next record
+    before it asks Kafka; also how close together records have to come for the fast path to be worth
+    it. It is taken after `row_min` of those, when the last was received at most `late_ms` after
+    Kafka gave it. Having left it a node stays with Kafka for `pause_ms`, doubled up to
+    `pause_ms_max` for each fault that comes before it was taken for `pause_ms_max`. Every
+    `trust_ms` both ways are compared anew.
 
     The master's: Redis has `answer_ms` to say who subscribes; then, and where nobody does, nothing
     is published for `pause_ms`, doubled up to `pause_ms_max`."""
@@ -139,13 +140,14 @@ class LogPath:
         self._path.leave(now_ns, Pause.FAULT)
 
     def lost(self, now_ns: int) -> None:
-        """There is no connection."""
+        """Leave the path: there is no connection."""
         self._path.end_row()
         if self._path.taken:
             self._path.leave(now_ns, Pause.FAULT)
 
     def tick(self, now_ns: int) -> None:
-        """To be called when `due_ns` has come."""
+        """Leave the path if nothing came, or to compare both ways anew. To be called when `due_ns`
+        has come."""
         path = self._path
         if not path.taken:
             return
@@ -157,13 +159,13 @@ class LogPath:
     # ------------------------------------------------------------ what to wait for
 
     def due_ns(self) -> int | None:
-        """When `tick` has to be called next, while nothing is received."""
+        """Return when `tick` has to be called next, while nothing is received."""
         path = self._path
         return min(path.silent_at_ns, path.since_ns + self._trust_ns) if path.taken else None
 
     def awaited_until_ns(self, now_ns: int) -> int:
-        """Only the record that Kafka gave last has still to be received, and the fast path is to be
-        taken: until when it is worth waiting for that, 0 = it is not."""
+        """Return until when it is worth waiting for the record that Kafka gave last, 0 = it is not:
+        it alone has still to be received, and the fast path is to be taken."""
         if self._received != self.next_offset - 2 or not self._path.is_ready(now_ns, missing=1):
             return 0
         until_ns = self._read_ns + self._late_ns

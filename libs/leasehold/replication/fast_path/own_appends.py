@@ -22,9 +22,10 @@ from leasehold.replication.fast_path.state_machine import FastPath, Pause
 
 @dataclass(frozen=True, slots=True)
 class OwnAppendsSettings:
-    """After `row_min` records taken at most `silence_ms` apart the log is not fetched; once that
-    went wrong it is for `pause_ms`, doubled up to `pause_ms_max` (who writes into the log, too, as
-    a barrier does, makes the master wait for a fetch each time)."""
+    """Times of taking own appends for read back. After `row_min` records taken at most `silence_ms`
+    apart the log is not fetched; once that went wrong it is for `pause_ms`, doubled up to
+    `pause_ms_max` (who writes into the log, too, as a barrier does, makes the master wait for a
+    fetch each time)."""
 
     on: bool = True
     silence_ms: int = 50
@@ -75,13 +76,14 @@ class OwnAppends:
         return offset >= self._taken
 
     def tick(self, now_ns: int, *, master: bool) -> None:
-        """After each turn. `master`: whether this node is one still."""
+        """Leave the path after a turn in which nothing lands any more. `master`: whether this node
+        is one still."""
         path = self._path
         if path.taken and (not master or path.is_silent(now_ns)):
             path.leave(now_ns, Pause.NONE)
 
     def due_ns(self) -> int | None:
-        """When `tick` has to be called next, while nothing lands."""
+        """Return when `tick` has to be called next, while nothing lands."""
         return self._path.silent_at_ns if self._path.taken else None
 
     def _leave(self, now_ns: int) -> None:

@@ -1,4 +1,4 @@
-"""Which way a request reaches the master, and its answer the requester: published through Redis
+"""Chooses how a request reaches the master, and its answer the requester: published through Redis
 both ways, or put on the topics `requests` and `results`.
 
 A request has an id, and however often and by whatever way it comes it is decided once (L5). So it
@@ -150,8 +150,8 @@ class RequestPath:
         return bool(self._by_kafka)
 
     def ask(self, ids: Sequence[bytes], size: int, now_ns: int, *, connected: bool) -> Asking:
-        """For requests that go together now, of `size` bytes; `connected`: they could be published.
-        `again` goes before them."""
+        """Return how requests go that go together now, of `size` bytes; `connected`: they could be
+        published. `again` goes before them."""
         path = self._path
         path.count(now_ns)
         if path.row == 1:
@@ -187,7 +187,7 @@ class RequestPath:
         return bool(self._by_kafka)
 
     def _fits(self, requests: int, size: int) -> bool:
-        """Behind what is held back, too."""
+        """Whether there is room for them, behind what is held back, too."""
         settings = self._settings
         under_way = len(self._published) + len(self._held) + requests
         return under_way <= settings.under_way_max and self._held_size + size <= settings.bytes_max
@@ -230,9 +230,9 @@ class RequestPath:
         self._ask_on_ns = min(due_ns for due_ns, _ in self._twice.values())
 
     def _ask_on(self, now_ns: int) -> None:
-        """⚠ What was decided because it was published nobody but its requester remembers to be
-        answered: a new master does not (L7), and a repeat that was asked for dies with the old one.
-        """
+        """Ask again for what is due. ⚠ What was decided because it was published nobody but its
+        requester remembers to be answered: a new master does not (L7), and a repeat that was asked
+        for dies with the old one."""
         for request_id, (due_ns, pause_ns) in self._twice.items():
             if now_ns >= due_ns:
                 pause_ns = min(2 * pause_ns, ASK_ON_NS_MAX)
@@ -288,7 +288,7 @@ class RequestPath:
         return True
 
     def _is_news(self, request_id: bytes, outcome: Outcome) -> bool:
-        """Not one of an attempt whose answer was given before."""
+        """Whether it is not the outcome of an attempt whose answer was given before."""
         if outcome.lsn or outcome.final:
             self._refused.pop(request_id, None)
             return True
@@ -313,16 +313,18 @@ class RequestPath:
             self._path.enter(now_ns)
 
     def failed(self, request_id: bytes) -> None:
-        """It is not known whether Kafka has it; nobody waits for its answer any longer."""
+        """Give up a request of which it is not known whether Kafka has it; nobody waits for its
+        answer any longer."""
         self._by_kafka.pop(request_id, None)
 
     def lost(self, now_ns: int) -> None:
-        """There is no connection."""
+        """Leave the path: there is no connection."""
         if self.listens:
             self._leave(now_ns, Pause.FAULT)
 
     def tick(self, now_ns: int) -> None:
-        """To be called every few ms while it `listens`, every tenth of a second else."""
+        """Look at what takes too long. To be called every few ms while it `listens`, every tenth of
+        a second else."""
         settings, path = self._settings, self._path
         if path.is_overdue(now_ns):
             self._leave(now_ns, Pause.FAULT)

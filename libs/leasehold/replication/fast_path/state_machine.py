@@ -44,7 +44,7 @@ class Pause(Enum):
 
 
 class FastPath:
-    """One user's. Times are this host's CLOCK_BOOTTIME in ns."""
+    """The fast path of one user. Times are this host's CLOCK_BOOTTIME in ns."""
 
     def __init__(
         self,
@@ -55,8 +55,8 @@ class FastPath:
         apart_ms: int = 0,
         answer_ms: int = 0,
     ) -> None:
-        """`row_min`: how many in a row make the path worth it, each at most `apart_ms` after the
-        one before. `answer_ms`: how long a confirmation may take."""
+        """Begin with the path not taken. `row_min`: how many in a row make it worth it, each at
+        most `apart_ms` after the one before. `answer_ms`: how long a confirmation may take."""
         assert 0 <= pause_ms <= pause_ms_max, "a pause only grows"
         self._first_ns = pause_ms * NS_PER_MS
         self._most_ns = pause_ms_max * NS_PER_MS
@@ -95,7 +95,7 @@ class FastPath:
 
     @property
     def silent_at_ns(self) -> int:
-        """From when on `is_silent`, while nothing comes."""
+        """The time from which on it `is_silent`, while nothing comes."""
         return self.last_ns + self._apart_ns
 
     # ------------------------------------------------------------ states
@@ -112,14 +112,15 @@ class FastPath:
         self.since_ns = now_ns
 
     def enter(self, now_ns: int) -> None:
-        """It works."""
+        """Take the path, which works."""
         assert not self.taken, "it is entered once"
         assert now_ns >= self._until_ns, "P1"
         self.taken, self.probing = True, False
         self.since_ns = self._entered_ns = now_ns
 
     def leave(self, now_ns: int, pause: Pause) -> None:
-        """In any state: it is neither taken nor probed, and nothing is unconfirmed any more."""
+        """Leave the path, in any state: it is neither taken nor probed, and nothing is unconfirmed
+        any more."""
         self.taken = self.probing = False
         self.row = 0
         self._unconfirmed.clear()  # P2
@@ -139,7 +140,7 @@ class FastPath:
         self._faulty = False
 
     def _back_off(self, now_ns: int) -> None:
-        """P3."""
+        """Pause, for longer after each fault that comes soon (P3)."""
         lasted_ns = now_ns - max(self._entered_ns, self._until_ns)
         again = self._faulty and lasted_ns < self._most_ns
         self._pause_ns = min(2 * self._pause_ns, self._most_ns) if again else self._first_ns
@@ -149,8 +150,8 @@ class FastPath:
     # ------------------------------------------------------------ publications
 
     def begin_run(self) -> None:
-        """Have numbers begin at 0 again, for who hands the run on with them. Whoever does not keeps
-        to one run: a late word for an earlier number would be taken for a new one's (P2)."""
+        """Begin numbers at 0 again, for who hands the run on with them. Whoever does not keeps to
+        one run: a late word for an earlier number would be taken for a new one's (P2)."""
         assert not self._unconfirmed, "they are of the run before"
         self.run += 1
         self._next = 0
@@ -162,7 +163,8 @@ class FastPath:
         return number
 
     def confirm(self, number: int) -> bool:
-        """That publication and those before it are heard of: whether it was unconfirmed still."""
+        """Take that this publication and those before it are heard of; return whether it was
+        unconfirmed still."""
         known = False
         while self._unconfirmed and self._unconfirmed[0][0] <= number:
             known = self._unconfirmed.popleft()[0] == number
@@ -174,5 +176,5 @@ class FastPath:
         return overdue_ns is not None and now_ns >= overdue_ns
 
     def overdue_at_ns(self) -> int | None:
-        """When `is_overdue` has to be asked next; None: nothing is unconfirmed."""
+        """Return when `is_overdue` has to be asked next, None where nothing is unconfirmed."""
         return self._unconfirmed[0][1] + self._answer_ns if self._unconfirmed else None

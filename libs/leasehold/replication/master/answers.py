@@ -11,7 +11,7 @@ from leasehold.model.records.log import Decisions, Disposition, Refusal
 from leasehold.model.records.requests import Conflict, Outcome, Result, ResultBatch
 from leasehold.model.topics import RESULT_PARTITIONS
 from leasehold.replication.effects import PublishAnswers, Send, Topic
-from leasehold.replication.master.batch import Repeat
+from leasehold.replication.master.record_draft import Repeat
 from leasehold.replication.outcomes import outcome_of_commit, outcome_of_refusal
 
 RESULTS_PER_MESSAGE_MAX: Final = 500
@@ -20,9 +20,9 @@ NOBODY: Final[Mapping[bytes, bytes]] = {}
 
 @dataclass(slots=True)
 class Answers:
-    """What one record's decisions put on results and conflicts, and what requesters are told, which
-    may be lost. `unsent` counts sends that the broker has not acknowledged yet; -1 before they are
-    given."""
+    """The results and conflicts that one record's decisions give, and what requesters are told,
+    which may be lost. `unsent` counts sends that the broker has not acknowledged yet; -1 before
+    they are given."""
 
     offset: int
     results: list[tuple[int, Result]] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Answers:
     unsent: int = -1
 
     def give(self, request_id: bytes, reply_to: int, requester: bytes, outcome: Outcome) -> None:
-        """On that partition if somebody reads it; else the requester is told."""
+        """Add a result: on that partition if somebody reads it; else the requester is told."""
         result = Result(request_id, self.offset, outcome)
         if _is_read(reply_to):
             self.results.append((reply_to, result))
@@ -45,8 +45,9 @@ def answers_of(
     repeats: Iterable[Repeat] = (),
     requesters: Mapping[bytes, bytes] = NOBODY,
 ) -> Answers:
-    """Answers that follow from a record of the log alone (so a new master can give them again),
-    remembered ones that were asked for while it was made, and those that requesters are told."""
+    """Return the answers that follow from a record of the log alone (so a new master can give them
+    again), remembered ones that were asked for while it was made, and those that requesters are
+    told."""
     answers = Answers(offset)
     lsn = record.first_lsn
     for commit in record.commits:
@@ -97,8 +98,8 @@ def _conflict(refusal: Refusal, offset: int) -> Conflict:
 
 
 class PendingAnswers:
-    """A queue by log offset; nothing leaves it before `may_answer(offset)` says so (C1 ⚠: first
-    or repeated, commit or refusal)."""
+    """A queue by log offset; nothing leaves it before `may_answer(offset)` says so (C1 ⚠: first or
+    repeated, commit or refusal)."""
 
     def __init__(self) -> None:
         self._waiting: deque[Answers] = deque()
@@ -115,7 +116,7 @@ class PendingAnswers:
         return bool(self._waiting)
 
     def first_waiting(self) -> int | None:
-        """The offset of the record whose answers are next."""
+        """Return the offset of the record whose answers are next, None where none wait."""
         return self._waiting[0].offset if self._waiting else None
 
     def release(self, may_answer: Callable[[int], bool]) -> list[Send | PublishAnswers]:
@@ -158,11 +159,12 @@ class PendingAnswers:
             self._sending.popleft()
 
     def not_given(self) -> list[Answers]:
-        """Those that wait, and those whose sends the broker has not all acknowledged."""
+        """Return those that wait, and those whose sends the broker has not all acknowledged."""
         return [*self._sending, *self._waiting]
 
     def answered_through(self, log_end: int) -> int:
-        """L7: log offset below which every answer was given and acknowledged by the broker."""
+        """Return the log offset below which every answer was given and acknowledged by the broker
+        (L7)."""
         for queue in (self._sending, self._waiting):
             if queue:
                 return queue[0].offset

@@ -5,7 +5,8 @@ before it looks into it: a process that dies of a message, or is deposed while i
 say nothing afterwards. Who finds there that `LOST_MAX` terms have ended over the very message that
 is next only reads it, to know who asked, and refuses it; one that has ended another term even so
 is refused unread. Whichever message it is that no master survives, after a few terms it is the
-first one: what is decided before it in its batch grows from one message on (`Attempts.most`).
+first one: what is decided before it in its batch grows from one message on
+(`Attempts.limit_requests`).
 
 What counts is what masters have said of a message, never that a term has ended: masters come and go
 for many reasons, and most of them have said nothing, or decided it at once. One that has said
@@ -43,8 +44,9 @@ class Spared(NamedTuple):
 
 
 def attempts_after(known: tuple[Attempt, ...], record: Decisions) -> tuple[Attempt, ...]:
-    """What is known of the lanes behind a record that counts, by lane; the same on all nodes. ⚠ In
-    a lane that was made anew, or begins at another place, another message has that offset."""
+    """Return what is known of the lanes behind a record that counts, by lane; the same on all
+    nodes. ⚠ In a lane that was made anew, or begins at another place, another message has that
+    offset."""
     through = record.decided_through
     of_lane = {
         each.lane: each
@@ -58,11 +60,11 @@ def attempts_after(known: tuple[Attempt, ...], record: Decisions) -> tuple[Attem
 
 
 class Attempts:
-    """Of one term: of each lane the message that this term decides first."""
+    """What one term knows of the message that it decides first of each lane."""
 
     def __init__(self, position: LogPosition, spared: Iterable[Spared] = ()) -> None:
-        """`position`: right after the Claim. `spared`: of this process, what no statement of its
-        has taken back yet."""
+        """Begin at `position`, right after the Claim. `spared`: what this process has said in
+        earlier terms, and no statement of its has taken back yet."""
         self._alone = {lane.value for lane in Lane}  # nothing of it was decided in this term
         self._spared = list(spared)
         self._before = {each.lane: self._without_spared(each) for each in position.attempts}
@@ -76,20 +78,22 @@ class Attempts:
         return attempt._replace(lost=max(0, attempt.lost - spared))
 
     def forget(self, lane: Lane) -> None:
-        """The lane is not the one that was spoken of: what its offsets name are other messages."""
+        """Forget the lane, which is not the one that was spoken of: what its offsets name are other
+        messages."""
         self._before.pop(lane.value, None)
 
-    def alone(self, lane: Lane) -> bool:
+    def is_alone(self, lane: Lane) -> bool:
         """Whether the next message of the lane is to be decided alone."""
         return lane.value in self._alone
 
     def rows_before(self, lane: Lane, offset: int) -> int:
-        """How many rows of that message (a chunk) the log says were decided, 0 of any other."""
+        """Return how many rows of that message (a chunk) the log says were decided, 0 of any
+        other."""
         before = self._before.get(lane.value)
         return before.rows if before is not None and before.offset == offset else 0
 
     def lost_over(self, lane: Lane, offset: int, rows: int = 0) -> int:
-        """How many terms have ended over just that."""
+        """Return how many terms have ended over just that."""
         before = self._before.get(lane.value)
         return before.lost if before is not None and before[1:3] == (offset, rows) else 0
 
@@ -100,8 +104,8 @@ class Attempts:
         return self._said[lane.value] == self._charged(lane, offset, rows)
 
     def say(self, lane: Lane, offset: int, rows: int = 0) -> list[Attempt]:
-        """For the next record: that it is decided then. What was said of another lane is taken
-        back: if this term ends over the one, the other is not to blame."""
+        """Return what the next record says: that this is decided then. What was said of another
+        lane is taken back: if this term ends over the one, the other is not to blame."""
         said = [
             other._replace(lost=self.lost_over(Lane(other.lane), other.offset, other.rows))
             for other in self._said.values()
@@ -116,14 +120,14 @@ class Attempts:
     def _charged(self, lane: Lane, offset: int, rows: int) -> Attempt:
         return Attempt(lane.value, offset, rows, self.lost_over(lane, offset, rows) + 1)
 
-    def worked(self, took_ns: int) -> None:
-        """A turn of this master's took so long."""
+    def note_turn(self, took_ns: int) -> None:
+        """Take how long a turn of this master's took."""
         if self._said and took_ns >= BUSY_MS_MAX * NS_PER_MS:
             self._busy = True
 
     def read_back(self, record: Decisions, decided: Container[str]) -> None:
-        """A record of this term counts. `decided`: lanes of which it has decided a message; what it
-        says of where a lane begins is none."""
+        """Take a record of this term that counts. `decided`: lanes of which it has decided a
+        message; what it says of where a lane begins is none."""
         for lane in list(self._alone):
             if lane in decided:
                 self._alone.discard(lane)
@@ -139,24 +143,21 @@ class Attempts:
         return self.lost_over(lane, offset, rows) >= LOST_MAX
 
     def is_refused_unread(self, lane: Lane, offset: int, rows: int = 0) -> bool:
-        """Reading it has ended a term, too."""
+        """Whether reading it has ended a term, too."""
         return self.lost_over(lane, offset, rows) > LOST_MAX
 
-    def most(self, requests_max: int) -> int:
-        """How many requests the next record may decide."""
+    def limit_requests(self, requests_max: int) -> int:
+        """Return how many requests the next record may decide."""
         return min(self._most, requests_max)
 
     def grow(self) -> None:
-        """A record that decided requests was read back: the next one may decide twice as many."""
+        """Let the next record decide twice as many requests: one that decided some was read
+        back."""
         self._most = min(2 * self._most, GROWN_MAX)
 
-    def in_full(self) -> None:
-        """Decide as a master does that has decided for long."""
-        self._alone.clear()
-        self._most = GROWN_MAX
-
     def spared(self) -> list[Spared]:
-        """For the next term of this process, if this one ends now while it lives."""
+        """Return what the next term of this process has to know, if this one ends now while it
+        lives."""
         spared = list(self._spared)
         if not self._busy:
             for lane, said in self._said.items():
@@ -166,7 +167,7 @@ class Attempts:
 
 
 def no_master_survives(lost: int) -> TooComplex:
-    """Why it is refused."""
+    """Return the reason for which such a message is refused."""
     return TooComplex(
         f"{lost} masters, one after the other, ended or were deposed while they decided this"
         " message alone, so it is refused without being looked into; nothing of it was applied."

@@ -8,33 +8,26 @@ from typing import Final, NamedTuple
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ALL_ROWS, Column, Moment
-from leasehold.model.errors import (
-    MalformedRequest,
-    Refused,
-    RequestTooLarge,
-    SequenceExhausted,
-)
+from leasehold.model.errors import MalformedRequest, Refused, RequestTooLarge, SequenceExhausted
 from leasehold.model.keys import INTEGER_LEAST, INTEGER_MOST, IntKeys, Key, Keys
 from leasehold.model.ports import Row, RowSource
 from leasehold.model.records.events import Genids, Image
 from leasehold.model.records.jobs import Chunk
 from leasehold.model.records.log import ChangeKind, ChunkDecided, Fill, FindingsDecided, RowChange
-from leasehold.replication.effects import LaneRead
 from leasehold.rows.defaults import Draw
 from leasehold.rows.generated import refusal_of
 from leasehold.rows.key_values import compose
 from leasehold.schema_change.coordinator.verification import REQUIRED, finding
-from leasehold.transaction.mirror_table import key_in, new_genids, written
+from leasehold.transaction.mirror_table import key_in, written
 from leasehold.transaction.sequence_operations import Drawing
-from leasehold.transaction.verify import RULES, VerifyRules
 
 STORED_TYPES: Final = frozenset({bool, bytes, float, int, str, type(None)})
 IMAGE_COST: Final = 4  # of measured 2 to 6 (replication/DESIGN.md)
 
 
 def row_cost(chunk: Chunk, catalog: Catalog) -> int:
-    """What a row of an accepted chunk costs all nodes, in index entries: one that is filled by
-    its image is composed, logged and written whole, by itself."""
+    """Return what a row of an accepted chunk costs all nodes, in index entries: one that is filled
+    by its image is composed, logged and written whole, by itself."""
     if chunk.element_id == ALL_ROWS:
         return IMAGE_COST
     column = _by_images(catalog.version(chunk.table_id, chunk.version), chunk.element_id)
@@ -42,25 +35,17 @@ def row_cost(chunk: Chunk, catalog: Catalog) -> int:
 
 
 def _by_images(descriptor: Descriptor, element_id: int) -> Column | None:
-    """The element, if it is a column whose pairs images must tell: what follows from other columns
-    no reader of images could put there for himself, nor what is too long for a descriptor."""
+    """Return the element, if it is a column whose pairs images must tell: what follows from other
+    columns no reader of images could put there for himself, nor what is too long for a
+    descriptor."""
     element = descriptor.element(element_id)
     return element if isinstance(element, Column) and element.missing is None else None
 
 
-class OpenChunk(NamedTuple):
-    """A chunk that is decided in parts, from that message of the lane; `done`: rows so far."""
-
-    message: LaneRead
-    chunk: Chunk
-    done: int
-
-
 class BackfillSlice(NamedTuple):
-    """Part of a chunk, decided: `fills`, or `changes` that put rows of another table. Beside fills
-    `changes` are of sequences, of which the filled rows have drawn; `before`: the rows under them.
-    `decided`: how far the job has come by that, or which row ends it.
-    """
+    """A part of a chunk, decided: `fills`, or `changes` that put rows of another table. Beside
+    fills `changes` are of sequences, of which the filled rows have drawn; `before`: the rows under
+    them. `decided`: how far the job has come by that, or which row ends it."""
 
     changes: tuple[RowChange, ...]
     before: tuple[Row | None, ...]
@@ -75,25 +60,23 @@ def slice_chunk(
     rows: int,
     catalog: Catalog,
     store: RowSource,
-    rules: VerifyRules = RULES,
     moment: Moment | None = None,
     lsn: int = 0,
 ) -> BackfillSlice:
-    """Rows [start, start + rows) of an accepted chunk.
+    """Return the decision on rows [start, start + rows) of an accepted chunk.
 
     By key where that is enough: each node puts entry or value from its own row at this very log
-    position, so an image that is older than the row can write nothing wrong. By image: an
-    operation like any other (⚠ `key_values`, an image with its own LSN), all rows in one entry of
-    the log. Genids and LSN of a row stay in both, so that no writer, nor who has read it at a level
-    that verifies reads, gets a verify error from a schema change. `moment`: as of when a column is
+    position, so an image that is older than the row can write nothing wrong. By image: an operation
+    like any other (⚠ `key_values`, an image with its own LSN), all rows in one entry of the log.
+    Genids and LSN of a row stay in both, so that no writer, nor who has read it at a level that
+    verifies reads, gets a verify error from a schema change. `moment`: as of when a column is
     filled that has none of its own; `lsn`: of the commit that this is going to be. Raises
-    MalformedRequest.
-    """
+    MalformedRequest."""
     descriptor = catalog.version(chunk.table_id, chunk.version)
     keys = chunk.keys[start : start + rows]
     _check_keys(descriptor, keys)
     if chunk.element_id == ALL_ROWS:
-        twins = _rows_of_twin(descriptor, keys, catalog, store, rules)
+        twins = _rows_of_twin(descriptor, keys, catalog, store)
         decided = ChunkDecided(chunk.job_id, chunk.run, rows, len(twins), False)
         return BackfillSlice(twins, (None,) * len(twins), (), len(twins), decided)
     column = _by_images(descriptor, chunk.element_id)
@@ -109,9 +92,6 @@ def slice_chunk(
     decided = ChunkDecided(chunk.job_id, chunk.run, rows, put, False)
     moves = tuple(numbers.moved())
     changes, before = tuple(m.change for m in moves), tuple(m.row for m in moves)
-    if not rules.fill_leaves_genids:
-        anew = _written_anew(fill, descriptor)
-        return BackfillSlice((*changes, *anew), (*before, *(None,) * put), (), put, decided)
     return BackfillSlice(changes, before, (fill,) if put else (), put, decided)
 
 
@@ -136,7 +116,8 @@ def _check_keys(descriptor: Descriptor, keys: Keys) -> None:
 def row_too_large(
     chunk: Chunk, place: int, catalog: Catalog, error: RequestTooLarge
 ) -> RequestTooLarge:
-    """Why a row of a chunk can't be filled: it alone is too large for a record of the log."""
+    """Return the reason for which a row of a chunk can't be filled: it alone is too large for a
+    record of the log."""
     name = catalog.version(chunk.table_id, chunk.version).name
     return RequestTooLarge(f"row {chunk.keys[place]!r:.200} of table {name!r}: {error.message}")
 
@@ -146,10 +127,9 @@ def _rows_of_twin(
     keys: Keys,
     catalog: Catalog,
     store: RowSource,
-    rules: VerifyRules,
 ) -> tuple[RowChange, ...]:
-    """Rows of the table under the other key, as they are now, with their genids. One that is there
-    is right already: whoever has written its row has written it."""
+    """Return the changes that put rows into the table under the other key, as they are now, with
+    their genids. One that is there is right already: whoever has written its row has written it."""
     twin = catalog.version(descriptor.twin, descriptor.version)
     made: dict[Key, RowChange] = {}
     for key in dict.fromkeys(keys):
@@ -157,14 +137,13 @@ def _rows_of_twin(
         other = None if row is None else key_in(twin, row.values)
         if row is None or other is None or other in made or store.row(twin, other) is not None:
             continue
-        change = written(twin, other, None, row)
-        made[other] = change if rules.fill_leaves_genids else new_genids(change, twin)
+        made[other] = written(twin, other, None, row)
     return tuple(made.values())
 
 
 def _given_up(chunk: Chunk, rows: int, column: Column, key: Key, error: Refused) -> FindingsDecided:
-    """Ends a run at a row that has no value to be filled in: the job can't succeed any more, so no
-    other row has to be looked at."""
+    """Return the end of a run at a row that has no value to be filled in: the job can't succeed any
+    more, so no other row has to be looked at."""
     found = finding(REQUIRED, column.element_id, key, error.message)
     words = f"column {column.name}: row {key!r:.200}: {error.message:.1000}"
     return FindingsDecided(chunk.job_id, chunk.run, rows, 0, words, (found,), error.sqlstate)
@@ -178,9 +157,9 @@ def _images(
     moment: Moment | None,
     draw: Draw,
 ) -> tuple[Fill, tuple[Key, Refused] | None]:
-    """Of those rows that are there and lack a value that is not NULL; and the first row of which it
-    can't be computed. ⚠ What a sequence has no number left for stays without, and the verification
-    names it."""
+    """Return the images of those rows that are there and lack a value that is not NULL; and the
+    first row of which it can't be computed. ⚠ What a sequence has no number left for stays without,
+    and the verification names it."""
     found: list[tuple[Key, Image, Genids]] = []
     ended: tuple[Key, Refused] | None = None
     for key in dict.fromkeys(keys):
@@ -205,13 +184,3 @@ def _images(
     element_id = column.element_id
     made = Fill(descriptor.table_id, descriptor.version, element_id, filled, images, genids)
     return made, ended
-
-
-def _written_anew(fill: Fill, descriptor: Descriptor) -> tuple[RowChange, ...]:
-    """What the rule on genids is there to prevent, for models."""
-    return tuple(
-        RowChange(
-            ChangeKind.UPDATE, fill.table_id, fill.version, key, image, genids, descriptor.locks
-        )
-        for key, image, genids in zip(fill.keys, fill.images, fill.genids, strict=True)
-    )

@@ -84,12 +84,13 @@ class BackfillPace:
 
     @property
     def rest_until_ns(self) -> int:
-        """When the rest behind the last round, or a look, ends at the latest, or has ended."""
+        """The time at which the rest behind the last round, or a look, ends at the latest, or has
+        ended."""
         return self._rest_until_ns
 
     def rows(self, behind: int, now_ns: int, *, users: bool) -> int:
-        """Most rows for the next record, 0: none yet. `behind`: how many records the slowest
-        coherent node is behind."""
+        """Return how many rows the next record may have, 0: none yet. `behind`: how many records
+        the slowest coherent node is behind."""
         if users:
             self._look(now_ns)
             rests = self._round is not None or now_ns < self._rest_until_ns
@@ -97,7 +98,8 @@ class BackfillPace:
         return self._settings.rows_max if behind <= self._settings.behind_max else 0
 
     def appended(self, rows: int, now_ns: int, *, users: bool, waiting: bool) -> None:
-        """A record with that many rows is on its way. `waiting`: there are more of them."""
+        """Take that a record with that many rows is on its way. `waiting`: there are more of
+        them."""
         if rows:
             self._round = _Round(rows if users else 0, now_ns, -1)
         # One that follows rows waits for them too, and one that they follow may.
@@ -107,7 +109,7 @@ class BackfillPace:
             self._without = _Round(0, now_ns, -1)
 
     def read_back(self, offset: int) -> None:
-        """The record just appended stands at `offset`."""
+        """Take that the record just appended stands at `offset`."""
         if self._round is not None:
             self._round = self._round.read_back(offset)
         if self._without is not None:
@@ -119,12 +121,13 @@ class BackfillPace:
         return self._round is not None or self._without is not None
 
     def has_ended(self, applied: Callable[[int], bool]) -> bool:
-        """Whether `heard` would end one."""
+        """Whether `end_rounds` would end one."""
         rounds = (self._round, self._without)
         return any(each is not None and each.has_ended(applied) for each in rounds)
 
-    def heard(self, applied: Callable[[int], bool], now_ns: int) -> None:
-        """`applied`: whether every coherent node has the record at an offset."""
+    def end_rounds(self, applied: Callable[[int], bool], now_ns: int) -> None:
+        """End the rounds that have ended. `applied`: whether every coherent node has the record at
+        an offset."""
         if self._without is not None and self._without.has_ended(applied):
             took_ns = now_ns - self._without.appended_ns
             self._without = None
@@ -163,13 +166,13 @@ class BackfillPace:
             self._looked(now_ns)
 
     def _limit_ns(self) -> int:
-        """What a round may take."""
+        """Return how long a round may take."""
         settings = self._settings
         return max(settings.round_ms * NS_PER_MS, settings.round_factor * self._without_ns)
 
     def _least(self, limit_ns: int) -> int:
-        """Rows of a round that may take so long. ⚠ Not of what rounds do take: where a row costs
-        more than the rate allows for, that would make them as large as can be."""
+        """Return the rows of a round that may take so long. ⚠ Not of what rounds do take: where a
+        row costs more than the rate allows for, that would make them as large as can be."""
         settings = self._settings
         turn_ns = limit_ns * (100 + settings.rest_percent) // 100
         rows = max(settings.rows_beside_min, settings.rate_beside_min * turn_ns // NS_PER_S)

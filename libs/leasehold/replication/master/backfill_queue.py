@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from leasehold.model.errors import (
     LeaseholdError,
@@ -23,8 +23,10 @@ from leasehold.model.records.requests import Lane
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.effects import LaneRead
 from leasehold.replication.master.attempts import Attempts, no_master_survives
-from leasehold.replication.master.backfill import OpenChunk
-from leasehold.replication.master.batch import Batch, Full, failed
+from leasehold.replication.master.batch import Batch
+from leasehold.replication.master.chunk_decider import ChunkDecider
+from leasehold.replication.master.record_draft import Full
+from leasehold.replication.master.refusals import internal_failure
 from leasehold.replication.master.schema_changes import SchemaChanges
 from leasehold.replication.master.write_behind import WriteBehind
 
@@ -34,8 +36,16 @@ FILL_ROWS_FIRST: Final = 64
 """What a row costs is known after the first few; a function over it may be a dear one."""
 
 
+class OpenChunk(NamedTuple):
+    """A chunk that is decided in parts, from that message of the lane; `done`: rows so far."""
+
+    message: LaneRead
+    chunk: Chunk
+    done: int
+
+
 class BackfillLane:
-    """Of one term. `clock_ns`: see `Node`."""
+    """The backfill lane of one term. A message leaves it only when it is opened or decided."""
 
     def __init__(
         self,
@@ -43,19 +53,22 @@ class BackfillLane:
         store: WriteBehind,
         changes: SchemaChanges,
         attempts: Attempts,
+        chunks: ChunkDecider,
         clock_ns: Callable[[], int],
     ) -> None:
+        """Begin without messages. `clock_ns`: see `Node`."""
         self._codec = codec
         self._store = store
         self._changes = changes
         self._attempts = attempts
+        self._chunks = chunks
         self._clock_ns = clock_ns
         self._messages: deque[LaneRead] = deque()
         self._open: OpenChunk | None = None
         self._fill_rows = FILL_ROWS_FIRST  # index entries that take a moment
 
     def __len__(self) -> int:
-        """Messages that are not begun."""
+        """Return how many messages are not begun."""
         return len(self._messages)
 
     @property
@@ -67,19 +80,31 @@ class BackfillLane:
         self._messages.append(message)
 
     def take(self, batch: Batch, rows_max: int, now: Now) -> None:
+        """Decide rows, in index entries at most `rows_max`; of the first message of this term say
+        that it is decided next (L10). Raises Full."""
+        draft, place = batch.draft, self._to_say()
+        if place is not None:
+            if rows_max > 0:
+                draft.attempts += self._attempts.say(Lane.BACKFILL, *place)
+            return
         begun_ns = self._clock_ns()
-        while batch.rows_filled < rows_max and not batch.closed:
+        while draft.rows_filled < rows_max and not draft.closed:
             if self._open is None and not self._open_next(batch, now):
                 return
             if self._open is not None:
-                self._fill(batch, rows_max - batch.rows_filled, now)
+                self._fill(batch, rows_max - draft.rows_filled, now)
             if self._clock_ns() - begun_ns >= FILL_MS_MAX * NS_PER_MS:
                 return
 
-    def to_say(self) -> tuple[int, int] | None:
-        """L10: offset and rows decided of the first of the backfill lane in this term; None once
+    def is_said(self) -> bool:
+        """Whether the log says that the first message of this term is decided now (L10)."""
+        place = self._to_say()
+        return place is not None and self._attempts.is_said(Lane.BACKFILL, *place)
+
+    def _to_say(self) -> tuple[int, int] | None:
+        """Return offset and rows decided of the first message of the lane in this term; None once
         one is decided, or while there is none."""
-        if not self._attempts.alone(Lane.BACKFILL):
+        if not self._attempts.is_alone(Lane.BACKFILL):
             return None
         if self._open is not None:
             return self._open.message.offset, self._open.done
@@ -88,9 +113,12 @@ class BackfillLane:
         offset = self._messages[0].offset
         return offset, self._attempts.rows_before(Lane.BACKFILL, offset)
 
-    def take_alone(self, batch: Batch, place: tuple[int, int], rows_max: int, now: Now) -> None:
-        """L10: in a record of its own. What is said of the rows that come next stands in the record
-        of those before; whoever is master next goes on there."""
+    def take_alone(self, batch: Batch, rows_max: int, now: Now) -> None:
+        """Decide in a record of its own what the log says is decided now (L10). What is said of the
+        rows that come next stands in the record of those before; whoever is master next goes on
+        there. Raises Full."""
+        place = self._to_say()
+        assert place is not None, "L10"
         attempts, (offset, done) = self._attempts, place
         if attempts.is_refused(Lane.BACKFILL, offset, done):
             self._refuse(batch, offset, done, now)
@@ -100,12 +128,12 @@ class BackfillLane:
             if self._open is not None:
                 self._fill(batch, rows_max, now)
             if self._open is not None:
-                batch.attempts += attempts.say(Lane.BACKFILL, offset, self._open.done)
-        batch.closed = True
+                batch.draft.attempts += attempts.say(Lane.BACKFILL, offset, self._open.done)
+        batch.draft.closed = True
 
     def _refuse(self, batch: Batch, offset: int, rows: int, now: Now) -> None:
-        """Read it to know which job waits for it, unless that has ended a master, too. Raises
-        Full."""
+        """Refuse the message, read only to know which job waits for it, and unread if that has
+        ended a master, too. Raises Full."""
         message = self._messages[0]
         error = no_master_survives(self._attempts.lost_over(Lane.BACKFILL, offset, rows))
         job_id = None
@@ -118,7 +146,8 @@ class BackfillLane:
             self._fail_job(batch, job_id, error, now)
 
     def _fail_job(self, batch: Batch, job_id: int, error: Refused, now: Now) -> None:
-        """In the same record, if it has room: a master may not come further than this."""
+        """Fail the job in the same record, if it has room: a master may not come further than
+        this."""
         writes = self._changes.failing(job_id, error.message, now)
         try:
             if writes:
@@ -127,25 +156,25 @@ class BackfillLane:
             self._changes.write_soon(job_id, writes)
 
     def _decoded(self, message: LaneRead) -> object:
-        """None where its bytes are no record."""
+        """Return what a message says, None where its bytes are no record."""
         try:
             return self._codec.decode(message.body)
         except MalformedRequest:
             return None
 
     def _fill(self, batch: Batch, rows_max: int, now: Now) -> None:
-        """Rows of the open chunk, as many as are computed in a moment. Raises Full."""
+        """Decide rows of the open chunk, as many as are computed in a moment. Raises Full."""
         chunk = self._open
         assert chunk is not None, "one is open"
         if not self._changes.accepts(chunk.chunk):
             # ⚠ a late chunk: decided, and not taken
-            batch.passed(Lane.BACKFILL, chunk.message.offset)
+            batch.draft.pass_over(Lane.BACKFILL, chunk.message.offset)
             self._open = None
             return
         rows = min(rows_max, self._fill_rows)
         begun_ns = self._clock_ns()
         try:
-            done = batch.fill(chunk.chunk, chunk.done, rows)
+            done = self._chunks.decide(batch.draft, chunk.chunk, chunk.done, rows)
         except Refused as error:
             self._give_up(batch, chunk, error, now)
             return
@@ -154,11 +183,11 @@ class BackfillLane:
         if done < len(chunk.chunk.keys):
             self._open = chunk._replace(done=done)
             return
-        batch.passed(Lane.BACKFILL, chunk.message.offset)
+        batch.draft.pass_over(Lane.BACKFILL, chunk.message.offset)
         self._open = None
 
     def _give_up(self, batch: Batch, chunk: OpenChunk, error: Refused, now: Now) -> None:
-        """It is passed over, as every master would have to. Its rows are not filled: the job ends
+        """Pass the chunk over, as every master would have to. Its rows are not filled: the job ends
         with that, or is told so by its verification. Raises Full."""
         batch.dead_letter(chunk.message, error, detail={"job": chunk.chunk.job_id})
         self._open = None
@@ -180,22 +209,22 @@ class BackfillLane:
             # Anything but a chunk or the end of a run is nobody's request: it is passed over.
             if isinstance(record, ChunksEnd) and self._changes.accepts_end(record):
                 batch.write_catalog((ChunkDecided(record.job_id, record.run, 0, 0, True),))
-            batch.passed(Lane.BACKFILL, message.offset)
+            batch.draft.pass_over(Lane.BACKFILL, message.offset)
         self._messages.popleft()
-        return not batch.closed
+        return not batch.draft.closed
 
     def _take_findings(self, batch: Batch, message: LaneRead, findings: Findings, now: Now) -> None:
-        """Raises Full. Nothing else ends the run that they end: its job is told if they can't be
-        looked into."""
+        """Decide findings. Nothing else ends the run that they end: its job is told if they can't
+        be looked into. Raises Full."""
         try:
             decided = self._changes.confirmed(findings, self._store.settle())
         except Exception as error:
             if isinstance(error, LeaseholdError) and not isinstance(error, Refused):
                 raise  # the store contradicts the log: no message's fault
-            words = error if isinstance(error, Refused) else failed(error)
+            words = error if isinstance(error, Refused) else internal_failure(error)
             batch.dead_letter(message, words, detail={"job": findings.job_id})
             self._fail_job(batch, findings.job_id, words, now)
             return
         if decided is not None:
             batch.write_catalog((decided,))
-        batch.passed(Lane.BACKFILL, message.offset)
+        batch.draft.pass_over(Lane.BACKFILL, message.offset)

@@ -30,7 +30,7 @@ Judge: TypeAlias = Callable[[Key, Image], str]
 
 
 class Reader(RowSource, Protocol):
-    """As much of a store as confirming needs."""
+    """The part of a store that confirming needs."""
 
     def holders(
         self, descriptor: Any, index_id: int, values: Key, rows_max: int
@@ -80,7 +80,7 @@ def _verdict(job: Job, confirmed: Sequence[tuple[int, int, Key, str]], more: int
 
 
 def _confirmed(judge: Judge, key: Key, row: Row | None) -> str:
-    """Why the master's own row breaks it; "": it does not, or is gone."""
+    """Return why the master's own row breaks it; "": it does not, or is gone."""
     return "" if row is None else judge(key, row.values)
 
 
@@ -102,7 +102,7 @@ def _judge(descriptor: Descriptor, element_id: int, catalog: Catalog, store: Rea
 
 
 def _judge_unique(descriptor: Descriptor, index: Index, store: Reader) -> Judge:
-    """By the entries: a unique index is looked through once they are complete."""
+    """Judge a unique index by its entries: it is looked through once they are complete."""
     names = ", ".join(key_words(descriptor, index))
     entry = entry_of(descriptor, index)
 

@@ -24,8 +24,8 @@ WORK_MS_MAX: Final = 50
 
 @dataclass(slots=True)
 class OversizedRequest:
-    """`wall_us`: when it was begun, which the commit's time is made of, as its defaults are.
-    `slices_max`: in a turn, whatever the clock says."""
+    """A request that is verified in slices. `wall_us`: when it was begun, which the commit's time
+    is made of, as its defaults are. `slices_max`: in a turn, whatever the clock says."""
 
     message: LaneRead
     request: ChangeRequest
@@ -38,7 +38,7 @@ class OversizedRequest:
     found: Decided | LeaseholdError | None = None
 
     def goes_on(self, clock_ns: Callable[[], int]) -> bool:
-        """A few slices more, for a moment at most; False when all is known."""
+        """Verify a few slices more, for a moment at most; return False when all is known."""
         begun_ns = clock_ns()
         try:
             for _ in range(self.slices_max):
@@ -51,7 +51,7 @@ class OversizedRequest:
         return True
 
     def settle(self, batch: Batch) -> None:
-        """In a record of its own."""
+        """Decide it in a record of its own."""
         assert self.found is not None
-        assert batch.next_lsn == self.lsn, "something was decided meanwhile"
+        assert batch.draft.next_lsn == self.lsn, "something was decided meanwhile"
         batch.settle(self.message, self.request, self.made, self.catalog, self.found)

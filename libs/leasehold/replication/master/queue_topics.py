@@ -1,11 +1,10 @@
-"""Are the lanes the topics that the log knows (L3)? `decided_through` is an offset of one topic,
-which may be deleted and made anew under its name, and an offset alone does not tell one from the
-other: in the new one everything below it would count as decided, by every master to come.
+"""Knows whether the lanes are the topics that the log knows (L3). `decided_through` is an offset of
+one topic, which may be deleted and made anew under its name, and an offset alone does not tell one
+from the other: in the new one everything below it would count as decided, by every master to come.
 
 So the log says which topic each lane's offset counts in: the id that Kafka gave it when it was
 made. A master asks which topic a lane is before it reads it, and now and then while it is in
-office. In a new topic it begins at the first offset; what was deleted undecided it says.
-"""
+office. In a new topic it begins at the first offset; what was deleted undecided it says."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ TO_DO_FOR_JOBS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What Kafka says of a lane's topic: its id, its first offset, and that of the next record."""
+    """A lane's topic, as Kafka knows it: its id, its first offset, and that of the next record."""
 
     topic: str
     topic_id: str
@@ -42,15 +41,16 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """From where a lane is read, and what is to be said of what is gone ("": nothing is)."""
+    """The offset from which a lane is read, and what is to be said of what is gone ("": nothing
+    is)."""
 
     offset: int
     words: str = ""
 
 
 def beginning(lane: Lane, found: Found, decided: int, known_id: str) -> Beginning:
-    """By the log, the offsets below `decided` are decided, in the topic `known_id` (NO_ID: it was
-    not said which)."""
+    """Return where to begin. By the log, the offsets below `decided` are decided, in the topic
+    `known_id` (NO_ID: it was not said which)."""
     to_do = TO_DO if lane is Lane.REQUESTS else TO_DO_FOR_JOBS
     what = f"topic {found.topic!r}, from which the master takes {lane.value},"
     if NO_ID not in (known_id, found.topic_id) and known_id != found.topic_id:
@@ -81,10 +81,10 @@ def beginning(lane: Lane, found: Found, decided: int, known_id: str) -> Beginnin
 
 
 class LaneTopics:
-    """Of one term. Times are this host's CLOCK_BOOTTIME in ns."""
+    """The topics of the lanes in one term. Times are this host's CLOCK_BOOTTIME in ns."""
 
     def __init__(self, position: LogPosition, now_ns: int) -> None:
-        """`position` is the one right after the Claim."""
+        """Begin at `position`, right after the Claim."""
         self._decided = {lane: position.decided_through.get(lane, 0) for lane in Lane}
         self._known = {lane: position.lane_topics.get(lane, NO_ID) for lane in Lane}
         self._topics: dict[Lane, str] = {}
@@ -98,14 +98,14 @@ class LaneTopics:
         return tuple(self._topics)
 
     def missing(self, now_ns: int) -> tuple[Lane, ...]:
-        """Those to ask for now; says so once for each time."""
+        """Return the lanes to ask for now; says so once for each time."""
         if len(self._topics) == len(Lane) or (now_ns - self._asked_ns < ASK_AGAIN_MS * NS_PER_MS):
             return ()
         self._asked_ns = now_ns
         return tuple(lane for lane in Lane if lane not in self._topics)
 
     def begin(self, lane: Lane, found: Found) -> Beginning | None:
-        """Where to read the lane from; None for one that is read already."""
+        """Return where to read the lane from; None for one that is read already."""
         if lane in self._topics:
             return None
         self._topics[lane] = found.topic_id
@@ -117,26 +117,26 @@ class LaneTopics:
         return begin
 
     def is_another(self, lane: Lane, topic_id: str) -> bool:
-        """Has the lane's topic been made anew since it was found?"""
+        """Whether the lane's topic has been made anew since it was found."""
         known = self._topics.get(lane, NO_ID)
         return NO_ID not in (known, topic_id) and known != topic_id
 
     def may_delete(self, lane: Lane) -> bool:
-        """Do the log's offsets count in the topic that the lane is now?"""
+        """Whether the log's offsets count in the topic that the lane is now."""
         return lane in self._topics and lane.value not in self._through
 
     # ------------------------------------------------------------ what the log is told
 
     def append(self, decided: Mapping[str, int]) -> tuple[Mapping[str, int], Mapping[str, str]]:
-        """`decided_through` and `lane_topics` of the record that is appended now, which decides
-        `decided`."""
+        """Return `decided_through` and `lane_topics` of the record that is appended now, which
+        decides `decided`."""
         if not self._through:
             return decided, {}
         self._appended = frozenset(self._through)
         return {**self._through, **decided}, dict(self._ids)
 
     def read_back(self) -> None:
-        """It counts."""
+        """Take that the record just appended counts."""
         for lane in self._appended:
             self._through.pop(lane, None)
             self._ids.pop(lane, None)

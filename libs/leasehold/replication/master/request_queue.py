@@ -9,7 +9,7 @@ from leasehold.model.errors import Refused
 from leasehold.model.ports import Codec
 from leasehold.model.records.requests import ChangeRequest
 from leasehold.replication.effects import LaneRead
-from leasehold.replication.master.batch import failed
+from leasehold.replication.master.refusals import internal_failure
 
 READ_AHEAD_BYTES_MAX: Final = 256 * 1024
 
@@ -32,8 +32,8 @@ class RequestQueue:
         self._messages.append(message)
 
     def read_ahead(self, requests_max: int) -> None:
-        """Have so many of the first decoded, if there are, of `READ_AHEAD_BYTES_MAX` at most: a
-        read-back that comes meanwhile waits for it."""
+        """Decode the first messages, so many of them if there are, of `READ_AHEAD_BYTES_MAX` at
+        most: a read-back that comes meanwhile waits for it."""
         while self.may_read_ahead(requests_max):
             self._read(self._messages[len(self._decoded)])
 
@@ -45,18 +45,19 @@ class RequestQueue:
         return self._decoded_bytes + next_bytes <= READ_AHEAD_BYTES_MAX
 
     def next(self) -> LaneRead:
-        """The oldest, not looked into. Raises IndexError."""
+        """Return the oldest message, not looked into. Raises IndexError."""
         return self._messages[0]
 
     def first(self) -> tuple[LaneRead, ChangeRequest | Refused]:
-        """The oldest, and what its bytes say, or why they say nothing. Raises IndexError."""
+        """Return the oldest message, and what its bytes say, or why they say nothing. Raises
+        IndexError."""
         message = self._messages[0]
         if not self._decoded:
             self._read(message)
         return message, self._decoded[0]
 
     def pop(self) -> None:
-        """The oldest is decided. Raises IndexError."""
+        """Take the oldest message out, which is decided. Raises IndexError."""
         message = self._messages.popleft()
         if self._decoded:
             self._decoded.popleft()
@@ -69,6 +70,6 @@ class RequestQueue:
         except Refused as error:
             said = error
         except Exception as error:  # noqa: BLE001 - every master would come to it
-            said = failed(error)
+            said = internal_failure(error)
         self._decoded.append(said)
         self._decoded_bytes += len(message.body)

@@ -56,7 +56,7 @@ class Decision(NamedTuple):
 
 
 class SchemaChanges:
-    """One per mastership; everything it remembers may be lost with it."""
+    """The schema changes of one mastership; everything it remembers may be lost with it."""
 
     def __init__(
         self,
@@ -69,9 +69,9 @@ class SchemaChanges:
         is_empty: Callable[[int], bool] = lambda table_id: False,
         users: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`rows_about`: how many rows a table has, for estimates; -1 = not known. `secret`: see
-        `Node`; what goes into a job is made from it, never the secret itself. `is_empty` and
-        `users`: see `Coordinator`."""
+        """Make what goes into a job from `epoch` and `secret`, never the secret itself (see
+        `Node`). `rows_about` gives how many rows a table has, for estimates; -1 = not known.
+        `is_empty` and `users`: see `Coordinator`."""
         self._rows_about = rows_about
         self._secret = secret + epoch.to_bytes(8, "big")
         self._catalog = catalog
@@ -134,7 +134,7 @@ class SchemaChanges:
         return steps
 
     def _moment(self, request_id: bytes, now: Now) -> Moment:
-        """As of which rows that are there get a default that changes from call to call."""
+        """Return as of when rows that are there get a default that changes from call to call."""
         seed = blake2b(request_id, key=self._secret, digest_size=SEED_BYTES).digest()
         return Moment(now.wall_us, seed)
 
@@ -147,13 +147,13 @@ class SchemaChanges:
         return accept_end(self._catalog, end)
 
     def confirmed(self, findings: Findings, store: Reader) -> FindingsDecided | None:
-        """What becomes of findings, by the master's rows; None: they come late."""
+        """Return what becomes of findings, by the master's rows; None: they come late."""
         if not accept_findings(self._catalog, findings):
             return None
         return confirm(findings, self._catalog, store)
 
     def job_of(self, record: object) -> int | None:
-        """The job that waits for that record of the backfill lane; None: none does."""
+        """Return the job that waits for that record of the backfill lane; None: none does."""
         match record:
             case Chunk():
                 waits = self.accepts(record)
@@ -166,14 +166,15 @@ class SchemaChanges:
         return record.job_id if waits else None
 
     def failing(self, job_id: int, error: str, now: Now) -> tuple[CatalogWrite, ...]:
-        """What turns a job back whose rows can't be filled; () past its point of no return."""
+        """Return the write that turns a job back whose rows can't be filled; () past its point of
+        no return."""
         job = self._catalog.jobs[job_id]
         if not can_turn_back(job):
             return ()
         return (JobWrite(job_id, turn_back(job, now.wall_us, error).to_wire()),)
 
     def write_soon(self, job_id: int, writes: tuple[CatalogWrite, ...]) -> None:
-        """In a record to come."""
+        """Write that in a record to come."""
         self._writes.append(wanted.Write(job_id, writes, self._catalog.jobs[job_id]))
 
     # ------------------------------------------------------------ writes for the log
@@ -182,7 +183,8 @@ class SchemaChanges:
         return bool(self._writes)
 
     def next_write(self, lsn: int) -> tuple[CatalogWrite, ...] | None:
-        """The next writes, as they stand in commit `lsn`; taken when `appended` is called."""
+        """Return the next writes, as they stand in commit `lsn`; taken when `appended` is
+        called."""
         while self._writes and not self._writes[0].holds(self._catalog):
             # Somebody changed the job first; the coordinator thinks again when it reads that.
             self._writes.popleft()
@@ -207,7 +209,8 @@ class SchemaChanges:
         return self._step(wanted.LedgerReplied(token, reply), now)
 
     def tick(self, coherent: frozenset[str] | None, now: Now) -> list[Effect]:
-        """`coherent`: who may be serving reads now; None while that is not known."""
+        """Drive the jobs. `coherent`: who may be serving reads now; None while that is not
+        known."""
         if coherent is not None and coherent != self._coherent:
             self._coherent = coherent
             return self._step(wanted.CoherentNodes(coherent), now)

@@ -13,15 +13,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from leasehold.catalog.catalog import Catalog
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row, StoreWriter
-from leasehold.model.records.log import ChangeKind, Fill, RowChange
+from leasehold.model.records.log import ChangeKind, Commit, Fill, RowChange, TableTruncated
 from leasehold.model.records.requests import Outcome, ReadRange
 from leasehold.transaction.overlay import row_after
 
 
 class WriteBehind:
-    """Between `begin` and `settle` what is put waits, in order; `row` and `outcome` know of it.
+    """A store's writer that puts late. Between `begin` and `settle` what is put waits, in order;
+    `row` and `outcome` know of it.
 
     Whatever `settle` raises is no request's fault (the disk is full, the store contradicts the
     log): the record may be in the log by then, and this node can't go on, as if it had failed to
@@ -48,7 +50,7 @@ class WriteBehind:
         self.settle().release()
 
     def rollback_to(self) -> None:
-        """What was put since the savepoint never was."""
+        """Roll back to the savepoint: what was put since never was."""
         self._forget()
         self._store.rollback_to()
 
@@ -57,7 +59,7 @@ class WriteBehind:
         return bool(self._waiting)
 
     def settle(self) -> StoreWriter:
-        """→ the store, which knows of all."""
+        """Put all that waits; return the store, which then knows of it."""
         for put in self._waiting:
             put()
         self._forget()
@@ -71,8 +73,8 @@ class WriteBehind:
     # ------------------------------------------------------------ what is known at once
 
     def row(self, descriptor: Any, key: Key) -> Row | None:
-        """As of StoreWriter. Under another version than that of its writer a row may have genids of
-        other locks, which the store alone knows."""
+        """Return a row, as StoreWriter does. Under another version than that of its writer a row
+        may have genids of other locks, which the store alone knows."""
         known = self._rows.get((descriptor.table_id, key))
         if known is None:
             return self._store.row(descriptor, key)
@@ -91,11 +93,24 @@ class WriteBehind:
 
     # ------------------------------------------------------------ what waits
 
+    def apply(
+        self, commit: Commit, before: Sequence[Row | None], lsn: int, catalog: Catalog
+    ) -> None:
+        """Put what a commit changes. `before`: the rows under its changes, in their order."""
+        for write in commit.catalog:
+            if isinstance(write, TableTruncated):
+                self.truncate(write.table_id, lsn)
+        for position, (change, row) in enumerate(zip(commit.changes, before, strict=True)):
+            descriptor = catalog.version(change.table_id, change.version)
+            self.change(descriptor, change, lsn, position, row)
+        for fill in commit.fills:
+            self.fill(catalog.version(fill.table_id, fill.version), fill)
+
     def change(
         self, descriptor: Any, change: RowChange, lsn: int, position: int, before: Row | None
     ) -> None:
-        """As of StoreWriter. Where the row under the change is not said the store alone knows what
-        comes out of it."""
+        """Put a change, as StoreWriter does. Where the row under it is not said the store alone
+        knows what comes out of it."""
         if before is None and change.kind is not ChangeKind.INSERT:
             self.settle().change(descriptor, change, lsn, position, before)
             return

@@ -170,7 +170,7 @@ class LedgerSide:
                     wanted += self._look()
                 case SeedFromLog(run_id):
                     versions = self._versions()
-                    self._watch.seeding(len(versions))
+                    self._watch.expect_tables(len(versions))
                     self._seeds = seed_parts(self._epoch, run_id, versions)
                     wanted += self._seeds[:1]
                 case RecordRun(run_id):

@@ -26,7 +26,7 @@ from leasehold.model.errors import VerifyError
 from leasehold.model.records.requests import Operation, OperationKind, ReadSet
 from leasehold.replica.sql_reads import gather
 from leasehold.sql.planning.plan import Prepared, prepare
-from leasehold.transaction.read_set import ReadRules, ReadsSoFar, check_reads
+from leasehold.transaction.read_set import ReadsSoFar, check_reads
 from leasehold.values.storage import to_storage
 from leasehold.values.types import Type
 from tests.models.summary import Tell
@@ -114,7 +114,7 @@ class Tables:
             return True
         self.store.begin()
         try:
-            check_reads(reads, self.written.catalog, self.store, ReadRules(), fenced=True)
+            check_reads(reads, self.written.catalog, self.store)
         except VerifyError:
             return False
         finally:
