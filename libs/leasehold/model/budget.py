@@ -6,10 +6,11 @@ the length of a row, `hold` and `give_back` for memory that grows with the rows.
 a cancel hold inside a call, too, and a call that nobody could interrupt is refused before it
 begins.
 
-Work is counted in units of about 10 ns on one core of a server of 2020. Whether one call is too much
-is decided by that count alone, never by a clock: every node that computes an index entry has to
-come to the same answer. How long all calls of a statement may take together is up to whoever opened
-the budget, who looks at clocks and cancels in `look`; nobody else has to compute that statement.
+Work is counted in units of about 10 ns on one core of a server of 2020. Whether one call is too
+much is decided by that count alone, never by a clock: every node that computes an index entry has
+to come to the same answer. How long all calls of a statement may take together is up to whoever
+opened the budget, who looks at clocks and cancels in `look`; nobody else has to compute that
+statement.
 """
 
 from __future__ import annotations
