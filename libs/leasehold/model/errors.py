@@ -26,6 +26,7 @@
     │   ├── TooManyRows           21000    ├── InvalidFrame       22013
     │   ├── InvalidLimit          2201W    ├── InvalidOffset      2201X
     │   ├── TooComplex            54001    ├── QueryCanceled      57014
+    │   ├── OutOfMemory           53200    │
     │   │                                  │   └── CanceledUnderWay: indefinite, it was sent already
     │   ├── IndeterminateType     42P18    ├── WrongObject        42809
     │   ├── SequenceExhausted     2200H    ├── NoNumberYet        55000
@@ -326,6 +327,10 @@ class InvalidFrame(Refused, sqlstate="22013"):
 
 class TooComplex(Refused, sqlstate="54001"):
     """A statement of more parts than can be worked on."""
+
+
+class OutOfMemory(Refused, sqlstate="53200"):
+    """A statement needs more memory than it, or all statements of its node together, may hold."""
 
 
 class QueryCanceled(Refused, sqlstate="57014"):

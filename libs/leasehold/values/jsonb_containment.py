@@ -47,34 +47,42 @@ class _Containment:
         self._listed: dict[int, _Listed] = {}
 
     def holds(self, value: Any, wanted: Any, *, outermost: bool = False) -> bool:
-        if isinstance(wanted, dict):
-            return isinstance(value, dict) and self._object(value, wanted)
-        if isinstance(wanted, list):
-            return isinstance(value, list) and self._array(value, wanted)
+        if isinstance(wanted, dict | list):
+            return self._compound(value, wanted)
         if outermost and isinstance(value, list):
             return any(_same(each, wanted) for each in value)
         return _same(value, wanted)
 
-    def _object(self, value: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    def _compound(self, value: Any, wanted: dict[str, Any] | list[Any]) -> bool:
+        """One call for each level of nesting, of which jsonb has hundreds: Python has room for a
+        thousand calls, so nothing here goes down by way of a generator."""
         self._count(len(wanted))
-        if len(wanted) > len(value):
+        if isinstance(wanted, dict):
+            if not isinstance(value, dict) or len(wanted) > len(value):
+                return False
+            for name, part in wanted.items():
+                if name not in value:
+                    return False
+                there = value[name]
+                if isinstance(part, dict | list):
+                    if not self._compound(there, part):
+                        return False
+                elif not _same(there, part):
+                    return False
+            return True
+        if not isinstance(value, list):
             return False
-        return all(name in value and self.holds(value[name], part) for name, part in wanted.items())
-
-    def _array(self, value: list[Any], wanted: list[Any]) -> bool:
-        self._count(len(wanted))
-        there, asked = self._by_kind(value), self._by_kind(wanted)
-        return (
-            asked.scalars <= there.scalars
-            and all(
-                any(self._object(v, part) for v in there.objects)
-                for part in _without_equals(asked.objects, there.objects)
-            )
-            and all(
-                any(self._array(v, part) for v in there.arrays)
-                for part in _without_equals(asked.arrays, there.arrays)
-            )
-        )
+        has, asked = self._by_kind(value), self._by_kind(wanted)
+        if not asked.scalars <= has.scalars:
+            return False
+        for parts, candidates in ((asked.objects, has.objects), (asked.arrays, has.arrays)):
+            for part in _without_equals(parts, candidates):
+                for candidate in candidates:
+                    if self._compound(candidate, part):
+                        break
+                else:
+                    return False
+        return True
 
     def _by_kind(self, values: list[Any]) -> _Listed:
         """Return the elements of an array by kind, made once for each: it stands in the value that

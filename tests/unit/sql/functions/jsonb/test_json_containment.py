@@ -10,7 +10,7 @@ from leasehold.model.errors import TooComplex
 from leasehold.sql.functions.registry import operator_for
 from leasehold.sql.functions.texts.text import FUNCTIONS
 from leasehold.values import jsonb_containment
-from leasehold.values.jsonb import value_of
+from leasehold.values.jsonb import NESTING_MAX, value_of
 from leasehold.values.jsonb_containment import contains
 from leasehold.values.types import Type, array_of
 
@@ -60,6 +60,19 @@ def test_equal_nested_arrays_are_found_at_once() -> None:
     """Goal: a long array of arrays holds itself, in any order."""
     value = value_of(json.dumps([[n, 1] for n in range(8_000)]))
     assert contains(value, value[::-1])
+
+
+@pytest.mark.parametrize(
+    ("around", "levels"), [("[%s]", 1), ('{"a": %s}', 1), ('[1, {"a": [%s]}]', 3)]
+)
+def test_the_deepest_nesting_that_jsonb_has_can_be_asked(around: str, levels: int) -> None:
+    """Goal: no RecursionError: each level is one call, and Python has room for a thousand."""
+    text = "1"
+    for _ in range(NESTING_MAX // levels):
+        text = around.replace("%s", text)
+    contains = operator_for("@>", JSONB, JSONB).compute
+    assert contains(text, text) == 1
+    assert contains(text, "2".join(text.rsplit("1", 1))) == 0
 
 
 def test_nested_arrays_that_must_be_compared_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:

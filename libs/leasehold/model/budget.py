@@ -1,0 +1,186 @@
+"""The budget of a statement or a request: how long it may compute, how much memory it may hold.
+
+Who runs a statement (a session, the master, a node that applies the log) opens a budget on its
+thread by `spending`. What computes asks it: `charge` before work whose time does not follow from
+the length of a row, `hold` and `give_back` for memory that grows with the rows. So a time limit and
+a cancel hold inside a call, too, and a call that nobody could interrupt is refused before it
+begins.
+
+Work is counted in units of about 10 ns on one core of a server of 2020. Whether one call is too
+much is decided by that count alone, never by a clock: every node that computes an index entry has
+to come to the same answer. How long all calls of a statement may take together is up to whoever
+opened the budget, who looks at clocks and cancels in `look`; nobody else has to compute that
+statement.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from leasehold.model.errors import OutOfMemory, TooComplex
+
+WORK_PER_MS: Final = 100_000
+"""Units of work that take about a millisecond."""
+
+CALL_WORK_MAX: Final = 100 * WORK_PER_MS
+"""Of one call that can't be interrupted. A fifth of the time for which a coherency lease lasts."""
+
+LOOK_WORK: Final = WORK_PER_MS
+"""Units between two looks of a statement at what may end it."""
+
+GRAIN_BYTES: Final = 1 << 20
+"""A budget takes memory from the node's pool in pieces of this size, so that the pool's lock is
+asked once for many rows."""
+
+
+def check_call(work: int) -> None:
+    """Raise TooComplex (54001) for a call of more than CALL_WORK_MAX units."""
+    if work > CALL_WORK_MAX:
+        raise TooComplex(
+            f"one operation of this statement would take about {work // WORK_PER_MS} ms, in which"
+            f" nothing could stop it; {CALL_WORK_MAX // WORK_PER_MS} ms are allowed"
+        )
+
+
+class MemoryPool:
+    """The memory that all statements of one node may hold together. Used by many threads."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self._held = 0
+        self._lock = threading.Lock()
+
+    @property
+    def held(self) -> int:
+        """Return the bytes that are taken now."""
+        return self._held
+
+    def take(self, size: int) -> bool:
+        """Take `size` bytes; return False, and take nothing, if there are not so many left."""
+        with self._lock:
+            if self._held + size > self.bytes_max:
+                return False
+            self._held += size
+            return True
+
+    def give_back(self, size: int) -> None:
+        """Return `size` bytes that were taken."""
+        with self._lock:
+            self._held -= size
+
+
+class Budget:
+    """What one statement or request may hold, and how it is stopped. Used by one thread at a time.
+
+    `look` is called after each LOOK_WORK units of work; it raises what the statement is to end
+    with: its time is over, or somebody has cancelled it.
+    """
+
+    def __init__(
+        self,
+        bytes_max: int,
+        pool: MemoryPool | None = None,
+        look: Callable[[], None] | None = None,
+        setting: str = "",
+    ) -> None:
+        """`setting` names the setting behind `bytes_max`, for the error's text."""
+        self._bytes_max = bytes_max
+        self._pool = pool
+        self._look = look
+        self._setting = setting
+        self._work_until_look = LOOK_WORK
+        self._held = 0
+        self._taken = 0
+
+    @property
+    def held(self) -> int:
+        """Return the bytes that are held now."""
+        return self._held
+
+    def charge(self, work: int) -> None:
+        """Count `work` units that one call is about to do.
+
+        Raises TooComplex (54001) for a call of more than CALL_WORK_MAX, and whatever `look` raises.
+        """
+        check_call(work)
+        self._work_until_look -= work
+        if self._work_until_look <= 0:
+            self._work_until_look = LOOK_WORK
+            if self._look is not None:
+                self._look()
+
+    def hold(self, size: int) -> None:
+        """Count `size` bytes more that stay in memory. Raises OutOfMemory (53200); then nothing is
+        counted."""
+        held = self._held + size
+        if held > self._bytes_max:
+            hint = f" ({self._setting})" if self._setting else ""
+            raise OutOfMemory(
+                f"this statement would hold more than {self._bytes_max >> 20} MB of memory{hint}"
+            )
+        if held > self._taken and self._pool is not None:
+            need = held - self._taken
+            more = max(need, GRAIN_BYTES)
+            if not self._pool.take(more) and not self._pool.take(more := need):
+                raise OutOfMemory(
+                    "the statements of this node together would hold more than"
+                    f" {self._pool.bytes_max >> 20} MB of memory: try again when others have ended"
+                )
+            self._taken += more
+        self._held = held
+
+    def give_back(self, size: int) -> None:
+        """Count `size` bytes of those held as free again."""
+        self._held -= size
+
+    def close(self) -> None:
+        """Give all memory back to the node. May be called twice."""
+        taken, self._taken, self._held = self._taken, 0, 0
+        if self._pool is not None and taken:
+            self._pool.give_back(taken)
+
+
+class _OnThread(threading.local):
+    """The budget that is open on this thread."""
+
+    budget: Budget | None = None
+
+
+_CURRENT: Final = _OnThread()
+
+
+@contextmanager
+def spending(budget: Budget) -> Iterator[Budget]:
+    """Open `budget` on this thread for the block; one that is open already is open again after."""
+    before = _CURRENT.budget
+    _CURRENT.budget = budget
+    try:
+        yield budget
+    finally:
+        _CURRENT.budget = before
+
+
+def charge(work: int) -> None:
+    """Charge this thread's budget, as `Budget.charge`. Without one the limit of a call holds."""
+    budget = _CURRENT.budget
+    if budget is not None:
+        budget.charge(work)
+    else:
+        check_call(work)
+
+
+def hold(size: int) -> None:
+    """Hold `size` bytes of this thread's budget, as `Budget.hold`; without one, do nothing."""
+    budget = _CURRENT.budget
+    if budget is not None:
+        budget.hold(size)
+
+
+def give_back(size: int) -> None:
+    """Give `size` bytes back to this thread's budget; without one, do nothing."""
+    budget = _CURRENT.budget
+    if budget is not None:
+        budget.give_back(size)
