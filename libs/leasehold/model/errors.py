@@ -30,6 +30,7 @@
     │   ├── IndeterminateType     42P18    ├── WrongObject        42809
     │   ├── SequenceExhausted     2200H    ├── NoNumberYet        55000
     │   ├── WrongIdentity         55000    ├── CannotChange       55P02
+    │   ├── UnknownRole           42704    ├── InvalidGrant       0LP01
     │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
     │   ├── VerifyError           40001 (replay allowed)
     │   ├── StaleVersion          40001 (replay allowed)
@@ -84,6 +85,16 @@ class MalformedRequest(Refused):
 
 class InsufficientPrivilege(Refused):
     sqlstate = "42501"
+
+
+class InvalidGrant(Refused):
+    """A GRANT that would go round in a circle, or to whom it can't be given."""
+
+    sqlstate = "0LP01"
+
+
+class UnknownRole(Refused):
+    sqlstate = "42704"
 
 
 class UnknownSchema(Refused):
