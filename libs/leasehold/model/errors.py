@@ -31,6 +31,7 @@
     │   ├── IndeterminateType     42P18    ├── WrongObject        42809
     │   ├── SequenceExhausted     2200H    ├── NoNumberYet        55000
     │   ├── WrongIdentity         55000    ├── CannotChange       55P02
+    │   ├── UnknownRole           42704    ├── InvalidGrant       0LP01
     │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
     │   ├── VerifyError           40001 (replay allowed)
     │   ├── StaleVersion          40001 (replay allowed)
@@ -87,6 +88,14 @@ class MalformedRequest(Refused, sqlstate="08P01"): ...
 
 
 class InsufficientPrivilege(Refused, sqlstate="42501"): ...
+
+
+class InvalidGrant(Refused, sqlstate="0LP01"):
+    """A GRANT that would go round in a circle, or to whom it can't be given."""
+
+
+class UnknownRole(Refused, sqlstate="42704"):
+    """There is no role of that name."""
 
 
 class UnknownSchema(Refused, sqlstate="3F000"): ...
