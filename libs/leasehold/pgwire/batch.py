@@ -69,9 +69,8 @@ class Batch:
         self.become_ready()
 
     def open(self) -> None:
-        """Begin a batch, unless one is open: nothing that was cancelled before is of this one."""
-        if not self.is_open:
-            self.is_open, self.cancelled = True, None
+        """Begin a batch: nothing that was cancelled before is of this one."""
+        self.is_open, self.cancelled = True, None
 
     # --- rows and tags -----------------------------------------------------------------------
 

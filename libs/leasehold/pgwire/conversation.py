@@ -41,7 +41,8 @@ _COPYING: Final = (Phase.COPYING_SIMPLE, Phase.COPYING_EXTENDED)
 _SIMPLE: Final = Action.SIMPLE
 _EXTENDED: Final = Action.EXTENDED
 _SYNC: Final = Action.SYNC
-_COPIES: Final = (Action.COPY_SIMPLE, Action.COPY_EXTENDED)
+_COPY_SIMPLE: Final = Action.COPY_SIMPLE
+_COPY_EXTENDED: Final = Action.COPY_EXTENDED
 _REFUSE: Final = Action.REFUSE
 _IDLE: Final = Status.IDLE
 _COPY_DATA: Final = ord("d")
@@ -187,10 +188,13 @@ class Conversation:
         """Do with a message what the table says; return what it has come to, or what it waits for,
         or None where the phase stays."""
         action = TABLE[self.phase].get(kind, _REFUSE)
-        if not self._batch.resumes:
-            if action not in _COPIES:  # a COPY is one statement with all its data
-                self._batch.steps += 1
-            self._batch.open()
+        copies = action is _COPY_SIMPLE or action is _COPY_EXTENDED
+        batch = self._batch
+        if not batch.resumes:
+            if not copies:  # a COPY is one statement with all its data
+                batch.steps += 1
+            if not batch.is_open:
+                batch.open()
         try:
             if action is _EXTENDED:
                 return self._extended.run(kind, body)
@@ -198,7 +202,7 @@ class Conversation:
                 return self._sync()
             if action is _SIMPLE:
                 return self._simple.run(kind, body)
-            if action in _COPIES:
+            if copies:
                 return WouldBlock() if hurried else self._take_copy(action, kind, body)
         except ClientGone:
             raise
@@ -246,7 +250,7 @@ class Conversation:
         ended = self._copy_in.take(kind, body)
         if ended is None:
             return None
-        if action is Action.COPY_SIMPLE:
+        if action is _COPY_SIMPLE:
             return self._simple.go_on_after_copy(*ended)
         self._batch.complete(*ended)
         return Outcome.DONE
