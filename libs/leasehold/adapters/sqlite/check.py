@@ -43,7 +43,7 @@ from leasehold.rows.check_constraints import breaks, code_raised, condition_of
 from leasehold.rows.generated import relied_on, unlike, value_of
 from leasehold.rows.index_entries import breaks as breaks_entry
 from leasehold.rows.index_entries import exact_entry, key_shown, key_words
-from leasehold.schema_change.coordinator.verification import as_if_public, code_of, finding
+from leasehold.schema_change.coordinator.verification import as_if_public, code_of, make_finding
 from leasehold.values.doubles import NAN
 from leasehold.values.types import INTEGER_BITS
 
@@ -492,7 +492,7 @@ class TableCheck:
     def _add(self, condition: int, element: int, key: Key, words: str) -> None:
         self._total += 1
         if len(self._findings) < self._findings_max:
-            self._findings.append(finding(condition, element, key, words))
+            self._findings.append(make_finding(condition, element, key, words))
 
     def _report(
         self,
@@ -517,7 +517,7 @@ class TableCheck:
         for row in listed:
             values, key = _parted(tuple(row), key_width)
             said = words if isinstance(words, str) else words(values)
-            self._findings.append(finding(condition, element, key, said))
+            self._findings.append(make_finding(condition, element, key, said))
 
 
 def _parted(row: Key, key_width: int | None) -> tuple[Key, Key]:

@@ -81,7 +81,7 @@ from leasehold.replication.master.schema_changes import Decision, SchemaChanges
 from leasehold.replication.master.write_behind import WriteBehind
 from leasehold.replication.outcomes import OutcomeSettings
 from leasehold.replication.rules import RULES, ReplicationRules
-from leasehold.schema_change.job.forgetting import FORGOTTEN_PER_COMMIT_MAX, forgettable
+from leasehold.schema_change.job.forgetting import FORGOTTEN_PER_COMMIT_MAX, find_forgettable
 
 _REQUESTS: Final = Lane.REQUESTS  # a member of an enum costs as much as a call
 WAITING_MAX: Final = 20_000
@@ -458,7 +458,7 @@ class Master:
         if now.mono_ns - self._forgot_ns < FORGET_EVERY_MS * NS_PER_MS:
             return
         before_us = forgotten_before_us(self._commit_us, self._settings.history)
-        writes = forgettable(self._catalog, before_us)
+        writes = find_forgettable(self._catalog, before_us)
         if len(writes) < FORGOTTEN_PER_COMMIT_MAX:
             self._forgot_ns = now.mono_ns
         if writes:
