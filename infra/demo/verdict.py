@@ -21,7 +21,7 @@ from leasehold.model.errors import ForeignKeyViolation, NotCoherent, OutOfRange
 from leasehold.replica.barrier import append_barrier
 from leasehold.replica.replica import Replica
 from leasehold.schema_change.job.transitions import FINDINGS_MAX
-from leasehold.schema_change.plan.explain import changes_of
+from leasehold.schema_change.plan.explain import describe_changes
 from leasehold.settings.client import ClientSettings
 
 CHECK_TIMEOUT_S: Final = 60.0
@@ -146,7 +146,7 @@ def _check_plan(verdict: Verdict, shown: Shown) -> None:
     """EXPLAIN has made nothing, and said what was then done."""
     job = shown.retype.job
     said = [(row["changes"], row["point_of_no_return"]) for row in shown.plan]
-    done = [(changes_of(step), number == job.point) for number, step in enumerate(job.steps)]
+    done = [(describe_changes(step), number == job.point) for number, step in enumerate(job.steps)]
     verdict.expect(
         said == done
         and shown.plan[-1]["version"] == job.versions[job.table_id]

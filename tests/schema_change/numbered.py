@@ -49,7 +49,7 @@ from leasehold.replication.master.backfill import slice_chunk
 from leasehold.schema_change.coordinator.verification import as_if_public
 from leasehold.schema_change.job import transitions as go
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk
-from leasehold.schema_change.job.next_versions import moves, moving, next_descriptors
+from leasehold.schema_change.job.next_versions import find_moving, is_moving, next_descriptors
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.transaction.sequence_operations import rows_with_versions
 from leasehold.transaction.verify import Decided, verify
@@ -283,7 +283,7 @@ class Numbered:
             if t != 1
             else (t, key, tuple((e, v if e == 1 else 1) for e, v in pairs if is_kept(catalog, e)))
             for t, key, pairs in held.rows
-            if moves(catalog, t)
+            if is_moving(catalog, t)
         )
         return Rows(rows, held.entries)
 
@@ -505,7 +505,7 @@ class Numbered:
                     after = self._go(after, go.record_fenced(standing, 0))
                 yield f"published: {job.current.label}", after
             case Phase.DRAINING if drained:
-                tables = moving(job, position.catalog)
+                tables = find_moving(job, position.catalog)
                 fences = [MinVersion(t, job.versions[t]) for t in tables]
                 yield "drained", self._go(world, go.record_fenced(job, 0), *fences)
             case Phase.BACKFILLING if not (world.todo and has_rows(world.held)):

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from leasehold.catalog.elements import ForeignKey
-from leasehold.catalog.names import references_of
+from leasehold.catalog.names import find_references
 from leasehold.catalog.states import State
 from leasehold.schema_change.plan.primary_key import KeyChange, plan_key_paths, plan_referring_paths
 from leasehold.schema_change.steps.element_paths import GONE, UNCHANGED, ElementPath, Stage
@@ -67,7 +67,7 @@ def by(goes: Callable[[ElementPath, int], ElementPath]) -> Model:
     table = catalog.resolve("t")
     asked = KeyChange(None, None, 1, cascade=True)
     own = plan_key_paths(table, (), 3, set(), asked)
-    along, _ = plan_referring_paths(references_of(catalog, 1), table, own, asked)
+    along, _ = plan_referring_paths(find_references(catalog, 1), table, own, asked)
     steps = max(len(path.before_commit) for path in own)
     others = (goes(t, steps) if isinstance(t.element, ForeignKey) else t for t in along)
     made, point = steps_of((*own, *others))

@@ -29,7 +29,7 @@ from leasehold.replication.master import backfill
 from leasehold.schema_change.coordinator.verification import as_if_public
 from leasehold.schema_change.job import transitions as go
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk
-from leasehold.schema_change.job.next_versions import moves, moving, next_descriptors
+from leasehold.schema_change.job.next_versions import find_moving, is_moving, next_descriptors
 from leasehold.schema_change.plan.results import CreateTablePlan, JobPlan
 from leasehold.transaction.mirror_table import key_in
 from leasehold.transaction.verify import verify
@@ -280,7 +280,7 @@ class Twins:
     def _genids_differ(self, store: MemoryStore, seen: Seen) -> str:
         first, *others = seen.tables
         for other in others:
-            if not moves(seen.catalog, other) or not moves(seen.catalog, first):
+            if not is_moving(seen.catalog, other) or not is_moving(seen.catalog, first):
                 continue
             twin = seen.catalog.newest(other)
             if not twin.twin:
@@ -324,7 +324,7 @@ class Twins:
                     after = self._go(after, go.record_fenced(self.all[after.at].job, 0))
                 yield f"published: {job.current.label}", after
             case Phase.DRAINING:
-                tables = moving(job, position.catalog)
+                tables = find_moving(job, position.catalog)
                 fences = [MinVersion(t, job.versions[t]) for t in tables]
                 yield "drained", self._go(world, go.record_fenced(job, 0), *fences)
             case Phase.BACKFILLING if not (world.todo and _images(world.held, 1)):
@@ -421,8 +421,10 @@ def _kept(catalog: Catalog, table: int, version: int) -> bool:
 
 def _without_dead(held: Rows, catalog: Catalog) -> Rows:
     """What nobody can see any more is removed at once: whole tables, and indexes."""
-    rows = tuple(row for row in held.rows if moves(catalog, row[0]))
-    entries = (e for e in held.entries if moves(catalog, e[0]) and _indexed(catalog, e[0], e[1]))
+    rows = tuple(row for row in held.rows if is_moving(catalog, row[0]))
+    entries = (
+        e for e in held.entries if is_moving(catalog, e[0]) and _indexed(catalog, e[0], e[1])
+    )
     return Rows(rows, tuple(entries))
 
 

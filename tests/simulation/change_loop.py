@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from leasehold.catalog.job import Status
 from leasehold.model.errors import UnknownTable
 from leasehold.model.records.requests import Outcome
-from leasehold.schema_change.plan.answers import jobs_in
+from leasehold.schema_change.plan.answers import read_jobs
 from tests.simulation.harm import demand
 from tests.simulation.workloads import Items, Workload
 from tests.support.memory_store.snapshot import MemorySnapshot
@@ -122,7 +122,7 @@ class ChangeLoop(Workload):
         def done(outcome: Outcome) -> None:
             self._waits = False
             demand(bool(outcome.lsn), "loop", f"{sql} was refused: {outcome}")
-            self.jobs += jobs_in(outcome.answer)
+            self.jobs += read_jobs(outcome.answer)
 
         self._waits = True
         self.client.ask({"sql": sql}, done=done)

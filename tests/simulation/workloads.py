@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.records.requests import ANY_GENID, Outcome
-from leasehold.schema_change.plan.answers import jobs_in
+from leasehold.schema_change.plan.answers import read_jobs
 from tests.simulation.client import Client
 from tests.simulation.harm import demand
 from tests.simulation.telling_client import TellingClient
@@ -341,7 +341,7 @@ class SchemaChanger(Workload):
         self.client.ask({"sql": statement}, done=self._accepted)
 
     def _accepted(self, outcome: Outcome) -> None:
-        for job in jobs_in(outcome.answer) if outcome.lsn else ():
+        for job in read_jobs(outcome.answer) if outcome.lsn else ():
             if job not in self.jobs:
                 self._begun(job)
 

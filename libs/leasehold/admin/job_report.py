@@ -13,9 +13,9 @@ from leasehold.admin.view import SILENT_AFTER_US, ClusterView, JobView, TableVie
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.lease.replies import Holding
 from leasehold.model.records.jobs import FAILING
-from leasehold.schema_change.coordinator.verification import parts_of, subject_of
+from leasehold.schema_change.coordinator.verification import list_parts, make_subject
 from leasehold.schema_change.job.control import DISMISSED
-from leasehold.schema_change.job.estimate import NOT_KNOWN, Pace, pace_of, seconds_left, total
+from leasehold.schema_change.job.estimate import NOT_KNOWN, Pace, measure_pace, seconds_left, total
 from leasehold.schema_change.job.transitions import can_turn_back
 from leasehold.values.storage import to_json
 
@@ -39,7 +39,7 @@ _WORK: Final = {
 
 
 def jobs_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
-    pace = pace_of(seen.job for seen in view.jobs.values())
+    pace = measure_pace(seen.job for seen in view.jobs.values())
     return [job_report(view, seen, pace, now_us) for _, seen in sorted(view.jobs.items())]
 
 
@@ -131,7 +131,7 @@ def _read(view: ClusterView, job: Job, now_us: int) -> tuple[int, int, float]:
     total_rows = job.rows if job.rows >= 0 else view.ends.get(f"rows/{job.table_id}", 0)
     if job.look is not None:
         table = view.tables.get(job.table_id)
-        parts = len(parts_of(job, table.descriptor)) if table is not None else 1
+        parts = len(list_parts(job, table.descriptor)) if table is not None else 1
         going = job.status is Status.RUNNING and _phase_ms(job, now_us) > 0
         rate = job.looked * 1_000 / _phase_ms(job, now_us) if going else 0.0
         return job.looked, parts * total_rows, round(rate, 1)
@@ -278,7 +278,7 @@ def _masterless(view: ClusterView, now_us: int) -> str:
 def _unverified(view: ClusterView, seen: JobView, now_us: int) -> list[str]:
     """Each slice is asked for by a record of its own, whose LSN the reports on it have."""
     job, asked = seen.job, seen.event
-    reports = view.checks.get(subject_of(job), {}).values()
+    reports = view.checks.get(make_subject(job), {}).values()
     said = {report.node for report in reports if report.lsn >= asked.lsn}
     since_ms = max(0, now_us - asked.commit_us) // 1_000
     late = min(since_ms, _phase_ms(job, now_us)) > LATE_SAID_MS

@@ -138,9 +138,7 @@ def index_text(table: Descriptor, index: Index | None, name: str, *, pretty: boo
     if index.included:
         text += f" INCLUDE ({', '.join(_names(table, index.included))})"
     if index.predicate:
-        text += (
-            f" WHERE {index.predicate}" if pretty else f" WHERE {parenthesized(index.predicate)}"
-        )
+        text += f" WHERE {index.predicate}" if pretty else f" WHERE {parenthesize(index.predicate)}"
     return text
 
 
@@ -177,7 +175,7 @@ def index_names(table: Descriptor, index: Index | None) -> list[str]:
     return names
 
 
-def parenthesized(expression: str) -> str:
+def parenthesize(expression: str) -> str:
     """Return an expression as PostgreSQL shows it by itself: operators in parentheses."""
     return expression if _ALONE.fullmatch(expression) else f"({expression})"
 

@@ -101,13 +101,13 @@ _ELEMENTS: Final[Mapping[Kind, _ElementKind]] = {
 _KINDS: Final[Mapping[type, Kind]] = {known.element: kind for kind, known in _ELEMENTS.items()}
 
 
-def kind_of(element: Element) -> Kind:
+def find_kind(element: Element) -> Kind:
     return _KINDS[type(element)]
 
 
-def body_of(element: Element | Descriptor) -> Body:
+def make_body(element: Element | Descriptor) -> Body:
     if not isinstance(element, Descriptor):
-        return _ELEMENTS[kind_of(element)].form.to_wire(element)
+        return _ELEMENTS[find_kind(element)].form.to_wire(element)
     return {
         "name": element.name,
         "alias": element.alias,
@@ -122,7 +122,7 @@ def body_of(element: Element | Descriptor) -> Body:
 # ------------------------------------------------------------------ applying
 
 
-def edited(descriptor: Descriptor, edits: tuple[Edit, ...], fence: int = 0) -> Descriptor:
+def apply_edits(descriptor: Descriptor, edits: tuple[Edit, ...], fence: int = 0) -> Descriptor:
     """Return the next version: `descriptor` with `edits` made; no edits, an unchanged next version.
     `fence` is the LSN of the fence before it, for lock moves that say FENCE_BEFORE.
 
@@ -136,7 +136,7 @@ def edited(descriptor: Descriptor, edits: tuple[Edit, ...], fence: int = 0) -> D
 
 
 def _table(descriptor: Descriptor, edit: Edit, fence: int) -> Descriptor:
-    before, standing = _fenced(edit.before, descriptor, fence), body_of(descriptor)
+    before, standing = _fenced(edit.before, descriptor, fence), make_body(descriptor)
     assert {name: before[name] for name in standing} == standing, f"D9: {edit}"
     if edit.after is None:
         # One that the job made: absent again, since it is not forgotten at once.
@@ -154,7 +154,7 @@ def _table(descriptor: Descriptor, edit: Edit, fence: int) -> Descriptor:
     )
 
 
-def created(edits: tuple[Edit, ...], version: int) -> Descriptor:
+def create_from_edits(edits: tuple[Edit, ...], version: int) -> Descriptor:
     """Return the first version of a table that a job makes: one edit that holds all of it."""
     (edit,) = edits
     assert (edit.kind, edit.before) == (Kind.TABLE, None), edit

@@ -31,7 +31,7 @@ class History(NamedTuple):
         """
         check_kept(self.floor_lsn, lsn, self.newest_lsn)
         for versions in self.tables:
-            found = current_at(versions, lsn)
+            found = find_current(versions, lsn)
             if found is not None and name in found.names:
                 return found
         raise UnknownTable(f"table {name!r} did not exist at LSN {lsn:,}", table=name)
@@ -61,7 +61,7 @@ def check_kept(floor_lsn: int | None, lsn: int, newest_lsn: int | None = None) -
         )
 
 
-def current_at(versions: Sequence[Descriptor], lsn: int) -> Descriptor | None:
+def find_current(versions: Sequence[Descriptor], lsn: int) -> Descriptor | None:
     """Return, of one table's versions, oldest first, the one current at `lsn`; None when the oldest
     was published after it."""
     then = [descriptor for descriptor in versions if descriptor.since_lsn <= lsn]
@@ -70,7 +70,7 @@ def current_at(versions: Sequence[Descriptor], lsn: int) -> Descriptor | None:
 
 def tables_at(tables: Iterable[Sequence[Descriptor]], lsn: int) -> tuple[Descriptor, ...]:
     """Return, of each table, the version that was current then, where the table could be named."""
-    found = (current_at(versions, lsn) for versions in tables)
+    found = (find_current(versions, lsn) for versions in tables)
     return tuple(then for then in found if then is not None and then.names)
 
 

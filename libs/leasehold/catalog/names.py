@@ -16,7 +16,7 @@ from leasehold.catalog.job import Job
 from leasehold.catalog.object_names import object_name
 
 
-def references_of(catalog: Catalog, table_id: int) -> tuple[tuple[Descriptor, ForeignKey], ...]:
+def find_references(catalog: Catalog, table_id: int) -> tuple[tuple[Descriptor, ForeignKey], ...]:
     """Return foreign keys of other tables, in any state, that refer to a table, and of itself."""
     return tuple(
         (table, key)
@@ -48,7 +48,7 @@ def _names_in(job: Job, kind: Kind) -> Iterator[str]:
             yield from (str(index["name"]) for index in made if not index.get("implied"))
 
 
-def relations_in(job: Job) -> set[str]:
+def collect_relation_names(job: Job) -> set[str]:
     """Return names of relations that a job gives or lets go of."""
     return {*_names_in(job, Kind.TABLE), *_names_in(job, Kind.INDEX)}
 

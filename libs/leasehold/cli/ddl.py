@@ -14,7 +14,7 @@ from leasehold.cli.output import Output, span
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.model.records.requests import OnConflict, Outcome
 from leasehold.schema_change.job.estimate import NOT_KNOWN, total
-from leasehold.schema_change.plan.answers import jobs_in, notices_in
+from leasehold.schema_change.plan.answers import read_jobs, read_notices
 from leasehold.settings.client import ClientSettings
 
 
@@ -55,11 +55,11 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
     if isinstance(outcome.answer, dict) and "plan" in outcome.answer:
         _show_plan(outcome.answer["plan"], output)
         return ExitCode.OK
-    jobs = jobs_in(outcome.answer)
+    jobs = read_jobs(outcome.answer)
     if not jobs or args.no_wait:
         _show_accepted(outcome, jobs, output)
         return ExitCode.OK
-    for notice in notices_in(outcome.answer):
+    for notice in read_notices(outcome.answer):
         output.note(notice)
     for job in jobs:
         output.note(f"job {job} accepted at LSN {outcome.lsn:,}")
@@ -106,7 +106,7 @@ def _show_accepted(outcome: Outcome, jobs: Sequence[int], output: Output) -> Non
     if output.as_json:
         output.json({"lsn": outcome.lsn, "answer": outcome.answer})
         return
-    notices = notices_in(outcome.answer)
+    notices = read_notices(outcome.answer)
     for notice in notices:
         output.line(notice, "green")
     for job in jobs:

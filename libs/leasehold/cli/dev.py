@@ -19,7 +19,7 @@ from leasehold.cli.output import Output, refusal_words
 from leasehold.dev.database import Answer, DevDatabase
 from leasehold.events.version_diff import column_words, element_name, index_words
 from leasehold.model.errors import ConfigurationError, LeaseholdError, OutcomeUnknown
-from leasehold.schema_change.plan.answers import answers_in, jobs_in
+from leasehold.schema_change.plan.answers import read_answers, read_jobs
 from leasehold.settings.client import ClientSettings
 
 _KEPT: Final = "surrogateescape"
@@ -174,11 +174,11 @@ class DevConsole:
         elif not answer.committed:
             self._output.line(f"refused {outcome.code}: {refusal_words(outcome)}", "red")
         else:
-            said = (each.items() for each in answers_in(outcome.answer))
+            said = (each.items() for each in read_answers(outcome.answer))
             words = ", ".join(f"{name} {value}" for each in said for name, value in each)
             rows = f"{outcome.rows_affected} row{'' if outcome.rows_affected == 1 else 's'}"
             self._output.line(f"LSN {outcome.lsn}: {words or rows}", "green")
-        for job in jobs_in(outcome.answer) if answer.committed else ():
+        for job in read_jobs(outcome.answer) if answer.committed else ():
             self._follow(job)
 
     def _follow(self, job_id: int) -> None:

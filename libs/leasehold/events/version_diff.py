@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.edits import kind_of
+from leasehold.catalog.edits import find_kind
 from leasehold.catalog.elements import (
     DEFAULT_LOCK,
     DEFAULT_LOCK_NAME,
@@ -252,7 +252,7 @@ def _elements(descriptor: Descriptor | None, *, keyed: bool) -> dict[int, _Shown
     found = {TABLE_ITSELF: table}
     for element in descriptor.elements:
         words = element_words(descriptor, element)
-        kind = kind_of(element).value
+        kind = find_kind(element).value
         place = element.place if isinstance(element, Column) else element.element_id
         found[element.element_id] = _Shown(kind, element_name(element), element.state, words, place)
     return found

@@ -32,8 +32,8 @@ from leasehold.pipeline.facts import (
     find_told,
     group_constraints,
     make_findings,
-    newest,
     select_counted,
+    select_newest,
 )
 from leasehold.pipeline.retry_state import Arrived, Waiting, next_attempt, step
 from leasehold.pipeline.schedule import RunId, decide
@@ -224,7 +224,7 @@ class MemoryBackfill:
             for message in messages:
                 told += extractor.extract(message.key, partition, message.offset, message.value)
         rows = done.rows + sum(1 for fact in told if fact[:2] in counted)
-        facts = newest([*done.facts.values(), *told])
+        facts = select_newest([*done.facts.values(), *told])
         self._send([], run, state, _Checkpoint(after, rows, 0, facts))
 
     def _fill(

@@ -150,11 +150,11 @@ class InvalidRegularExpression(Refused, sqlstate="2201B"): ...
 
 
 class UnknownFunction(Refused, sqlstate="42883"):
-    """A function or operator of that name that takes arguments of these types is not there."""
+    """The call of a function or operator that does not exist for arguments of these types."""
 
 
 class AmbiguousFunction(Refused, sqlstate="42725"):
-    """A call that more than one function or operator would do for."""
+    """A call that several functions or operators would serve."""
 
 
 class CannotCast(Refused, sqlstate="42846"): ...
@@ -253,7 +253,7 @@ class DependentObjects(Refused, sqlstate="2BP01"):
 
 
 class TableBusy(Refused, sqlstate="55006"):
-    """A table that another job is changing (D9)."""
+    """The table is being changed by another job (D9)."""
 
 
 class CannotChange(Refused, sqlstate="55P02"):
@@ -284,7 +284,7 @@ class InternalFailure(Refused, sqlstate="XX000"):
 
 
 class AmbiguousColumn(Refused, sqlstate="42702"):
-    """A column of that name is in more than one table of FROM."""
+    """The name of a column that several tables of FROM have."""
 
 
 class DuplicateAlias(Refused, sqlstate="42712"): ...
@@ -315,7 +315,7 @@ class TooManyRows(Refused, sqlstate="21000"):
 
 
 class IndeterminateType(Refused, sqlstate="42P18"):
-    """A value that nothing says the type of."""
+    """A value whose type nothing tells."""
 
 
 class WrongObject(Refused, sqlstate="42809"):
@@ -359,8 +359,8 @@ class VerifyError(Refused, sqlstate="40001"):
 
 
 class Uncommittable(Refused, sqlstate="40000"):
-    """A transaction changes a row that it has deleted or changed itself, and expects it as before
-    (T2): no replay can help, so it has no code that clients answer with one."""
+    """A transaction that changes a row which it has deleted or changed itself, and expects it as
+    before (T2): no replay can help, so it has no code that clients answer with one."""
 
 
 class StaleVersion(Refused, sqlstate="40001"):

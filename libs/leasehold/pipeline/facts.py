@@ -196,7 +196,7 @@ class FactExtractor:
 # ------------------------------------------------------------------ findings
 
 
-def newest(facts: Iterable[Fact]) -> dict[About, Fact]:
+def select_newest(facts: Iterable[Fact]) -> dict[About, Fact]:
     found: dict[About, Fact] = {}
     for fact in facts:
         known = found.get(fact.about)
@@ -210,7 +210,7 @@ def find_suspects(facts: Iterable[Fact], wanted: ConstraintGroups) -> list[tuple
     together: in memory what `validation.py` asks of Spark."""
     rows: dict[tuple[int, bytes], list[bytes]] = {}
     offered: set[tuple[int, bytes]] = set()
-    known = newest(facts)
+    known = select_newest(facts)
     for fact in known.values():
         cut = known.get((*fact[:3], TRUNCATION))
         if fact.value is None or (cut is not None and fact.place < cut.place):

@@ -18,7 +18,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import FeatureNotSupported, RequestTooLarge
 from leasehold.model.ports import StoredCatalog
-from leasehold.schema_change.plan.answers import notices_in
+from leasehold.schema_change.plan.answers import read_notices
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import (
     STATEMENT_BYTES_MAX,
@@ -97,7 +97,7 @@ class BlockSchema:
             assert not isinstance(statement, Explain), "that changes nothing"
             answer = script.take(statement, sql, b"", moment, lambda _: -1)
             _refuse_jobs(script)
-            notices += notices_in(answer)
+            notices += read_notices(answer)
             if isinstance(statement, DropTable) and answer.keys() != {"notice"}:
                 # Of those that one text drops some may not be there.
                 drops.append(statement)

@@ -12,7 +12,7 @@ from leasehold.catalog.job import Job, Phase, Status, job_from_wire
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.log import Barrier, Decisions, JobWrite, LogPosition
-from leasehold.schema_change.coordinator.verification import subject_of
+from leasehold.schema_change.coordinator.verification import make_subject
 
 EVERY_TABLE = -1
 REPAIRS_MAX: Final = 10_000
@@ -50,7 +50,9 @@ class Checks:
         if not (self._serving or master):
             return
         for job in _verified_jobs(record):
-            self._store.check(subject_of(job), (job.table_id,), job.current.verifies, part=job.look)
+            self._store.check(
+                make_subject(job), (job.table_id,), job.current.verifies, part=job.look
+            )
 
     def barrier(self, barrier: Barrier, catalog: Catalog, position: LogPosition) -> None:
         """Every node, standby and master too, answers a CHECK TABLE; one may be told to repair."""

@@ -26,7 +26,7 @@ from leasehold.model.ids import is_sequence_id
 from leasehold.model.records.requests import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import Notice
 from leasehold.replica.serving_node import SqlNode
-from leasehold.schema_change.plan.answers import jobs_in, notices_in
+from leasehold.schema_change.plan.answers import read_jobs, read_notices
 from leasehold.sql.syntax.session_statements import SchemaStatement, SessionStatement
 from leasehold.sql.syntax.statements import (
     AddCheck,
@@ -142,7 +142,7 @@ def give_back_numbers(node: SqlNode, change: object, stopped: Callable[[], bool]
 
 
 def notices_of(outcome: Outcome) -> list[Notice]:
-    return [Notice("NOTICE", "00000", words) for words in notices_in(outcome.answer)]
+    return [Notice("NOTICE", "00000", words) for words in read_notices(outcome.answer)]
 
 
 def plan_lines(outcome: Outcome) -> list[tuple[str]]:
@@ -163,7 +163,7 @@ def follow_jobs(
 ) -> bool:
     """Wait until the jobs that were begun have ended and reads here see what they did; False: told
     to stop before. Raises the Refused of one that failed, OutcomeUnknown where this node stops."""
-    for job_id in jobs_in(outcome.answer):
+    for job_id in read_jobs(outcome.answer):
         try:
             ended = _await_end(node, job_id, stop)
         except LeaseholdError as error:  # T5: it was begun, and may succeed all the same
@@ -182,7 +182,7 @@ def follow_jobs(
 def job_warnings(node: SqlNode, outcome: Outcome, stop: Callable[[], bool]) -> Iterator[str]:
     """Yield words for each job of a COMMIT that has not ended as it should: what was committed is,
     whatever becomes of it."""
-    for job_id in jobs_in(outcome.answer):
+    for job_id in read_jobs(outcome.answer):
         try:
             ended = _await_end(node, job_id, stop)
         except LeaseholdError as error:  # T5: this node has stopped, the transaction is committed

@@ -13,7 +13,7 @@ from leasehold.catalog.states import DELETED, READABLE
 from leasehold.model.keys import Key, order_of
 from leasehold.model.records.acks import CheckReport
 from leasehold.rows.index_entries import entry_of
-from leasehold.schema_change.coordinator.verification import as_if_public, finding
+from leasehold.schema_change.coordinator.verification import as_if_public, make_finding
 from leasehold.transaction.mirror_table import genids_of, key_in
 from tests.support.memory_store.consistency import KeyValueData, Violation, violations
 from tests.support.memory_store.contents import Contents
@@ -56,7 +56,7 @@ def check_contents(
         entries={i: n for i, n in sorted(entries.items()) if not elements or i in elements},
         checksum=_checksum(held, data, table_id),
         findings_total=len(found),
-        findings=tuple(finding(v.condition, v.element_id, v.key, v.words) for v in found),
+        findings=tuple(make_finding(v.condition, v.element_id, v.key, v.words) for v in found),
         took_ms=0,
         error=error,
         rows_checksum=b"" if elements else _checksum(held, data._replace(entries=set()), table_id),

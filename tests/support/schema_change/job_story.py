@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.edits import edited
+from leasehold.catalog.edits import apply_edits
 from leasehold.catalog.job import Job, Phase
 from leasehold.lease.commands import NEVER_LATE, Acquire, OpenSession
 from leasehold.lease.ledger import ledger
@@ -54,7 +54,7 @@ def ready_world(seed: int = 0, agents: int = 0) -> World:
 def made_of(before: Descriptor, job: Job) -> Descriptor:
     """The table as the steps of a job leave it."""
     for step in job.steps:
-        before = edited(before, step.edits)
+        before = apply_edits(before, step.edits)
     return before
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from leasehold.catalog.elements import Index
 from leasehold.catalog.job import Job
 from leasehold.model.records.acks import CheckReport
-from leasehold.schema_change.coordinator.verification import subject_of
+from leasehold.schema_change.coordinator.verification import make_subject
 from leasehold.schema_change.steps.element_paths import add_index
 from leasehold.schema_change.steps.steps import steps_of
 
@@ -38,7 +38,7 @@ def report_of(job: Job, node: str, lsn: int, version: int, findings: int = 0) ->
     """What a node says at a job's VERIFYING record `lsn`: three rows, so many of them wrong."""
     element_id = job.current.verifies[0]
     return CheckReport(
-        subject=subject_of(job),
+        subject=make_subject(job),
         node=node,
         incarnation=b"i",
         offset=lsn * 10,

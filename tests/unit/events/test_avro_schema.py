@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.edits import edited
+from leasehold.catalog.edits import apply_edits
 from leasehold.catalog.elements import Column
 from leasehold.catalog.states import State
 from leasehold.events.avro_schema import (
@@ -153,7 +153,7 @@ def steps_of(change: Change) -> list[Descriptor]:
     assert isinstance(made, JobPlan)
     versions = [TABLE]
     for step in made.job.steps:
-        versions.append(edited(versions[-1], step.edits))
+        versions.append(apply_edits(versions[-1], step.edits))
     return versions
 
 

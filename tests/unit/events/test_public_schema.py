@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import CHECKS_MAX, COLUMNS_MAX, INDEXES_MAX, Descriptor, from_wire
-from leasehold.catalog.edits import edited
+from leasehold.catalog.edits import apply_edits
 from leasehold.catalog.elements import Check, Column, Derived, Index, Missing
 from leasehold.catalog.object_names import NAME_BYTES_MAX
 from leasehold.events.avro_schema import avro_schema
@@ -126,7 +126,7 @@ def steps_of(statement: AlterTable) -> list[VersionEvent]:
     assert isinstance(made, JobPlan)
     events, now = [event_of(TABLE)], TABLE
     for step in made.job.steps:
-        now = edited(now, step.edits)
+        now = apply_edits(now, step.edits)
         events.append(event_of(now, edits=tuple(edit.to_wire() for edit in step.edits)))
     return events
 

@@ -14,7 +14,7 @@ import pytest
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor, from_wire
-from leasehold.catalog.edits import edited
+from leasehold.catalog.edits import apply_edits
 from leasehold.catalog.element_forms import COLUMN_FORM
 from leasehold.catalog.elements import Column, Derived, Moment
 from leasehold.model.errors import DivisionByZero, LeaseholdError, Refused
@@ -48,7 +48,7 @@ def versions(sql: str, *given: str) -> list[Descriptor]:
     assert isinstance(made, JobPlan)
     found = [standing(*given)]
     for step in made.job.steps:
-        found.append(edited(found[-1], step.edits))
+        found.append(apply_edits(found[-1], step.edits))
     return found
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor, from_wire
-from leasehold.catalog.edits import edited
+from leasehold.catalog.edits import apply_edits
 from leasehold.catalog.element_forms import COLUMN_FORM
 from leasehold.catalog.elements import MISSING_BYTES_MAX, Column, Missing
 from leasehold.catalog.job import Step
@@ -40,7 +40,7 @@ def versions_of(sql: str, table: Descriptor = TABLE) -> list[Descriptor]:
     """The table before the statement and after each of its steps, as the log carries them."""
     versions = [table]
     for step in steps_of(sql, table):
-        made = edited(versions[-1], tuple(step.edits))
+        made = apply_edits(versions[-1], tuple(step.edits))
         assert from_wire(made.to_wire()) == made
         versions.append(made)
     return versions
@@ -57,8 +57,8 @@ def test_the_version_in_which_it_is_filled_is_the_one_that_counts(kind: str) -> 
 
 def test_the_way_back_takes_it_out() -> None:
     first, second, *_ = steps_of("ALTER TABLE t ADD COLUMN c integer NOT NULL DEFAULT 7")
-    risen = edited(edited(TABLE, first.edits), second.edits)
-    assert edited(risen, second.reversed.edits).missing == {}
+    risen = apply_edits(apply_edits(TABLE, first.edits), second.edits)
+    assert apply_edits(risen, second.reversed.edits).missing == {}
 
 
 def test_what_happens_to_the_default_later_changes_nothing_for_old_rows() -> None:

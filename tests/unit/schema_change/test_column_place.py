@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor, from_wire
-from leasehold.catalog.edits import edited
+from leasehold.catalog.edits import apply_edits
 from leasehold.catalog.element_forms import COLUMN_FORM
 from leasehold.events.avro_schema import avro_schema
 from leasehold.events.public_schema import decode_event, encode_event
@@ -32,7 +32,7 @@ def versions(given: Descriptor, sql: str) -> list[Descriptor]:
     assert isinstance(made, JobPlan)
     found = [given]
     for step in made.job.steps:
-        found.append(edited(found[-1], step.edits))
+        found.append(apply_edits(found[-1], step.edits))
     return found
 
 

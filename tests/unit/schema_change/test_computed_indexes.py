@@ -13,7 +13,7 @@ from leasehold.catalog.elements import EXPRESSION, Index
 from leasehold.catalog.job import Status
 from leasehold.model.errors import Refused
 from leasehold.rows.index_entries import entry_of, exact_entry
-from leasehold.schema_change.plan.explain import changes_of
+from leasehold.schema_change.plan.explain import describe_changes
 from leasehold.schema_change.plan.plan import plan
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.expressions.key_types import key_types
@@ -203,7 +203,7 @@ def test_a_new_name_of_a_column_is_in_its_texts() -> None:
         for each in version.indexes:
             assert exact_entry(version, each)({A: 2, B: "X", C: 3, RAW: b""}) == ("x", 5, b"")
     job = max(catalog.jobs.values(), key=lambda job: job.job_id)
-    assert "index i → reworded" in changes_of(job.steps[0])
+    assert "index i → reworded" in describe_changes(job.steps[0])
 
 
 def test_a_new_name_of_a_column_that_no_text_names_changes_nothing() -> None:

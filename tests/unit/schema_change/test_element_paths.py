@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.edits import Edit, Kind, body_of
+from leasehold.catalog.edits import Edit, Kind, make_body
 from leasehold.catalog.element_forms import derived_to_wire
 from leasehold.catalog.elements import THIS_VERSION, Check, Column, Derived, Index, Lock
 from leasehold.catalog.job import Step
@@ -269,7 +269,7 @@ def changed(path: ElementPath, edits: tuple[Edit, ...]) -> dict[str, Any]:
     assert (kind, element_id) == path.name
     if after is None:
         return GONE
-    known = before or {**body_of(path.element), "state": ""}
+    known = before or {**make_body(path.element), "state": ""}
     return {name: value for name, value in after.items() if value != known[name]}
 
 
@@ -292,7 +292,7 @@ def test_way_of_one_element(name: str) -> None:
 def test_each_step_begins_where_the_one_before_has_ended(name: str) -> None:
     path = WAYS[name].path
     steps, _ = steps_of([path])
-    standing = None if path.new else body_of(path.element)
+    standing = None if path.new else make_body(path.element)
     for step in steps:
         for edit in step.edits:
             assert edit.before == standing

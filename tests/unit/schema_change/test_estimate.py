@@ -14,7 +14,7 @@ from leasehold.schema_change.job.estimate import (
     ROWS_BEYOND,
     Pace,
     WorkPace,
-    pace_of,
+    measure_pace,
     seconds_left,
     total,
 )
@@ -38,13 +38,13 @@ def ended(
 
 
 def test_without_a_job_that_has_ended_nothing_is_known() -> None:
-    assert pace_of([]) == Pace()
+    assert measure_pace([]) == Pace()
     assert Pace().step_seconds(Step(()), 10) == NOT_KNOWN
     assert WorkPace().seconds(10) == NOT_KNOWN
 
 
 def test_the_best_rate_and_never_quicker_than_the_quickest_run() -> None:
-    pace = pace_of([ended(1, 10, 2.0), ended(2, 100_000, 4.0)])
+    pace = measure_pace([ended(1, 10, 2.0), ended(2, 100_000, 4.0)])
     assert pace.lease_s == 0.5
     assert pace.fill == WorkPace(2.0, 25_000.0, 100_000)
     assert pace.fill.seconds(10) == 2.0
@@ -56,7 +56,7 @@ def test_the_best_rate_and_never_quicker_than_the_quickest_run() -> None:
 
 def test_a_run_of_few_rows_tells_nothing_of_many() -> None:
     """Two rows take two seconds, 10,000 do not take three hours."""
-    pace = pace_of([ended(1, 2, 2.0)])
+    pace = measure_pace([ended(1, 2, 2.0)])
     assert pace.fill.seconds(2) == pace.fill.shortest_s == 2.0
     assert pace.fill.seconds(2 * ROWS_BEYOND) == 20.0
     assert pace.fill.seconds(2 * ROWS_BEYOND + 1) == NOT_KNOWN
@@ -66,25 +66,25 @@ def test_a_run_of_few_rows_tells_nothing_of_many() -> None:
 
 @pytest.mark.parametrize("status", [Status.RUNNING, Status.FAILED, Status.CANCELLED])
 def test_a_job_that_was_cut_short_tells_nothing(status: Status) -> None:
-    assert pace_of([ended(1, 10, 2.0, status=status)]) == Pace()
+    assert measure_pace([ended(1, 10, 2.0, status=status)]) == Pace()
 
 
 def test_a_rate_that_was_set_is_not_what_is_possible() -> None:
     slowed = ended(1, 1_000, 100.0, settings={"rows_per_second": 10})
-    assert pace_of([slowed]).fill == WorkPace()
-    assert pace_of([slowed]).verify == WorkPace(), "it holds for the nodes' look, too"
+    assert measure_pace([slowed]).fill == WorkPace()
+    assert measure_pace([slowed]).verify == WorkPace(), "it holds for the nodes' look, too"
     assert WorkPace(1.0, 1_000.0, 1_000).seconds(10_000, 100) == 100.0
     assert WorkPace().seconds(10_000, 100) == 100.0
 
 
 def test_a_job_of_an_earlier_program_has_no_rows_and_tells_of_leases_alone() -> None:
-    assert pace_of([ended(1, -1, 2.0)]) == Pace(0.5)
+    assert measure_pace([ended(1, -1, 2.0)]) == Pace(0.5)
 
 
 def test_only_the_newest_jobs_count() -> None:
     old = ended(1, 1_000_000, 1.0)
     newer = [ended(number, 1_000, 1.0) for number in range(2, 2 + RECENT_JOBS_MAX)]
-    assert pace_of([old, *newer]).fill.rows_per_second == 1_000.0
+    assert measure_pace([old, *newer]).fill.rows_per_second == 1_000.0
 
 
 def test_what_is_left_is_the_step_and_those_after_it() -> None:

@@ -9,7 +9,7 @@ from leasehold.catalog.element_forms import INDEX_FORM
 from leasehold.catalog.elements import Element
 from leasehold.model.errors import DuplicateObject, UnknownObject, UnknownTable
 from leasehold.schema_change.plan.drops import find_drops
-from leasehold.schema_change.plan.explain import changes_of
+from leasehold.schema_change.plan.explain import describe_changes
 from leasehold.schema_change.plan.results import JobPlan
 from tests.unit.schema_change.test_foreign_keys import planned, run
 
@@ -39,7 +39,7 @@ def test_it_is_marked_and_read_back(catalog: Catalog) -> None:
 
 def test_an_index_that_is_asked_for_is_that_one(catalog: Catalog) -> None:
     job = run(catalog, "CREATE INDEX by_a ON c (a)")
-    assert [changes_of(step) for step in job.steps] == ["index by_a → named by_a, shown"]
+    assert [describe_changes(step) for step in job.steps] == ["index by_a → named by_a, shown"]
     assert indexes(catalog) == [("by_a", False)]
     run(catalog, "DROP INDEX by_a")
     assert indexes(catalog) == [("by_a", True)]

@@ -8,7 +8,7 @@ from leasehold.catalog.job import Job, Phase, Status
 from leasehold.catalog.states import State
 from leasehold.model.records.jobs import Chunk, ChunksEnd
 from leasehold.schema_change.coordinator.effects import Reported
-from leasehold.schema_change.coordinator.verification import subject_of
+from leasehold.schema_change.coordinator.verification import make_subject
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_end
 from leasehold.sql.syntax.statements import Change, SetNotNull, ValidateConstraint
 from tests.support.schema_change.job_story import UNIQUE, reach, ready_world, same_but_for_numbers
@@ -100,9 +100,9 @@ def test_each_verification_is_a_run_that_older_reports_do_not_count_for() -> Non
     world.ddl(UNIQUE)
     reach(world, 1, Phase.VERIFYING)
     old = list(world.reports)
-    first = subject_of(world.job())
+    first = make_subject(world.job())
     reach(world, 2, Phase.VERIFYING)
-    assert subject_of(world.job()) != first
+    assert make_subject(world.job()) != first
     world.reports.clear()
     for report in old:
         world.give(Reported(report._replace(lsn=len(world.log), offset=len(world.log) * 10)))

@@ -22,7 +22,7 @@ from leasehold.model.errors import (
 )
 from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion
 from leasehold.schema_change.job import transitions as go
-from leasehold.schema_change.job.next_versions import moves, moving, next_descriptors
+from leasehold.schema_change.job.next_versions import find_moving, is_moving, next_descriptors
 from leasehold.schema_change.job.transitions import turn_back
 from leasehold.schema_change.plan.explain import explain
 from leasehold.schema_change.plan.plan import plan
@@ -78,7 +78,7 @@ def step(catalog: Catalog, job: Job, number: int, *, fenced: bool = True) -> Job
 
 def fence(catalog: Catalog, job: Job) -> None:
     for table_id in job.tables:
-        if moves(catalog, table_id):
+        if is_moving(catalog, table_id):
             catalog.apply(MinVersion(table_id, catalog.newest(table_id).version), 0, 0)
 
 
@@ -110,7 +110,7 @@ def walked(catalog: Catalog, job: Job) -> Job:
     for made in next_descriptors(job, catalog):
         assert made.version == job.versions[made.table_id]
         catalog.apply(DescriptorWrite(made.table_id, made.version, made.to_wire()), 0, 0)
-    for table_id in moving(job, catalog):
+    for table_id in find_moving(job, catalog):
         catalog.apply(MinVersion(table_id, job.versions[table_id]), 0, 0)
     job = go.record_published(job, 0) if job.phase is Phase.PUBLISHING else job
     job = go.record_fenced(job, 0)
@@ -141,7 +141,7 @@ def test_the_name_means_one_table_at_each_version() -> None:
     assert (old.state, old.twin, new.twin, new.former) == (State.ABSENT, 0, 0, 2)
     assert [c.name for c in new.key_columns] == ["b"]
     assert [t.table_id for t in catalog.tables()] == [1, 3]
-    assert not moves(catalog, 2), last
+    assert not is_moving(catalog, 2), last
 
 
 def test_elements_keep_their_ids_and_a_foreign_key_gets_an_index() -> None:

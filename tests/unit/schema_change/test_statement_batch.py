@@ -21,7 +21,7 @@ from leasehold.model.errors import (
 from leasehold.model.records.log import DescriptorWrite, JobWrite
 from leasehold.model.records.log import TableTruncated as Truncated
 from leasehold.model.records.requests import Operation, OperationKind
-from leasehold.schema_change.plan.answers import answer_of
+from leasehold.schema_change.plan.answers import join_answers
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.sql.syntax.statements import Explain
@@ -44,7 +44,7 @@ def script(catalog: Catalog, sql: str) -> tuple[StatementBatch, Any]:
     for statement, text in parse_statements(sql):
         assert not isinstance(statement, Explain)
         answers.append(taken.take(statement, text, b"id", Moment(7, b"s"), lambda _: 42))
-    return taken, answer_of(tuple(answers))
+    return taken, join_answers(tuple(answers))
 
 
 def made(catalog: Catalog, *sql: str) -> Descriptor:

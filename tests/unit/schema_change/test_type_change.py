@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from leasehold.catalog.descriptor import Descriptor, from_wire
-from leasehold.catalog.edits import edited
+from leasehold.catalog.edits import apply_edits
 from leasehold.catalog.element_forms import (
     CHECK_FORM,
     COLUMN_FORM,
@@ -43,7 +43,7 @@ def versions(sql: str, *zones: str) -> list[Descriptor]:
     made = plan(statement, catalog_of(found[0]))
     assert isinstance(made, JobPlan)
     for step in made.job.steps:
-        found.append(edited(found[-1], step.edits))
+        found.append(apply_edits(found[-1], step.edits))
         assert from_wire(found[-1].to_wire()) == found[-1]
     return found
 

@@ -10,7 +10,7 @@ from leasehold.replication.effects import DeleteLogBelow, Effect
 from leasehold.replication.log.retention import FORGET_EVERY_MS, forgotten_before_us
 from leasehold.replication.log.truncation import LogTruncation
 from leasehold.replication.master.settings import MasterSettings
-from leasehold.schema_change.job.forgetting import FORGOTTEN_PER_COMMIT_MAX, forgettable
+from leasehold.schema_change.job.forgetting import FORGOTTEN_PER_COMMIT_MAX, find_forgettable
 
 
 class Cleanup:
@@ -34,7 +34,7 @@ class Cleanup:
         if now.mono_ns - self._forgot_ns < FORGET_EVERY_MS * NS_PER_MS:
             return ()
         before_us = forgotten_before_us(self.commit_us, self._settings.history)
-        writes = forgettable(self._catalog, before_us)
+        writes = find_forgettable(self._catalog, before_us)
         if len(writes) < FORGOTTEN_PER_COMMIT_MAX:
             self._forgot_ns = now.mono_ns
         return writes

@@ -21,7 +21,12 @@ from leasehold.model.records.jobs import Findings
 from leasehold.model.records.log import FindingsDecided
 from leasehold.rows.check_constraints import condition_of, explain_violation, find_sqlstate
 from leasehold.rows.index_entries import entry_of, key_of, key_shown, key_words
-from leasehold.schema_change.coordinator.verification import INTEGRITY, REQUIRED, code_of, finding
+from leasehold.schema_change.coordinator.verification import (
+    INTEGRITY,
+    REQUIRED,
+    code_of,
+    make_finding,
+)
 from leasehold.schema_change.job.transitions import FINDINGS_MAX
 from leasehold.transaction.foreign_keys import row_referred_to, values_of
 
@@ -54,7 +59,7 @@ def confirm(findings: Findings, catalog: Catalog, store: Reader) -> FindingsDeci
             if isinstance(element, Check) and row is not None:
                 code = code or find_sqlstate(condition_of(descriptor, element), row.values)
             code = code or code_of(element, condition)
-            confirmed.append(finding(condition, element_id, key, words))
+            confirmed.append(make_finding(condition, element_id, key, words))
     return FindingsDecided(
         findings.job_id,
         findings.run,

@@ -24,9 +24,9 @@ from leasehold.replication.master.findings import Reader, confirm
 from leasehold.schema_change.coordinator import effects as wanted
 from leasehold.schema_change.coordinator.coordinator import Coordinator, CoordinatorSettings
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_end, accept_findings
-from leasehold.schema_change.job.estimate import pace_of
+from leasehold.schema_change.job.estimate import measure_pace
 from leasehold.schema_change.job.transitions import can_turn_back, turn_back
-from leasehold.schema_change.plan.answers import answer_of, answers_for
+from leasehold.schema_change.plan.answers import answers_for, join_answers
 from leasehold.schema_change.plan.explain import explain
 from leasehold.schema_change.plan.joined_alterations import join_alterations
 from leasehold.schema_change.plan.plan import NO_MOMENT, plan
@@ -106,7 +106,7 @@ class SchemaChanges:
             if job.table_id not in script.empty and not self._is_empty(job.table_id):
                 refuse_lacking(job)
         script.refuse_dropped(request.operations)
-        answer = answer_of(tuple(answers))
+        answer = join_answers(tuple(answers))
         opening = script.opening
         return Decision(script.writes, answer, script.catalog, script.empty, opening)
 
@@ -126,7 +126,7 @@ class SchemaChanges:
             script = StatementBatch.on(self._catalog)
             script.take(statement.change, "", b"", NO_MOMENT, self._rows_about)
             planned += map(JobPlan, script.jobs.values())
-        pace = pace_of(self._catalog.jobs.values())
+        pace = measure_pace(self._catalog.jobs.values())
         steps: list[dict[str, Any]] = []
         for each in planned:
             rows = self._rows_about(each.job.table_id) if isinstance(each, JobPlan) else -1

@@ -56,12 +56,12 @@ from leasehold.schema_change.coordinator.effects import (
     Wake,
     Write,
 )
-from leasehold.schema_change.coordinator.job_state import JobMemory, place_of
+from leasehold.schema_change.coordinator.job_state import JobMemory, find_place
 from leasehold.schema_change.coordinator.ledger import LedgerSide, LedgerSideSettings, Wanted
 from leasehold.schema_change.coordinator.sliced_verification import VerificationWalk, WalkSettings
 from leasehold.schema_change.coordinator.step_work import StepWork, WorkSettings
 from leasehold.schema_change.job.control import control
-from leasehold.schema_change.job.next_versions import moving, next_descriptors
+from leasehold.schema_change.job.next_versions import find_moving, next_descriptors
 from leasehold.schema_change.job.transitions import record_fenced, record_published
 
 # ⚠ A ledger that forgot (D6) between a publish and the descriptor's commit was seeded from a log
@@ -182,8 +182,8 @@ class Coordinator:
     def _memory(self, job: Job) -> JobMemory:
         """What is remembered of a job where it stands now; elsewhere it counts no more."""
         memory = self._memories.get(job.job_id)
-        if memory is None or memory.place != place_of(job):
-            memory = self._memories[job.job_id] = JobMemory(place_of(job))
+        if memory is None or memory.place != find_place(job):
+            memory = self._memories[job.job_id] = JobMemory(find_place(job))
         return memory
 
     def _drive(self, now: Now) -> list[Effect]:
@@ -302,7 +302,7 @@ class Coordinator:
 
     def _tables(self, job: Job) -> tuple[int, ...]:
         """Return those of the job's tables that move with its step."""
-        return moving(job, self._catalog)
+        return find_moving(job, self._catalog)
 
     def _ask_publish(self, job: Job, now: Now) -> list[Effect]:
         """All tables in one call, which takes all of them or none (D9). The job is the number that
@@ -472,7 +472,7 @@ class Coordinator:
             if (job.marks, job.look) != (memory.wrote.marks, memory.wrote.look):
                 continue
             self._walk.note_asked(job, memory.walked)
-            fresh = JobMemory(place_of(job))
+            fresh = JobMemory(find_place(job))
             fresh.verification = self._step_work.begin_verification(lsn, now)
             self._memories[job.job_id] = fresh
         for job_id in [j for j in self._memories if self._catalog.has_ended(j)]:

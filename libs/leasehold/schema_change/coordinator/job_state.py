@@ -12,7 +12,7 @@ from leasehold.model.records.log import CheckSlice
 Place: TypeAlias = tuple[int, str, str, int, int, CheckSlice | None]
 
 
-def place_of(job: Job) -> Place:
+def find_place(job: Job) -> Place:
     """Return the place of a job; what is remembered of another place counts no more."""
     return (job.step, job.phase, job.status, job.run, len(job.steps), job.look)
 

@@ -18,9 +18,9 @@ from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.log import CheckSlice
 from leasehold.model.time_units import NS_PER_MS, NS_PER_S
 from leasehold.schema_change.coordinator.verification import (
-    job_of,
+    list_parts,
     next_slice,
-    parts_of,
+    parse_subject,
     slice_rows,
 )
 
@@ -88,7 +88,7 @@ class VerificationWalk:
 
     def take(self, report: CheckReport) -> None:
         """Keep a node's newest report on a run that is being verified, or is about to be."""
-        about = job_of(report.subject)
+        about = parse_subject(report.subject)
         job = self._catalog.jobs.get(about[0]) if about else None
         if about is None or job is None or job.status.ended or job.run != about[1]:
             return
@@ -166,7 +166,7 @@ class VerificationWalk:
         return max(rest_ms * NS_PER_MS, step.keys * NS_PER_S // rate if rate else 0)
 
     def _parts(self, job: Job) -> tuple[int, ...]:
-        return parts_of(job, self._catalog.newest(job.table_id))
+        return list_parts(job, self._catalog.newest(job.table_id))
 
     # ------------------------------------------------------------ the next slice
 

@@ -36,7 +36,9 @@ FINDING_CHARACTERS_MAX: Final = 1_000
 in their job, and a key may have megabytes."""
 
 
-def finding(condition: int, element_id: int, key: Key, words: str) -> tuple[int, int, Key, str]:
+def make_finding(
+    condition: int, element_id: int, key: Key, words: str
+) -> tuple[int, int, Key, str]:
     """Return a finding as it is reported, with what is long cut."""
     most = FINDING_CHARACTERS_MAX
     cut = tuple([part[:most] if isinstance(part, str | bytes) else part for part in key])
@@ -58,12 +60,12 @@ class Verdict:
     code: str = ""
 
 
-def subject_of(job: Job) -> bytes:
+def make_subject(job: Job) -> bytes:
     """Return the subject of reports on a job's element; a new run is a new subject."""
     return f"job:{job.job_id}:{job.run}".encode()
 
 
-def job_of(subject: bytes) -> tuple[int, int] | None:
+def parse_subject(subject: bytes) -> tuple[int, int] | None:
     """Return the (job, run) of a report's subject; None when it is about something else."""
     parts = subject.split(b":")
     if len(parts) != 3 or parts[0] != b"job" or not (parts[1] + parts[2]).isdigit():
@@ -116,7 +118,7 @@ def code_of(element: Element | None, condition: int) -> str:
 # ------------------------------------------------------------------ slices
 
 
-def parts_of(job: Job, descriptor: Descriptor) -> tuple[int, ...]:
+def list_parts(job: Job, descriptor: Descriptor) -> tuple[int, ...]:
     """Return what a verification in slices goes through: 0 for the rows, then the entries of each
     index. ⚠ In this order: only when each row has its entry do the entries tell every duplicate."""
     verified = (descriptor.element(e) for e in job.current.verifies)

@@ -61,7 +61,7 @@ def total(parts: Iterable[float]) -> float:
     return NOT_KNOWN if NOT_KNOWN in found else round(sum(found), 3)
 
 
-def pace_of(jobs: Iterable[Job]) -> Pace:
+def measure_pace(jobs: Iterable[Job]) -> Pace:
     """Return what the newest jobs that have succeeded tell; the others' times are not whole."""
     done = [job for job in jobs if job.status is Status.SUCCEEDED]
     recent = sorted(done, key=lambda job: job.job_id)[-RECENT_JOBS_MAX:]

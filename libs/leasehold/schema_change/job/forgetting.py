@@ -25,7 +25,7 @@ FORGOTTEN_PER_COMMIT_MAX: Final = 100
 """Each is a few bytes of the log and a row of the stores; more wait for the next look."""
 
 
-def forgettable(
+def find_forgettable(
     catalog: Catalog, before_us: int, number_max: int = FORGOTTEN_PER_COMMIT_MAX
 ) -> tuple[JobForgotten | TableForgotten, ...]:
     """Return jobs that ended, and tables that nobody may name any more since they were dropped,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.edits import created, edited
+from leasehold.catalog.edits import apply_edits, create_from_edits
 from leasehold.catalog.job import Job
 from leasehold.catalog.states import State
 
@@ -15,19 +15,19 @@ def next_descriptors(job: Job, catalog: Catalog) -> tuple[Descriptor, ...]:
     made = []
     for table_id in filter(job.publishes, job.tables):
         edits = job.edits_of(table_id)
-        if moves(catalog, table_id):
-            made.append(edited(catalog.newest(table_id), edits, job.fence_lsn))
+        if is_moving(catalog, table_id):
+            made.append(apply_edits(catalog.newest(table_id), edits, job.fence_lsn))
         elif edits:
-            made.append(created(edits, job.versions[table_id]))
+            made.append(create_from_edits(edits, job.versions[table_id]))
     return tuple(made)
 
 
-def moving(job: Job, catalog: Catalog) -> tuple[int, ...]:
+def find_moving(job: Job, catalog: Catalog) -> tuple[int, ...]:
     """Return those of a job's tables whose leases its current step waits for."""
-    return tuple(t for t in filter(job.publishes, job.tables) if moves(catalog, t))
+    return tuple(t for t in filter(job.publishes, job.tables) if is_moving(catalog, t))
 
 
-def moves(catalog: Catalog, table_id: int) -> bool:
+def is_moving(catalog: Catalog, table_id: int) -> bool:
     """Say whether a job's table is in the log, and not absent for all. One that the job makes comes
     later, and goes earlier where the job is turned back."""
     if not catalog.has(table_id):

@@ -6,30 +6,30 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 
-def answer_of(answers: tuple[Mapping[str, Any], ...]) -> Mapping[str, Any]:
+def join_answers(answers: tuple[Mapping[str, Any], ...]) -> Mapping[str, Any]:
     """Return a request's answer: of one statement its own answer, of several each one's."""
     return answers[0] if len(answers) == 1 else {"statements": answers}
 
 
-def answers_in(answer: Any) -> tuple[Mapping[str, Any], ...]:
+def read_answers(answer: Any) -> tuple[Mapping[str, Any], ...]:
     """Return the statements' answers in a request's; none for one that had no DDL."""
     if not isinstance(answer, Mapping):
         return ()
     return tuple(answer["statements"]) if "statements" in answer else (answer,)
 
 
-def notices_in(answer: Any) -> tuple[str, ...]:
+def read_notices(answer: Any) -> tuple[str, ...]:
     """Return what was said of a request's DDL beside its answers."""
     found: list[str] = []
-    for each in answers_in(answer):
+    for each in read_answers(answer):
         one = [each["notice"]] if "notice" in each else []
         found += map(str, each.get("notices", one))
     return tuple(found)
 
 
-def jobs_in(answer: Any) -> tuple[int, ...]:
+def read_jobs(answer: Any) -> tuple[int, ...]:
     """Return the jobs that a request's DDL has begun."""
-    found = (each["job"] for each in answers_in(answer) if "job" in each)
+    found = (each["job"] for each in read_answers(answer) if "job" in each)
     return tuple(dict.fromkeys(found))
 
 

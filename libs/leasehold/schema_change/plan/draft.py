@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Check, Column, Constraint, ForeignKey, Index, Lock, Moment
-from leasehold.catalog.names import constraint_names, references_of
+from leasehold.catalog.names import constraint_names, find_references
 from leasehold.catalog.sequence import Options
 from leasehold.catalog.sequence_ownership import refuse_sequence
 from leasehold.catalog.states import State
@@ -105,7 +105,7 @@ class TableDraft:
 
     def references(self) -> tuple[Referring, ...]:
         """Return the foreign keys, its own too, that refer to the table."""
-        return references_of(self._catalog, self.table.table_id)
+        return find_references(self._catalog, self.table.table_id)
 
     def column(self, name: str, position: int = 1) -> Column:
         found = self.columns.get(name) or self.table.by_alias.get(name)

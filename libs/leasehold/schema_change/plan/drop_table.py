@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.names import references_of
+from leasehold.catalog.names import find_references
 from leasehold.catalog.sequence_ownership import list_own_sequences, refuse_used_elsewhere
 from leasehold.schema_change.plan.busy_tables import EarlierDrops, free_table
 from leasehold.schema_change.plan.dependents import Doomed, cascade_notice, describe_constraint
@@ -26,7 +26,7 @@ def plan_drop_table(
     made = Changes(table, "drop table", f"table {table.name}", [drop_table(table)])
     found = [
         (child, key)
-        for child, key in references_of(catalog, table.table_id)
+        for child, key in find_references(catalog, table.table_id)
         if child.table_id != table.table_id
         and child.name not in statement.beside
         and (child.table_id, key.element_id) not in earlier.elements

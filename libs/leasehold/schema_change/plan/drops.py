@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Final
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.edits import Edit, Kind, body_of
+from leasehold.catalog.edits import Edit, Kind, make_body
 from leasehold.catalog.job import NO_WAY_BACK, Job, Step
 from leasehold.catalog.names import named_indexes
 from leasehold.catalog.states import State
@@ -94,7 +94,7 @@ def without_elements(table: Descriptor, gone: frozenset[_ElementPlace]) -> Descr
     )
 
 
-def names_of(tables: Iterable[Descriptor]) -> set[str]:
+def collect_names(tables: Iterable[Descriptor]) -> set[str]:
     """Return what the tables and their indexes are called: relations share their names."""
     found: set[str] = set()
     for table in tables:
@@ -112,7 +112,7 @@ def with_new_tables(job: Job, made: Mapping[int, Descriptor]) -> Job:
     """Return the job with tables that are public in its first step. Their rows are committed with
     the request, so there is no way back any more."""
     shown = tuple(
-        Edit(Kind.TABLE, 0, body_of(as_write_only(table)), body_of(table), table_id)
+        Edit(Kind.TABLE, 0, make_body(as_write_only(table)), make_body(table), table_id)
         for table_id, table in made.items()
     )
     first, *rest = job.steps

@@ -84,7 +84,7 @@ def _step(job: Job, number: int, rows: int, pace: Pace) -> ExplainRow:
     return ExplainRow(
         number + 1,
         version,
-        changes_of(step, job.table_id, twins=job.kind in (KEY_CHANGE, KEY_DROP)),
+        describe_changes(step, job.table_id, twins=job.kind in (KEY_CHANGE, KEY_DROP)),
         "; ".join(waits),
         rows * passes if rows >= 0 else -min(passes, 1),
         number == job.point,
@@ -92,7 +92,7 @@ def _step(job: Job, number: int, rows: int, pace: Pace) -> ExplainRow:
     )
 
 
-def changes_of(step: Step, table_id: int = 0, *, twins: bool = False) -> str:
+def describe_changes(step: Step, table_id: int = 0, *, twins: bool = False) -> str:
     """Return a step's changes in words: `column a → write-only; index i → absent`. `twins`: the
     other table is the same one under its new key."""
     found = []

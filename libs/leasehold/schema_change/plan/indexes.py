@@ -7,7 +7,7 @@ from dataclasses import replace
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index
-from leasehold.catalog.names import references_of, relation_names
+from leasehold.catalog.names import find_references, relation_names
 from leasehold.catalog.object_names import free_object_name, joined_names
 from leasehold.catalog.sequence_ownership import refuse_sequence
 from leasehold.catalog.states import State
@@ -123,7 +123,7 @@ def _index_dropped(
 ) -> Changes:
     """Plan the drop of an index. ⚠ Of its own table's foreign keys one may refer to it, which goes,
     and another find its rows by it, for which it stays without its name."""
-    found = select_referring(references_of(catalog, table.table_id), index)
+    found = select_referring(find_references(catalog, table.table_id), index)
     left = [(t, k) for t, k in found if (t.table_id, k.element_id) not in earlier.elements]
     if left and not statement.cascade:
         what = f"index {index.name}"

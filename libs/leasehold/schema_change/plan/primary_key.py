@@ -16,8 +16,8 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import DEFAULT_LOCK, HIDDEN_NAME, Column, ForeignKey, Index
 from leasehold.catalog.names import (
     constraint_names,
+    find_references,
     implied_index_name,
-    references_of,
     relation_names,
 )
 from leasehold.catalog.object_names import PRIMARY_KEY_LABEL, free_object_name, joined_names
@@ -129,7 +129,7 @@ def plan_key_change(table: Descriptor, asked: KeyChange, catalog: Catalog) -> Ch
     if tuple(column.element_id for column in columns) == table.primary_key:
         return NothingToDo(f"({said}) is the primary key already")
     free_table(catalog, table)
-    referring = references_of(catalog, table.table_id)
+    referring = find_references(catalog, table.table_id)
     others = {child.table_id: child for child, _ in referring if child is not table}
     for child in others.values():
         free_table(catalog, child)

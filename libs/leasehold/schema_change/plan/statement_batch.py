@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.edits import edited
+from leasehold.catalog.edits import apply_edits
 from leasehold.catalog.elements import Moment
 from leasehold.catalog.job import Job, Step
-from leasehold.catalog.names import relations_in
+from leasehold.catalog.names import collect_relation_names
 from leasehold.catalog.overlay import CatalogAhead
 from leasehold.catalog.sequence import check_restart
 from leasehold.catalog.sequence_ownership import (
@@ -40,9 +40,9 @@ from leasehold.model.records.requests import Operation
 from leasehold.schema_change.plan.busy_tables import NO_EARLIER_DROPS, EarlierDrops
 from leasehold.schema_change.plan.drops import (
     as_write_only,
+    collect_names,
     find_drops,
     join_drops,
-    names_of,
     with_new_tables,
     without_dropped_tables,
     without_elements,
@@ -100,7 +100,9 @@ class StatementBatch:
 
     @property
     def writes(self) -> tuple[CatalogWrite, ...]:
-        waits = not names_of(self.made.values()).isdisjoint(names_of(self.dropped.values()))
+        waits = not collect_names(self.made.values()).isdisjoint(
+            collect_names(self.dropped.values())
+        )
         shown = map(as_write_only, self.made.values()) if waits else self.made.values()
         made = (DescriptorWrite(t.table_id, t.version, t.to_wire()) for t in shown)
         # D5: nobody has used a lower one.
@@ -344,7 +346,7 @@ class StatementBatch:
         """Refuse a name that a dropped table has. ⚠ D9: a table that goes has its names until it is
         drained, or for good where its drop is cancelled before its first step. A table that is made
         here waits for that, in the same job; a job of another table would not."""
-        for name in relations_in(job) & names_of(self.dropped.values()):
+        for name in collect_relation_names(job) & collect_names(self.dropped.values()):
             raise FeatureNotSupported(
                 f"the name {name!r} goes with a table that this very request drops, and a table"
                 " that was there can have it when that has ended: send the drop first, by itself",
@@ -386,7 +388,7 @@ def _take_all_steps(table: Descriptor, job: Job) -> Descriptor:
     """Take all steps of a job on a table that nobody can have used and that has no rows."""
     for step in job.steps:
         own = (e for e in step.edits if (e.table_id or job.table_id) == table.table_id)
-        table = edited(table, tuple(own))
+        table = apply_edits(table, tuple(own))
     # No row is older than its locks, so they have nothing to take over, nor than its columns.
     columns = tuple(
         replace(column, missing=None, moment=None, moment_zone="") for column in table.columns

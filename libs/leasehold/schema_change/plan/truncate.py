@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ForeignKey
-from leasehold.catalog.names import references_of
+from leasehold.catalog.names import find_references
 from leasehold.catalog.sequence_ownership import find_existing, list_own_sequences, refuse_sequence
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.schema_change.plan.busy_tables import free_table
@@ -110,5 +110,5 @@ def _referred(table: Descriptor, child: Descriptor, key: ForeignKey) -> FeatureN
 
 def _references(catalog: Catalog, table_id: int) -> Iterator[tuple[Descriptor, ForeignKey]]:
     """Yield foreign keys in any state, and those that a version enforces that is in use still."""
-    yield from references_of(catalog, table_id)
+    yield from find_references(catalog, table_id)
     yield from catalog.references(table_id)

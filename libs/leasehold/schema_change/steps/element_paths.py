@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.edits import Kind, kind_of
+from leasehold.catalog.edits import Kind, find_kind
 from leasehold.catalog.elements import (
     MISSING_BYTES_MAX,
     THIS_VERSION,
@@ -80,7 +80,7 @@ class ElementPath:
     def name(self) -> tuple[Kind, int]:
         if isinstance(self.element, Descriptor):
             return Kind.TABLE, 0
-        return kind_of(self.element), self.element.element_id
+        return find_kind(self.element), self.element.element_id
 
     @property
     def enforced_at(self) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.edits import Edit, Kind, body_of
+from leasehold.catalog.edits import Edit, Kind, make_body
 from leasehold.catalog.elements import ALL_ROWS, Column, Element
 from leasehold.catalog.job import Step
 from leasehold.schema_change.steps.element_paths import UNCHANGED, ElementPath, Stage
@@ -159,7 +159,7 @@ def _edit(place: _ElementPlace, element: _Standing) -> Edit | None:
     if element.now == before:
         return None
     table_id, kind, element_id = place
-    after = None if element.now is None else body_of(element.now)
+    after = None if element.now is None else make_body(element.now)
     if before is None and isinstance(element.now, Descriptor):
         after = element.now.to_wire()  # a table that the job makes: all of it
-    return Edit(kind, element_id, None if before is None else body_of(before), after, table_id)
+    return Edit(kind, element_id, None if before is None else make_body(before), after, table_id)

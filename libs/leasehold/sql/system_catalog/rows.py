@@ -125,7 +125,7 @@ class SystemCatalog:
         found = self._definitions.get(oid)
         if found is None or pretty or not found.startswith("CHECK"):
             return found
-        return f"CHECK ({text.parenthesized(found[7:-1])})"
+        return f"CHECK ({text.parenthesize(found[7:-1])})"
 
     def user_name(self, oid: int) -> str:
         return self.user if oid == oids.OWNER else f"unknown (OID={oid})"

@@ -11,7 +11,7 @@ import pytest
 from leasehold.adapters.sqlite.layout import entries_tables, physical_columns, tables_aside
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor, from_wire
-from leasehold.catalog.edits import Edit, Kind, body_of, edited
+from leasehold.catalog.edits import Edit, Kind, apply_edits, make_body
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from leasehold.model.errors import SnapshotTooOld
@@ -69,14 +69,16 @@ class Filled:
         elements = [self.newest.element(e) for e in element_ids]
         kinds = {Column: Kind.COLUMN, Index: Kind.INDEX}
         edits = [
-            Edit(kinds[type(e)], e.element_id, body_of(e), None) for e in elements if e is not None
+            Edit(kinds[type(e)], e.element_id, make_body(e), None)
+            for e in elements
+            if e is not None
         ]
-        self.put(edited(self.newest, tuple(edits)), fenced=fenced)
+        self.put(apply_edits(self.newest, tuple(edits)), fenced=fenced)
 
     def drop_table(self, *, fenced: bool = True) -> None:
-        body = body_of(self.newest)
+        body = make_body(self.newest)
         gone = {**body, "state": State.ABSENT.label}
-        self.put(edited(self.newest, (Edit(Kind.TABLE, 0, body, gone),)), fenced=fenced)
+        self.put(apply_edits(self.newest, (Edit(Kind.TABLE, 0, body, gone),)), fenced=fenced)
 
     def remove(self, rows_max: int = 10) -> int:
         """Steps until nothing is left to do."""

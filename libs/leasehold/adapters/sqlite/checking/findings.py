@@ -13,7 +13,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
 from leasehold.rows.check_constraints import find_sqlstate
-from leasehold.schema_change.coordinator.verification import code_of, finding
+from leasehold.schema_change.coordinator.verification import code_of, make_finding
 
 FINDINGS_MAX: Final = 100
 Finding = tuple[int, int, Key, str]
@@ -51,7 +51,7 @@ class Findings:
     def add(self, condition: int, element: int, key: Key, words: str) -> None:
         self._total += 1
         if len(self._kept) < self._kept_max:
-            self._kept.append(finding(condition, element, key, words))
+            self._kept.append(make_finding(condition, element, key, words))
 
     def add_selected(
         self,
@@ -76,7 +76,7 @@ class Findings:
             f"SELECT {columns} {clause} ORDER BY {columns} LIMIT ?", (room,)
         ):
             said = words if isinstance(words, str) else words(row[:before])
-            self._kept.append(finding(condition, element, row[before:], said))
+            self._kept.append(make_finding(condition, element, row[before:], said))
 
     def note_raised(self, compute: Callable[[Image], object], image: Image) -> None:
         """Keep the SQLSTATE of what `compute` raises on a row, if it is the first one."""

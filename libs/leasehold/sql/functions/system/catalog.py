@@ -71,7 +71,7 @@ def _index_column(catalog: SystemCatalog, oid: int, column: int, pretty: int) ->
 
 def _expression(_: SystemCatalog, text: str, _relation: int, pretty: int = 0) -> str:
     """Expressions stand in the catalog as their texts."""
-    return text if pretty else definitions.parenthesized(text)
+    return text if pretty else definitions.parenthesize(text)
 
 
 def _definition(catalog: SystemCatalog, oid: int, pretty: int = 0) -> str | None:
