@@ -301,18 +301,6 @@ class StoreSnapshot(Protocol):
         """Rows whose index columns start with `values`, through the entries of a public index."""
         ...
 
-    def get_range(
-        self,
-        descriptor: Any,
-        index_id: int,
-        low: Key | None,
-        high: Key | None,
-        *,
-        rows_max: int,
-    ) -> Iterator[tuple[Key, Row]]:
-        """Rows with low <= index columns < high, in index order; NULLs come last."""
-        ...
-
     def close(self) -> None: ...
 
 

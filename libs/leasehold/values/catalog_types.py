@@ -16,7 +16,6 @@ from leasehold.values.types import Type
 
 OID: Final = Type("oid")
 NAME: Final = Type("name")
-LETTER: Final = Type('"char"')
 REGCLASS: Final = Type("regclass")
 REGISTERED: Final = frozenset(
     {

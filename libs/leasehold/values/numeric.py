@@ -73,11 +73,6 @@ def with_scale(key: str, scale: int) -> str:
     return key + ("0" if key[0] in _SPECIAL else chr(_SCALE_ZERO + max(scale, 0)))
 
 
-def scale_of(stored: str) -> int:
-    """Return how many digits are shown behind the point."""
-    return ord(stored[-1]) - _SCALE_ZERO
-
-
 def stored_form(value: Decimal) -> str:
     """Return the storage form. Raises OutOfRange (22003) above WHOLE_DIGITS_MAX; digits behind
     SCALE_MAX are rounded."""

@@ -117,26 +117,6 @@ class MemorySnapshot(Closing):
         )
         yield from self._rows(descriptor, [key for *_, key in found][:rows_max])
 
-    def get_range(
-        self,
-        descriptor: Descriptor,
-        index_id: int,
-        low: Key | None,
-        high: Key | None,
-        *,
-        rows_max: int,
-    ) -> Iterator[tuple[Key, Row]]:
-        index = next(i for i in descriptor.indexes if i.element_id == index_id)
-        first, last = order_of(low or ()), order_of(high or ())
-        found = sorted(
-            (entry, order_of(key), key)
-            for entry, key in (
-                (_sorted_as(entry, index), key) for entry, key in self._entries(descriptor, index)
-            )
-            if entry[: len(first)] >= first and (not last or entry[: len(last)] < last)
-        )
-        yield from self._rows(descriptor, [key for *_, key in found][:rows_max])
-
     def _entries(self, descriptor: Descriptor, index: Index) -> Iterator[tuple[Key, Key]]:
         """(entry, primary key); of the past, each from the row as it was."""
         self._check_kept(descriptor.table_id)

@@ -114,6 +114,6 @@ class PastStates:
                 assert {key for key, _ in by} == wanted
                 assert len(by) == len(wanted)
             held = {key for key, entry in entries.items() if entry is not None}
-            through = list(past.get_range(then, index.element_id, None, None, rows_max=1_000))
+            through = list(past.get_by(then, index.element_id, (), rows_max=1_000))
             assert {key for key, _ in through} == held
             assert len(through) == len(held)

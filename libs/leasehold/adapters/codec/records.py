@@ -80,7 +80,6 @@ _POSITION_TAG: Final = TAG_BY_CLASS[LogPosition]
 _LOG_TAGS: Final = frozenset(TAG_BY_CLASS[c] for c in (Claim, Decisions, Barrier))
 _FILL_FIELDS: Final = len(Fill._fields)
 _COMMIT_FIELDS: Final = len(Commit._fields)
-_CATALOG_FIELD: Final = Commit._fields.index("catalog")
 _COMMITS_FIELD: Final = Decisions._fields.index("commits")
 _DECISIONS_HEAD: Final = Decisions._fields.index("grants") + 1
 _DECISIONS_FIELDS: Final = len(Decisions._fields)

@@ -149,19 +149,9 @@ class TopicAdmin:
         except (KafkaException, TimeoutError) as error:
             raise self._unavailable("asking for the settings of topics", error) from error
 
-    def delete_below(
-        self, topic: str, partition: int, offset: int, timeout_s: float = TIMEOUT_S
-    ) -> int:
-        """Delete the records of a partition below `offset`; returns its new first offset (L7)."""
-        future = self.delete_below_soon(topic, partition, offset)
-        try:
-            first: int = future.result(timeout=timeout_s).low_watermark
-        except (KafkaException, TimeoutError) as error:
-            raise self._unavailable("deleting records", error) from error
-        return first
-
     def delete_below_soon(self, topic: str, partition: int, offset: int) -> Any:
-        """Begin what `delete_below` does, and return a Future with the `low_watermark`."""
+        """Begin to delete the records of a partition below `offset` (L7). Returns a Future, whose
+        `low_watermark` is the partition's new first offset."""
         assert offset >= 0, offset
         place = TopicPartition(topic, partition, offset)
         (future,) = self._connection.client_for(topic).delete_records([place]).values()

@@ -131,18 +131,28 @@ class SqlitePast(Closing):
     def get_by(
         self, descriptor: Descriptor, index_id: int, values: Key, *, rows_max: int
     ) -> Iterator[tuple[Key, Row]]:
-        return self._through(descriptor, index_id, equal=values, rows_max=rows_max)
-
-    def get_range(
-        self,
-        descriptor: Descriptor,
-        index_id: int,
-        low: Key | None,
-        high: Key | None,
-        *,
-        rows_max: int,
-    ) -> Iterator[tuple[Key, Row]]:
-        return self._through(descriptor, index_id, low=low, high=high, rows_max=rows_max)
+        """Yield rows by an index of then: by entries of what has not changed since, and else by the
+        entries that the old images had."""
+        index = next(i for i in descriptor.indexes if i.element_id == index_id)
+        assert index.state in READABLE, f"index {index.name!r} was not public then"
+        plan, entries = self._checked_plan(descriptor), EntriesPlan(descriptor, index)
+        entries.install(self._snapshot.connection)
+        shown = ", ".join(f"t.{name}" for name in plan.all_names)
+        parts = ", ".join(f"x.{name}" for name in entries.columns)
+        keys = tuple(f"x.{name}" for name in entries.keys)
+        where = "".join(f" AND {name} = ?" for name in keys[: len(values)])
+        then = entries_then(plan, entries, self._old(plan, " AS t"))
+        first = len(plan.all_names) + 1
+        order = ", ".join(str(first + n) for n in range(len(entries.columns)))
+        text = (
+            f"SELECT {shown}, {parts} FROM {entries.name} AS x CROSS JOIN {plan.name} AS t"
+            f" ON {match_of(plan)} WHERE t.lsn <= ?{where}"
+            f" UNION ALL SELECT * FROM ({then}) AS x WHERE 1{where}"
+            f" ORDER BY {order} LIMIT ?"
+        )
+        bounds = entry_key(values)
+        bindings = (self.lsn, *bounds, self._later, self.lsn, *bounds, rows_max)
+        return self._snapshot.rows(plan, text, bindings)
 
     # ------------------------------------------------------------ inside
 
@@ -161,40 +171,6 @@ class SqlitePast(Closing):
             found = old_images(self._snapshot.connection, plan, self._later, alias)
             self._since[table, alias] = found
         return found
-
-    def _through(
-        self,
-        descriptor: Descriptor,
-        index_id: int,
-        *,
-        equal: Key = (),
-        low: Key | None = None,
-        high: Key | None = None,
-        rows_max: int,
-    ) -> Iterator[tuple[Key, Row]]:
-        """Rows by an index of then: entries of what has not changed since, and for the rest the
-        entries that the old images had."""
-        index = next(i for i in descriptor.indexes if i.element_id == index_id)
-        assert index.state in READABLE, f"index {index.name!r} was not public then"
-        plan, entries = self._checked_plan(descriptor), EntriesPlan(descriptor, index)
-        entries.install(self._snapshot.connection)
-        shown = ", ".join(f"t.{name}" for name in plan.all_names)
-        parts = ", ".join(f"x.{name}" for name in entries.columns)
-        keys = tuple(f"x.{name}" for name in entries.keys)
-        where = "".join(f" AND {name} = ?" for name in keys[: len(equal)])
-        where += range_of(keys, low, high)
-        then = entries_then(plan, entries, self._old(plan, " AS t"))
-        first = len(plan.all_names) + 1
-        order = ", ".join(str(first + n) for n in range(len(entries.columns)))
-        text = (
-            f"SELECT {shown}, {parts} FROM {entries.name} AS x CROSS JOIN {plan.name} AS t"
-            f" ON {match_of(plan)} WHERE t.lsn <= ?{where}"
-            f" UNION ALL SELECT * FROM ({then}) AS x WHERE 1{where}"
-            f" ORDER BY {order} LIMIT ?"
-        )
-        bounds = (*entry_key(equal), *entry_key(low or ()), *entry_key(high or ()))
-        bindings = (self.lsn, *bounds, self._later, self.lsn, *bounds, rows_max)
-        return self._snapshot.rows(plan, text, bindings)
 
 
 def old_images(connection: apsw.Connection, plan: ReadPlan, later: int, alias: str) -> str:

@@ -160,7 +160,6 @@ class WritePlan(ReadPlan):
             f" SELECT ?, {shown} FROM {self.name} WHERE {self.where_key} AND lsn < ?"
         )
         names = self.all_names
-        self.insert_locks = self.locks
         self.insert = (
             f"INSERT INTO {self.name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
         )

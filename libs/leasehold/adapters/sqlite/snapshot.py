@@ -298,31 +298,17 @@ class SqliteSnapshot:
         self, descriptor: Descriptor, index_id: int, values: Key, *, rows_max: int
     ) -> Iterator[tuple[Key, Row]]:
         """Rows whose index columns start with `values` (None finds NULLs), in index order."""
-        plan, entries = self._entries(descriptor, index_id)
-        where = "".join(f" AND x.{name} = ?" for name in entries.keys[: len(values)])
-        text = _through(plan, entries, where)
-        return self.rows(plan, text, (*entry_key(values), rows_max))
-
-    def get_range(
-        self,
-        descriptor: Descriptor,
-        index_id: int,
-        low: Key | None,
-        high: Key | None,
-        *,
-        rows_max: int,
-    ) -> Iterator[tuple[Key, Row]]:
-        """Rows with low <= index columns < high, in index order; NULLs come last."""
-        plan, entries = self._entries(descriptor, index_id)
-        where = range_of(tuple(f"x.{name}" for name in entries.keys), low, high)
-        text = _through(plan, entries, where)
-        bounds = (*entry_key(low or ()), *entry_key(high or ()), rows_max)
-        return self.rows(plan, text, bounds)
-
-    def _entries(self, descriptor: Descriptor, index_id: int) -> tuple[ReadPlan, EntriesPlan]:
         index = next(i for i in descriptor.indexes if i.element_id == index_id)
         assert index.state in READABLE, f"index {index.name!r} is not public in this version"
-        return self.plan(descriptor), EntriesPlan(descriptor, index)
+        plan, entries = self.plan(descriptor), EntriesPlan(descriptor, index)
+        shown = ", ".join(f"t.{name}" for name in plan.all_names)
+        where = "".join(f" AND x.{name} = ?" for name in entries.keys[: len(values)])
+        order = ", ".join(f"x.{name}" for name in entries.columns)
+        text = (
+            f"SELECT {shown} FROM {entries.name} AS x CROSS JOIN {plan.name} AS t"
+            f" ON {match_of(plan)} WHERE 1{where} ORDER BY {order} LIMIT ?"
+        )
+        return self.rows(plan, text, (*entry_key(values), rows_max))
 
     def rows(
         self, plan: ReadPlan, text: str, bindings: tuple[Any, ...]
@@ -356,12 +342,3 @@ class SqliteSnapshot:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _through(plan: ReadPlan, entries: EntriesPlan, where: str) -> str:
-    shown = ", ".join(f"t.{name}" for name in plan.all_names)
-    order = ", ".join(f"x.{name}" for name in entries.columns)
-    return (
-        f"SELECT {shown} FROM {entries.name} AS x CROSS JOIN {plan.name} AS t"
-        f" ON {match_of(plan)} WHERE 1{where} ORDER BY {order} LIMIT ?"
-    )

@@ -181,7 +181,7 @@ def test_an_offset_that_is_not_there_stops_the_reader(
     for number in range(10):
         writer.send(topic, 0, None, b"%d" % number)
     assert writer.flush(10) == 0
-    assert admin.delete_below(topic, 0, 4) == 4
+    assert admin.delete_below_soon(topic, 0, 4).result(10).low_watermark == 4
     assert reader.first_offset(topic, 0) == 4
     reader.start(topic, 0, offset)
     with pytest.raises(LogStopped, match=f"Offset {offset} of partition 0 of topic '{topic}'"):

@@ -113,17 +113,6 @@ def test_get_by_finds_prefixes_and_nulls_in_index_order(snapshot: StoreSnapshot)
     assert found() == [("a", 10), ("b", 1), ("a", 1), ("c", 3), ("a", 2)]
 
 
-def test_get_range_of_an_index(store: SqliteStore) -> None:
-    with store.open_snapshot() as snapshot:
-
-        def found(low: Any, high: Any) -> list[Any]:
-            return keys(snapshot.get_range(CARS, BY_COLOUR, low, high, rows_max=99))
-
-        assert found(("blue",), ("red",)) == [("a", 10)]
-        assert found(("red", 4), None) == [("a", 1), ("c", 3), ("a", 2)]
-        assert found(None, ("red", 5)) == [("a", 10), ("b", 1)]
-
-
 def test_an_index_that_is_not_public_is_not_read(store: SqliteStore) -> None:
     hidden = with_state(CARS, BY_COLOUR, State.WRITE_ONLY)
     with store.open_snapshot() as snapshot, pytest.raises(AssertionError, match="not public"):
