@@ -29,7 +29,7 @@ from leasehold.schema_change.plan.dependents import Doomed, cascades_to
 from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.steps import element_paths as way
 from leasehold.schema_change.steps.element_paths import ElementPath
-from leasehold.sql.ddl.columns import check_drawing, drawn_from
+from leasehold.sql.ddl.columns import check_drawing, find_drawn_sequence
 from leasehold.sql.expressions.conversion import (
     check_default_fits,
     conversions,
@@ -269,7 +269,7 @@ class ColumnActions:
             )
         self._refuse_identity(column, action.position)
         made = Default()
-        name = None if action.value is None else drawn_from(action.value)
+        name = None if action.value is None else find_drawn_sequence(action.value)
         if name is not None:
             self._set_drawn(column, name, action.position)
             return
