@@ -217,8 +217,12 @@ def _position(key: Key, values: list[Any] | None, wanted: Any, *start: int | Non
 
 
 def _cat(kinds: Kinds) -> Function | None:
-    element = _common_element(kinds, "aa") if len(kinds) == 2 else None
-    if element is None:
+    known = [kind for kind in kinds if kind is not None]
+    if len(kinds) != 2 or not known or not all(map(element_of, known)):
+        return None
+    try:
+        array = common_type(known)
+    except WrongType:
         return None
 
     def compute(left: str | None, right: str | None) -> str | None:
@@ -226,7 +230,6 @@ def _cat(kinds: Kinds) -> Function | None:
             return right if left is None else left
         return stored_form(elements_of(left) + elements_of(right))
 
-    array = array_of(element)
     return Function("array_cat", (array, array), array, compute, strict=False)
 
 
