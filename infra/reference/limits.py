@@ -64,7 +64,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
         (
             Limit("keys of one table", "read_set.KEYS_MAX", "", "the whole table counts"),
             Limit("ranges of one table", "read_set.RANGES_MAX", "", "the whole table counts"),
-            Limit("values of a list, each a key", "read_set.LISTED_MAX"),
+            Limit("values of a list, each a key", "reads.LISTED_MAX"),
             Limit("keys that other tables' rows name", "LOOKED_UP_MAX"),
         ),
     ),

@@ -27,7 +27,7 @@ from leasehold.schema_change.plan.dependents import Doomed, cascade_notice
 from leasehold.schema_change.plan.draft import TableDraft
 from leasehold.schema_change.steps import element_paths
 from leasehold.schema_change.steps.element_paths import ElementPath
-from leasehold.sql.ddl.columns import check_drawing, drawn_from
+from leasehold.sql.ddl.columns import check_drawing, find_drawn_sequence
 from leasehold.sql.expressions.conversion import (
     check_default_fits,
     conversions,
@@ -271,7 +271,7 @@ def set_default(draft: TableDraft, action: SetDefault) -> None:
         )
     _refuse_identity(draft, column, action.position)
     made = Default()
-    name = None if action.value is None else drawn_from(action.value)
+    name = None if action.value is None else find_drawn_sequence(action.value)
     if name is not None:
         _set_drawn(draft, column, name, action.position)
         return

@@ -73,7 +73,7 @@ class Apart:
     visits: Visits
 
 
-def visited_in(query: BoundQuery, asked: Asked) -> tuple[BoundQuery, Visits]:
+def add_visits(query: BoundQuery, asked: Asked) -> tuple[BoundQuery, Visits]:
     """The query that shows them. Raises FeatureNotSupported, UnknownTable for a name after OF."""
     body = query.body
     own = asked.words == SELECTV

@@ -6,15 +6,15 @@ from typing import Any, Final
 
 from leasehold.catalog.descriptor import COLUMNS_MAX
 from leasehold.model.errors import FeatureNotSupported, OutOfRange
-from leasehold.sql.ddl.column_types import column_type
-from leasehold.sql.ddl.columns import column_definition, drawn_from, identity
+from leasehold.sql.ddl.column_types import read_column_type
+from leasehold.sql.ddl.columns import find_drawn_sequence, read_column_definition, read_identity
 from leasehold.sql.ddl.constraints import (
     KeyDefinition,
-    distinct_columns,
-    kept_text,
-    table_constraint,
+    keep_text,
+    read_distinct_columns,
+    read_table_constraint,
 )
-from leasehold.sql.ddl.sequence_options import restart_alone, sequence_options
+from leasehold.sql.ddl.sequence_options import only_restart, read_sequence_options
 from leasehold.sql.expressions.default import check_default
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.names import relation_name
@@ -89,7 +89,7 @@ _OTHER_COLUMN_ACTIONS: Final = {
 }
 
 
-def alter_table(reading: Reading, body: Body) -> AlterTable:
+def read_alter_table(reading: Reading, body: Body) -> AlterTable:
     """ALTER TABLE [IF EXISTS] [ONLY] t action, …"""
     reading.read("AlterTableStmt", body)
     table = relation_name(reading, body["relation"])
@@ -155,7 +155,7 @@ class _Action:
             case "AT_AlterColumnType":
                 found = self._alter_type(name)
             case "AT_AddIdentity":
-                numbering = identity(self._reading, body["def"]["Constraint"])
+                numbering = read_identity(self._reading, body["def"]["Constraint"])
                 found = AddIdentity(name, numbering, position)
             case "AT_SetIdentity":
                 found = self._set_identity(name)
@@ -182,7 +182,7 @@ class _Action:
         kind, definition = only(body["def"])
         assert kind == "ColumnDef", kind
         span = Span(reading.at(definition["location"]), self._span.end)
-        column, key = column_definition(reading, definition, self._table, span)
+        column, key = read_column_definition(reading, definition, self._table, span)
         if key is not None:
             raise FeatureNotSupported(
                 f"column {column.name!r}: {_KEY_OF_NEW}", column=column.name, position=key.position
@@ -198,9 +198,9 @@ class _Action:
         mark = reading.mark(ADD_LOCK, place)
         if mark is not None:
             reading.read("Constraint", body)
-            columns = distinct_columns(reading, body["keys"], "the lock", place, COLUMNS_MAX)
+            columns = read_distinct_columns(reading, body["keys"], "the lock", place, COLUMNS_MAX)
             return AddLock(reading.name(place + 1), columns, self._position)
-        match table_constraint(reading, body, self._table, self._span.end):
+        match read_table_constraint(reading, body, self._table, self._span.end):
             case UniqueDefinition() as unique:
                 return AddUnique(unique)
             case CheckDefinition() as check:
@@ -219,7 +219,7 @@ class _Action:
         place = reading.next(self._span.first + 1, "set", "default")
         said = reading.kept(Span(place + 2, self._span.end))
         zone = reading.zone
-        if drawn_from(said.text) is not None:
+        if find_drawn_sequence(said.text) is not None:
             return SetDefault(column, said.text, self._position, zone)
         with refused_at(said.position):
             check_default(said.text)
@@ -233,13 +233,13 @@ class _Action:
         assert kind == "ColumnDef", kind
         reading.read("ColumnDef", body, near=reading.tokens[span.first].begin)
         type_body = body["typeName"]
-        kind_made = column_type(reading, type_body)
+        kind_made = read_column_type(reading, type_body)
         using = None
         if "raw_default" in body:
             place = reading.at(type_body["location"])
             while reading.word(place) != "using":
                 place = reading.closed(place) if reading.word(place) == "(" else place + 1
-            using = kept_text(reading.kept(Span(place + 1, span.end)), self._table)
+            using = keep_text(reading.kept(Span(place + 1, span.end)), self._table)
         return AlterType(column, kind_made, using, self._position, reading.zone)
 
     def _set_identity(self, column: str) -> SetIdentity | RestartIdentity | AlterIdentity:
@@ -248,13 +248,13 @@ class _Action:
         nodes: list[Any] = self._body["def"]["List"]["items"]
         place = reading.behind_name(reading.behind(self._span.first + 1, "column"))
         said = [node for node in nodes if node["DefElem"]["defname"] == "generated"]
-        options = sequence_options(reading, nodes, place, restarts=True)
+        options = read_sequence_options(reading, nodes, place, restarts=True)
         kind = ""
         if said:
             kind = chr(said[0]["DefElem"]["arg"]["Integer"]["ival"])
         if len(nodes) == len(said):
             return SetIdentity(column, kind, self._position)
-        if not kind and options == restart_alone(options):
+        if not kind and options == only_restart(options):
             return RestartIdentity(column, options.restart, self._position)
         return AlterIdentity(column, options, kind, self._position)
 
@@ -262,7 +262,7 @@ class _Action:
 # ------------------------------------------------------------------ RENAME
 
 
-def rename(reading: Reading, body: Body) -> AlterTable | RenameIndex | RenameSequence | None:
+def read_rename(reading: Reading, body: Body) -> AlterTable | RenameIndex | RenameSequence | None:
     """ALTER {TABLE | INDEX | SEQUENCE} … RENAME; None: of something else."""
     kind, of = body["renameType"], body.get("relationType")
     if kind not in _RENAMED or (kind == "OBJECT_COLUMN" and of != "OBJECT_TABLE"):

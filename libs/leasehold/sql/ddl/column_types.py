@@ -9,7 +9,7 @@ from leasehold.model.errors import FeatureNotSupported
 from leasehold.sql.syntax.accounting import Body
 from leasehold.sql.syntax.positions import refused_at
 from leasehold.sql.syntax.statement import Reading, names_of
-from leasehold.sql.syntax.types import type_name
+from leasehold.sql.syntax.types import read_type_name
 from leasehold.values.types import KNOWN, Type, type_with
 
 _TYPES: Final = {PG_NAMES.get(name, name): name for name in KNOWN}
@@ -32,10 +32,10 @@ def serial_of(body: Body) -> str | None:
     return SERIALS.get(names[0])
 
 
-def column_type(reading: Reading, body: Body) -> Type:
+def read_column_type(reading: Reading, body: Body) -> Type:
     """Raises FeatureNotSupported, InvalidArgument (a length or precision out of range)."""
     location = body.get("location", 0)
-    said, fields = type_name(reading.source, body, location)
+    said, fields = read_type_name(reading.source, body, location)
     if said.name == "interval":
         raise FeatureNotSupported(_INTERVAL, position=said.at)
     name = _TYPES.get(said.name)

@@ -7,17 +7,17 @@ from typing import Any, Final
 
 from leasehold.catalog.sequence import Options
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, Refused, SyntaxInvalid
-from leasehold.sql.ddl.column_types import SERIALS, column_type, serial_of
+from leasehold.sql.ddl.column_types import SERIALS, read_column_type, serial_of
 from leasehold.sql.ddl.constraints import (
     ATTRIBUTES,
     KeyDefinition,
-    check,
-    kept_text,
-    place_of_constraint,
-    references,
+    find_constraint,
+    keep_text,
+    read_check,
+    read_references,
     refuse_name,
 )
-from leasehold.sql.ddl.sequence_options import sequence_options
+from leasehold.sql.ddl.sequence_options import read_sequence_options
 from leasehold.sql.expressions.default import Default, default_of_text, refuse_changing
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
 from leasehold.sql.syntax.positions import place_of, placed, refused_at
@@ -54,7 +54,7 @@ GENERATED_KEY: Final = (
 _VIRTUAL: Final = "VIRTUAL generated columns are not supported: say STORED"
 
 
-def column_definition(
+def read_column_definition(
     reading: Reading, body: Body, table: str, span: Span
 ) -> tuple[ColumnDefinition, KeyDefinition | None]:
     """A column, and the primary key that it says it is; `span`: its words."""
@@ -128,7 +128,7 @@ class _Column:
             raise SyntaxInvalid("a type is expected", position=self._position)
         serial = serial_of(body)
         if serial is None:
-            return column_type(self._reading, body)
+            return read_column_type(self._reading, body)
         position = self._reading.source.position(body["location"])
         self._numbering = NumberingDefinition(position=position)
         return parse_type(serial)
@@ -154,10 +154,10 @@ class _Column:
 
     def _constraint(self, body: Body, kind: Type, end: int) -> None:
         """Read one constraint; what follows it begins at `end`."""
-        reading, place = self._reading, place_of_constraint(self._reading, body)
+        reading, place = self._reading, find_constraint(self._reading, body)
         match body["contype"]:
             case "CONSTR_CHECK":
-                self._checks.append(check(reading, body, self._table))
+                self._checks.append(read_check(reading, body, self._table))
                 return
             case "CONSTR_UNIQUE":
                 self._once("unique", place)
@@ -168,7 +168,7 @@ class _Column:
             case "CONSTR_FOREIGN":
                 self._once("references", place)
                 position = reading.position(place)
-                self._references = references(reading, body, (self._name,), position)
+                self._references = read_references(reading, body, (self._name,), position)
                 return
         if "conname" in body:
             refuse_name(reading, body["conname"], place)
@@ -212,7 +212,7 @@ class _Column:
     def _default_of(self, kind: Type, span: Span) -> None:
         reading, position = self._reading, self._reading.position(span.first)
         said = reading.kept(span)
-        name = drawn_from(said.text)
+        name = find_drawn_sequence(said.text)
         if name is None:
             self._default = _default(said, kind, reading.zone)
             return
@@ -232,7 +232,7 @@ class _Column:
                 f" {self._table!r}",
                 position=self._reading.position(place),
             )
-        self._numbering = identity(self._reading, body)
+        self._numbering = read_identity(self._reading, body)
 
     def _refuse_beside_generated(self, generated: GeneratedDefinition) -> None:
         if "default" in self._seen:
@@ -249,14 +249,14 @@ class _Column:
         self._seen.add(what)
 
 
-def identity(reading: Reading, body: Body) -> NumberingDefinition:
+def read_identity(reading: Reading, body: Body) -> NumberingDefinition:
     """GENERATED {ALWAYS | BY DEFAULT} AS IDENTITY [(options)]"""
     options: list[Any] = body.get("options", [])
     reading.read("Constraint", {key: body[key] for key in body if key != "options"})
-    place = place_of_constraint(reading, body)
+    place = find_constraint(reading, body)
     found = Options()
     if options:
-        found = sequence_options(reading, options, reading.opening(place) + 1, named=True)
+        found = read_sequence_options(reading, options, reading.opening(place) + 1, named=True)
     return NumberingDefinition(body["generated_when"], found, position=reading.position(place))
 
 
@@ -277,7 +277,7 @@ def _generated(reading: Reading, body: Body, table: str, place: int) -> Generate
         refuse_changing(said.text)
     except Refused as error:
         raise placed(error, said.position + place_of(error) - 1) from error
-    text = kept_text(said, table)
+    text = keep_text(said, table)
     if body.get("generated_kind") != "s":
         reading.refuse(_VIRTUAL, reading.closed(opening))
     return GeneratedDefinition(text, said.position, reading.zone)
@@ -292,7 +292,7 @@ def check_drawing(kind: Type, position: int) -> None:
         )
 
 
-def drawn_from(text: str) -> str | None:
+def find_drawn_sequence(text: str) -> str | None:
     """The sequence of a default that is `nextval('s')`; None: it is something else."""
     found = _DRAWN.fullmatch(text)
     if found is None:

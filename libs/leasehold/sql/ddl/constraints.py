@@ -86,38 +86,38 @@ class KeyDefinition(NamedTuple):
 Constraint: TypeAlias = KeyDefinition | UniqueDefinition | CheckDefinition | ForeignKeyDefinition
 
 
-def place_of_constraint(reading: Reading, body: Body) -> int:
+def find_constraint(reading: Reading, body: Body) -> int:
     """Return where a constraint's own first word stands, behind CONSTRAINT and its name."""
     place = reading.at(body.get("location", 0))
     return reading.behind_name(place + 1) if "conname" in body else place
 
 
-def table_constraint(reading: Reading, body: Body, table: str, end: int) -> Constraint:
+def read_table_constraint(reading: Reading, body: Body, table: str, end: int) -> Constraint:
     """[CONSTRAINT n] PRIMARY KEY (…) | UNIQUE (…) | CHECK (…) | FOREIGN KEY (…) …; `end`: of its
     words."""
-    place = place_of_constraint(reading, body)
+    place = find_constraint(reading, body)
     name = body.get("conname")
     match body["contype"]:
         case "CONSTR_PRIMARY":
             if name is not None and name != primary_key_name(table):
                 refuse_name(reading, name, place)
             reading.read("Constraint", body)
-            columns = distinct_columns(reading, body["keys"], "PRIMARY KEY", place)
+            columns = read_distinct_columns(reading, body["keys"], "PRIMARY KEY", place)
             _refuse_attributes(reading, _attributes(reading, place, end))
             return KeyDefinition(columns, reading.position(place))
         case "CONSTR_UNIQUE":
             reading.read("Constraint", body)
-            columns = distinct_columns(reading, body["keys"], "UNIQUE", place)
+            columns = read_distinct_columns(reading, body["keys"], "UNIQUE", place)
             _refuse_attributes(reading, _attributes(reading, place, end))
             return UniqueDefinition(columns, name, reading.position(place))
         case "CONSTR_CHECK":
-            found = check(reading, body, table)
+            found = read_check(reading, body, table)
             _refuse_attributes(reading, _attributes(reading, place, end))
             return found
         case "CONSTR_FOREIGN":
             attributes = _attributes(reading, place, end)
-            columns = distinct_columns(reading, body["fk_attrs"], "FOREIGN KEY", place)
-            found_key = references(reading, body, columns, reading.position(place))
+            columns = read_distinct_columns(reading, body["fk_attrs"], "FOREIGN KEY", place)
+            found_key = read_references(reading, body, columns, reading.position(place))
             _refuse_attributes(reading, _not_of_key(reading, attributes))
             return found_key
         case "CONSTR_EXCLUSION":
@@ -164,7 +164,7 @@ def _refuse_attributes(reading: Reading, places: Sequence[int]) -> None:
         reading.refuse_said(ATTRIBUTES, place)
 
 
-def references(
+def read_references(
     reading: Reading, body: Body, columns: tuple[str, ...], position: int
 ) -> ForeignKeyDefinition:
     """REFERENCES table [(columns)] [MATCH …] [ON DELETE … [(columns)]] [ON UPDATE …] [NOT VALID]"""
@@ -172,10 +172,10 @@ def references(
     parent = relation_name(reading, parent_body)
     reading.read("Constraint", body)
     place = reading.at(parent_body.get("location", 0))
-    to = distinct_columns(reading, body.get("pk_attrs", []), "REFERENCES", place)
+    to = read_distinct_columns(reading, body.get("pk_attrs", []), "REFERENCES", place)
     on_delete, on_update = _ACTIONS[body["fk_del_action"]], _ACTIONS[body["fk_upd_action"]]
     what = f"ON DELETE {on_delete.upper()}"
-    sets = distinct_columns(reading, body.get("fk_del_set_cols", []), what, place)
+    sets = read_distinct_columns(reading, body.get("fk_del_set_cols", []), what, place)
     return ForeignKeyDefinition(
         columns,
         parent,
@@ -194,19 +194,19 @@ def refuse_name(reading: Reading, name: str, place: int) -> None:
     reading.refuse(f"constraint {name!r}: {_NO_NAME}", place)
 
 
-def check(reading: Reading, body: Body, table: str) -> CheckDefinition:
+def read_check(reading: Reading, body: Body, table: str) -> CheckDefinition:
     """CHECK (expression) [NOT VALID]; its text names the table's columns without the table."""
-    place = place_of_constraint(reading, body)
+    place = find_constraint(reading, body)
     if not body.get("is_enforced"):
         reading.refuse(ATTRIBUTES["not enforced"], place)
     reading.read("Constraint", body)
-    text = kept_text(reading.enclosed(reading.opening(place)), table)
+    text = keep_text(reading.enclosed(reading.opening(place)), table)
     not_valid = bool(body.get("skip_validation"))
     position = reading.position(place)
     return CheckDefinition(text, body.get("conname"), not_valid, position, reading.zone)
 
 
-def kept_text(said: Expression, table: str) -> str:
+def keep_text(said: Expression, table: str) -> str:
     """An expression over a row as a descriptor keeps it. Raises OutOfRange, UnknownTable."""
     with refused_at(said.position):
         text = with_exact_numbers(said.text)
@@ -215,7 +215,7 @@ def kept_text(said: Expression, table: str) -> str:
         return without_table(text, table)
 
 
-def distinct_columns(
+def read_distinct_columns(
     reading: Reading,
     nodes: list[Mapping[str, Body]],
     what: str,

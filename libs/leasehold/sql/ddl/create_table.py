@@ -13,8 +13,8 @@ from leasehold.model.errors import (
     SyntaxInvalid,
     UnknownColumn,
 )
-from leasehold.sql.ddl.columns import GENERATED_KEY, column_definition
-from leasehold.sql.ddl.constraints import KeyDefinition, table_constraint
+from leasehold.sql.ddl.columns import GENERATED_KEY, read_column_definition
+from leasehold.sql.ddl.constraints import KeyDefinition, read_table_constraint
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
 from leasehold.sql.syntax.names import relation_name
 from leasehold.sql.syntax.statement import Reading, Span, only
@@ -47,7 +47,7 @@ _KNOWN_PARAMETERS: Final = frozenset(
 _KNOWN_STARTS: Final = ("autovacuum_", "log_autovacuum_", "vacuum_")
 
 
-def create_table(reading: Reading, body: Body) -> CreateTable:
+def read_create_table(reading: Reading, body: Body) -> CreateTable:
     """CREATE TABLE [IF NOT EXISTS] t (column … | constraint, …)"""
     if "partbound" in body:
         body = {name: body[name] for name in body if name != "inhRelations"}
@@ -100,7 +100,7 @@ class _Parts:
         if kind != "ColumnDef":
             said = "LIKE" if kind == "TableLikeClause" else kind
             reading.refuse(f"{said} is not supported: name the columns", span.first)
-        column, key = column_definition(reading, body, self._table, span)
+        column, key = read_column_definition(reading, body, self._table, span)
         self._columns.append(column)
         if len(self._columns) > COLUMNS_MAX:
             raise OutOfRange(
@@ -116,7 +116,7 @@ class _Parts:
             self._foreign_keys.append(column.references)
 
     def _constraint(self, reading: Reading, body: Body, span: Span) -> None:
-        match table_constraint(reading, body, self._table, span.end):
+        match read_table_constraint(reading, body, self._table, span.end):
             case KeyDefinition() as key:
                 self._keys.append(key)
             case UniqueDefinition() as unique:

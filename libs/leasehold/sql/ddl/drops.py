@@ -15,7 +15,7 @@ handles("TruncateStmt", "relations", "restart_seqs", "behavior")
 _CASCADE: Final = "DROP_CASCADE"
 
 
-def drop_table(reading: Reading, body: Body) -> tuple[DropTable, ...]:
+def read_drop_table(reading: Reading, body: Body) -> tuple[DropTable, ...]:
     """DROP TABLE [IF EXISTS] t, … [RESTRICT | CASCADE]: a statement for each of the tables."""
     named = _named(reading, body)
     exists, cascade = bool(body.get("missing_ok")), body["behavior"] == _CASCADE
@@ -32,7 +32,7 @@ def drop_table(reading: Reading, body: Body) -> tuple[DropTable, ...]:
     )
 
 
-def drop_index(reading: Reading, body: Body) -> DropIndex:
+def read_drop_index(reading: Reading, body: Body) -> DropIndex:
     """DROP INDEX [CONCURRENTLY] [IF EXISTS] i [CASCADE | RESTRICT]"""
     (name, place), *more = _named(reading, body)
     cascade = body["behavior"] == _CASCADE
@@ -44,7 +44,7 @@ def drop_index(reading: Reading, body: Body) -> DropIndex:
     return DropIndex(name, bool(body.get("missing_ok")), reading.position(place), cascade)
 
 
-def drop_sequence(reading: Reading, body: Body) -> DropSequence:
+def read_drop_sequence(reading: Reading, body: Body) -> DropSequence:
     """DROP SEQUENCE [IF EXISTS] s [CASCADE | RESTRICT]"""
     (name, place), *more = _named(reading, body)
     if more:
@@ -64,7 +64,7 @@ def _named(reading: Reading, body: Body) -> list[tuple[str, int]]:
     ]
 
 
-def truncate(reading: Reading, body: Body) -> Truncate:
+def read_truncate(reading: Reading, body: Body) -> Truncate:
     """TRUNCATE [TABLE] [ONLY] t [*], … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]"""
     reading.read("TruncateStmt", body)
     tables = tuple(_truncated(reading, node["RangeVar"]) for node in body["relations"])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from leasehold.catalog.object_names import joined_names, object_name
-from leasehold.sql.ddl.constraints import kept_text
+from leasehold.sql.ddl.constraints import keep_text
 from leasehold.sql.expressions.default import refuse_changing
 from leasehold.sql.expressions.expression import column_of_expression
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
@@ -39,7 +39,7 @@ handles(
 )
 
 
-def create_index(reading: Reading, body: Body) -> CreateIndex:
+def read_create_index(reading: Reading, body: Body) -> CreateIndex:
     """CREATE [UNIQUE] INDEX [CONCURRENTLY] [[IF NOT EXISTS] i] ON t [USING btree]
     ({column | function(…) | (expression)}, …) [INCLUDE (column, …)] [WHERE predicate];
     CONCURRENTLY is how every index is built here, so saying it changes nothing."""
@@ -152,7 +152,7 @@ def _kept(said: Expression, table: str) -> IndexExpression:
     """Raises InvalidObject for what is not the same each time it is computed."""
     with refused_at(said.position):
         refuse_changing(said.text)
-    return IndexExpression(kept_text(said, table), said.position)
+    return IndexExpression(keep_text(said, table), said.position)
 
 
 def _names(parts: Sequence[str | IndexExpression]) -> tuple[str, ...]:

@@ -9,11 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid
-from leasehold.sql.ddl.alter_table import alter_table, rename
-from leasehold.sql.ddl.create_table import create_table
-from leasehold.sql.ddl.drops import drop_index, drop_sequence, drop_table, truncate
-from leasehold.sql.ddl.indexes import create_index
-from leasehold.sql.ddl.sequences import alter_sequence, create_sequence
+from leasehold.sql.ddl.alter_table import read_alter_table, read_rename
+from leasehold.sql.ddl.create_table import read_create_table
+from leasehold.sql.ddl.drops import (
+    read_drop_index,
+    read_drop_sequence,
+    read_drop_table,
+    read_truncate,
+)
+from leasehold.sql.ddl.indexes import read_create_index
+from leasehold.sql.ddl.sequences import read_alter_sequence, read_create_sequence
 from leasehold.sql.syntax.accounting import Body
 from leasehold.sql.syntax.marks import Mark, skip_explain
 from leasehold.sql.syntax.own_schema_words import EXPLAINED_CHANGE
@@ -39,11 +44,11 @@ CHANGE_KINDS: Final = frozenset(
 )
 
 _CONVERTERS: Final[Mapping[str, Callable[[Reading, Body], Change]]] = {
-    "CreateStmt": create_table,
-    "IndexStmt": create_index,
-    "CreateSeqStmt": create_sequence,
-    "AlterSeqStmt": alter_sequence,
-    "TruncateStmt": truncate,
+    "CreateStmt": read_create_table,
+    "IndexStmt": read_create_index,
+    "CreateSeqStmt": read_create_sequence,
+    "AlterSeqStmt": read_alter_sequence,
+    "TruncateStmt": read_truncate,
 }
 _OTHER_SEQUENCE_CHANGES: Final = {
     "owner to": "a database has one owner",
@@ -120,7 +125,7 @@ def schema_statements(reading: Reading) -> tuple[Statement, ...]:
     body = reading.parsed.body
     changes: tuple[Change, ...]
     if reading.parsed.kind == "DropStmt" and body["removeType"] == "OBJECT_TABLE":
-        changes = drop_table(reading, body)
+        changes = read_drop_table(reading, body)
     else:
         changes = (_change(reading, reading.parsed.kind, body),)
     if explained is None:
@@ -157,13 +162,13 @@ def _change(reading: Reading, kind: str, body: Body) -> Change:
     found: Change | None = None
     if kind == "DropStmt":
         if body["removeType"] == "OBJECT_INDEX":
-            return drop_index(reading, body)
+            return read_drop_index(reading, body)
         if body["removeType"] == "OBJECT_SEQUENCE":
-            return drop_sequence(reading, body)
+            return read_drop_sequence(reading, body)
     elif kind == "AlterTableStmt" and body["objtype"] == "OBJECT_TABLE":
-        return alter_table(reading, body)
+        return read_alter_table(reading, body)
     elif kind == "RenameStmt":
-        found = rename(reading, body)
+        found = read_rename(reading, body)
     if found is None:
         _refuse(reading)
     return found

@@ -26,7 +26,7 @@ _NONE_SAID: Final = {"minvalue": "no_least", "maxvalue": "no_most", "restart": "
 _OWNED: Final = "the sequence of an identity column is owned by that column"
 
 
-def sequence_options(
+def read_sequence_options(
     reading: Reading,
     nodes: list[Any],
     place: int,
@@ -56,7 +56,7 @@ def sequence_options(
     return Options(**found, position=reading.position(place))
 
 
-def restart_alone(options: Options) -> Options:
+def only_restart(options: Options) -> Options:
     return Options(position=options.position, restarts=True, restart=options.restart)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leasehold.catalog.sequence import Options
-from leasehold.sql.ddl.sequence_options import restart_alone, sequence_options
+from leasehold.sql.ddl.sequence_options import only_restart, read_sequence_options
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.names import relation_name
 from leasehold.sql.syntax.statement import Reading
@@ -22,7 +22,7 @@ handles(
 handles("AlterSeqStmt", "sequence", "options", "missing_ok", later=["for_identity"])
 
 
-def create_sequence(reading: Reading, body: Body) -> CreateSequence:
+def read_create_sequence(reading: Reading, body: Body) -> CreateSequence:
     """CREATE SEQUENCE [IF NOT EXISTS] s option …"""
     reading.read("CreateSeqStmt", body)
     name, place, options = _said(reading, body, restarts=False)
@@ -30,7 +30,9 @@ def create_sequence(reading: Reading, body: Body) -> CreateSequence:
     return CreateSequence(name, options, exists, reading.position(place))
 
 
-def alter_sequence(reading: Reading, body: Body) -> RestartSequence | OwnSequence | AlterSequence:
+def read_alter_sequence(
+    reading: Reading, body: Body
+) -> RestartSequence | OwnSequence | AlterSequence:
     """ALTER SEQUENCE [IF EXISTS] s option …; RESTART and OWNED BY {t.c | NONE} are options."""
     reading.read("AlterSeqStmt", body)
     name, place, options = _said(reading, body, restarts=True)
@@ -38,7 +40,7 @@ def alter_sequence(reading: Reading, body: Body) -> RestartSequence | OwnSequenc
     owner = options.owner
     if owner is not None and options == Options(position=options.position, owner=owner):
         return OwnSequence(name, owner, exists, position)
-    if options == restart_alone(options):
+    if options == only_restart(options):
         return RestartSequence(name, options.restart, exists, position)
     return AlterSequence(name, options, exists, position)
 
@@ -48,4 +50,8 @@ def _said(reading: Reading, body: Body, *, restarts: bool) -> tuple[str, int, Op
     name = relation_name(reading, body["sequence"])
     place = reading.at(body["sequence"]["location"])
     first = reading.behind_name(place)
-    return name, place, sequence_options(reading, body.get("options", []), first, restarts=restarts)
+    return (
+        name,
+        place,
+        read_sequence_options(reading, body.get("options", []), first, restarts=restarts),
+    )

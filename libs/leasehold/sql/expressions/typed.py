@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from leasehold.model.errors import Refused, WrongType
 from leasehold.sql.expressions.closures import Compute, constant, strict
 from leasehold.sql.functions.casts.casts import Context
-from leasehold.sql.functions.function import Function, in_utc, in_zone, unchanged
+from leasehold.sql.functions.function import Function, fix_to_utc, fix_to_zone, unchanged
 from leasehold.sql.functions.registry import cast_for
 from leasehold.sql.functions.resolution import common_type
 from leasehold.values.time_zone import UTC, zone_of
@@ -72,7 +72,7 @@ def fix_zone(function: Function) -> Function:
     asked = _asked.get()
     if function.zoned and asked is not None:
         asked.functions.append(function)
-    return in_zone(function, _zone.get())
+    return fix_to_zone(function, _zone.get())
 
 
 class Typed(NamedTuple):
@@ -116,9 +116,9 @@ def read_constant(kind: Type, text: str, context: Context = "implicit") -> Any:
     """A quoted constant's value: one for all, in the zone in which constants are read."""
     cast = cast_for(None, kind, context)
     assert cast is not None
-    made = in_zone(cast, _constants.get()).compute(text)
+    made = fix_to_zone(cast, _constants.get()).compute(text)
     asked = _asked.get()
-    if cast.zoned and asked is not None and made != in_utc(cast).compute(text):
+    if cast.zoned and asked is not None and made != fix_to_utc(cast).compute(text):
         asked.constants.append(text)
     return made
 

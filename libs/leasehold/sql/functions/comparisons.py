@@ -26,8 +26,8 @@ from leasehold.sql.functions.function import (
     TIMESTAMPTZ,
     UUID,
     Function,
+    make_zoned,
     unchanged,
-    zoned,
 )
 from leasehold.values.dates import DAY_US
 from leasehold.values.doubles import NAN, order_of
@@ -95,7 +95,7 @@ def _in_zone(left: Type, right: Type) -> list[Function]:
         compare = SIGNS[sign]
         return lambda zone, a, b: int(compare(of(left, a, zone), of(right, b, zone)))
 
-    return [zoned(sign, (left, right), BOOLEAN, compared(sign)) for sign in SIGNS]
+    return [make_zoned(sign, (left, right), BOOLEAN, compared(sign)) for sign in SIGNS]
 
 
 _LOCAL: Final = (DATE, TIMESTAMP)

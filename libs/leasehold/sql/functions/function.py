@@ -35,12 +35,13 @@ INTEGERS: Final = (SMALLINT, INTEGER, BIGINT)
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
     """A function, an operator or a cast. `compute` takes storage values of exactly the types
-    `arguments` and gives one of `result` (`of_doubles` makes one of what computes with floats).
+    `arguments` and gives one of `result` (`make_over_doubles` makes one of what computes with
+    floats).
 
     `strict`: it is called without a NULL only, and NULL comes of one; else it gets None for it. A
     function that is not immutable gets a `Moment` (catalog/elements.py) before its arguments: that
     of the statement, and for a volatile one with another seed in each call. `zoned`: it is stable
-    since it asks that moment for the session's time zone, and nothing else (`in_utc` makes an
+    since it asks that moment for the session's time zone, and nothing else (`fix_to_utc` makes an
     immutable one of it, for texts that are kept). `computes_more`: `compute` with a larger limit,
     for values on their way through a query; what is kept, and so computed by every node again, has
     that of `compute` for ever. `variadic`: the last of `arguments` may come any number of times, at
@@ -65,14 +66,14 @@ class Function:
         return f"{self.name}({', '.join(map(str, self.arguments))})"
 
 
-def zoned(
+def make_zoned(
     name: str, arguments: tuple[Type, ...], result: Type, compute: Callable[..., Any]
 ) -> Function:
     """Return a function whose `compute` takes the session's time zone before the values."""
     return Function(name, arguments, result, by_zone(compute), volatility="stable", zoned=True)
 
 
-def of_doubles(
+def make_over_doubles(
     name: str, arguments: tuple[Type, ...], result: Type, compute: Callable[..., Any]
 ) -> Function:
     """Return a function whose `compute` takes and gives floats, NaN among them, in the place of
@@ -80,13 +81,13 @@ def of_doubles(
     return Function(name, arguments, result, over_floats(compute))
 
 
-def in_utc(function: Function) -> Function:
+def fix_to_utc(function: Function) -> Function:
     """Return a function as it is where there is no session."""
-    return in_zone(function, UTC)
+    return fix_to_zone(function, UTC)
 
 
 @lru_cache(maxsize=4_096)
-def in_zone(function: Function, zone: ZoneInfo) -> Function:
+def fix_to_zone(function: Function, zone: ZoneInfo) -> Function:
     """Return a function as it is in a session of that time zone."""
     if not function.zoned:
         return function

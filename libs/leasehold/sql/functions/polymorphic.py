@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from leasehold.model.errors import InvalidArgument, NullNotAllowed, OutOfRange
 from leasehold.sql.functions.function import INTEGER, JSONB, TEXT, Function, is_text
 from leasehold.sql.functions.jsonb.values import json_of
-from leasehold.sql.functions.texts.text import bounded, too_long
+from leasehold.sql.functions.texts.text import check_length, too_long
 from leasehold.sql.syntax.words import RESERVED
 from leasehold.values import jsonb
 from leasehold.values.integers import whole
@@ -85,7 +85,7 @@ def _concat(kinds: Kinds, zone: ZoneInfo) -> Function | None:
 
     def compute(*values: Any) -> str:
         pairs = zip(texts, values, strict=True)
-        return bounded("".join(text(value) for text, value in pairs if value is not None))
+        return check_length("".join(text(value) for text, value in pairs if value is not None))
 
     return Function("concat", _known(kinds), TEXT, compute, strict=False)
 
@@ -100,7 +100,7 @@ def _concat_ws(kinds: Kinds, zone: ZoneInfo) -> Function | None:
         if by is None:
             return None
         pairs = zip(texts, values, strict=True)
-        return bounded(by.join(text(value) for text, value in pairs if value is not None))
+        return check_length(by.join(text(value) for text, value in pairs if value is not None))
 
     return Function("concat_ws", (TEXT, *_known(kinds[1:])), TEXT, compute, strict=False)
 
@@ -132,7 +132,7 @@ def _format(kinds: Kinds, zone: ZoneInfo) -> Function | None:
             None if value is None else text(value)
             for text, value in zip(texts, values, strict=True)
         ]
-        return bounded(_formatted(pattern, shown))
+        return check_length(_formatted(pattern, shown))
 
     return Function("format", (TEXT, *_known(kinds[1:])), TEXT, compute, strict=False)
 

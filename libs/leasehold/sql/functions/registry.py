@@ -21,7 +21,7 @@ from leasehold.sql.functions.arrays import array, set_returning
 from leasehold.sql.functions.casts.casts import Context, make_cast
 from leasehold.sql.functions.dates import arithmetic as date_arithmetic
 from leasehold.sql.functions.dates import fields, moments
-from leasehold.sql.functions.function import TEXT, Function, is_text, zoned
+from leasehold.sql.functions.function import TEXT, Function, is_text, make_zoned
 from leasehold.sql.functions.jsonb import functions as jsonb
 from leasehold.sql.functions.numbers import arithmetic, mathematics
 from leasehold.sql.functions.resolution import category, kind_name, resolve
@@ -180,7 +180,7 @@ def _beside_text(kinds: Kinds) -> list[Function]:
         arguments = (kind, TEXT) if at_left else (TEXT, kind)
         if change.zoned:
             compute = _joined_in_zone(change.compute, at_left=at_left)
-            made.append(zoned("||", arguments, TEXT, compute))
+            made.append(make_zoned("||", arguments, TEXT, compute))
             continue
         shorter = _joined(change.compute, at_left=at_left)
         longer = _joined(change.compute, at_left=at_left, most=text.MADE_CHARACTERS_MAX)
@@ -198,7 +198,7 @@ def _joined_in_zone(to_text: Callable[..., Any], *, at_left: bool) -> Callable[.
 def _joined(
     to_text: Callable[[Any], str], *, at_left: bool, most: int = TEXT_BYTES_MAX
 ) -> Callable[[Any, Any], str]:
-    joined = partial(text.joined, most=most)
+    joined = partial(text.concatenate, most=most)
     if at_left:
         return lambda left, right: joined(to_text(left), right)
     return lambda left, right: joined(left, to_text(right))

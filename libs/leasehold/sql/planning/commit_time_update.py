@@ -78,7 +78,7 @@ class Computed:
         }
 
 
-def computed_in(bound: BoundWrite, reads: Reads) -> Computed | None:
+def find_computed(bound: BoundWrite, reads: Reads) -> Computed | None:
     """Return the UPDATE as expressions, None where it can't be said so. `reads` is what its plan
     reads."""
     body = bound.find.body

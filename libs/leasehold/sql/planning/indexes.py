@@ -178,14 +178,14 @@ class Indexes:
     ) -> tuple[float, Access] | None:
         """Return how good the best index is, and its access; None where the table itself is as
         good. `later` are tables whose values aren't known yet, None where all others' are."""
-        sought = list(sought_in(conditions, source.relation, later or frozenset()))
+        sought = list(find_sought(conditions, source.relation, later or frozenset()))
         key = source.key
-        best = prefix(list(key), sought)[0]
+        best = find_prefix(list(key), sought)[0]
         if len(key) and best >= len(key):
             return None
         found: tuple[float, Access] | None = None
         for index, parts in self._usable(source, conditions):
-            rank, equal, last = prefix(parts, sought)
+            rank, equal, last = find_prefix(parts, sought)
             if index.unique and len(equal) == len(parts):
                 rank += 100
             if rank > best:
@@ -251,9 +251,9 @@ class Indexes:
         if len({key.descending for key in query.order}) != 1:
             return {}
         if (
-            prefix(
+            find_prefix(
                 [Field(source.relation, k, BOOLEAN) for k in key],
-                list(sought_in(conditions, source.relation, frozenset())),
+                list(find_sought(conditions, source.relation, frozenset())),
             )[0]
             > 0
         ):
@@ -296,7 +296,7 @@ def strip_plain(part: Bound) -> Bound:
     return part
 
 
-def sought_in(
+def find_sought(
     conditions: Iterable[Bound], relation: int, later: frozenset[int]
 ) -> Iterator[Sought]:
     for condition in conditions:
@@ -373,7 +373,7 @@ def _same_part(one: Bound, other: Bound) -> bool:
     return one == other
 
 
-def prefix(
+def find_prefix(
     parts: list[Bound], sought: list[Sought]
 ) -> tuple[float, tuple[Bound, ...], tuple[Sought, ...]]:
     """Return the rank, the values of the equal prefix, and what bounds the part behind it."""

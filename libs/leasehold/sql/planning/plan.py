@@ -17,10 +17,10 @@ from leasehold.model.errors import Refused, TooComplex
 from leasehold.sql.binding.bound_tree import BoundQuery, Column
 from leasehold.sql.binding.bound_write import BoundWrite, rows_in_the_way
 from leasehold.sql.binding.queries import Binder
-from leasehold.sql.binding.select_for_verify import Visits, visited_in
+from leasehold.sql.binding.select_for_verify import Visits, add_visits
 from leasehold.sql.binding.writes import WriteBinder
 from leasehold.sql.functions.function import TEXT
-from leasehold.sql.planning.commit_time_update import Computed, computed_in
+from leasehold.sql.planning.commit_time_update import Computed, find_computed
 from leasehold.sql.planning.emit import emit
 from leasehold.sql.planning.emitted import NOTHING, Beside, Emitted
 from leasehold.sql.planning.indexes import Chosen, Indexes
@@ -124,7 +124,7 @@ def prepare(
             bound: BoundWrite | None = None
             query = binder.show(binder.bind_query(statement, None), statement.at)
             if statement.visits is not None:
-                query, visits = visited_in(query, statement.visits)
+                query, visits = add_visits(query, statement.visits)
         else:
             assert not isinstance(statement, tree.Explain)
             bound = WriteBinder(binder, numbered).bind(statement)
@@ -147,7 +147,7 @@ def prepare(
         reads = reads_of(query, *later, parameters=numbered)
         write = None if bound is None else _write(bound, indexes, numbered, beside)
         if bound is not None and write is not None and not explain:
-            write = replace(write, computed=computed_in(bound, reads))
+            write = replace(write, computed=find_computed(bound, reads))
         all_emitted = (emitted, *(() if write is None else write.later))
         return Prepared(
             text,

@@ -43,9 +43,9 @@ from leasehold.sql.functions.function import BIGINT, BOOLEAN
 from leasehold.sql.planning.indexes import (
     WITHOUT_ENTRIES,
     Sought,
-    prefix,
+    find_prefix,
+    find_sought,
     relations_of,
-    sought_in,
     strip_plain,
 )
 from leasehold.sql.planning.outer_joins import Seat, has_outer_join, join_inputs_of
@@ -194,7 +194,7 @@ class _Select:
             plain = not any(self.seats[r].extended for r in sought.relations & known)
             return sought.relations <= known and _simple(value) and (plain or _strict(value))
 
-        sought = list(filter(serves, sought_in(seat.conditions, source.relation, frozenset())))
+        sought = list(filter(serves, find_sought(seat.conditions, source.relation, frozenset())))
         best = _best(source, sought)
         if best is None:
             return None
@@ -233,8 +233,8 @@ class _Select:
 def _by_constants(source: TableSource, conditions: Sequence[Bound]) -> tuple[Place, ...] | None:
     """Return the places that constants say, None where they say nothing."""
     table_id, key = source.descriptor.table_id, _key(source)
-    sought = [s for s in sought_in(conditions, source.relation, frozenset()) if _says(s)]
-    rank, equal, last = prefix(list(key), sought)
+    sought = [s for s in find_sought(conditions, source.relation, frozenset()) if _says(s)]
+    rank, equal, last = find_prefix(list(key), sought)
     access = source.access
     if access is not None and rank < len(source.descriptor.primary_key):
         by_index = _by_index(table_id, access)
@@ -243,7 +243,7 @@ def _by_constants(source: TableSource, conditions: Sequence[Bound]) -> tuple[Pla
     place = Place(table_id, 0, (), scales=_scales(source))
     if access is None:
         for index, parts in _plain_indexes(source):
-            found = prefix(list(parts), sought)
+            found = find_prefix(list(parts), sought)
             if found[0] > rank:
                 rank, equal, last = found
                 place = Place(table_id, index.element_id, ())
@@ -285,7 +285,7 @@ def _by_index(table_id: int, access: Access) -> tuple[Place, ...]:
 def _best(source: TableSource, sought: list[Sought]) -> tuple[int, tuple[Bound, ...]] | None:
     """Return the id of the index, and the values of the first parts of its key, where those are all
     equal to something."""
-    _, equal, _ = prefix(list(_key(source)), sought)
+    _, equal, _ = find_prefix(list(_key(source)), sought)
     access = source.access
     if access is not None and len(equal) < len(source.descriptor.primary_key):
         values = [s.values[0] for s in sought]
@@ -295,7 +295,7 @@ def _best(source: TableSource, sought: list[Sought]) -> tuple[int, tuple[Bound, 
     best = 0, equal
     if access is None:
         for index, parts in _plain_indexes(source):
-            _, said, _ = prefix(list(parts), sought)
+            _, said, _ = find_prefix(list(parts), sought)
             if len(said) > len(best[1]):
                 best = index.element_id, said
     return best if best[1] else None

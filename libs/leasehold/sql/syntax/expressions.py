@@ -12,7 +12,7 @@ from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.accounting import Body, handles, refuse, refuse_node, refuse_unread
 from leasehold.sql.syntax.depth import too_deep
 from leasehold.sql.syntax.source import Source
-from leasehold.sql.syntax.types import IntervalFields, type_name
+from leasehold.sql.syntax.types import IntervalFields, read_type_name
 from leasehold.sql.syntax.windows import read_over
 from leasehold.values.interval import span_of_fields, stored_form, text_of
 
@@ -164,7 +164,7 @@ class Expressions:
         return tree.Unary(at, sign, self.expression(right))
 
     def _sign(self, names: list[Body], at: int) -> str:
-        *schemas, sign = texts(names)
+        *schemas, sign = read_names(names)
         if schemas not in ([], ["pg_catalog"]):
             refuse(f"an operator of the schema {schemas[0]!r:.80}", at)
         return sign
@@ -210,7 +210,7 @@ class Expressions:
         """Return a pattern, and what stands behind ESCAPE, which the parser makes a call of. A call
         that somebody has written has another form."""
         call = node.get("FuncCall")
-        if call is not None and texts(call["funcname"]) == ["pg_catalog", escaped]:
+        if call is not None and read_names(call["funcname"]) == ["pg_catalog", escaped]:
             return [self.expression(argument) for argument in call["args"]]
         return [self.expression(node)]
 
@@ -274,7 +274,7 @@ class Expressions:
         location = body.get("location", 0)
         place = body["typeName"].get("location", 0) if location < 0 else location
         at = self.at({"location": place})
-        target, fields = type_name(self.source, body["typeName"], self._near)
+        target, fields = read_type_name(self.source, body["typeName"], self._near)
         operand = self.expression(body["arg"])
         if fields is not None:
             operand = _with_fields(operand, fields, at)
@@ -283,7 +283,7 @@ class Expressions:
     def _collated(self, body: Body) -> tree.Node:
         self.check("CollateClause", body, _COLLATE)
         at = self.at(body)
-        name = texts(body["collname"])[-1]
+        name = read_names(body["collname"])[-1]
         if name not in _COLLATIONS:
             raise FeatureNotSupported(
                 f"the collation {name!r} is not supported: text is ordered by its bytes, as"
@@ -324,8 +324,8 @@ class Expressions:
         if "A_Star" in fields[-1]:
             if len(fields) > 2:
                 refuse("schema.table.*", at)
-            return tree.Star(at, *texts(fields[:-1]))
-        parts = texts(fields)
+            return tree.Star(at, *read_names(fields[:-1]))
+        parts = read_names(fields)
         if len(parts) == 3 and parts[0] in _QUALIFIED:
             parts = parts[1:]
         if len(parts) > 2:
@@ -388,7 +388,7 @@ class Expressions:
 
     def _call(self, body: Body) -> tree.Node:
         self.check("FuncCall", body, _FUNC_CALL)
-        names = texts(body["funcname"])
+        names = read_names(body["funcname"])
         given = body.get("args", [])
         if body.get("location", 0) < 0 and names[-1] == "timezone" and len(given) == 1:
             refuse("AT LOCAL", self.source.position(self._near))
@@ -490,7 +490,7 @@ class Expressions:
     }
 
 
-def texts(nodes: list[Body]) -> list[str]:
+def read_names(nodes: list[Body]) -> list[str]:
     """Return the names of a list."""
     return [node["String"].get("sval", "") for node in nodes]
 

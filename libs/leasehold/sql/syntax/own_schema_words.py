@@ -18,7 +18,7 @@ _NAMING: Final = frozenset({KeywordKind.UNRESERVED_KEYWORD, KeywordKind.COL_NAME
 _CHANGES: Final = frozenset({"create", "drop", "alter", "truncate"})
 
 
-def locks(tokens: Sequence[Token]) -> list[Mark]:
+def find_locks(tokens: Sequence[Token]) -> list[Mark]:
     """ADD LOCK l COVERING (…), which PostgreSQL's parser gets as UNIQUE (…), and DROP LOCK l, which
     it gets as the DROP of a column. A column that is called lock has neither behind it."""
     start = skip_explain(tokens)
@@ -44,7 +44,7 @@ def locks(tokens: Sequence[Token]) -> list[Mark]:
     return found
 
 
-def explained_change(tokens: Sequence[Token]) -> list[Mark]:
+def find_explained_change(tokens: Sequence[Token]) -> list[Mark]:
     """EXPLAIN and its options before a schema change, which PostgreSQL's parser gets alone."""
     start = skip_explain(tokens)
     if not 0 < start < len(tokens) or tokens[start].word not in _CHANGES:

@@ -20,7 +20,7 @@ _LEVELS: Final = frozenset({"snapshot", "linearizable", "default"})
 _BEFORE_MOMENT: Final = frozenset({"timestamp", "timestamptz", "datetime", "lsn"})
 
 
-def verifyretry(tokens: Sequence[Token]) -> list[Mark]:
+def find_verifyretry(tokens: Sequence[Token]) -> list[Mark]:
     """SET VERIFYRETRY value: PostgreSQL's parser gets an = in the place of the last letter."""
     place = 2 if tokens[1:2] and tokens[1].word in ("local", "session") else 1
     if not (has_words(tokens, 0, "set") and has_words(tokens, place, "verifyretry")):
@@ -31,7 +31,7 @@ def verifyretry(tokens: Sequence[Token]) -> list[Mark]:
     return [make_mark(VERIFYRETRY, "verifyretr=", tokens[place : place + 1])]
 
 
-def own_modes(tokens: Sequence[Token]) -> list[Mark]:
+def find_own_modes(tokens: Sequence[Token]) -> list[Mark]:
     """Blanks for each of them and a comma beside it. SET TRANSACTION, which needs a mode, becomes
     another SET if none is left."""
     first = _first_mode(tokens)

@@ -13,8 +13,8 @@ from operator import attrgetter
 from typing import Final
 
 from leasehold.sql.syntax.marks import Mark, Rule, find_end, make_mark, skip_explain
-from leasehold.sql.syntax.own_schema_words import explained_change, locks
-from leasehold.sql.syntax.own_session_words import own_modes, verifyretry
+from leasehold.sql.syntax.own_schema_words import find_explained_change, find_locks
+from leasehold.sql.syntax.own_session_words import find_own_modes, find_verifyretry
 from leasehold.sql.syntax.scanning import Token, tokens_of
 from leasehold.sql.syntax.source import Source
 
@@ -61,11 +61,11 @@ def _verb(tokens: list[Token]) -> int | None:
 
 RULES: Final[dict[str, Rule]] = {
     "selectv": _verified_selects,
-    "lock": locks,
-    "explain": explained_change,
-    "isolation": own_modes,
-    "of": own_modes,
-    "verifyretry": verifyretry,
+    "lock": find_locks,
+    "explain": find_explained_change,
+    "isolation": find_own_modes,
+    "of": find_own_modes,
+    "verifyretry": find_verifyretry,
 }
 """By a word that the text has to hold, in any case."""
 

@@ -16,7 +16,7 @@ from leasehold.sql.syntax.accounting import (
     refuse_unread,
 )
 from leasehold.sql.syntax.depth import too_deep
-from leasehold.sql.syntax.expressions import Expressions, items_of, texts
+from leasehold.sql.syntax.expressions import Expressions, items_of, read_names
 from leasehold.sql.syntax.scanning import place_before, place_of
 from leasehold.sql.syntax.source import Source
 from leasehold.sql.syntax.windows import read_window
@@ -199,7 +199,7 @@ class Queries:
         ((kind, _),) = body["ctequery"].items()
         if kind in ("InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"):
             refuse("a statement that writes inside WITH", at)
-        columns = tuple(texts(body.get("aliascolnames", [])))
+        columns = tuple(read_names(body.get("aliascolnames", [])))
         query = self.expressions.query(body["ctequery"])
         return tree.Cte(
             at, body["ctename"], columns, query, _MATERIALIZED.get(body["ctematerialized"])
@@ -293,7 +293,7 @@ class Queries:
             return "", ()
         alias = body["alias"]
         self.expressions.check("Alias", alias, _ALIAS)
-        return alias["aliasname"], tuple(texts(alias.get("colnames", [])))
+        return alias["aliasname"], tuple(read_names(alias.get("colnames", [])))
 
     def _subselect(self, body: Body) -> tree.QuerySource:
         self.expressions.check("RangeSubselect", body, _SUBSELECT)
@@ -326,7 +326,7 @@ class Queries:
         if body.get("isNatural"):
             return tree.Join(at, kind, left, right, natural=True)
         if "usingClause" in body:
-            return tree.Join(at, kind, left, right, using=tuple(texts(body["usingClause"])))
+            return tree.Join(at, kind, left, right, using=tuple(read_names(body["usingClause"])))
         if "quals" in body:
             condition = self.expressions.expression(body["quals"])
             return tree.Join(at, kind, left, right, condition)

@@ -93,12 +93,12 @@ def tokens_of(source: Source) -> list[Token]:
         word = source.written(begin, end)
         quoted = kind == _UIDENT or (kind == _IDENT and word[0] == '"')
         if keyword or (kind == _IDENT and not quoted):
-            word = folded(word)
+            word = fold(word)
         tokens.append(Token(word, begin, end, kind, quoted, keyword))
     return tokens
 
 
-def folded(word: str) -> str:
+def fold(word: str) -> str:
     """Return a word in lower case, of ASCII's letters alone, as PostgreSQL folds a name in
     UTF-8."""
     return word.lower() if word.isascii() else word.encode().lower().decode()

@@ -49,7 +49,7 @@ class IntervalFields(NamedTuple):
     digits: int | None
 
 
-def type_name(source: Source, body: Body, near: int) -> tuple[TypeName, IntervalFields | None]:
+def read_type_name(source: Source, body: Body, near: int) -> tuple[TypeName, IntervalFields | None]:
     """The type, and which fields of an interval are meant. `near`: where a type stands that the
     parser itself puts there. Raises FeatureNotSupported, SyntaxInvalid."""
     if not body.keys() <= _TYPE:

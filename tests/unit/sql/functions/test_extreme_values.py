@@ -20,7 +20,7 @@ from leasehold.model.errors import Refused
 from leasehold.sql.functions.arrays import set_returning
 from leasehold.sql.functions.arrays.array import FAMILIES as ARRAY_FAMILIES
 from leasehold.sql.functions.arrays.array import OPERATOR_FAMILIES
-from leasehold.sql.functions.function import Function, in_utc
+from leasehold.sql.functions.function import Function, fix_to_utc
 from leasehold.sql.functions.polymorphic import FAMILIES
 from leasehold.sql.functions.registry import (
     ALL_FUNCTIONS,
@@ -161,7 +161,7 @@ def failures(functions: Sequence[Function], random: Random, calls: int) -> Itera
 
 def immutable(functions: Sequence[Function]) -> list[Function]:
     """Those that what is kept may have: a zoned one as in UTC."""
-    return [f for f in map(in_utc, functions) if f.volatility == "immutable"]
+    return [f for f in map(fix_to_utc, functions) if f.volatility == "immutable"]
 
 
 def families() -> list[Function]:

@@ -36,15 +36,15 @@ from leasehold.sql.functions.function import (
 )
 from leasehold.sql.functions.jsonb.values import json_of
 from leasehold.sql.functions.numbers.arithmetic import (
+    check_finite,
+    check_range,
     division_scale,
-    finite,
     numeric_quotient,
     quotient,
-    ranged,
 )
 from leasehold.sql.functions.numbers.powers import root_at
 from leasehold.sql.functions.resolution import kind_name, resolve
-from leasehold.sql.functions.texts.text import MADE_CHARACTERS_MAX, bounded
+from leasehold.sql.functions.texts.text import MADE_CHARACTERS_MAX, check_length
 from leasehold.values import arrays, jsonb
 from leasehold.values.doubles import Stored, number_of, over_floats
 from leasehold.values.doubles import stored_form as stored_double
@@ -101,9 +101,9 @@ def _folded(
 
 def _sum(kind: Type, result: Type) -> Aggregate:
     if kind == DOUBLE:
-        return _folded("sum", kind, result, over_floats(finite(operator.add)))
+        return _folded("sum", kind, result, over_floats(check_finite(operator.add)))
     if result == BIGINT:
-        return _folded("sum", kind, result, operator.add, ranged(BIGINT, unchanged))
+        return _folded("sum", kind, result, operator.add, check_range(BIGINT, unchanged))
     if kind == INTERVAL:
         return _folded("sum", kind, kind, sum_spans, stored_form, span_of)
     read = decimal_of if kind == NUMERIC else Decimal
@@ -264,7 +264,7 @@ def _more_text(state: list[Any] | None, value: Any, by: Any) -> list[Any] | None
 
 
 def _joined_text(state: list[str] | None) -> str | None:
-    return None if state is None else bounded("".join(state), MADE_CHARACTERS_MAX)
+    return None if state is None else check_length("".join(state), MADE_CHARACTERS_MAX)
 
 
 def _listed(

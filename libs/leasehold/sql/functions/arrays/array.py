@@ -22,7 +22,7 @@ from leasehold.sql.functions.function import (
 )
 from leasehold.sql.functions.polymorphic import in_zones
 from leasehold.sql.functions.resolution import common_type
-from leasehold.sql.functions.texts.text import bounded
+from leasehold.sql.functions.texts.text import check_length
 from leasehold.values.arrays import elements_of, stored_form
 from leasehold.values.text_io import shown_text
 from leasehold.values.types import Type, array_of, element_of, first_subscript, order_key_of
@@ -217,8 +217,12 @@ def _position(key: Key, values: list[Any] | None, wanted: Any, *start: int | Non
 
 
 def _cat(kinds: Kinds) -> Function | None:
-    element = _common_element(kinds, "aa") if len(kinds) == 2 else None
-    if element is None:
+    known = [kind for kind in kinds if kind is not None]
+    if len(kinds) != 2 or not known or not all(map(element_of, known)):
+        return None
+    try:
+        array = common_type(known)
+    except WrongType:
         return None
 
     def compute(left: str | None, right: str | None) -> str | None:
@@ -226,7 +230,6 @@ def _cat(kinds: Kinds) -> Function | None:
             return right if left is None else left
         return stored_form(elements_of(left) + elements_of(right))
 
-    array = array_of(element)
     return Function("array_cat", (array, array), array, compute, strict=False)
 
 
@@ -244,7 +247,7 @@ def _to_string(kinds: Kinds, zone: ZoneInfo) -> Function | None:
         if stored is None or by is None:
             return None
         shown = [null if v is None else shown_text(element, v, zone) for v in elements_of(stored)]
-        return bounded(by.join([text for text in shown if text is not None]))
+        return check_length(by.join([text for text in shown if text is not None]))
 
     return Function("array_to_string", (kinds[0], *texts), TEXT, compute, strict=False)
 

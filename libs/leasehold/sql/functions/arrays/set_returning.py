@@ -24,8 +24,8 @@ from leasehold.sql.functions.function import (
     TIMESTAMP,
     TIMESTAMPTZ,
     Function,
+    make_zoned,
     unchanged,
-    zoned,
 )
 from leasehold.sql.functions.jsonb.functions import text_of_value
 from leasehold.sql.functions.texts import regexp
@@ -153,7 +153,9 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     ),
     *(Function(SERIES, (NUMERIC,) * n, array_of(NUMERIC), _numerics) for n in (2, 3)),
     Function(SERIES, (TIMESTAMP, TIMESTAMP, INTERVAL), array_of(TIMESTAMP), _moments),
-    zoned(SERIES, (TIMESTAMPTZ, TIMESTAMPTZ, INTERVAL), array_of(TIMESTAMPTZ), _moments_in_zone),
+    make_zoned(
+        SERIES, (TIMESTAMPTZ, TIMESTAMPTZ, INTERVAL), array_of(TIMESTAMPTZ), _moments_in_zone
+    ),
     Function("string_to_table", (TEXT, TEXT), TEXTS, split_text, strict=False),
     Function("string_to_table", (TEXT, TEXT, TEXT), TEXTS, split_text, strict=False),
     Function(

@@ -15,8 +15,15 @@ from zoneinfo import ZoneInfo
 
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, OutOfRange
 from leasehold.sql.functions.casts import catalog_casts
-from leasehold.sql.functions.function import DOUBLE, Function, is_integer, is_text, unchanged, zoned
-from leasehold.sql.functions.numbers.arithmetic import ranged
+from leasehold.sql.functions.function import (
+    DOUBLE,
+    Function,
+    is_integer,
+    is_text,
+    make_zoned,
+    unchanged,
+)
+from leasehold.sql.functions.numbers.arithmetic import check_range
 from leasehold.sql.functions.resolution import is_implicit
 from leasehold.values import jsonb
 from leasehold.values.arrays import elements_of
@@ -52,7 +59,7 @@ def make_cast(source: Type | None, target: Type, context: Context) -> Function |
             assert change is not None
             return Function("cast", taken, target, change, volatility="stable")
         if shows_zone(target):
-            return zoned("cast", taken, target, _read_in_zone(target))
+            return make_zoned("cast", taken, target, _read_in_zone(target))
         return Function("cast", taken, target, _of_constant(target, context))
     if element is not None:
         return _array_cast(source, target, element, context)
@@ -65,7 +72,7 @@ def make_cast(source: Type | None, target: Type, context: Context) -> Function |
     if catalog_casts.is_stable(source, target):
         return Function("cast", (source,), target, _told(change, fit), volatility="stable")
     if _asks_zone(source, target):
-        return zoned("cast", (source,), target, _told(change, fit))
+        return make_zoned("cast", (source,), target, _told(change, fit))
     return Function("cast", (source,), target, _after(change, fit))
 
 
@@ -77,7 +84,7 @@ def _array_cast(source: Type, target: Type, element: Type, context: Context) -> 
         if context != "explicit" or not is_text(source):
             return None
         if shows_zone(target):
-            return zoned("cast", (source,), target, _read_in_zone(target))
+            return make_zoned("cast", (source,), target, _read_in_zone(target))
         return Function("cast", (source,), target, lambda text: from_text(target, text))
     cast = make_cast(given, element, context)
     if cast is None or not (cast.zoned or cast.volatility == "immutable"):
@@ -89,7 +96,7 @@ def _array_cast(source: Type, target: Type, element: Type, context: Context) -> 
             at = InZone(zone)
             return array_form([None if v is None else one(at, v) for v in elements_of(stored)])
 
-        return zoned("cast", (source,), target, each)
+        return make_zoned("cast", (source,), target, each)
     if one is unchanged:
         return Function("cast", (source,), target, unchanged)
 
@@ -200,16 +207,16 @@ def _number(source: Type, target: Type) -> Convert:
     if is_integer(source):
         if is_integer(target):
             wide = INTEGER_BITS[target.name] >= INTEGER_BITS[source.name]
-            return unchanged if wide else ranged(target, unchanged)
+            return unchanged if wide else check_range(target, unchanged)
         if target == DOUBLE:
             return float
         return lambda value: stored_form(Decimal(value))
     if source == DOUBLE:
         if is_integer(target):
-            return over_floats(ranged(target, lambda value: _rint(value, target)))
+            return over_floats(check_range(target, lambda value: _rint(value, target)))
         return over_floats(lambda value: stored_form(decimal_of_double(value)))
     if is_integer(target):
-        return ranged(target, lambda value: _nearest(value, target))
+        return check_range(target, lambda value: _nearest(value, target))
     return over_floats(double_of_numeric)
 
 

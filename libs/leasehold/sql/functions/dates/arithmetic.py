@@ -20,8 +20,8 @@ from leasehold.sql.functions.function import (
     TIMESTAMP,
     TIMESTAMPTZ,
     Function,
-    of_doubles,
-    zoned,
+    make_over_doubles,
+    make_zoned,
 )
 from leasehold.sql.functions.numbers.arithmetic import divided, modulo
 from leasehold.values.date_text import day_in_range
@@ -241,20 +241,22 @@ OPERATORS: Final[tuple[Function, ...]] = (
     Function("+", (TIMESTAMP, INTERVAL), TIMESTAMP, _span_added),
     Function("+", (INTERVAL, TIMESTAMP), TIMESTAMP, _turned(_span_added)),
     Function("-", (TIMESTAMP, INTERVAL), TIMESTAMP, _span_taken),
-    zoned("+", (TIMESTAMPTZ, INTERVAL), TIMESTAMPTZ, _zoned_added),
-    zoned("+", (INTERVAL, TIMESTAMPTZ), TIMESTAMPTZ, lambda zone, s, m: _zoned_added(zone, m, s)),
-    zoned("-", (TIMESTAMPTZ, INTERVAL), TIMESTAMPTZ, _zoned_taken),
+    make_zoned("+", (TIMESTAMPTZ, INTERVAL), TIMESTAMPTZ, _zoned_added),
+    make_zoned(
+        "+", (INTERVAL, TIMESTAMPTZ), TIMESTAMPTZ, lambda zone, s, m: _zoned_added(zone, m, s)
+    ),
+    make_zoned("-", (TIMESTAMPTZ, INTERVAL), TIMESTAMPTZ, _zoned_taken),
     *(Function("-", (kind, kind), INTERVAL, difference) for kind in (TIMESTAMP, TIMESTAMPTZ)),
     Function("+", (INTERVAL, INTERVAL), INTERVAL, _added),
     Function("-", (INTERVAL, INTERVAL), INTERVAL, _taken),
     Function("-", (INTERVAL,), INTERVAL, negated),
-    of_doubles("*", (INTERVAL, DOUBLE), INTERVAL, _times),
-    of_doubles("*", (DOUBLE, INTERVAL), INTERVAL, _turned(_times)),
-    of_doubles("/", (INTERVAL, DOUBLE), INTERVAL, span_divided),
+    make_over_doubles("*", (INTERVAL, DOUBLE), INTERVAL, _times),
+    make_over_doubles("*", (DOUBLE, INTERVAL), INTERVAL, _turned(_times)),
+    make_over_doubles("/", (INTERVAL, DOUBLE), INTERVAL, span_divided),
 )
 FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("age", (TIMESTAMP, TIMESTAMP), INTERVAL, age),
-    zoned("age", (TIMESTAMPTZ,) * 2, INTERVAL, lambda zone, a, b: age(a, b, zone)),
+    make_zoned("age", (TIMESTAMPTZ,) * 2, INTERVAL, lambda zone, a, b: age(a, b, zone)),
     Function("age", (TIMESTAMP,), INTERVAL, _age_of_today, volatility="stable"),
     Function("age", (TIMESTAMPTZ,), INTERVAL, _age_in_zone, volatility="stable"),
     Function("justify_hours", (INTERVAL,), INTERVAL, justify_hours),

@@ -18,7 +18,7 @@ from leasehold.sql.functions.function import (
     TIMESTAMP,
     TIMESTAMPTZ,
     Function,
-    zoned,
+    make_zoned,
 )
 from leasehold.sql.functions.numbers.arithmetic import divided, modulo, quotient
 from leasehold.values.dates import DAY_US, date_of
@@ -281,7 +281,7 @@ _SOURCES: Final = ((TIMESTAMP, _extract_local), (INTERVAL, _extract_span))
 FUNCTIONS: Final[tuple[Function, ...]] = (
     *(Function("extract", (TEXT, kind), NUMERIC, _numeric(f)) for kind, f in _SOURCES),
     Function("extract", (TEXT, DATE), NUMERIC, _numeric(_extract_date)),
-    zoned("extract", (TEXT, TIMESTAMPTZ), NUMERIC, _numeric(_extract_zoned)),
+    make_zoned("extract", (TEXT, TIMESTAMPTZ), NUMERIC, _numeric(_extract_zoned)),
     *(Function("date_part", (TEXT, kind), DOUBLE, _double(f)) for kind, f in _SOURCES),
     # It takes a date for the timestamp at its midnight.
     Function(
@@ -290,9 +290,9 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
         DOUBLE,
         _double(lambda name, day: _extract_local(name, day * DAY_US)),
     ),
-    zoned("date_part", (TEXT, TIMESTAMPTZ), DOUBLE, _double(_extract_zoned)),
+    make_zoned("date_part", (TEXT, TIMESTAMPTZ), DOUBLE, _double(_extract_zoned)),
     Function("date_trunc", (TEXT, TIMESTAMP), TIMESTAMP, _truncated),
-    zoned("date_trunc", (TEXT, TIMESTAMPTZ), TIMESTAMPTZ, _truncated_in_zone),
+    make_zoned("date_trunc", (TEXT, TIMESTAMPTZ), TIMESTAMPTZ, _truncated_in_zone),
     Function("date_trunc", (TEXT, TIMESTAMPTZ, TEXT), TIMESTAMPTZ, _truncated_in_named),
     Function("date_trunc", (TEXT, INTERVAL), INTERVAL, _truncated_span),
 )

@@ -26,8 +26,8 @@ from leasehold.sql.functions.function import (
     TIMESTAMPTZ,
     Function,
     Volatility,
-    of_doubles,
-    zoned,
+    make_over_doubles,
+    make_zoned,
 )
 from leasehold.values.date_text import offset_of_text
 from leasehold.values.dates import DAY_US, day_of
@@ -147,7 +147,7 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("clock_timestamp", (), TIMESTAMPTZ, _now, volatility="volatile"),
     Function("make_date", (INTEGER, INTEGER, INTEGER), DATE, _make_date),
     Function("make_timestamp", (INTEGER,) * 5 + (DOUBLE,), TIMESTAMP, _make_local),
-    zoned(
+    make_zoned(
         "make_timestamptz",
         (INTEGER,) * 5 + (DOUBLE,),
         TIMESTAMPTZ,
@@ -155,11 +155,11 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     ),
     Function("make_timestamptz", (INTEGER,) * 5 + (DOUBLE, TEXT), TIMESTAMPTZ, _make_timestamptz),
     *(
-        of_doubles("make_interval", _MAKES_INTERVAL[:count], INTERVAL, _make_interval)
+        make_over_doubles("make_interval", _MAKES_INTERVAL[:count], INTERVAL, _make_interval)
         for count in range(8)
     ),
-    of_doubles("to_timestamp", (DOUBLE,), TIMESTAMPTZ, _of_seconds),
-    zoned(
+    make_over_doubles("to_timestamp", (DOUBLE,), TIMESTAMPTZ, _of_seconds),
+    make_zoned(
         "to_timestamp",
         (TEXT, TEXT),
         TIMESTAMPTZ,
@@ -167,7 +167,7 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     ),
     Function("to_date", (TEXT, TEXT), DATE, date_by_template),
     Function("to_char", (TIMESTAMP, TEXT), TEXT, moment_text),
-    zoned("to_char", (TIMESTAMPTZ, TEXT), TEXT, lambda zone, v, t: moment_text(v, t, zone)),
+    make_zoned("to_char", (TIMESTAMPTZ, TEXT), TEXT, lambda zone, v, t: moment_text(v, t, zone)),
     Function(
         "timezone",
         (TEXT, TIMESTAMP),

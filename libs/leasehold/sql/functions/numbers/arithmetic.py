@@ -20,7 +20,7 @@ from leasehold.sql.functions.function import (
     INTEGERS,
     NUMERIC,
     Function,
-    of_doubles,
+    make_over_doubles,
     unchanged,
 )
 from leasehold.values.numeric import (
@@ -42,7 +42,7 @@ _GROUP: Final = 4  # PostgreSQL's digits are groups of four, from which it estim
 # ------------------------------------------------------------------ integers
 
 
-def ranged(kind: Type, compute: Callable[..., int]) -> Callable[..., int]:
+def check_range(kind: Type, compute: Callable[..., int]) -> Callable[..., int]:
     """Raises OutOfRange (22003) where the result has no room in `kind`."""
     limit = 1 << INTEGER_BITS[kind.name] - 1
 
@@ -85,7 +85,7 @@ _ON_INTEGERS: Final[dict[str, Callable[..., int]]] = {
 # ------------------------------------------------------------------ doubles
 
 
-def finite(compute: Callable[..., float], *, shrinks: bool = False) -> Callable[..., float]:
+def check_finite(compute: Callable[..., float], *, shrinks: bool = False) -> Callable[..., float]:
     """Raises OutOfRange (22003) where finite values give an infinite one, or, with `shrinks`, zero
     of values that are not."""
 
@@ -110,17 +110,17 @@ def _double_quotient(left: float, right: float) -> float:
 
 
 _DOUBLE: Final[dict[str, Callable[..., float]]] = {
-    "+": finite(operator.add),
-    "-": finite(operator.sub),
-    "*": finite(operator.mul, shrinks=True),
-    "/": finite(_double_quotient, shrinks=True),
+    "+": check_finite(operator.add),
+    "-": check_finite(operator.sub),
+    "*": check_finite(operator.mul, shrinks=True),
+    "/": check_finite(_double_quotient, shrinks=True),
 }
 
 
 # ------------------------------------------------------------------ exact numbers
 
 
-def of_decimals(compute: Callable[..., Decimal]) -> Callable[..., str]:
+def over_decimals(compute: Callable[..., Decimal]) -> Callable[..., str]:
     """Return `compute`, which is over numbers, as a function over their storage forms."""
 
     def stored(*values: str) -> str:
@@ -237,9 +237,9 @@ def _integer_operators() -> list[Function]:
             kind = wider(left, right)
             signs = "+-*/%" if left != right else "+-*/%&|#"
             for sign in signs:
-                compute = ranged(kind, _ON_INTEGERS[sign])
+                compute = check_range(kind, _ON_INTEGERS[sign])
                 made.append(Function(sign, (left, right), kind, compute))
-        made.append(Function("-", (left,), left, ranged(left, operator.neg)))
+        made.append(Function("-", (left,), left, check_range(left, operator.neg)))
         made.append(Function("+", (left,), left, operator.pos))
         made.append(Function("~", (left,), left, operator.invert))
     return made
@@ -264,14 +264,17 @@ def _shift_right(kind: Type) -> Function:
 
 OPERATORS: Final = (
     *_integer_operators(),
-    *(of_doubles(sign, (DOUBLE, DOUBLE), DOUBLE, compute) for sign, compute in _DOUBLE.items()),
-    of_doubles("-", (DOUBLE,), DOUBLE, operator.neg),
+    *(
+        make_over_doubles(sign, (DOUBLE, DOUBLE), DOUBLE, compute)
+        for sign, compute in _DOUBLE.items()
+    ),
+    make_over_doubles("-", (DOUBLE,), DOUBLE, operator.neg),
     Function("+", (DOUBLE,), DOUBLE, unchanged),
     *(
-        Function(sign, (NUMERIC, NUMERIC), NUMERIC, of_decimals(compute))
+        Function(sign, (NUMERIC, NUMERIC), NUMERIC, over_decimals(compute))
         for sign, compute in _EXACT.items()
     ),
-    Function("-", (NUMERIC,), NUMERIC, of_decimals(Decimal.copy_negate)),
+    Function("-", (NUMERIC,), NUMERIC, over_decimals(Decimal.copy_negate)),
     Function("+", (NUMERIC,), NUMERIC, unchanged),
     *(_shift_left(kind) for kind in INTEGERS),
     *(_shift_right(kind) for kind in INTEGERS),

@@ -22,16 +22,16 @@ from leasehold.sql.functions.function import (
     INTEGERS,
     NUMERIC,
     Function,
-    of_doubles,
+    make_over_doubles,
 )
 from leasehold.sql.functions.numbers.arithmetic import (
     OPERATORS as ARITHMETIC,
 )
 from leasehold.sql.functions.numbers.arithmetic import (
+    check_finite,
+    check_range,
     endless_quotient,
-    finite,
-    of_decimals,
-    ranged,
+    over_decimals,
     shown_scale,
     times_power,
 )
@@ -232,10 +232,10 @@ _MATH: Final[dict[str, Callable[[float], float]]] = {
     "sinh": lambda value: _unbounded(math.sinh, value, math.copysign(math.inf, value)),
     "cosh": lambda value: _unbounded(math.cosh, value, math.inf),
     "tanh": math.tanh,
-    "degrees": finite(lambda value: value / (math.pi / 180.0)),
+    "degrees": check_finite(lambda value: value / (math.pi / 180.0)),
     "radians": lambda value: value * (math.pi / 180.0),
     "cbrt": lambda value: math.cbrt(value),
-    "exp": finite(_double_exponential),
+    "exp": check_finite(_double_exponential),
     "ln": _double_log(math.log),
     "log": _double_log(math.log10),
     "log10": _double_log(math.log10),
@@ -250,19 +250,19 @@ _MATH: Final[dict[str, Callable[[float], float]]] = {
 }
 
 _NUMERIC: Final[dict[str, Callable[..., str]]] = {
-    "abs": of_decimals(Decimal.copy_abs),
+    "abs": over_decimals(Decimal.copy_abs),
     "ceil": _to_whole(ROUND_CEILING),
     "ceiling": _to_whole(ROUND_CEILING),
     "floor": _to_whole(ROUND_FLOOR),
     "trunc": lambda value: _at_scale(_truncate)(value, 0),
     "round": lambda value: _at_scale(_round)(value, 0),
-    "sign": of_decimals(_sign),
-    "sqrt": of_decimals(square_root),
-    "exp": of_decimals(exponential),
-    "ln": of_decimals(natural_logarithm),
-    "log": of_decimals(lambda value: logarithm(Decimal(10), value)),
-    "log10": of_decimals(lambda value: logarithm(Decimal(10), value)),
-    "trim_scale": of_decimals(_trim_scale),
+    "sign": over_decimals(_sign),
+    "sqrt": over_decimals(square_root),
+    "exp": over_decimals(exponential),
+    "ln": over_decimals(natural_logarithm),
+    "log": over_decimals(lambda value: logarithm(Decimal(10), value)),
+    "log10": over_decimals(lambda value: logarithm(Decimal(10), value)),
+    "trim_scale": over_decimals(_trim_scale),
 }
 
 _EXACT_PAIRS: Final[dict[str, Callable[..., Decimal]]] = {
@@ -281,24 +281,24 @@ def _random(moment: Moment) -> float:
 
 
 FUNCTIONS: Final[tuple[Function, ...]] = (
-    *(Function("abs", (kind,), kind, ranged(kind, abs)) for kind in INTEGERS),
-    *(of_doubles(name, (DOUBLE,), DOUBLE, compute) for name, compute in _MATH.items()),
+    *(Function("abs", (kind,), kind, check_range(kind, abs)) for kind in INTEGERS),
+    *(make_over_doubles(name, (DOUBLE,), DOUBLE, compute) for name, compute in _MATH.items()),
     *(Function(name, (NUMERIC,), NUMERIC, compute) for name, compute in _NUMERIC.items()),
     *(
-        Function(name, (NUMERIC, NUMERIC), NUMERIC, of_decimals(compute))
+        Function(name, (NUMERIC, NUMERIC), NUMERIC, over_decimals(compute))
         for name, compute in _EXACT_PAIRS.items()
     ),
     Function("round", (NUMERIC, INTEGER), NUMERIC, _at_scale(_round)),
     Function("trunc", (NUMERIC, INTEGER), NUMERIC, _at_scale(_truncate)),
-    of_doubles("power", (DOUBLE, DOUBLE), DOUBLE, finite(_double_power)),
-    of_doubles("pow", (DOUBLE, DOUBLE), DOUBLE, finite(_double_power)),
-    of_doubles("atan2", (DOUBLE, DOUBLE), DOUBLE, math.atan2),
+    make_over_doubles("power", (DOUBLE, DOUBLE), DOUBLE, check_finite(_double_power)),
+    make_over_doubles("pow", (DOUBLE, DOUBLE), DOUBLE, check_finite(_double_power)),
+    make_over_doubles("atan2", (DOUBLE, DOUBLE), DOUBLE, math.atan2),
     Function("pi", (), DOUBLE, lambda: math.pi),
     Function("scale", (NUMERIC,), INTEGER, _scale(shown_scale)),
     Function("min_scale", (NUMERIC,), INTEGER, _scale(_least_scale)),
     Function("factorial", (BIGINT,), NUMERIC, _factorial),
-    *(Function("gcd", (k, k), k, ranged(k, math.gcd)) for k in INTEGERS[1:]),
-    *(Function("lcm", (k, k), k, ranged(k, math.lcm)) for k in INTEGERS[1:]),
+    *(Function("gcd", (k, k), k, check_range(k, math.gcd)) for k in INTEGERS[1:]),
+    *(Function("lcm", (k, k), k, check_range(k, math.lcm)) for k in INTEGERS[1:]),
     *(
         Function("mod", f.arguments, f.result, f.compute)
         for f in ARITHMETIC
@@ -307,11 +307,11 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("random", (), DOUBLE, _random, volatility="volatile"),
 )
 OPERATORS: Final[tuple[Function, ...]] = (
-    Function("^", (NUMERIC, NUMERIC), NUMERIC, of_decimals(power)),
-    of_doubles("^", (DOUBLE, DOUBLE), DOUBLE, finite(_double_power)),
-    *(Function("@", (kind,), kind, ranged(kind, abs)) for kind in INTEGERS),
-    of_doubles("@", (DOUBLE,), DOUBLE, abs),
-    Function("@", (NUMERIC,), NUMERIC, of_decimals(Decimal.copy_abs)),
-    of_doubles("|/", (DOUBLE,), DOUBLE, _double_root),
-    of_doubles("||/", (DOUBLE,), DOUBLE, lambda value: math.cbrt(value)),
+    Function("^", (NUMERIC, NUMERIC), NUMERIC, over_decimals(power)),
+    make_over_doubles("^", (DOUBLE, DOUBLE), DOUBLE, check_finite(_double_power)),
+    *(Function("@", (kind,), kind, check_range(kind, abs)) for kind in INTEGERS),
+    make_over_doubles("@", (DOUBLE,), DOUBLE, abs),
+    Function("@", (NUMERIC,), NUMERIC, over_decimals(Decimal.copy_abs)),
+    make_over_doubles("|/", (DOUBLE,), DOUBLE, _double_root),
+    make_over_doubles("||/", (DOUBLE,), DOUBLE, lambda value: math.cbrt(value)),
 )

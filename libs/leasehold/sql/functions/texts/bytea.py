@@ -12,7 +12,7 @@ from typing import Any, Final
 from leasehold.catalog.elements import Moment
 from leasehold.model.errors import InvalidArgument, InvalidText, TooLong
 from leasehold.sql.functions.function import BYTEA, INTEGER, TEXT, UUID, Function
-from leasehold.sql.functions.texts.text import part, place_of
+from leasehold.sql.functions.texts.text import cut_part, find_place
 from leasehold.values.letters import ascii_lower
 from leasehold.values.types import TEXT_BYTES_MAX
 
@@ -92,11 +92,11 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("length", (BYTEA,), INTEGER, len),
     Function("octet_length", (BYTEA,), INTEGER, len),
     Function("bit_length", (BYTEA,), INTEGER, lambda data: len(data) * 8),
-    Function("substring", (BYTEA, INTEGER), BYTEA, part),
-    Function("substring", (BYTEA, INTEGER, INTEGER), BYTEA, part),
-    Function("substr", (BYTEA, INTEGER), BYTEA, part),
-    Function("substr", (BYTEA, INTEGER, INTEGER), BYTEA, part),
-    Function("position", (BYTEA, BYTEA), INTEGER, place_of),
+    Function("substring", (BYTEA, INTEGER), BYTEA, cut_part),
+    Function("substring", (BYTEA, INTEGER, INTEGER), BYTEA, cut_part),
+    Function("substr", (BYTEA, INTEGER), BYTEA, cut_part),
+    Function("substr", (BYTEA, INTEGER, INTEGER), BYTEA, cut_part),
+    Function("position", (BYTEA, BYTEA), INTEGER, find_place),
     Function("encode", (BYTEA, TEXT), TEXT, _encode),
     Function("decode", (TEXT, TEXT), BYTEA, _decode),
     Function("md5", (BYTEA,), TEXT, lambda data: _digest("md5")(data).hex()),

@@ -13,7 +13,7 @@ from leasehold.sql.functions.function import BOOLEAN, INTEGER, TEXT, Function
 from leasehold.sql.functions.texts.like import negated
 from leasehold.sql.functions.texts.regexp_matching import Match, regular, similar_pattern
 from leasehold.sql.functions.texts.regexp_translation import Flags, flags_of
-from leasehold.sql.functions.texts.text import bounded
+from leasehold.sql.functions.texts.text import check_length
 from leasehold.values.arrays import stored_form
 from leasehold.values.letters import is_digits
 from leasehold.values.types import TEXT_BYTES_MAX, array_of
@@ -83,14 +83,14 @@ def _replaced(text: str, pattern: str, by: str, flags: Flags, number: int) -> st
             continue
         made += (text[end : match.start], _filled(text, match, by))
         size += len(made[-2]) + len(made[-1])
-        bounded(made[-1])
+        check_length(made[-1])
         if size > 2 * TEXT_BYTES_MAX:
             break
         end = match.end
         if number:
             break
     made.append(text[end:])
-    return bounded("".join(made))
+    return check_length("".join(made))
 
 
 def _filled(text: str, match: Match, by: str) -> str:

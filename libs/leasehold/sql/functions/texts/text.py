@@ -26,7 +26,7 @@ TEXT_BYTES_MAX."""
 _ASCII_WORD: Final = re.compile("[A-Za-z0-9]+")
 
 
-def bounded(text: str, most: int = TEXT_BYTES_MAX) -> str:
+def check_length(text: str, most: int = TEXT_BYTES_MAX) -> str:
     """Raises TooLong (22001)."""
     if len(text) > most:
         raise too_long(most)
@@ -41,7 +41,7 @@ def _too_large(most: int) -> RequestTooLarge:
     return RequestTooLarge(f"requested length too large: at most {most} characters are made")
 
 
-def joined(left: str, right: str, most: int = TEXT_BYTES_MAX) -> str:
+def concatenate(left: str, right: str, most: int = TEXT_BYTES_MAX) -> str:
     if len(left) + len(right) > most:
         raise too_long(most)
     return left + right
@@ -62,7 +62,7 @@ def _initcap(text: str) -> str:
     return "".join(made)
 
 
-def part(value: Any, start: int, length: int | None = None) -> Any:
+def cut_part(value: Any, start: int, length: int | None = None) -> Any:
     """Return a part of a text or of bytes from position `start` on, which may lie before the first
     one."""
     if length is None:
@@ -72,7 +72,7 @@ def part(value: Any, start: int, length: int | None = None) -> Any:
     return value[max(start - 1, 0) : max(start - 1 + length, 0)]
 
 
-def place_of(text: Any, wanted: Any) -> int:
+def find_place(text: Any, wanted: Any) -> int:
     """Return where `wanted` stands, from 1; 0 where it does not."""
     return int(text.find(wanted)) + 1
 
@@ -168,7 +168,7 @@ def _overlay(text: str, new: str, start: int, length: int | None = None) -> str:
     end = start + (len(new) if length is None else length)
     if end >= 1 << 31:
         raise OutOfRange("integer out of range")
-    return joined(part(text, 1, start - 1) + new, part(text, end))
+    return concatenate(cut_part(text, 1, start - 1) + new, cut_part(text, end))
 
 
 def _trims() -> list[Function]:
@@ -219,13 +219,13 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("upper", (TEXT,), TEXT, upper),
     Function("lower", (TEXT,), TEXT, lower),
     Function("initcap", (TEXT,), TEXT, _initcap),
-    Function("substring", (TEXT, INTEGER), TEXT, part),
-    Function("substring", (TEXT, INTEGER, INTEGER), TEXT, part),
+    Function("substring", (TEXT, INTEGER), TEXT, cut_part),
+    Function("substring", (TEXT, INTEGER, INTEGER), TEXT, cut_part),
     Function("substring", (TEXT, TEXT, TEXT), TEXT, _by_pattern),
-    Function("substr", (TEXT, INTEGER), TEXT, part),
-    Function("substr", (TEXT, INTEGER, INTEGER), TEXT, part),
-    Function("position", (TEXT, TEXT), INTEGER, place_of),
-    Function("strpos", (TEXT, TEXT), INTEGER, place_of),
+    Function("substr", (TEXT, INTEGER), TEXT, cut_part),
+    Function("substr", (TEXT, INTEGER, INTEGER), TEXT, cut_part),
+    Function("position", (TEXT, TEXT), INTEGER, find_place),
+    Function("strpos", (TEXT, TEXT), INTEGER, find_place),
     Function("left", (TEXT, INTEGER), TEXT, _left),
     Function("right", (TEXT, INTEGER), TEXT, _right),
     *_trims(),
@@ -248,6 +248,6 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("overlay", (TEXT, TEXT, INTEGER, INTEGER), TEXT, _overlay),
 )
 OPERATORS: Final[tuple[Function, ...]] = (
-    _making("||", (TEXT, TEXT), joined),
+    _making("||", (TEXT, TEXT), concatenate),
     Function("^@", (TEXT, TEXT), BOOLEAN, lambda a, b: int(a.startswith(b))),
 )
