@@ -148,15 +148,20 @@ class TransactionRunner:
 
         Returns what has to be waited for; nothing has ended until then. None: `end` can be called.
         """
-        current, non_blocking = self._current, self._state.running.non_blocking
-        if isinstance(current, CommitTimeUpdate) and not (non_blocking and self._replays_max):
-            current = self.replayable()
-        if current is None or not (non_blocking and current.has_written):
+        current = self._current
+        if not self._state.running.non_blocking:
+            self.replayable()  # it may block, so it can wait for the answer, and run again
             return None
-        if current.begins_jobs:
-            return WouldBlock()
+        if current is None or not current.has_written:
+            return None
         if self._sent is None:
-            self._sent = send(self._state.node, first_request(current, self._replays_max))
+            replays_max = self._replays_max
+            if not replays_max:
+                current = self.replayable()
+            assert current is not None
+            if current.begins_jobs:
+                return WouldBlock()
+            self._sent = send(self._state.node, first_request(current, replays_max))
         if self._sent is None:
             return WouldBlock()
         waits = self._sent.waits
