@@ -27,7 +27,7 @@ class Deletes(Protocol):
 
 
 class GoneTopics:
-    """For one thread."""
+    """The topics of dropped tables, which are deleted some time later. It is used by one thread."""
 
     def __init__(self, admin: Deletes, topics: Topics) -> None:
         self._admin = admin
@@ -43,24 +43,24 @@ class GoneTopics:
         self._known = {int(key.removeprefix(KEY_PREFIX)): None for key in keys}
 
     def add(self, table_id: int) -> None:
-        """Its keys go with the next transaction."""
+        """Let the next transaction write its keys."""
         self._new[table_id] = None
 
     def to_remember(self) -> Iterator[tuple[bytes, bytes | None]]:
-        """(key, value) for the transaction that is made now; the same if it is made again."""
+        """Yield (key, value) for the transaction that is made now; the same if it is made again."""
         for table_id in self._deleted:
             yield KEY_PREFIX + b"%d" % table_id, None
         for table_id in self._new:
             yield KEY_PREFIX + b"%d" % table_id, b"1"
 
     def published(self) -> None:
-        """That transaction is over."""
+        """Note that that transaction is committed."""
         self._deleted = {}
         self._known |= self._new
         self._new = {}
 
     def delete(self, now_ns: int) -> None:
-        """One topic whose time has come; a failure is told and tried again later."""
+        """Delete one topic whose time has come; a failure is logged and tried again later."""
         if not self._known or now_ns < self._next_ns:
             return
         table_id = next(iter(self._known))
