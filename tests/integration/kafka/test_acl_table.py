@@ -28,7 +28,10 @@ from infra.deployment import KAFKA, service_named
 from infra.local_cluster import ROOT, LocalCluster
 from infra.ports import LOOPBACK, Ports, find_free_port
 from leasehold import ChangeProducer, Subscriber
+from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.adapters.kafka.writer import TopicWriter
+from leasehold.admin.watch import ClusterWatch
+from leasehold.model.topics import Topics
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.environment import to_environment
 from tests.support.cluster.guarded_kafka import guarded_broker, settings_of_user
@@ -36,11 +39,13 @@ from tests.support.cluster.system_cluster import SOON_S, logged, settings_of, un
 
 DATABASE: Final = "demo"
 ROWS: Final[Mapping[str, str]] = {
+    "topics": "`leasehold topics`",
     "master": "candidates for master",
     "node": "replicants, embedded replicas",
     "feed": "changefeed",
     "writer": "`ChangeProducer`, `leasehold submit`, `ddl`",
     "reader": "`Subscriber`",
+    "status": "dashboard, `leasehold status`, `jobs`, `leases`",
 }
 """User → the row of the table that says what it may do."""
 SERVICES: Final = {"m1": "master", "r1": "node", "changefeed": "feed"}
@@ -52,17 +57,24 @@ _BESIDE: Final = re.compile(
 """As `Create and Delete on `rows.*``."""
 
 
+ALL_BUT_ROWS: Final = "all but `rows.*`"
+_GROUP: Final = re.compile(r"everybody Describe on the group `([^`]+)`")
+
+
+def document() -> str:
+    return (ROOT / "docs/how-to/secure.md").read_text("utf-8")
+
+
 def documented() -> Mapping[str, tuple[str, str, str]]:
     """Return what each row of the table says: reads, writes, besides."""
-    text = (ROOT / "docs/how-to/secure.md").read_text("utf-8")
-    table = text.partition("| who | reads | writes | besides |")[2].partition("\n\n")[0]
+    table = document().partition("| who | reads | writes | besides |")[2].partition("\n\n")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
     return {row[0]: (row[1], row[2], row[3]) for row in rows if len(row) == 4}
 
 
 def acl(user: str, operation: str, name: str, kind: ResourceType) -> AclBinding:
     """Return the right of `user` to do that with the topic, or with what `kind` says."""
-    if kind is ResourceType.TOPIC:
+    if kind is ResourceType.TOPIC and not name.startswith(f"{DATABASE}."):
         name = f"{DATABASE}.{name}"
     pattern = ResourcePatternType.PREFIXED if name.endswith("*") else ResourcePatternType.LITERAL
     return AclBinding(
@@ -76,12 +88,20 @@ def acl(user: str, operation: str, name: str, kind: ResourceType) -> AclBinding:
     )
 
 
+def names_in(cell: str) -> list[str]:
+    if cell != ALL_BUT_ROWS:
+        return _NAME.findall(cell)
+    return [topic.name.partition(".")[2] for topic in Topics(DATABASE).all_static()]
+
+
 def rights(user: str, row: tuple[str, str, str]) -> Iterator[AclBinding]:
     reads, writes, beside = row
     for operation, cell in (("Read", reads), ("Write", writes)):
-        for name in _NAME.findall(cell):
+        for name in names_in(cell):
             yield acl(user, operation, name, ResourceType.TOPIC)
             yield acl(user, "Describe", name, ResourceType.TOPIC)
+    for group in _GROUP.findall(document()):
+        yield acl(user, "Describe", group, ResourceType.GROUP)
     for found in _BESIDE.finditer(beside):
         kind = ResourceType.TRANSACTIONAL_ID if found["what"] else ResourceType.TOPIC
         for operation in re.findall(r"[A-Z]\w+", found["operations"]):
@@ -104,12 +124,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, guarded_port: int) -> Iter
     )
     with LocalCluster(folder, ports, environ, broker_settings=guarded) as made:
         made.start_servers()
-        made.create_topics()
         table = documented()
         acls = [each for user, row in ROWS.items() for each in rights(user, table[row])]
         admin = AdminClient(made.kafka_settings.librdkafka())
         for made_acl in admin.create_acls(list(dict.fromkeys(acls))).values():
             made_acl.result(SOON_S)
+        ensure_topics(settings_of_user("topics", guarded_port), Topics(DATABASE).all_static())
         for name, user in SERVICES.items():
             environment = to_environment(settings_of_user(user, guarded_port))
             made.services[name] = replace(service_named(name), environment=environment)
@@ -167,13 +187,16 @@ def test_the_documented_rights_are_enough(
 
         until(is_heard, "the row as it is now, by the changefeed", seen=lambda: str(heard))
         sql.execute("drop table t")
+    with ClusterWatch(as_user(cluster, "status", guarded_port)) as watch:
+        assert watch.wait_for(lambda view: {"m1", "r1"} <= view.nodes.keys(), SOON_S)
+        assert not watch.view.unreachable
 
 
 def test_they_are_no_more_than_that(
     cluster: LocalCluster, guarded_port: int, denials: list[str]
 ) -> None:
     """Who submits requests can't write to the log: that is where rows come from."""
-    denials.append("Principal = User:writer is Denied operation = WRITE")
+    denials.append("Principal = User:writer is Denied operation = DESCRIBE")
     writer = TopicWriter(settings_of_user("writer", guarded_port), "t", delivery_timeout_ms=2_000)
     writer.send(f"{DATABASE}.log", 0, None, b"x", token=1)
     writer.flush(SOON_S)
