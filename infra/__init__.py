@@ -1,1 +1,1 @@
-"""Where Leasehold runs: versions, topics, the local cluster, images. See DESIGN.md."""
+"""Infrastructure for Leasehold: versions, topics, the local cluster, images. See DESIGN.md."""

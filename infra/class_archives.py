@@ -87,7 +87,7 @@ class ClassArchives:
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
-        """One `build` at a time: the second finds what the first has made."""
+        """Let one `build` run at a time: the second finds what the first has made."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -103,10 +103,8 @@ def _read(note: Path) -> dict[str, Any]:
 
 
 def made_from() -> dict[str, str]:
-    """By name, a digest of what an archive holds for: this Java, its options, these jars, what is
-    rehearsed.
-
-    Raises NotRehearsed."""
+    """Return a digest by archive's name of what it holds for: this Java, its options, these jars,
+    what is rehearsed. Raises NotRehearsed."""
     command = [java(os.environ), "-version"]
     try:
         said = subprocess.run(command, capture_output=True, timeout=JAVA_DEADLINE_S, check=True)
@@ -161,9 +159,10 @@ def writing_options(path: Path) -> tuple[str, ...]:
 
 
 def end_and_wait(path: Path, identity: Identity) -> None:
-    """Have the process end, and wait for the JVM that writes `path`, be it that or its child.
+    """End the process, and wait for the JVM that writes `path`, be it that or its child.
 
-    Raises NotRehearsed when it takes too long."""
+    Raises NotRehearsed when it takes too long.
+    """
     writers = [entry.identity for entry in all_entries() if _writes(path, entry.identity.pid)]
     send_signal(identity, signal.SIGTERM)
     for writer in writers:

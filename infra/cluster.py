@@ -1,7 +1,7 @@
-"""`python -m infra.cluster up|down|status`: the local cluster from the command line.
+"""Start, end and show the local cluster: `python -m infra.cluster up|down|status`.
 
-Exit codes: 0 done (status: everything is ready), 1 it failed, 2 the command line is wrong,
-3 status: not everything is ready.
+Exit codes: 0 done (status: everything is ready), 1 it failed, 2 the command line is wrong, 3
+status: not everything is ready.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""`python -m infra.compile FOLDER MODULE…`: compiles modules of the `leasehold` package that lies
-in FOLDER, where it lies. For `infra.compiled`, which gives it a copy; all in one group, so that
-calls between them go from C to C."""
+"""Compile modules of a `leasehold` package where it lies: `python -m infra.compile FOLDER MODULE…`.
+
+For `infra.compiled`, which gives it a copy. All modules are one group, so that calls between them
+go from C to C.
+"""
 
 from __future__ import annotations
 

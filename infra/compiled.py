@@ -133,7 +133,8 @@ class NotCompiled(Exception):
 
 
 class CompilingFailed(NotCompiled):
-    """There is all that it takes: something in these sources, or in the compilers, is wrong."""
+    """Raised where everything needed is there, and something in these sources or in the compilers
+    is wrong."""
 
 
 def mode_of(environ: Mapping[str, str]) -> Mode:
@@ -157,7 +158,8 @@ class Builds:
         self.folder = folder
 
     def path(self) -> Path:
-        """Where the build of this very tree is, or would be. Takes some milliseconds."""
+        """Return the folder in which the build of this very tree is, or would be. Takes some
+        milliseconds."""
         digest = blake2b(digest_size=16)
         for part in (sys.version, sysconfig.get_platform(), _mypyc_version()):
             digest.update(f"{part}\0".encode())
@@ -268,14 +270,15 @@ def _first_error(log: Path) -> str:
 
 
 def _sources(package: Path) -> list[tuple[str, Path]]:
-    """By name: every file that the build is a copy of."""
+    """Return every file that the build is a copy of, with its name, in the order of names."""
     found = (p for p in package.rglob("*") if p.suffix not in LEFT_OUT and p.is_file())
     return sorted((path.relative_to(package).as_posix(), path) for path in found)
 
 
 def _to_disk(folder: Path) -> None:
-    """Before it has the name by which it is found: after a power cut a file that is there and empty
-    would keep every service from starting, where a build that is missing keeps none."""
+    """Sync a folder before it has the name by which it is found: after a power cut a file that is
+    there and empty would keep every service from starting, where a build that is missing keeps
+    none."""
     for path in [*folder.rglob("*"), folder]:
         opened = os.open(path, os.O_RDONLY)
         try:
@@ -332,7 +335,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _build(builds: Builds, mode: Mode) -> int:
-    """Only `always` makes a build that can't be a failure."""
+    """Make the build if it is wanted and not there. Only in mode `always` a failure is an error."""
     if mode is Mode.NEVER:
         say(f"services will run interpreted: {VARIABLE} is never")
         return 0

@@ -15,7 +15,7 @@ REDIS_READY_DEADLINE_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One process of Leasehold's own. It writes LEASEHOLD_READY_FILE once it is ready for work."""
+    """A process of Leasehold's own. It writes LEASEHOLD_READY_FILE once it is ready for work."""
 
     name: str
     module: str
@@ -39,7 +39,7 @@ class Service:
 
     @property
     def cpu_shares(self) -> int:
-        """Of Docker, which gives 1,024 to who is not named: the weight of that niceness."""
+        """Docker's weight for that niceness; it gives 1,024 to who has none."""
         return round(1024 / 1.25**self.niceness)
 
     @property

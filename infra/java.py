@@ -1,4 +1,4 @@
-"""Which Java JVMs are started by."""
+"""The Java by which JVMs are started."""
 
 from __future__ import annotations
 

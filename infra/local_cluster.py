@@ -50,7 +50,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ServiceStatus:
-    """One line of `make status`."""
+    """A line of `make status`."""
 
     name: str
     pid: int | None
@@ -78,10 +78,15 @@ class LocalCluster:
         *,
         lasting: bool = False,
         kafka_options: Sequence[str] | None = None,
+        broker_settings: Mapping[str, str] | None = None,
     ) -> None:
-        """`environ` is what processes inherit (default: ours); settings named here win over it.
+        """Describe a cluster; nothing is started yet.
+
+        `environ` is what processes inherit (default: ours); settings named here win over it.
         `lasting`: it stays up for more than some minutes (`Broker`). `kafka_options`: of the
-        broker's JVM, instead of its class archive."""
+        broker's JVM, instead of its class archive. `broker_settings`: replace or join the broker's
+        own.
+        """
         self.data = data.absolute()
         self.ports = ports
         self.services = {service.name: service for service in services}
@@ -94,6 +99,7 @@ class LocalCluster:
             ports.kafka,
             ports.kafka_controller,
             kafka_heap_mb,
+            broker_settings,
             lasting=lasting,
             java_options=archive if kafka_options is None else kafka_options,
             format_options=archive,
@@ -360,5 +366,5 @@ class LocalCluster:
 
 
 def spark_java_options(environ: Mapping[str, str]) -> str:
-    """Those that `environ` names, or the class archive of Spark's JVM."""
+    """Return the JVM options that `environ` names, or the class archive of Spark's JVM."""
     return environ.get(SPARK_JAVA_OPTIONS) or " ".join(ClassArchives().java_options(SPARK.name))

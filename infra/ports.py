@@ -18,7 +18,7 @@ _TRIES_MAX = 1000
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where each listener of a local cluster stands, all on the loopback address."""
+    """The ports of a local cluster's listeners, all on the loopback address."""
 
     kafka: int = 19092
     kafka_controller: int = 19093

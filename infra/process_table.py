@@ -20,7 +20,7 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """One process for as long as this machine is up."""
+    """A process, told from all others for as long as this machine is up."""
 
     pid: int
     start_ticks: int
@@ -131,6 +131,6 @@ def wait_until_ended(identity: Identity, deadline_s: float) -> bool:
 
 
 def _collect(pid: int) -> None:
-    """If it was our child, take its exit status, so that no zombie stays."""
+    """Take its exit status if it was our child, so that no zombie stays."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)

@@ -41,9 +41,12 @@ TAIL_BYTES_MAX = 256 * 1024
 
 
 def _stand_back(pid: int, niceness: int) -> None:
-    """⚠ Where the kernel groups tasks by session (sched_autogroup), niceness counts among those of
-    one session only, and every service is a session: the group's own weight has to be set, too.
-    Where the kernel has none of it, or lets us not, the process runs like any other."""
+    """Set the niceness of a process that leads a session.
+
+    ⚠ Where the kernel groups tasks by session (sched_autogroup), niceness counts among those of one
+    session only, and every service is a session: the group's own weight has to be set, too. Where
+    the kernel has none of it, or lets us not, the process runs like any other.
+    """
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, pid, niceness)
     with suppress(OSError):
@@ -246,7 +249,7 @@ class Processes:
         (self.folder / f"{record.name}.json").unlink(missing_ok=True)
 
     def _token(self) -> str:
-        """This folder's token, made once; links are atomic, so two makers agree."""
+        """Return this folder's token, made once; links are atomic, so two makers agree."""
         path = self.folder / "token"
         if not path.exists():
             self.folder.mkdir(parents=True, exist_ok=True)

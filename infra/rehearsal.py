@@ -1,4 +1,4 @@
-"""Each kind of work once, on a cluster of its own: what its JVMs load for that goes into their
+"""Do each kind of work once, on a cluster of its own: what its JVMs load for that goes into their
 class archives (`class_archives.py`)."""
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ STATEMENTS: Final = (
 
 
 def rehearse(folder: Path, archives: Mapping[str, Path]) -> None:
-    """`archives`: which file the JVM of Kafka, of Spark, is to write. Raises NotRehearsed."""
+    """Run the rehearsal. `archives` says which file the JVM of Kafka, of Spark, is to write. Raises
+    NotRehearsed."""
     environ = dict(os.environ)
     if SPARK.name in archives:
         environ[SPARK_JAVA_OPTIONS] = " ".join(writing_options(archives[SPARK.name]))

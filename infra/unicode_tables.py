@@ -40,7 +40,8 @@ def characters() -> Iterator[str]:
 
 
 def simple_upper(character: str) -> str:
-    """Of one letter: UnicodeData.txt's, where Python has SpecialCasing.txt's as well."""
+    """Return a letter's upper case by UnicodeData.txt, where Python has SpecialCasing.txt's as
+    well."""
     for form in (character.upper(), character.title()):
         if len(form) == 1:
             return form
@@ -52,7 +53,7 @@ def simple_lower(character: str) -> str:
 
 
 def runs(pairs: Iterable[tuple[int, int]]) -> list[Run]:
-    """Of characters and distances, in order: those of one distance that are 1 or 2 apart."""
+    """Join characters of one distance that are 1 or 2 apart into runs; `pairs` are in order."""
     made: list[Run] = []
     for at, distance in pairs:
         if made:

@@ -1,7 +1,7 @@
-"""`make demo`: load the flights, change them and their schema at once, break things, check all.
+"""Run `make demo`: load the flights, change them and their schema at once, break things, check all.
 
-Exit code 0 only if every check holds: every request accounted for, every node consistent and
-equal, the writers' increments all there and none twice.
+Exit code 0 only if every check holds: every request accounted for, every node consistent and equal,
+the writers' increments all there and none twice.
 """
 
 from __future__ import annotations

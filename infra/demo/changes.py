@@ -30,7 +30,7 @@ EVERY_S: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One finished schema change. `steps`: (to, publish ms, drain ms)."""
+    """A finished schema change. `steps`: (to, publish ms, drain ms)."""
 
     sql: str
     job: Job
@@ -98,7 +98,8 @@ def follow(
 
 
 class Patience:
-    """With a job, as long as there is something new of it. Times in ns of one clock."""
+    """The patience with a job: it lasts as long as there is something new of it. Times are ns of
+    one clock."""
 
     def __init__(self, begin_ns: int) -> None:
         self._begin_ns = self._moved_ns = begin_ns
@@ -109,7 +110,7 @@ class Patience:
             self._told, self._moved_ns = what, now_ns
 
     def lost(self, now_ns: int) -> str | None:
-        """Why, once it is."""
+        """Return why it is lost, None while it is not."""
         if now_ns - self._moved_ns > STILL_S * 1e9:
             return f"has stood still for {STILL_S:g} s"
         if now_ns - self._begin_ns > JOB_TIMEOUT_S * 1e9:

@@ -25,7 +25,7 @@ class Latency:
 
 
 def latency(times: Sequence[tuple[int, float]], begin_ns: int, end_ns: int) -> Latency:
-    """Of the writes that ended in [begin, end)."""
+    """Return the latency of the writes that ended in [begin, end)."""
     taken = sorted(took for ended, took in times if begin_ns <= ended < end_ns)
     if not taken:
         return Latency(0, 0.0, 0.0, 0.0)
@@ -59,7 +59,7 @@ class Crew:
             raise RuntimeError(f"the {self.kind} writers did not start; see their error above")
 
     def stop(self) -> None:
-        """No more writes; waits for every outcome. Raises RuntimeError if that fails."""
+        """Stop writing and wait for every outcome. Raises RuntimeError if that fails."""
         out, _ = self._process.communicate(timeout=STOP_TIMEOUT_S)
         if self._process.returncode:
             raise RuntimeError(f"the {self.kind} writers ended with {self._process.returncode}")

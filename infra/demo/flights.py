@@ -14,7 +14,7 @@ ROWS_PER_REQUEST: Final = 50
 
 
 class Table(NamedTuple):
-    """`key`: columns of the primary key, in order."""
+    """A table of the data set. `key`: columns of the primary key, in order."""
 
     name: str
     file: str
@@ -71,7 +71,8 @@ LEFT_OUT: Final = frozenset({"year", "month", "day", "hour", "minute"})
 
 
 def data_folder() -> Path:
-    """Where the package keeps its files; it is not imported, since that would need pkg_resources.
+    """Return where the package keeps its files; it is not imported, since that would need
+    pkg_resources.
 
     Raises FileNotFoundError with the command that installs it.
     """

@@ -16,7 +16,8 @@ from leasehold.replica.write_set import WriteSet
 
 
 class Duel(NamedTuple):
-    """`added`: column → committed transactions, each of which has added one to it."""
+    """The result of `fight`. `added`: column → committed transactions, each of which has added one
+    to it."""
 
     added: dict[str, int]
     replays: int
@@ -40,7 +41,7 @@ class Duel(NamedTuple):
 
 
 def fight(replica: Replica, table: str, key: Any, columns: Sequence[str], seconds: float) -> Duel:
-    """One thread per column, each as fast as it goes. Raises what a transaction raises."""
+    """Run a thread per column, each as fast as it goes. Raises what a transaction raises."""
     added = dict.fromkeys(columns, 0)
     replays = dict.fromkeys(columns, 0)
     errors: list[BaseException] = []

@@ -43,7 +43,7 @@ class Demo:
         self._returns: list[threading.Thread] = []
 
     def run(self) -> bool:
-        """→ whether everything is right."""
+        """Run the demo. Return whether everything is right."""
         self._start()
         # Few requests in flight: each holds many rows, and the bar shows what was decided.
         steady = replace(self._settings, in_flight_max=LOAD_IN_FLIGHT_MAX)
@@ -173,7 +173,7 @@ class Demo:
         return changes, begun
 
     def _kill_the_master(self, job: dict[str, Any]) -> None:
-        """Once, in the middle of the backfill."""
+        """Kill the master, once, in the middle of the backfill."""
         rows = self._rows_total(job)
         if "master" in self._killed or not rows or job["rows"] < MASTER_DIES_AT * rows:
             return

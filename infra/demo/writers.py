@@ -61,7 +61,8 @@ class Tally:
 
 
 class Flights:
-    """Which flight a writer changes next: one in three of its changes goes to a hot one."""
+    """The flights that a writer changes, in a random order: one in three changes goes to a hot
+    one."""
 
     def __init__(self, keys: list[list[Any]], seed: int) -> None:
         self._keys = keys

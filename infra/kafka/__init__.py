@@ -1,1 +1,1 @@
-"""One Kafka broker and controller in one process, from jars."""
+"""A Kafka broker and controller in one process, from jars."""

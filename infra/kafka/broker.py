@@ -1,4 +1,4 @@
-"""One Kafka broker and controller in one process, from the jars that set-up fetched."""
+"""A Kafka broker and controller in one process, from the jars that set-up fetched."""
 
 from __future__ import annotations
 
@@ -40,10 +40,13 @@ class Broker:
         java_options: Sequence[str] = (),
         format_options: Sequence[str] = (),
     ) -> None:
-        """`extra`: settings that replace or join those of `local_settings`. `lasting`: it will run
-        for longer than a test does, so what the optimising compiler costs at first is paid back.
+        """Describe a broker; `prepare` writes its files.
+
+        `extra`: settings that replace or join those of `local_settings`. `lasting`: it will run for
+        longer than a test does, so what the optimising compiler costs at first is paid back.
         `java_options`, `format_options`: more of them, for the broker's JVM and for the one that
-        formats its storage."""
+        formats its storage.
+        """
         self.folder = folder.absolute()
         self.jars = jars.absolute()
         self.port = port
@@ -98,8 +101,8 @@ class Broker:
 
     @property
     def _unpacked(self) -> Path:
-        """Where its JVM unpacks native libraries. It deletes them when it ends, unless it is
-        killed."""
+        """The folder in which its JVM unpacks native libraries. It deletes them when it ends,
+        unless it is killed."""
         return self.folder / "tmp"
 
     def _java(self, heap_mb: int, *options: str) -> list[str]:

@@ -1,1 +1,1 @@
-"""One Redis server for the lease ledger."""
+"""A Redis server for the lease ledger."""

@@ -1,4 +1,4 @@
-"""One Redis server on the loopback address for the lease ledger."""
+"""A Redis server on the loopback address for the lease ledger."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def _help(found: argparse.ArgumentParser) -> str:
 
 @contextmanager
 def _columns(width: int) -> Iterator[None]:
-    """Have argparse wrap its texts at `width`, whatever terminal this runs in."""
+    """Make argparse wrap its texts at `width`, whatever terminal this runs in."""
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = str(width)
     try:

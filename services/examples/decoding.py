@@ -1,4 +1,4 @@
-"""From two Kafka records, a row image and a version event, to a row with names and values.
+"""Make a row with names and values of two Kafka records, a row image and a version event.
 
 All that a subscriber in any language has to do, on nothing but json and msgpack; DESIGN.md beside
 this file says what the records hold.
@@ -116,7 +116,7 @@ class VersionBook:
         return event
 
     def table_id(self, name: str) -> int | None:
-        """Of the table that has this name now."""
+        """Return the id of the table that has this name now."""
         named = (
             table_id
             for table_id, event in self._newest.items()

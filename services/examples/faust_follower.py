@@ -43,7 +43,7 @@ class Versions:
             pass
 
     async def follow(self) -> AsyncIterator[VersionEvent]:
-        """From the beginning, for ever."""
+        """Yield all events, for ever, from the oldest kept one on."""
         async for event in self._events(to_the_end=False):
             async with self._learned:
                 self._learned.notify_all()

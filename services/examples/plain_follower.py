@@ -47,7 +47,8 @@ class Follower:
         )
 
     def run(self) -> None:
-        """Until the process is told to end. Raises KafkaException where no broker answers."""
+        """Follow the table until the process is told to end. Raises KafkaException where no broker
+        answers."""
         self._consumer.assign([TopicPartition(self._history, 0, OFFSET_BEGINNING)])
         heard = time.monotonic()
         while True:
@@ -103,9 +104,12 @@ class Follower:
             self._consumer.pause([self._partition(partition)])
 
     def _follow_rows(self) -> None:
-        """Once all versions are known, the table that has the name now; rows are read from the
-        beginning, since the topic is compacted: it begins with what is there. Another table takes
-        the name when the primary key changes, and its topic tells of every row."""
+        """Follow the table that has the name now, once all versions are known.
+
+        Rows are read from the beginning, since the topic is compacted: it begins with what is
+        there. Another table takes the name when the primary key changes, and its topic has every
+        row.
+        """
         table_id = self._book.table_id(self._table)
         if not self._caught_up or table_id in (None, self._followed):
             return

@@ -1,4 +1,5 @@
-"""`python -m services.master.main`: a node that may become master; settings from LEASEHOLD_*."""
+"""Start a node that may become master: `python -m services.master.main`, settings from
+LEASEHOLD_*."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`python -m services.replicant.main`: a replicant; settings from LEASEHOLD_*."""
+"""Start a replicant: `python -m services.replicant.main`, settings from LEASEHOLD_*."""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""Who holds a version of a table, since when, at what work, and whether it still answers. PURE.
+"""Report who holds a version of a table, since when, at what work, and whether it answers. PURE.
 
-The ledger says who holds what; why, the agents say themselves while they are held back; how they
-are, their reports, acknowledgements and renewals tell together.
+The ledger says who holds what. Why, agents report themselves while they hold a change back. How
+they are follows from their reports, acknowledgements and renewals together.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ WORK_SAID_MAX: Final = 2
 
 
 def holding_report(view: ClusterView, holding: Holding, table: str, now_us: int) -> dict[str, Any]:
-    """`state`: running, silent (it has not been heard of for too long), expiring (its renewals are
-    refused, so its session ends within its time), or unknown (nothing is known but its lease).
-    `held_ms` and `old_ms` (since it has a newer version), `users` and `work` are as the agent said
-    `heard_ms` ago, carried on to now; None where it has said nothing. All in ms."""
+    """Return what is known of one holder of a table's version, with all times in ms.
+
+    `state` is running, silent (nothing has come from it for too long), expiring (its renewals are
+    refused, so its session ends within its time) or unknown (only its lease is known). `held_ms`,
+    `old_ms` (since a newer version is there), `users` and `work` are what the agent reported
+    `heard_ms` ago, carried on to now; they are None where it has reported nothing.
+    """
     told = view.held_back.get((holding.agent, holding.table, holding.version))
     if told is not None and told.session not in (0, holding.session):
         told = None  # of a life before this one
@@ -54,7 +57,7 @@ def _carried(age_ms: int | None, since_ms: int | None, *, down: bool = False) ->
 def _heard_ms(
     view: ClusterView, holding: Holding, told: HoldingReport | None, now_us: int
 ) -> int | None:
-    """Since its newest sign of life that was seen; None when none was."""
+    """Return the age of its newest sign of life that was seen; None when none was."""
     node, session = view.nodes.get(holding.agent), view.sessions.get(holding.session)
     signs = [
         told.sent_us if told else 0,
@@ -79,7 +82,7 @@ def _state(view: ClusterView, holding: Holding, heard_ms: int | None) -> str:
 
 
 def holding_words(told: dict[str, Any]) -> str:
-    """One sentence: who, what, since when, at which work, and what ends it."""
+    """Return one sentence: who, what, since when, at which work, and what ends it."""
     words = f"agent {told['agent']} holds {told['table']} version {told['version']}"
     words += f" (session {told['session']})"
     if told["old_ms"] is not None:

@@ -22,7 +22,7 @@ class DeadLetters:
         self._settings = settings
 
     def read(self) -> list[tuple[int, DeadLetter]]:
-        """(offset, letter), oldest first, to the topic's end. Raises BusUnavailable."""
+        """Return (offset, letter) up to the topic's end, oldest first. Raises BusUnavailable."""
         from leasehold.adapters.codec.records import MessagePackCodec
         from leasehold.adapters.kafka.whole_topic import read_to_end
 
@@ -45,7 +45,8 @@ class DeadLetters:
         return found
 
     def find(self, name: str) -> tuple[int, DeadLetter] | None:
-        """By request id (the newest letter of it) or by offset in the topic."""
+        """Return the letter with that offset in the topic, or the newest one with that request
+        id."""
         if name.isascii() and name.isdigit():
             wanted = int(name)
             return next((found for found in self.read() if found[0] == wanted), None)

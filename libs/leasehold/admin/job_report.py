@@ -44,17 +44,19 @@ def jobs_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
 
 
 def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dict[str, Any]:
-    """`fraction` is 0 to 1 over all steps; `rows` of `rows_total` are those of the backfill or
-    validation under way, or rows and entries of a verification in slices; `eta_s` is its,
-    `ends_in_s` of the whole job by what recent ones took; None = not known, as while it waits for
-    a person or somebody's lease. `attempts`: how often the phase has begun.
-    `in_slices`: the nodes look at the table a slice after the other.
-    `phase_ms`: since when it is in it. `spark_fails`: why Spark has to try its run again, "" where
-    it has not. `blockers`: whose leases are in the way (`holding_report`).
+    """Return what people and programs are shown of a job; None stands for what is not known.
 
-    `dismissed`: it has failed, and somebody knows. `ended_us`: when it ended.
-    `point_of_no_return`: the step (from 1) that publishes what can't be taken back; `can_cancel`:
-    it is not published yet. `findings`: which rows a failed verification blames.
+    `fraction` is 0 to 1 over all steps. `rows` of `rows_total` are those of the backfill or
+    validation under way, or rows and entries of a verification in slices (`in_slices`: the nodes
+    look at the table one slice after the other). `eta_s` is the rest of that work, `ends_in_s` of
+    the whole job by what recent ones took; neither is known while the job waits for a person or
+    somebody's lease. `attempts`: how often the phase has begun; `phase_ms`: how long it has lasted.
+    `spark_fails`: why Spark has to try its run again, "" where it has not. `blockers`: whose leases
+    are in the way (`holding_report`).
+
+    `dismissed`: it has failed, and somebody knows. `ended_us`: when it ended. `point_of_no_return`:
+    the step (from 1) that publishes what can't be taken back; `can_cancel`: it is not published
+    yet. `findings`: which rows a failed verification blames.
     """
     job = seen.job
     rows, total_rows, rate = _read(view, job, now_us)
@@ -119,7 +121,7 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
 
 
 def _table_name(view: ClusterView, job: Job, table_id: int) -> str:
-    """Of any table that the job changes."""
+    """Return the name of a table that the job changes, be it the job's own or another."""
     if table_id == job.table_id:
         return job.table
     known = view.tables.get(table_id)
@@ -147,7 +149,8 @@ def _known(seconds: float) -> float | None:
 
 
 def _eta_s(job: Job, rows: int, total_rows: int, rate: float, pace: Pace) -> float:
-    """By the rate that it runs at, else by that of recent jobs; never above the one set."""
+    """Return the seconds left at the rate of this run, or else of recent jobs; never above the set
+    limit."""
     if not total_rows:
         return NOT_KNOWN
     left, limit = max(0, total_rows - rows), job.settings.get("rows_per_second", 0)
@@ -267,7 +270,8 @@ def waits_for(
 
 
 def _masterless(view: ClusterView, now_us: int) -> str:
-    """In words; "" while one writes, which it does when idle, too, or nobody could hear it."""
+    """Return a sentence that no master writes; "" while one does (an idle one writes, too), or
+    while Kafka is away and nobody could know."""
     silent_us = now_us - view.log.seen_us
     if not view.log.seen_us or "kafka" in view.unreachable or silent_us <= SILENT_AFTER_US:
         return ""
@@ -276,7 +280,10 @@ def _masterless(view: ClusterView, now_us: int) -> str:
 
 
 def _unverified(view: ClusterView, seen: JobView, now_us: int) -> list[str]:
-    """Each slice is asked for by a record of its own, whose LSN the reports on it have."""
+    """Return a sentence for each coherent node whose report on the verification is missing.
+
+    Each slice is asked for by a record of its own, and the reports on it have that record's LSN.
+    """
     job, asked = seen.job, seen.event
     reports = view.checks.get(make_subject(job), {}).values()
     said = {report.node for report in reports if report.lsn >= asked.lsn}
@@ -314,8 +321,8 @@ def _unread(view: ClusterView, seen: JobView, now_us: int) -> list[str]:
 
 
 def spark_fails(view: ClusterView, job: Job, now_us: int) -> str:
-    """Why the run under way does not get on, though Spark is at work; "" where it does, or nobody
-    knows."""
+    """Return why the run under way makes no progress although Spark is at work; "" where it does,
+    or nobody knows."""
     progress = view.progress.get(job.job_id)
     reading = job.status is Status.RUNNING and job.phase in (Phase.BACKFILLING, Phase.VALIDATING)
     if not reading or progress is None or progress.run != job.run:
@@ -327,7 +334,7 @@ def spark_fails(view: ClusterView, job: Job, now_us: int) -> str:
 
 
 def _phase_ms(job: Job, now_us: int) -> int:
-    """Since when it is in its phase, 0 where no mark tells."""
+    """Return how long the job has been in its phase, 0 where no mark tells."""
     return max(0, now_us - job.marks[-1][2]) // 1_000 if job.marks else 0
 
 

@@ -45,7 +45,10 @@ _SHOWN: Final = (
 
 
 class KafkaEvents:
-    """For one thread. Connects when first asked, and again after Kafka was away."""
+    """The events of a cluster's topics, for one thread.
+
+    It connects when first asked, and again after Kafka was away.
+    """
 
     def __init__(
         self,
@@ -53,7 +56,8 @@ class KafkaEvents:
         topics: Topics,
         give_up: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`give_up`: asked twice a second while a broker is waited for; then BusUnavailable."""
+        """Connect to nothing yet. `give_up` is asked twice a second while a broker is waited for;
+        when it returns true, BusUnavailable is raised."""
         self._topics = topics
         self._codec = MessagePackCodec()
         self._reader = TopicReader(
@@ -91,8 +95,8 @@ class KafkaEvents:
 
     @property
     def not_read(self) -> dict[str, int]:
-        """Of each topic that was never read to its end, by its name without the database's: how
-        many records are left, about (-1: not known yet)."""
+        """Return about how many records are left of each topic that was never read to its end (-1:
+        not known yet), by the topic's name without the database's."""
         if self._at_ends and self._looked_back:
             return {}
         left = {}
@@ -135,7 +139,8 @@ class KafkaEvents:
         self._begun = True
 
     def _topic_ends(self) -> list[Event]:
-        """It is also how a broker that is away is noticed (BusUnavailable)."""
+        """Return the topics' newest ends. Raises BusUnavailable: that is also how a broker that is
+        away is noticed."""
         if self._ends is None:
             self._ends = TopicEndsReader(self._settings, self._topics, "leasehold-watch-ends")
         ends = self._ends.poll(self._table_ids)

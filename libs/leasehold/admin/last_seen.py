@@ -1,4 +1,4 @@
-"""Who wrote to a topic before its newest records, found without reading all of it.
+"""Find who wrote to a topic before its newest records, without reading all of it.
 
 Nodes acknowledge several times a second while they live, so a few thousand records hold every one
 of them, and the last word of one that has died lies further back the longer it is dead.

@@ -18,14 +18,14 @@ OF_ENTRIES: Final = frozenset({4, 5})
 
 
 class Proof(NamedTuple):
-    """`nodes` whose entries may be put right; `reasons`: why others are not among them."""
+    """The `nodes` whose entries may be put right; `reasons` say why others are not among them."""
 
     nodes: tuple[str, ...]
     reasons: tuple[str, ...]
 
 
 def proof_of(reports: Sequence[CheckReport]) -> Proof:
-    """Of one table's reports at one log position."""
+    """Judge all nodes' reports on one table at one log position."""
     nodes, reasons = [], []
     told = [report for report in reports if not report.error]
     for report in sorted(told, key=lambda report: report.node):

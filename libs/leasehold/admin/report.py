@@ -59,7 +59,8 @@ def report(view: ClusterView, now_us: int) -> dict[str, Any]:
 
 
 def spark_report(view: ClusterView, now_us: int) -> dict[str, Any] | None:
-    """None where none has ever been heard of. `trouble`: why its retry stream does not run."""
+    """Return how long ago Spark's driver reported, and `trouble`: why its retry stream does not
+    run. None where none ever has."""
     if view.spark is None:
         return None
     heard_ms = max(0, now_us - view.spark.sent_us) // 1_000
@@ -71,8 +72,10 @@ def spark_report(view: ClusterView, now_us: int) -> dict[str, Any] | None:
 
 
 def changefeed_report(view: ClusterView, now_us: int) -> dict[str, Any] | None:
-    """None where none has ever been heard of. `lag_records`: of the log, which it publishes in
-    order; a record that it has not read stands before its next word."""
+    """Return how far the changefeed is; None where none has ever reported.
+
+    `lag_records` counts records of the log, which it publishes in order.
+    """
     told = view.changefeed
     if told is None:
         return None
@@ -91,9 +94,12 @@ def _by_name(view: ClusterView) -> Iterable[NodeView]:
 
 
 def log_report(view: ClusterView, now_us: int) -> dict[str, Any]:
-    """`master_silent_ms`: since the newest record was read; a master writes even when idle.
-    `time_us`: no commit so far is later, and every later one is; `ahead_ms`: of the master's clock
-    (behind it: below 0). `id_horizon_us`: what it says in Decisions."""
+    """Return how far the log is, and its master's clock.
+
+    `master_silent_ms` is the age of the newest record; a master writes even when idle. No commit so
+    far is later than `time_us`, and every later one is; `ahead_ms` is how far the master's clock is
+    ahead of ours (negative: behind). `id_horizon_us` is the newest one of Decisions.
+    """
     log = view.log
     master = view.nodes.get(log.master)
     clock_us = master.ack.sent_us if master is not None else None
@@ -132,8 +138,11 @@ def rates_report(view: ClusterView, now_us: int) -> dict[str, Any]:
 
 
 def node_report(view: ClusterView, node: NodeView, now_us: int) -> dict[str, Any]:
-    """`coherency`: coherent, incoherent, silent, or follows (a standby, which serves nobody);
-    `for_ms` since when it is so."""
+    """Return how a node is, and since when.
+
+    `coherency` is coherent, incoherent, silent, or follows (a standby, which serves nobody);
+    `for_ms` is how long it has been so.
+    """
     ack = node.ack
     silent = node.silent(now_us)
     is_master = ack.node == view.log.master and ack.role == "master"
@@ -164,7 +173,8 @@ def _coherency(role: str, silent: bool, coherent: bool) -> str:
 
 
 def ledger_report(view: ClusterView, now_us: int) -> dict[str, Any]:
-    """`state`: unknown, away, closed (not seeded), grace (seeded, not ready) or ready (D6)."""
+    """Return how the ledger is. `state` is unknown, away, closed (not seeded), grace (seeded, not
+    ready) or ready (D6)."""
     if "ledger" in view.unreachable:
         state = "away"
     elif view.ledger is None:

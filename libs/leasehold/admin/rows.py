@@ -34,7 +34,8 @@ def nodes_rows(view: ClusterView, now_us: int) -> Iterator[Row]:
 
 
 def leases_rows(view: ClusterView, now_us: int) -> Iterator[Row]:
-    """One for each holder; of versions whose holders the ledger did not name, one for all."""
+    """Yield a row for each holder; one for all holders of a version that the ledger did not
+    name."""
     for table in leases_report(view, now_us):
         for version in table["versions"]:
             row = {

@@ -21,7 +21,7 @@ Wanted = Callable[[ClusterView], bool]
 
 
 class Watch(Protocol):
-    """`ClusterWatch` in practice."""
+    """What `SharedWatch` shares: a `ClusterWatch`, in practice."""
 
     @property
     def view(self) -> ClusterView: ...
@@ -34,7 +34,10 @@ class Watch(Protocol):
 
 
 class SharedWatch:
-    """`opened` opens a watch; `view` and `close` may be called from any thread."""
+    """A watch that several threads look through, and that is open only while somebody does.
+
+    `opened` opens a watch; `view` and `close` may be called from any thread.
+    """
 
     def __init__(self, opened: Callable[[], Watch], kept_s: float = KEPT_S) -> None:
         self._opened = opened

@@ -48,8 +48,11 @@ class TableHistory(NamedTuple):
         return diff(self.descriptor(version), self.descriptor(other))
 
     def changes(self) -> tuple[VersionChange, ...]:
-        """Each event with what it changed. Of the oldest kept, unless it is version 1, that is not
-        known any more; its elements are then told as if they were new."""
+        """Return each event with what it changed.
+
+        What the oldest event kept has changed is not known, unless it is version 1: its elements
+        are then shown as if they were new.
+        """
         descriptors: list[Descriptor | None] = [None]
         descriptors += [from_wire(event.body) for event in self.events]
         changed = []
@@ -67,9 +70,10 @@ def _histories(events: Iterable[VersionEvent]) -> list[TableHistory]:
 
 
 def history_of(events: Iterable[VersionEvent], table: str) -> TableHistory:
-    """Of the table that has this name now, else of the last one that had it. Raises UnknownTable.
+    """Return the history of the table that has this name now, else of the last one that had it.
 
-    Events may come more than once, as they do when a reader begins again."""
+    Events may come more than once, as they do when a reader starts over. Raises UnknownTable.
+    """
     known = {h.newest.table_id: h for h in _histories(events)}
     named = [h for h in known.values() if any(table in _names(event) for event in h.events)]
     if not named:
@@ -87,7 +91,8 @@ def _is_public(event: VersionEvent) -> bool:
 
 
 def _with_former(history: TableHistory, known: Mapping[int, TableHistory]) -> TableHistory:
-    """With the versions of the table whose place it took, which its numbers go on from."""
+    """Put the versions of the table whose place it took before its own: its version numbers go on
+    from those."""
     former = known.get(history.newest.body.get("former", 0))
     taken = next((event.version for event in history.events if _is_public(event)), None)
     if former is None or taken is None:

@@ -69,14 +69,15 @@ class TopicEnds(NamedTuple):
 
 
 class LedgerSeen(NamedTuple):
-    """`holders`: table id → who holds a lease on it, as far as the ledger names them."""
+    """The ledger's report. `holders`: table id → who holds a lease on it, as far as the ledger
+    names them."""
 
     report: SnapshotReport
     holders: Mapping[int, tuple[Holding, ...]]
 
 
 class Unreachable(NamedTuple):
-    """`what` is "kafka" or "ledger"; `why` one sentence."""
+    """A part that can't be reached: `what` is "kafka" or "ledger", `why` one sentence."""
 
     what: str
     why: str
@@ -117,8 +118,10 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class LogView:
-    """`end` is the next offset of the log; `seen_us` when its newest record was read. `time_us`:
-    that of the log, which no commit up to here is later than, and every later one is."""
+    """How far the log is: `end` is its next offset, and `seen_us` when its newest record was read.
+
+    `time_us` is the log's time: no commit up to here is later, and every later one is.
+    """
 
     end: int = 0
     epoch: int = 0

@@ -58,7 +58,8 @@ class Ledger(Protocol):
 
 
 class ClusterWatch(Closing):
-    """`view` is the newest at any time; it is immutable and may be kept."""
+    """A thread that follows a cluster. `view` is the newest state at any time; it is immutable and
+    may be kept."""
 
     def __init__(
         self,
@@ -94,7 +95,7 @@ class ClusterWatch(Closing):
             return self._view
 
     def wait_for(self, wanted: Callable[[ClusterView], bool], timeout_s: float) -> bool:
-        """Until the view is as wanted; False when that took longer."""
+        """Wait until the view is as wanted. Return False when that took longer than `timeout_s`."""
         with self._changed:
             return self._changed.wait_for(lambda: wanted(self._view), timeout_s)
 

@@ -60,7 +60,7 @@ class GoneTopics:
         self._new = {}
 
     def delete(self, now_ns: int) -> None:
-        """Delete one topic whose time has come; a failure is told and tried again later."""
+        """Delete one topic whose time has come; a failure is logged and tried again later."""
         if not self._known or now_ns < self._next_ns:
             return
         table_id = next(iter(self._known))

@@ -76,9 +76,11 @@ class Message(NamedTuple):
 
 
 class Publisher(Closing):
-    """The changefeed at work: `open`, then `run` until `stop()`. Both raise LeaseholdError
-    (BusUnavailable also when `stop()` while a broker is waited for); then `close` and begin with a
-    new one."""
+    """The loop of the changefeed: `open`, then `run` until `stop()`.
+
+    Both raise LeaseholdError (BusUnavailable also when `stop()` is called while a broker is waited
+    for); then `close` it and begin with a new one.
+    """
 
     def __init__(
         self,
@@ -172,7 +174,7 @@ class Publisher(Closing):
             self._publish()
 
     def _check_log(self) -> None:
-        """Raise LogStopped unless it is still the same log."""
+        """Check now and then that the log is still the same topic. Raises LogStopped."""
         if self._identity.due(boottime_ns()):
             self._look.ask()
         while not self._topic_ids.empty():
@@ -224,8 +226,8 @@ class Publisher(Closing):
         )
 
     def _has_to_report(self, now_ns: int) -> bool:
-        """Return whether it is time to say that it is at work, also where the log stands still: who
-        looks can't tell that from a changefeed that is gone."""
+        """Return whether a report is due. One is due also where the log stands still: who looks
+        can't tell that from a changefeed that is gone."""
         return now_ns - self._reported_ns >= REPORT_EVERY_NS
 
     def _prepare(self, publication: Publication) -> None:
@@ -262,7 +264,7 @@ class Publisher(Closing):
             self._admin.create([rows], self._topics.replication_factor)
 
     def _publish(self) -> None:
-        """Send one transaction: all messages and the position behind them."""
+        """Write one transaction: all messages and the position behind them."""
         position = self._feed.position
         assert position.offset >= self._stored.offset, "L6: the position only rises"
         stored = self._codec.encode(position)

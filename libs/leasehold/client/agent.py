@@ -81,7 +81,7 @@ class VersionStream(Protocol):
         ...
 
     def rewind(self) -> None:
-        """`events` begins again with every table's newest."""
+        """Start `events` over, with every table's newest."""
         ...
 
     def close(self) -> None: ...
@@ -193,7 +193,8 @@ class Agent(Closing):
     def acquire(
         self, table: str, timeout_s: float = LEASE_TIMEOUT_S, *, label: str = ""
     ) -> LeaseUse:
-        """As `lease`, without the block. In-process while a lease is held: no lock, no network."""
+        """Take a lease as `lease` does, without the block. While one is held that needs no lock and
+        no network."""
         use = self._given.get(table)
         if use is not None and not label and self._leases.acquire_again(use.held, self._clock_ns()):
             return use
@@ -230,7 +231,8 @@ class Agent(Closing):
             self._post(Idle())
 
     def is_valid(self, use: LeaseUse) -> bool:
-        """D3: whether one may still decode under it; False once it has run out or was lost."""
+        """Return whether one may still decode under it (D3); False once it has run out or was
+        lost."""
         return self._leases.is_valid(use.held, self._clock_ns())
 
     def newest(self, table: str) -> Descriptor | None:
@@ -244,8 +246,8 @@ class Agent(Closing):
         return None if known is None else known.descriptor
 
     def on_version(self, listener: Callable[[VersionEvent], None]) -> None:
-        """`listener` is called in the reading thread for each event, and first for what is known
-        already; it must return soon."""
+        """Call `listener` in the reading thread for each event, and now for what is known already.
+        It must return soon."""
         with self._learned:
             for versions in self._versions.values():
                 for known in versions.values():
@@ -254,7 +256,7 @@ class Agent(Closing):
 
     @property
     def expires_ns(self) -> int:
-        """Until when leases are usable, by CLOCK_BOOTTIME (D3); 0: no session."""
+        """The time until which leases are usable, by CLOCK_BOOTTIME (D3); 0 without a session."""
         return self._holder.session.expires_ns
 
     def close(self) -> None:
@@ -374,7 +376,8 @@ class Agent(Closing):
         waiter.woken.set()
 
     def _compare(self) -> None:
-        """At every renewal: is a table's current version one that no event has told of?"""
+        """Start reading over if the ledger has a version that no event has told of; asked at every
+        renewal."""
         now_ns = self._clock_ns()
         if now_ns - self._compared_ns < self.settings.renew_every_ms * 1_000_000:
             return

@@ -35,7 +35,7 @@ class RequestTransport(Protocol):
         ...
 
     def gather(self, key: bytes, content_type: str, body: bytes) -> None:
-        """As `send`, for one of several that travel together: it waits for `send_gathered`."""
+        """Take one of several requests that travel together: it waits for `send_gathered`."""
         ...
 
     def send_gathered(self) -> None: ...
@@ -162,11 +162,11 @@ class ChangeProducer:
         *,
         timeout_s: float = SUBMIT_TIMEOUT_S,
     ) -> list[Pending]:
-        """Each request for itself, in order; `timeout_s` is the longest wait for room."""
+        """Submit each request for itself, in order; `timeout_s` is the longest wait for room."""
         return [self.submit(request, timeout_s=timeout_s) for request in requests]
 
     def wait(self, timeout_s: float) -> bool:
-        """Until nothing is in flight; False when that took longer."""
+        """Wait until nothing is in flight. Return False when that took longer than `timeout_s`."""
         with self._room:
             return self._room.wait_for(lambda: not self._waiting, timeout_s)
 
@@ -234,7 +234,8 @@ class ChangeProducer:
         self._transport.send(pending.request_id, pending.content_type, pending.body)
 
     def _withdraw(self, pending: Pending, why: str) -> None:
-        """With the lock held: nothing of it was ever sent, so it does not count."""
+        """Take back a request of which nothing was ever sent, so that it does not count. The lock
+        is held."""
         if self._waiting.pop(pending.request_id, None) is not None:
             self._submitted -= 1
             self._group.settled(pending.request_id)
@@ -293,7 +294,7 @@ class ChangeProducer:
             self._sweep(boottime_ns())
 
     def _settled(self, pending: Pending, standing: Standing, outcome: Any, trouble: str) -> None:
-        """With the lock held: it leaves the waiting ones, and who waits for room hears of it."""
+        """Take it off those that wait, and wake who waits for room. The lock is held."""
         self._leaves(pending, standing, outcome, trouble)
         self._room.notify_all()
 

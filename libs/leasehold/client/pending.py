@@ -113,15 +113,15 @@ class Pending:
             raise self._unknown()
 
     def result_unless(self, stopped: Callable[[], bool], timeout_s: float) -> Outcome:
-        """As `result`. Raises QueryCanceled once `stopped`, which is asked every `LOOK_S`: what
-        becomes of the request then nobody here hears."""
+        """Return the outcome as `result` does. Raises QueryCanceled once `stopped`, which is asked
+        every `LOOK_S`, returns true: what becomes of the request then nobody here learns."""
         settled = threading.Event()
         self.when_settled(settled.set)
         waited_for(settled.wait, stopped, timeout_s, "it")
         return self.result(0.0, timeout_s)
 
     def when_settled(self, soon: Callable[[], None]) -> None:
-        """`soon` is called once the outcome is known, or counts as unknown: at once, or by the
+        """Call `soon` once the outcome is known, or counts as unknown: at once, or by the
         producer's thread, which it must not hold up."""
         with self._lock:
             if self.standing is Standing.WAITING:

@@ -26,7 +26,8 @@ class RequestForm(NamedTuple):
 def form(
     request: ChangeRequest | Mapping[str, Any], reply_to: int, fresh_id: Callable[[], bytes]
 ) -> RequestForm:
-    """`fresh_id` is called unless the request brings an id; the answer goes to `reply_to`.
+    """Encode a request whose answer goes to `reply_to`. `fresh_id` is called unless it brings an
+    id.
 
     Raises MalformedRequest for an id that is no UUIDv7 and for values without a wire form,
     RequestTooLarge.

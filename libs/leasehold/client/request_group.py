@@ -30,9 +30,11 @@ some wait in vain, and rests again after so many looks that found nobody."""
 
 
 class RequestGroup:
-    """`lock` is held for `joins`, `settled` and `tell`, and not for `send`.
+    """Requests of several users that are sent together, by a thread or by the last one who comes.
 
-    `tell` sends a group if it can do so without waiting for anything; False: nothing was sent."""
+    `lock` is held for `joins`, `settled` and `tell`, and not for `send`. `tell` sends a group if it
+    can do so without waiting for anything; False: nothing was sent.
+    """
 
     def __init__(
         self,
@@ -53,7 +55,7 @@ class RequestGroup:
         self._worker: Thread | None = None
 
     def joins(self, pending: Pending) -> bool:
-        """True: it is sent with others; False: it is its user's to send, now."""
+        """Return whether it is sent with others; if not, its user has to send it, now."""
         if not self._under_way and self._users <= 1:
             self._under_way.add(pending.request_id)
             return False
@@ -109,7 +111,8 @@ class RequestGroup:
             self._send(group)
 
     def _next(self) -> list[Pending]:
-        """Those for whom nobody else sends; []: there will be no more."""
+        """Return the requests that nobody else sends, once there are some; [] when there will be no
+        more."""
         with self._changed:
             while True:
                 wait_s: float | None = None

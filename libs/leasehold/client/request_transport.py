@@ -47,7 +47,7 @@ class FastRequestTransport:
         database: str,
         requester: bytes,
     ) -> None:
-        """`requester`: 16 fresh random bytes, of this object alone."""
+        """Make a transport. `requester` is 16 fresh random bytes, of this object alone."""
         self._kafka = kafka
         self._ways = RequestPath(settings)
         self._publisher = RequestPublisher(redis, database, requester)
@@ -61,7 +61,7 @@ class FastRequestTransport:
     # ------------------------------------------------------------ requests
 
     def send(self, key: bytes, content_type: str, body: bytes) -> None:
-        """As `KafkaRequestTransport.send`."""
+        """Send a request as `KafkaRequestTransport.send` does, through Redis where that works."""
         asked = self._asked((Sent(key, content_type, body),))
         if not asked.by_kafka:
             return
@@ -75,7 +75,7 @@ class FastRequestTransport:
                 raise
 
     def gather(self, key: bytes, content_type: str, body: bytes) -> None:
-        """For `send_gathered`."""
+        """Keep a request for `send_gathered`."""
         self._gathered.append(Sent(key, content_type, body))
 
     def send_gathered(self) -> None:
@@ -91,8 +91,8 @@ class FastRequestTransport:
         self._kafka.send_gathered()
 
     def tell(self, requests: Sequence[tuple[bytes, str, bytes]]) -> bool:
-        """By Redis alone, which holds nobody up; False: Kafka has a part in it, or another thread
-        is at it."""
+        """Publish requests through Redis alone, which holds nobody up. Return False where Kafka has
+        a part in it, or another thread is at it."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -116,7 +116,7 @@ class FastRequestTransport:
         return self._publisher.up and self._subscriber.up
 
     def _ask(self, group: Sequence[Sent]) -> Asking:
-        """With the lock held."""
+        """Number a group and publish it, or hold it back. The lock is held."""
         ids = [sent.key for sent in group]
         asked = self._ways.ask(ids, _size(group), boottime_ns(), connected=self._connected)
         self._held = [*self._held, *group]
@@ -125,7 +125,7 @@ class FastRequestTransport:
         return asked
 
     def _let_go(self, asked: Asking) -> None:
-        """With the lock held: nothing is held back any more, and is told, if it is to be."""
+        """Publish what was held back, if it is to be published. The lock is held."""
         group, self._held = self._held, []
         if asked.number != NOT_PUBLISHED:
             self._bodies.update((sent.key, sent) for sent in group)
@@ -134,14 +134,15 @@ class FastRequestTransport:
                 self._ways.lost(boottime_ns())
 
     def _put_behind(self, asked: Asking, older: Iterable[Sent]) -> None:
-        """With the lock held: what was held back, behind what is to be asked again."""
+        """Put what was held back on the topic, behind what is to be asked again. The lock is
+        held."""
         self._ask_again()
         if asked.by_kafka:
             self._put(older, told=asked.number != NOT_PUBLISHED)
 
     def _go_on(self) -> None:
-        """With the lock held, whenever anything has happened: what is to be asked again, and then
-        what was held back."""
+        """Ask again what is to be asked again, then release what was held back. The lock is
+        held."""
         self._ask_again()
         older = self._held
         if not older:
@@ -152,13 +153,14 @@ class FastRequestTransport:
             self._put_behind(asked, older)
 
     def _ask_again(self) -> None:
-        """With the lock held, so that nothing overtakes them."""
+        """Put on the topic what is to be asked again. The lock is held, so that nothing overtakes
+        it."""
         again, self._ways.again = self._ways.again, []
         self._put([self._bodies[key] for key in again if key in self._bodies])
 
     def _put(self, group: Iterable[Sent], *, told: bool = False) -> None:
-        """With the lock held: on the topic. `told`, too: one that does not go is no failure then,
-        as with `send`."""
+        """Put requests on the topic. The lock is held. One that was `told`, too, and is not taken
+        is no failure, as with `send`."""
         for sent in group:
             try:
                 self._kafka.send(*sent)
@@ -222,7 +224,7 @@ class FastRequestTransport:
         return found
 
     def _forget(self, ids: Iterable[bytes]) -> None:
-        """With the lock held: of those, what need not be asked again."""
+        """Forget the bodies of those requests that need not be asked again. The lock is held."""
         for request_id in ids:
             if not self._ways.needs(request_id):
                 self._bodies.pop(request_id, None)
@@ -244,7 +246,7 @@ class FastRequestTransport:
                 self._forget(list(self._bodies))
 
     def failures(self) -> list[tuple[bytes, str]]:
-        """As `KafkaRequestTransport.failures`."""
+        """Return what failed as `KafkaRequestTransport.failures` does."""
         with self._lock:
             found, self._failures = [*self._failures, *self._kafka.failures()], []
             for key, _ in found:

@@ -201,8 +201,8 @@ class Subscriber(Closing):
     def _decoded(
         self, descriptor: Descriptor, record: RowRecord
     ) -> RowEvent | TruncationEvent | None:
-        """None for what a truncation that was told of already has taken: each partition tells of
-        it, and one may be behind another."""
+        """Decode a record; None for what a truncation has taken of which the subscriber was told
+        already: each partition tells of it, and one may be behind another."""
         image, known = record.image, self._truncated.get(record.table_id, 0)
         if isinstance(image, RowsTruncated):
             if image.lsn <= known:

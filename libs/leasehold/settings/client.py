@@ -19,7 +19,8 @@ from leasehold.settings.snapshot import SnapshotSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """`ClientSettings.read()` takes the environment's; every field may be given instead.
+    """The settings of a process that uses the library. `ClientSettings.read()` takes those of the
+    environment; every field may be given instead.
 
     `in_flight_max`: requests without an outcome; the next submit waits (back-pressure).
     `outcome_timeout_ms`: after it a request's outcome counts as unknown until asked again (T5).
@@ -43,7 +44,7 @@ class ClientSettings:
 
     @classmethod
     def read(cls, environ: Mapping[str, str] | None = None) -> ClientSettings:
-        """From the environment. Raises ConfigurationError, which names the variable."""
+        """Read the environment. Raises ConfigurationError, which names the variable."""
         source = os.environ if environ is None else environ
         cluster = from_environment(ClusterSettings, source)
         return cls(

@@ -16,7 +16,7 @@ def host_names(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DashboardSettings:
-    """Under which names browsers may ask."""
+    """The settings of the dashboard: under which names browsers may ask."""
 
     hosts: str = setting(
         "LEASEHOLD_DASHBOARD_HOSTS",

@@ -105,7 +105,8 @@ class KafkaSettings:
         return self.security.endswith("SSL")
 
     def librdkafka(self) -> dict[str, str | int | float | bool]:
-        """For confluent_kafka's Producer, Consumer and AdminClient. Holds secrets: never print."""
+        """Return the options of confluent_kafka's Producer, Consumer and AdminClient. They hold
+        secrets: never print them."""
         options: dict[str, str | int | float | bool] = {
             "bootstrap.servers": self.bootstrap,
             "security.protocol": self.security.lower(),
@@ -125,9 +126,11 @@ class KafkaSettings:
         return options
 
     def spark_options(self) -> dict[str, str]:
-        """For Spark's Kafka source and sink: the JVM client's names behind "kafka.".
+        """Return the options of Spark's Kafka source and sink: the JVM client's names, to stand
+        behind "kafka.".
 
-        Holds secrets: never print. Raises ConfigurationError if a PEM file can't be read.
+        They hold secrets: never print them. Raises ConfigurationError if a PEM file can't be
+        read.
         """
         options = {"bootstrap.servers": self.bootstrap, "security.protocol": self.security}
         if self.uses_sasl:
@@ -147,7 +150,7 @@ class KafkaSettings:
         return {f"kafka.{option}": value for option, value in options.items()}
 
     def aiokafka(self) -> dict[str, Any]:
-        """For aiokafka (under Faust). Holds secrets: never print."""
+        """Return the options of aiokafka (under Faust). They hold secrets: never print them."""
         options: dict[str, Any] = {
             "bootstrap_servers": self.bootstrap,
             "security_protocol": self.security,
@@ -243,7 +246,8 @@ class RedisSettings:
         return self._tells(self.fast_log, kafka)
 
     def tells_requests(self, kafka: KafkaSettings) -> bool:
-        """As with records: rows stand in requests."""
+        """Return whether requests go through Redis. They hold rows, so the rule is that of
+        records."""
         return self._tells(self.fast_requests, kafka)
 
     def _tells(self, wish: str, kafka: KafkaSettings) -> bool:
@@ -273,7 +277,7 @@ class RedisSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSettings:
-    """Where a process stands: its database, its id, its folder, its listeners."""
+    """The place of a process in its cluster: its database, its id, its folder, its listeners."""
 
     database: str = setting("LEASEHOLD_DATABASE", "the database served", default="demo", parse=name)
     node: str = setting(
@@ -356,5 +360,5 @@ class ClusterSettings:
 
     @property
     def folder(self) -> Path:
-        """This node's own folder."""
+        """The node's folder, below the data folder."""
         return self.data / self.node

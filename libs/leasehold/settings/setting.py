@@ -38,7 +38,7 @@ def setting(
     secret: bool = False,
     in_repr: bool = True,
 ) -> Any:
-    """One field of a settings class.
+    """Declare one field of a settings class.
 
     `parse` turns the text into the value and raises ValueError with what it expects, as words that
     fit after "expected": "a port from 0 to 65535". `secret` masks the value wherever it is shown;
@@ -146,7 +146,8 @@ def integer(least: int, most: int, unit: str = "") -> Parser:
 
 
 def choice(*allowed: str) -> Parser:
-    """One of `allowed`, upper or lower case; the value is spelt as in `allowed`."""
+    """Return a parser that takes one of `allowed`, upper or lower case; the value is spelt as in
+    `allowed`."""
     by_folded = {word.casefold(): word for word in allowed}
 
     def parse(text: str) -> str:
@@ -158,7 +159,7 @@ def choice(*allowed: str) -> Parser:
 
 
 def host_and_ports(text: str) -> str:
-    """`host:port`, or several with commas between them, as Kafka's clients take it."""
+    """Check `host:port`, or several with commas between them, as Kafka's clients take it."""
     for part in text.split(","):
         host, colon, port = part.strip().rpartition(":")
         if not (host and colon and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
@@ -175,7 +176,7 @@ def own_address(text: str) -> str:
 
 
 def redis_url(text: str) -> str:
-    """`redis://host:port/number`, or `rediss://…` for TLS."""
+    """Check `redis://host:port/number`, or `rediss://…` for TLS."""
     parts = urlsplit(text)
     try:
         usable = parts.scheme in ("redis", "rediss") and parts.hostname and parts.port != 0

@@ -37,7 +37,8 @@ def token(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotSettings:
-    """Without `tls_cert` and `tls_ca` snapshots travel in the clear."""
+    """The settings of snapshots that nodes give each other. Without `tls_cert` and `tls_ca` they
+    travel in the clear."""
 
     port: int = setting(
         "LEASEHOLD_SNAPSHOT_PORT",
@@ -80,7 +81,8 @@ class SnapshotSettings:
         return self.tls_cert is not None or self.tls_ca is not None
 
     def to_serve(self) -> ssl.SSLContext | None:
-        """None: serve in the clear. Raises ConfigurationError for files that can't be used."""
+        """Return the TLS context to serve with, None to serve in the clear. Raises
+        ConfigurationError for files that can't be used."""
         if self.tls_cert is None:
             return None
         try:
@@ -91,8 +93,8 @@ class SnapshotSettings:
         return context
 
     def to_fetch(self) -> ssl.SSLContext | None:
-        """None: fetch in the clear; else the server's name and certificate are verified. Raises
-        ConfigurationError for a file that can't be used."""
+        """Return the TLS context to fetch with, which verifies the server's name and certificate;
+        None to fetch in the clear. Raises ConfigurationError for a file that can't be used."""
         if not self.uses_tls:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Where SQL is asked for, as whom, and how the way there is protected."""
+"""The address at which SQL is asked for, as whom, and how the way there is protected."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class SqlAddress:
         return "127.0.0.1" if everywhere else self.host, self.port or PORT_OF_MAKE_UP
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """None: in plain text. Raises ConfigurationError for a CA that can't be used."""
+        """Return the TLS context of a connection, None for plain text. Raises ConfigurationError
+        for a CA that can't be used."""
         wanted = self.tls
         if wanted is None:
             wanted = OFF if _is_loopback(self.peer[0]) and self.tls_ca is None else VERIFY

@@ -1,4 +1,4 @@
-"""Where SQL is listened for, who may come, and how long a client may take."""
+"""The settings of the SQL listener: its address, who may come, and how long a client may take."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from leasehold.settings.setting import PORT_OR_ANY, integer, own_address, settin
 
 
 def users(text: str) -> Mapping[str, Verifier]:
-    """`name=verifier`, one a line; verifiers as PostgreSQL stores them (pg_authid.rolpassword)."""
+    """Read `name=verifier`, one a line; verifiers as PostgreSQL stores them
+    (pg_authid.rolpassword)."""
     found: dict[str, Verifier] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
         name, sign, verifier = line.partition("=")
@@ -26,7 +27,8 @@ def users(text: str) -> Mapping[str, Verifier]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PgwireSettings:
-    """Without `users` everybody on this machine is let in, and nobody from elsewhere."""
+    """The settings of the SQL listener. Without `users` everybody on this machine is let in, and
+    nobody from elsewhere."""
 
     host: str = setting(
         "LEASEHOLD_SQL_HOST",

@@ -16,7 +16,7 @@ import pytest
 
 from infra.kafka.broker import Broker, wait_for_broker
 from infra.local_cluster import KAFKA_JARS
-from infra.ports import LOOPBACK, find_free_port
+from infra.ports import find_free_port
 from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.admin import TopicAdmin
 from leasehold.adapters.kafka.reader import TopicReader
@@ -26,41 +26,23 @@ from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topic
 from leasehold.settings.environment import KafkaSettings, to_environment
+from tests.support.cluster.guarded_kafka import guarded_broker, settings_of_user
 
 DEADLINE_S = 60.0
 TOPIC = "there"
-LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
 
 @pytest.fixture(scope="module")
 def ada(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
     """Settings of a user who may do everything, on a broker that asks for a password."""
     port, controller, sasl = (find_free_port() for _ in range(3))
-    plain, secured = f"PLAINTEXT://{LOOPBACK}:{port}", f"SASL_PLAINTEXT://{LOOPBACK}:{sasl}"
-    mapped = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT"
-    extra = {
-        "listeners": f"{plain},{secured},CONTROLLER://{LOOPBACK}:{controller}",
-        "advertised.listeners": f"{plain},{secured}",
-        "listener.security.protocol.map": mapped,
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
-            f'{LOGIN} user_ada="right" user_bob="right";'
-        ),
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS;User:ada",
-    }
+    extra = guarded_broker(port, controller, sasl, ("ada", "bob"), "ada")
     folder = tmp_path_factory.mktemp("secured")
     broker = Broker(folder, KAFKA_JARS, port, controller, heap_mb=256, extra=extra)
     broker.prepare(os.environ)
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(broker.command(), stdout=log, stderr=subprocess.STDOUT)
-    settings = KafkaSettings(
-        bootstrap=f"{LOOPBACK}:{sasl}",
-        security="SASL_PLAINTEXT",
-        sasl_mechanism="PLAIN",
-        username="ada",
-        password="right",
-    )
+    settings = settings_of_user("ada", sasl)
     try:
         wait_for_broker(settings, DEADLINE_S, lambda: process.poll() is None)
         ensure_topics(settings, [Topic(TOPIC, 1, {})])

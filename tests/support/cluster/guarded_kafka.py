@@ -1,0 +1,44 @@
+"""A broker that asks for a password, and lets everybody do only what an ACL allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from infra.ports import LOOPBACK
+from leasehold.settings.environment import KafkaSettings
+
+PASSWORD: Final = "right"
+_LOGIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+_PROTOCOLS: Final = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT"
+
+
+def guarded_broker(
+    port: int, controller: int, guarded_port: int, users: Iterable[str], *masters: str
+) -> dict[str, str]:
+    """Return the settings that add a listener with passwords at `guarded_port` to a broker. Who
+    comes by `port`, without a password, and `masters` of the users may do everything."""
+    plain, guarded = f"PLAINTEXT://{LOOPBACK}:{port}", f"SASL_PLAINTEXT://{LOOPBACK}:{guarded_port}"
+    known = " ".join(f'user_{user}="{PASSWORD}"' for user in users)
+    return {
+        "listeners": f"{plain},{guarded},CONTROLLER://{LOOPBACK}:{controller}",
+        "advertised.listeners": f"{plain},{guarded}",
+        "listener.security.protocol.map": _PROTOCOLS,
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{_LOGIN} {known};",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": ";".join(f"User:{user}" for user in ("ANONYMOUS", *masters)),
+    }
+
+
+def settings_of_user(user: str, guarded_port: int) -> KafkaSettings:
+    """Return what a process reads that comes to the guarded listener as `user`."""
+    plain = KafkaSettings(bootstrap=f"{LOOPBACK}:{guarded_port}")
+    return replace(
+        plain,
+        security="SASL_PLAINTEXT",
+        sasl_mechanism="PLAIN",
+        username=user,
+        password=PASSWORD,
+    )
