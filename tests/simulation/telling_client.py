@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from leasehold.adapters.codec.request_bytes import MESSAGE_PACK
 from leasehold.in_process.bus import Message
-from leasehold.in_process.node import TERM_HEADER
+from leasehold.in_process.driver import TERM_HEADER
 from leasehold.model.records import Result, ResultBatch
 from leasehold.replication.effects import RequestsReceived
 from leasehold.replication.fast_path.log import NOBODY, Term

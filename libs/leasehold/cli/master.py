@@ -7,7 +7,7 @@ import argparse
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.output import Output
 from leasehold.node.process import run_node
-from leasehold.replication.node import NodeSettings
+from leasehold.replication.node_settings import NodeSettings
 from leasehold.settings.client import ClientSettings
 
 

@@ -33,7 +33,7 @@ from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
 from leasehold.replication.fast_path.requests import FastRequestSettings
 from leasehold.replication.master.master import MasterSettings
 from leasehold.replication.master.schema_changes import SchemaSettings
-from leasehold.replication.node import NodeSettings
+from leasehold.replication.node_settings import NodeSettings
 from leasehold.replication.rules import RULES, ReplicationRules
 
 SESSION_IDS: Final = 1 << 40

@@ -26,7 +26,7 @@ from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topics
 from leasehold.node.bootstrap import bootstrap
 from leasehold.node.kafka_node import BROKER_RETRY_S, KafkaNode
-from leasehold.replication.node import NodeSettings
+from leasehold.replication.node_settings import NodeSettings
 from leasehold.settings.environment import (
     ClusterSettings,
     KafkaSettings,
@@ -128,7 +128,7 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
         )
         with sqlite_errors(path):
             node = KafkaNode(named, settings.topics, settings.kafka, settings.redis, store)
-            node.node.oldest_copy = copies.oldest
+            node.node.acknowledger.oldest_copy = copies.oldest
             _serve(node, store, settings, stop)
         if node.error is not None:
             raise node.error

@@ -15,7 +15,6 @@ from unittest.mock import patch
 
 from leasehold.model.records import (
     Ack,
-    Claim,
     Decisions,
     Grant,
     LogPosition,
@@ -32,10 +31,12 @@ from leasehold.replication.fast_path.own_appends import OwnAppends
 from leasehold.replication.fast_path.requests import ReceivedRequests, RequestPath
 from leasehold.replication.log import admission as log
 from leasehold.replication.log.admission import Verdict
+from leasehold.replication.master.answers import Answers
 from leasehold.replication.master.attempts import Attempts
 from leasehold.replication.master.master import Master
 from leasehold.replication.node import Node
 from leasehold.replication.rules import ReplicationRules as LibraryRules
+from leasehold.replication.unanswered import UnansweredRecords
 from leasehold.transaction.verify import VerifyRules
 from tests.models.mutants import schema
 from tests.models.mutants.breaking import Breaks
@@ -294,14 +295,12 @@ def _repeat_answers_at_once(
     ]
 
 
-@BREAKS("unanswered_given_again", Node, "_claimed")
+@BREAKS("unanswered_given_again", UnansweredRecords, "hand_over")
 def _forget_what_is_unanswered(
-    kept: Any, one: Node, claim: Claim, after: LogPosition, now: Any
-) -> list[Effect]:
-    if one._is_own_claim(claim):
-        one._unanswered.clear()
-    effects: list[Effect] = kept(one, claim, after, now)
-    return effects
+    kept: Any, unanswered: UnansweredRecords, answered_through: int
+) -> list[Answers]:
+    kept(unanswered, answered_through)
+    return []
 
 
 @BREAKS("attempts_are_counted", Attempts, "is_refused")

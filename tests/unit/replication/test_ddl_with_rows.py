@@ -16,7 +16,8 @@ from leasehold.adapters.memory.store import MemoryStore
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.records import ChangeKind, DescriptorWrite, JobWrite, Outcome, TableTruncated
 from leasehold.replication.master.batch import BatchSettings
-from leasehold.replication.node import Node, NodeSettings
+from leasehold.replication.node import Node
+from leasehold.replication.node_settings import NodeSettings
 from tests.unit.replication.test_node import CODEC, World, insert, update
 
 OLD = "create table t (id bigint primary key, a integer, b text)"

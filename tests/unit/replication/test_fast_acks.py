@@ -48,7 +48,8 @@ from leasehold.replication.effects import (
 from leasehold.replication.fast_path.acks import FastAcks, FastAckSettings
 from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
 from leasehold.replication.master.answers import Answers
-from leasehold.replication.node import Node, NodeSettings
+from leasehold.replication.node import Node
+from leasehold.replication.node_settings import NodeSettings
 from tests.models.mutants.replication import CoherencyRules, broken
 
 MS = 1_000_000
@@ -330,7 +331,7 @@ def pair() -> Pair:
     """The replicant has found that the master listens, and has just renewed."""
     made = Pair()
     made.tick(made.r1)
-    made.r1._acked_offset = -1
+    made.r1.acknowledger._acked_offset = -1
     (told,) = tells_of(made.tick(made.r1))
     made.r1.step(Told(told.number, True), made.now())
     return made

@@ -58,7 +58,8 @@ from leasehold.replication.master.backfill_pacing import BackfillSettings
 from leasehold.replication.master.batch import BatchSettings
 from leasehold.replication.master.master import MasterSettings
 from leasehold.replication.master.queue_topics import Found
-from leasehold.replication.node import Node, NodeSettings
+from leasehold.replication.node import Node
+from leasehold.replication.node_settings import NodeSettings
 from leasehold.replication.outcomes import OutcomeSettings
 from leasehold.replication.rules import ReplicationRules
 from leasehold.transaction.verify import VerifyRules
@@ -713,7 +714,7 @@ def test_a_node_whose_store_is_copied_acknowledges_for_the_copy(world: World) ->
     """Who takes the copy can't yet; the log is kept for it, and no answer waits for it."""
     world.ask(insert(1, a=1))
     copying: list[int | None] = [2]
-    world.node.oldest_copy = lambda: copying[0]
+    world.node.acknowledger.oldest_copy = lambda: copying[0]
 
     def acks() -> list[Ack]:
         world.sent.clear()
