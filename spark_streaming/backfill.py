@@ -13,7 +13,7 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.job import Job
 from leasehold.model.records import Chunk, ChunksEnd
 from leasehold.model.topics import Topics
-from leasehold.pipeline.chunks import Chunker, sorted_columns
+from leasehold.pipeline.chunks import Chunker, chunk_template, sorted_columns
 from leasehold.settings.environment import KafkaSettings
 from spark_streaming.few_images import FewImages
 from spark_streaming.gate import RunStopped
@@ -48,14 +48,7 @@ class Backfill(RunThread):
     ) -> None:
         super().__init__(session, kafka, topics, job, root, board, offsets_per_batch, few_offsets)
         self._source = topics.rows(job.table_id).name
-        self._template = Chunk(
-            job.job_id,
-            job.run,
-            job.table_id,
-            job.versions[job.table_id],
-            job.element_id,
-            (),
-        )
+        self._template = chunk_template(job)
         self._columns = sorted_columns(job)
 
     def _attempt(self) -> None:

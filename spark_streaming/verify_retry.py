@@ -22,11 +22,18 @@ from leasehold.adapters.codec.records import UNREADABLE, MessagePackCodec
 from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, TopicReader
 from leasehold.model.errors import BusUnavailable, LogStopped, Refused
-from leasehold.model.records import ChangeRequest, Conflict
 from leasehold.model.topics import Topics
-from leasehold.pipeline.retry_state import BUCKETS, Arrived, Waiting, pack, step, unpack
+from leasehold.pipeline.retry_state import (
+    BUCKETS,
+    Arrived,
+    Waiting,
+    arrived_of,
+    next_attempt,
+    pack,
+    step,
+    unpack,
+)
 from leasehold.settings.environment import KafkaSettings
-from leasehold.transaction.retry import recompute
 from spark_streaming.failure_words import words_of
 
 if TYPE_CHECKING:
@@ -47,15 +54,6 @@ OUTPUT: Final = "request_id binary, content_type string, body binary"
 STATE: Final = "waiting binary"
 QUERY: Final = "verify-retry"
 _NS: Final = 1_000_000
-
-
-def next_attempt(codec: MessagePackCodec, waiting: Waiting, attempts_max: int) -> ChangeRequest:
-    """Raises Refused or an UNREADABLE error if the conflict holds no request that can be read."""
-    conflict = codec.decode_as(Conflict, waiting.conflict)
-    request = codec.decode_request(conflict.content_type, conflict.body)
-    # The body may be that of an earlier attempt's bytes; the refusal's count is the true one.
-    request = request._replace(attempt=conflict.attempt)
-    return recompute(request, conflict.image, table=conflict.table, attempts_max=attempts_max)
 
 
 def retry(attempts_max: int, early_ms: int) -> Callable[[Any, Iterable[Any], Any], Iterator[Any]]:
@@ -83,13 +81,12 @@ def retry(attempts_max: int, early_ms: int) -> Callable[[Any, Iterable[Any], Any
 
 def _arrived(codec: MessagePackCodec, value: bytes) -> Arrived | None:
     try:
-        conflict = codec.decode_as(Conflict, value)
+        return arrived_of(codec, value)
     except Refused as error:
         # Only masters write here. One bad record must not hold up the others; without an id
         # there is nobody to tell but the operator.
         log.error("a record on the conflicts topic is left out: %s", error)
         return None
-    return Arrived(conflict.request_id, conflict.attempt, value)
 
 
 def _encoded(

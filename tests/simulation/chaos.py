@@ -6,8 +6,7 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from leasehold.in_process.network import Hops
-from leasehold.in_process.pipeline import PipelineHops
+from leasehold.in_process.network import Hops, PipelineHops
 
 if TYPE_CHECKING:
     from tests.simulation.simulation import Simulation

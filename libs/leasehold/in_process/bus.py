@@ -26,17 +26,17 @@ class Scheduler:
     def __init__(self, start_ns: int = 1_000_000_000, wall_us_at_zero: int = EPOCH_WALL_US) -> None:
         self.now_ns = start_ns
         self._wall_us_at_zero = wall_us_at_zero
-        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._events: list[tuple[int, int, Callable[[], object]]] = []
         self._count = 0
 
     def now(self) -> Now:
         return Now(self.now_ns, self._wall_us_at_zero + self.now_ns // NS_PER_US)
 
-    def at(self, at_ns: int, action: Callable[[], None]) -> None:
+    def at(self, at_ns: int, action: Callable[[], object]) -> None:
         self._count += 1
         heapq.heappush(self._events, (max(at_ns, self.now_ns), self._count, action))
 
-    def later(self, delay_ns: int, action: Callable[[], None]) -> None:
+    def later(self, delay_ns: int, action: Callable[[], object]) -> None:
         self.at(self.now_ns + delay_ns, action)
 
     @property

@@ -14,13 +14,14 @@ from typing import Any, Final
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.codec.request_bytes import pack_fields
 from leasehold.adapters.memory.store import MemoryStore
+from leasehold.in_process.backfill import MemoryBackfill
 from leasehold.in_process.bus import MemoryBus, Scheduler
 from leasehold.in_process.changefeed import MemoryChangefeed
 from leasehold.in_process.ledger import MemoryLedger
-from leasehold.in_process.network import Hops
+from leasehold.in_process.network import Hops, PipelineHops
 from leasehold.in_process.node import MemoryNode
-from leasehold.in_process.pipeline import MemoryBackfill, MemoryRetry, PipelineHops
 from leasehold.in_process.pubsub import MemoryPubSub
+from leasehold.in_process.retry import MemoryRetry
 from leasehold.in_process.subscriber import MemorySubscriber
 from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.ids import INCARNATION_BYTES, request_id

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.in_process.bus import MemoryBus, Message, Subscription
+from leasehold.in_process.bus import MemoryBus, Message
 from leasehold.in_process.ledger import MemoryLedger
 from leasehold.in_process.network import Hops
 from leasehold.in_process.process import MemoryProcess
@@ -70,7 +70,6 @@ class MemoryDriver:
         self.hops = hops
         self._tick = tick
         self._end = end
-        self._subscriptions: dict[str, Subscription] = {}
         self._arrived_ns: dict[str, int] = {}
         self._term = NOBODY  # in which this node is master
         self._followed: Term = NOBODY
@@ -87,10 +86,7 @@ class MemoryDriver:
         self._followed = NOBODY
 
     def drop(self) -> None:
-        """Break all connections."""
-        for subscription in self._subscriptions.values():
-            subscription.cancel()
-        self._subscriptions.clear()
+        """Break the connections by which things are published."""
         self._pubsub.unfollow(self._settings.name)
         self.end_term()
 
@@ -144,7 +140,7 @@ class MemoryDriver:
             self._process.from_network(take)()
 
         subscription = self._bus.subscribe(topic, 0, offset, deliver, self.hops.deliver_ns)
-        self._subscriptions[topic] = subscription
+        self._process.subscriptions[topic] = subscription
 
     def _take(self, topic: str, message: Message) -> None:
         runner, now = self._runner, self._process.now()
@@ -153,15 +149,15 @@ class MemoryDriver:
             runner.take(topic, message.offset, content_type, message.value or b"", now)
 
     def stop(self, topic: str) -> None:
-        subscription = self._subscriptions.pop(topic, None)
+        subscription = self._process.subscriptions.pop(topic, None)
         if subscription is not None:
             subscription.cancel()
 
     def pause(self, topic: str) -> None:
-        self._subscriptions[topic].paused = True
+        self._process.subscriptions[topic].paused = True
 
     def resume(self, topic: str) -> None:
-        self._bus.resume(topic, 0, self._subscriptions[topic])
+        self._bus.resume(topic, 0, self._process.subscriptions[topic])
 
     def find(self, topic: str) -> None:
         def answer() -> None:

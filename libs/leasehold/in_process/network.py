@@ -43,6 +43,28 @@ class Hops:
         return "ok"
 
 
+class PipelineHops:
+    """Delays and accidents of the pipeline; the simulation overrides it."""
+
+    def produce_ns(self) -> int:
+        return 0
+
+    def batch_ns(self) -> int:
+        """Pause before a micro-batch."""
+        return 0
+
+    def batch_offsets(self) -> int:
+        return 10_000
+
+    def compacted(self) -> bool:
+        """Whether an image that a newer one of its key follows is gone from the topic."""
+        return False
+
+    def zombie_ns(self) -> int:
+        """When a dead task sends a chunk once more; 0 = it does not."""
+        return 0
+
+
 @dataclass(slots=True)
 class NodeClock:
     """The clocks of a node's machine: both differ from every other's, and the boot-time clock

@@ -109,7 +109,7 @@ class MemoryNode(MemoryProcess):
 
     def crash(self) -> None:
         """Kill -9: no farewell."""
-        self.end()
+        super().crash()
         self.driver.drop()
 
     def stop(self) -> None:

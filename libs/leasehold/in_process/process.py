@@ -8,40 +8,34 @@ from collections.abc import Callable
 
 from leasehold.in_process.bus import Scheduler
 from leasehold.in_process.network import NodeClock
+from leasehold.in_process.task import MemoryTask
 from leasehold.model.ports import Now
 from leasehold.node.runner import NodeRunner
 
 
-class MemoryProcess:
+class MemoryProcess(MemoryTask):
     """Has a `runner` while it is up. All times are the scheduler's, but for those of `now`."""
 
     def __init__(self, scheduler: Scheduler) -> None:
-        self.scheduler = scheduler
+        super().__init__(scheduler)
         self.runner: NodeRunner | None = None
         self.clock = NodeClock()
-        self.life = 0
         self.paused_until_ns = 0
         self.isolated_until_ns = 0
         self._held: deque[Callable[[], None]] = deque()  # while paused
         self._cut_off: deque[Callable[[], None]] = deque()  # while isolated
-
-    @property
-    def up(self) -> bool:
-        return self.runner is not None
 
     def now(self) -> Now:
         """Return the time by this process's own clocks."""
         return self.clock.now(self.scheduler)
 
     def begin(self) -> None:
-        """Begin another life, of which nothing is known to what was under way in those before."""
-        assert not self.up, "it runs"
-        self.life += 1
+        super().begin()
         self._held.clear()
         self._cut_off.clear()
 
-    def end(self) -> None:
-        self.life += 1
+    def crash(self) -> None:
+        super().crash()
         self.runner = None
 
     # ------------------------------------------------------------ what is done to it
@@ -74,12 +68,9 @@ class MemoryProcess:
         action()
 
     def guarded(self, action: Callable[[], None]) -> Callable[[], None]:
-        """Return what does the action if this life is not over, and after the pause if paused."""
-        life = self.life
+        """Return what does the action in this life or never, and after the pause if paused."""
 
         def act() -> None:
-            if self.life != life or not self.up:
-                return
             if self.paused or self._held:
                 # In order, also when the pause is made longer meanwhile.
                 self._held.append(action)
@@ -87,23 +78,20 @@ class MemoryProcess:
                 return
             self.run(action)
 
-        return act
+        return self.in_this_life(act)
 
     def from_network(self, action: Callable[[], None]) -> Callable[[], None]:
         """Return what does the action as `guarded`, and not before an isolation is over."""
         inner = self.guarded(action)
-        life = self.life
 
         def act() -> None:
-            if self.life != life:
-                return
             if self.isolated or self._cut_off:
                 self._cut_off.append(inner)
                 self.scheduler.at(self.isolated_until_ns, self._release)
                 return
             inner()
 
-        return act
+        return self.in_this_life(act)
 
     def _release(self) -> None:
         while self._cut_off and not self.isolated:

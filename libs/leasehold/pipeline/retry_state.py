@@ -13,7 +13,9 @@ from typing import Final, NamedTuple
 
 import msgpack
 
-from leasehold.transaction.retry import backoff_ms
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.model.records import ChangeRequest, Conflict
+from leasehold.transaction.retry import ATTEMPTS_MAX, backoff_ms, recompute
 
 BUCKETS: Final = 16
 WAITING_MAX: Final = 5_000
@@ -33,6 +35,24 @@ class Arrived(NamedTuple):
     request_id: bytes
     attempt: int
     conflict: bytes
+
+
+def arrived_of(codec: MessagePackCodec, value: bytes) -> Arrived:
+    """Return what a record of the conflicts topic says. Raises Refused."""
+    conflict = codec.decode_as(Conflict, value)
+    return Arrived(conflict.request_id, conflict.attempt, value)
+
+
+def next_attempt(
+    codec: MessagePackCodec, waiting: Waiting, attempts_max: int = ATTEMPTS_MAX
+) -> ChangeRequest:
+    """Return the request as it goes back. Raises Refused or an UNREADABLE error if the conflict
+    holds no request that can be read."""
+    conflict = codec.decode_as(Conflict, waiting.conflict)
+    request = codec.decode_request(conflict.content_type, conflict.body)
+    # The body may be that of an earlier attempt's bytes; the refusal's count is the true one.
+    request = request._replace(attempt=conflict.attempt)
+    return recompute(request, conflict.image, table=conflict.table, attempts_max=attempts_max)
 
 
 class Step(NamedTuple):

@@ -119,8 +119,16 @@ def version_key(table_id: int) -> bytes:
     return b"%d" % table_id
 
 
+_JOB_PREFIX: Final = b"job/"
+
+
 def job_key(job_id: int) -> bytes:
-    return b"job/%d" % job_id
+    return b"%s%d" % (_JOB_PREFIX, job_id)
+
+
+def job_of_key(key: bytes) -> int | None:
+    """Return the job whose state a key of the jobs topic names; None for other keys there."""
+    return int(key.removeprefix(_JOB_PREFIX)) if key.startswith(_JOB_PREFIX) else None
 
 
 def progress_key(job_id: int, run: int) -> bytes:

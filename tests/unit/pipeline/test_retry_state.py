@@ -22,9 +22,16 @@ from leasehold.model.records import (
     RowImage,
 )
 from leasehold.pipeline import retry_state
-from leasehold.pipeline.retry_state import Arrived, Waiting, jitter, pack, step, unpack
+from leasehold.pipeline.retry_state import (
+    Arrived,
+    Waiting,
+    jitter,
+    next_attempt,
+    pack,
+    step,
+    unpack,
+)
 from leasehold.transaction.retry import BACKOFF_MAX_MS
-from spark_streaming.verify_retry import next_attempt
 
 CODEC = MessagePackCodec()
 ID = request_id(1_700_000_000_000, bytes(10))
