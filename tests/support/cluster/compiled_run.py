@@ -83,8 +83,7 @@ class Pair:
     def _node(self, folder: Path, name: str, *, candidate: bool) -> Node:
         settings = NodeSettings(name, candidate=candidate, serving=not candidate)
         store = self.stores[name] = SqliteStore(folder / f"{name}.db")
-        node = Node(settings, store, CODEC, name.encode() * 8, itertools.count(1), self._now())
-        return node
+        return Node(settings, store, CODEC, name.encode() * 8, itertools.count(1), self._now())
 
     def _perform(self, effects: Iterable[Effect]) -> None:
         for effect in effects:

@@ -18,7 +18,7 @@ from leasehold.model.records import ChangeKind, DescriptorWrite, JobWrite, Outco
 from leasehold.replication.master.batch import BatchSettings
 from leasehold.replication.node import Node
 from leasehold.replication.node_settings import NodeSettings
-from tests.unit.replication.test_node import CODEC, World, insert, update
+from tests.support.replication.world import CODEC, World, insert, update
 
 OLD = "create table t (id bigint primary key, a integer, b text)"
 NEW = "create table n (id bigint primary key, a integer, t bigint references t)"

@@ -29,9 +29,9 @@ from leasehold.replication.effects import (
 from leasehold.replication.master import master
 from leasehold.replication.master.answers import PendingAnswers, answers_of
 from leasehold.replication.master.batch import BatchSettings, Repeat
+from tests.support.replication.world import TABLE, World, insert, update
 from tests.unit.replication.test_answers import record
 from tests.unit.replication.test_backfill_queue import ack, make_coherent
-from tests.unit.replication.test_node import TABLE, World, insert, update
 
 ME, OTHER = b"requester-1.........", b"requester-2........."
 JSON = "application/json"
