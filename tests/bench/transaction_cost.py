@@ -66,8 +66,7 @@ class Pair:
         settings = NodeSettings(folder.name, candidate=candidate, serving=not candidate)
         store = SqliteStore(folder / "store.db")
         self._stores.append(store)
-        made = Node(settings, store, CODEC, new_incarnation(), itertools.count(1), now())
-        return made
+        return Node(settings, store, CODEC, new_incarnation(), itertools.count(1), now())
 
     def close(self) -> None:
         for store in self._stores:

@@ -53,10 +53,10 @@ class ChaosHops(Hops):
     def ledger_ns(self) -> int:
         return self._delay_ns()
 
-    def tell_ns(self) -> int:
+    def publish_ns(self) -> int:
         return self._delay_ns()
 
-    def tell_outcome(self) -> str:
+    def publish_outcome(self) -> str:
         if self._rng.random() >= self._weather.untold:
             return "ok"
         return self._rng.choice(("lost", "unanswered", "twice"))

@@ -47,7 +47,7 @@ class TellingClient(Client):
         self.told_requests = 0
         """How many were told alone."""
         self.held_requests = 0
-        sim.cluster.pubsub.listen_for_answers(self._key, self._told)
+        sim.cluster.pubsub.subscribe_to_answers(self._key, self._told)
 
     # ------------------------------------------------------------ requests
 
@@ -90,14 +90,14 @@ class TellingClient(Client):
             pubsub = self._sim.cluster.pubsub
             if pubsub.away:
                 return
-            heard = outcome == "lost" or pubsub.ask(term, said)
+            heard = outcome == "lost" or pubsub.publish_requests(term, said)
             if outcome == "twice":
                 self._later(arrive_again)
             if outcome != "unanswered":
                 self._soon(lambda: answer(heard=heard))
 
         def arrive_again() -> None:
-            self._sim.cluster.pubsub.ask(term, said)
+            self._sim.cluster.pubsub.publish_requests(term, said)
 
         def answer(*, heard: bool) -> None:
             self._ways.confirm(said.run, said.number, self._now(), received=heard)

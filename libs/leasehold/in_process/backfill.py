@@ -53,8 +53,8 @@ class _Checkpoint:
 
 @dataclass(slots=True)
 class _Run:
-    """`ends`: by table and partition. `descriptor`: what a validation takes the constraints from;
-    `elements`: those."""
+    """A run under way. `ends`: the offset by table and partition up to which it reads.
+    `descriptor`: what a validation takes the constraints `elements` from."""
 
     job: Job
     ends: dict[tuple[int, int], int]

@@ -67,7 +67,7 @@ class MemoryStores:
         self._stores: dict[str, MemoryStore] = {}
 
     def open(self, name: str) -> MemoryStore:
-        """As found after whatever ended the process that had it open before."""
+        """Return the store as it is after whatever ended the process that had it open before."""
         before = self._stores.get(name)
         self._stores[name] = MemoryStore() if before is None else before.crash()
         return self._stores[name]
@@ -80,8 +80,8 @@ class MemoryStores:
 
 
 class MemoryCluster:
-    """`open_store`: node name → its committed state, opened (again after a crash). `hops_of`: node
-    name → its delays and losses."""
+    """The whole database. `open_store` opens the committed state of a node by its name (again after
+    a crash), `hops_of` gives its delays and losses."""
 
     def __init__(
         self,
@@ -183,13 +183,13 @@ class MemoryCluster:
         return request_id(self.scheduler.now().wall_us // 1_000, self._rng.randbytes(10))
 
     def append_barrier(self) -> int:
-        """→ its offset in the log."""
+        """Append a barrier to the log; return its offset."""
         data = MessagePackCodec().encode(Barrier(self.fresh_id()))
         return self.bus.append(self.topics.log.name, 0, b"", data)
 
     def submit(self, fields: Mapping[str, Any]) -> bytes:
-        """Put a change request on the lane now; → its id (a fresh one unless it brings one). Raises
-        what `pack_fields` raises."""
+        """Put a change request on the lane now; return its id (a fresh one unless it brings one).
+        Raises what `pack_fields` raises."""
         sent = dict(fields)
         sent.setdefault("id", self.fresh_id())
         self.put(*pack_fields(sent))
@@ -197,6 +197,6 @@ class MemoryCluster:
         return chosen
 
     def put(self, content_type: str, body: bytes) -> int:
-        """Bytes of a request as they came in; → their offset."""
+        """Put the bytes of a request on the lane as they came in; return their offset."""
         headers = {"content-type": content_type}
         return self.bus.append(self.topics.requests.name, 0, b"", body, headers)

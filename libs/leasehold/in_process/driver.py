@@ -20,6 +20,7 @@ from leasehold.model.records import ResultBatch
 from leasehold.node.node_topics import NodeTopics
 from leasehold.node.runner import NodeRunner
 from leasehold.replication.effects import (
+    AckPublished,
     AppendFailed,
     Became,
     ClockNotice,
@@ -29,7 +30,6 @@ from leasehold.replication.effects import (
     Send,
     Sent,
     Stop,
-    Told,
     Topic,
     Warn,
 )
@@ -45,7 +45,7 @@ LOOK_NS: Final = 1_000_000
 
 
 class MemoryDriver:
-    """A `NodeDriver`, of each life of a process."""
+    """A `NodeDriver`, the same in each life of a process."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class MemoryDriver:
         tick: Callable[[], None],
         end: Callable[[], None],
     ) -> None:
-        """`tick` is called for a Tick, `end` when the node can't go on."""
+        """Use `tick` to give a Tick, and `end` when the node can't go on."""
         self._process = process
         self._scheduler = process.scheduler
         self._settings = settings
@@ -87,7 +87,7 @@ class MemoryDriver:
 
     def drop(self) -> None:
         """Break the connections by which things are published."""
-        self._pubsub.unfollow(self._settings.name)
+        self._pubsub.unfollow_log(self._settings.name)
         self.end_term()
 
     @property
@@ -112,7 +112,7 @@ class MemoryDriver:
         self._tick()
 
     def wake(self, at_ns: int) -> None:
-        """As NodeDriver says; the earliest is enough: every tick asks anew for all that is still
+        """Give a Tick then. The earliest is enough: every tick asks anew for all that is still
         wanted."""
         due_ns = max(self._process.clock.virtual_ns(at_ns), self._scheduler.now_ns + 1)
         if self._scheduler.now_ns < self._wake_ns <= due_ns:
@@ -219,9 +219,9 @@ class MemoryDriver:
         self._arrive(topic, arrive)
 
     def _arrive(self, topic: str, action: Callable[[], None]) -> None:
-        """What was handed to the network arrives, whatever becomes of its sender; what its sender
-        had not got rid of dies with it. One producer's messages arrive in the order they were
-        sent."""
+        """Do the action when a message arrives. What was handed to the network does, whatever
+        becomes of its sender; what its sender had not got rid of dies with it. One producer's
+        messages arrive in the order they were sent."""
         life, held_back = self._process.life, self._process.isolated
 
         def arrive() -> None:
@@ -236,46 +236,46 @@ class MemoryDriver:
     # ------------------------------------------------------------ the fast paths
 
     def publish_ack(self, number: int, term: Term, ack: bytes) -> None:
-        outcome = self.hops.tell_outcome()
+        outcome = self.hops.publish_outcome()
 
         def answer(*, heard: bool) -> None:
             if outcome != "unanswered" and not self._process.isolated:
-                told = self._process.guarded(lambda: self._step(Told(number, heard)))
-                self._scheduler.later(self.hops.tell_ns(), told)
+                told = self._process.guarded(lambda: self._step(AckPublished(number, heard)))
+                self._scheduler.later(self.hops.publish_ns(), told)
 
         def arrive() -> None:
             if self._pubsub.away:
                 return
-            heard = outcome == "lost" or self._pubsub.tell(term, ack)
+            heard = outcome == "lost" or self._pubsub.publish_ack(term, ack)
             if outcome == "twice":
                 self._scheduler.later(self.hops.late_ns(), arrive_again)
             answer(heard=heard)
 
         def arrive_again() -> None:
-            self._pubsub.tell(term, ack)
+            self._pubsub.publish_ack(term, ack)
 
         if not self._process.isolated:
-            self._scheduler.later(self.hops.tell_ns(), arrive)
+            self._scheduler.later(self.hops.publish_ns(), arrive)
 
     def publish_answers(self, requester: bytes, answers: ResultBatch) -> None:
         if not self._process.isolated and not self._pubsub.away:
-            self._pubsub.answer(requester, answers)
+            self._pubsub.publish_answers(requester, answers)
 
     def publish_log(self, term: Term, offset: int, record: bytes) -> None:
         if self._settings.fast_log.on and not self._process.isolated:
-            self._pubsub.tell_log(term, offset, record)
+            self._pubsub.publish_log(term, offset, record)
 
     def follow_log(self, term: Term) -> bool:
         if term != self._followed:
             self._followed = term
-            self._pubsub.unfollow(self._settings.name)
+            self._pubsub.unfollow_log(self._settings.name)
             if term != NOBODY:
-                self._pubsub.follow(self._settings.name, term, self._log_published)
+                self._pubsub.follow_log(self._settings.name, term, self._log_published)
         return True
 
     def _log_published(self, offset: int, data: bytes) -> None:
-        """Lost, doubled, late or overtaken on its way."""
-        outcome = self.hops.tell_outcome()
+        """Receive a record that may be lost, doubled, late or overtaken on its way."""
+        outcome = self.hops.publish_outcome()
         followed = self._followed
 
         def receive() -> None:
@@ -285,20 +285,20 @@ class MemoryDriver:
 
         if self._process.isolated or self._pubsub.away or outcome == "lost":
             return
-        self._scheduler.later(self.hops.tell_ns(), self._process.guarded(receive))
+        self._scheduler.later(self.hops.publish_ns(), self._process.guarded(receive))
         if outcome == "twice":
             self._scheduler.later(self.hops.late_ns(), self._process.guarded(receive))
 
     def begin_term(self, term: Term) -> None:
         self.end_term()
         self._term = term
-        self._pubsub.listen(term, self._ack_published)
+        self._pubsub.subscribe_to_acks(term, self._ack_published)
         if self._settings.fast_requests.on:
-            self._pubsub.listen_to_requesters(term, self._requests_published)
+            self._pubsub.subscribe_to_requests(term, self._requests_published)
 
     def end_term(self) -> None:
         if self._term != NOBODY:
-            self._pubsub.leave(self._term)
+            self._pubsub.end_term(self._term)
             self._term = NOBODY
 
     def _ack_published(self, data: bytes) -> None:
@@ -308,7 +308,7 @@ class MemoryDriver:
         self._receive_soon(lambda: self._step(requests))
 
     def _receive_soon(self, action: Callable[[], None]) -> None:
-        """In this term or never; who can't be reached then hears of it never."""
+        """Do the action after a hop, in this term or never; who can't be reached never does."""
         term = self._term
 
         def receive() -> None:
@@ -316,7 +316,7 @@ class MemoryDriver:
                 action()
 
         if not self._process.isolated:
-            self._scheduler.later(self.hops.tell_ns(), self._process.guarded(receive))
+            self._scheduler.later(self.hops.publish_ns(), self._process.guarded(receive))
 
     # ------------------------------------------------------------ the rest
 

@@ -1,4 +1,4 @@
-"""One node on the in-memory bus and ledger, as `node/kafka_node.py` is one on Kafka and Redis."""
+"""A node on the in-memory bus and ledger, as `node/kafka_node.py` is one on Kafka and Redis."""
 
 from __future__ import annotations
 
@@ -113,13 +113,13 @@ class MemoryNode(MemoryProcess):
         self.driver.drop()
 
     def stop(self) -> None:
-        """A clean stop: the coherency lease is given back first."""
+        """Stop cleanly: give the coherency lease back first."""
         if self.runner is not None:
             self.runner.perform(self.runner.node.give_up_lease(self.now()), self.now())
             self.crash()
 
     def users_left(self) -> None:
-        """A lease's last user of a version of the past has gone (D4)."""
+        """Tell the agent that a lease's last user of a version of the past has gone (D4)."""
         if self.runner is not None and self.runner.node.agent is not None:
             agent = self.runner.node.agent
             self.runner.perform(agent.users_left(self.now().mono_ns), self.now())

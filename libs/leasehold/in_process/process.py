@@ -14,7 +14,8 @@ from leasehold.node.runner import NodeRunner
 
 
 class MemoryProcess(MemoryTask):
-    """Has a `runner` while it is up. All times are the scheduler's, but for those of `now`."""
+    """The process of a node, which has a `runner` while it is up. All times are the scheduler's,
+    but for those of `now`."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         super().__init__(scheduler)
@@ -41,7 +42,7 @@ class MemoryProcess(MemoryTask):
     # ------------------------------------------------------------ what is done to it
 
     def pause(self, until_ns: int) -> None:
-        """SIGSTOP until then: what arrives meanwhile waits."""
+        """Stop it as SIGSTOP does until then: what arrives meanwhile waits."""
         self.paused_until_ns = max(self.paused_until_ns, until_ns)
 
     def isolate(self, until_ns: int) -> None:

@@ -12,7 +12,7 @@ from leasehold.replication.fast_path.log import Term
 
 
 class NodeDriver(Protocol):
-    """Does what it is told, and decides nothing.
+    """The hands of a node: does what it is told, and decides nothing.
 
     No method steps the node, which is in a step: what comes of one is taken by the runner later.
     What can't be done is reported by the event that the effect names, or is left to whoever asks
@@ -51,7 +51,7 @@ class NodeDriver(Protocol):
     # what is published and received by the fast path
 
     def publish_ack(self, number: int, term: Term, ack: bytes) -> None:
-        """Publish an acknowledgement to the master of that term; report Told."""
+        """Publish an acknowledgement to the master of that term; report AckPublished."""
 
     def publish_answers(self, requester: bytes, answers: ResultBatch) -> None: ...
 

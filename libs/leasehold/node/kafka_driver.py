@@ -36,13 +36,13 @@ from leasehold.model.records import ResultBatch
 from leasehold.node.log_announcer import LogAnnouncer
 from leasehold.node.node_topics import NodeTopics
 from leasehold.replication.effects import (
+    AckPublished,
     AppendFailed,
     Became,
     ClockNotice,
     Event,
     LedgerReplied,
     Send,
-    Told,
     Topic,
     Warn,
 )
@@ -118,8 +118,8 @@ class KafkaDriver:
         self.reader.resume(topic, 0)
 
     def find(self, topic: str) -> None:
-        """As NodeDriver says; raises AccessDenied for a lane's topic. An election asks again by its
-        own time-out, and so does a master."""
+        """Ask as NodeDriver says; raises AccessDenied for a lane's topic. If Kafka is away, an
+        election asks again by its own time-out, and so does a master."""
         of_log = topic == self._topics.log
         try:
             # ⚠ First which topic it is: a Claim in another log would stop all who read that (L1).
@@ -169,13 +169,13 @@ class KafkaDriver:
     def publish_ack(self, number: int, term: Term, ack: bytes) -> None:
         epoch, incarnation = term
         if not self.ack_publisher.tell(number, epoch, incarnation, ack):
-            self._take_later(Told(number, heard=False))
+            self._take_later(AckPublished(number, heard=False))
 
     def publish_answers(self, requester: bytes, answers: ResultBatch) -> None:
         self._answers.tell(requester, answers)
 
     def publish_log(self, term: Term, offset: int, record: bytes) -> None:
-        self._announcer.tell(term, offset, record)
+        self._announcer.publish(term, offset, record)
 
     def follow_log(self, term: Term) -> bool:
         self.log_subscriber.listen(term)

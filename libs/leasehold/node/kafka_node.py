@@ -1,4 +1,4 @@
-"""One node on Kafka and Redis: the loop that waits for what comes, and has the node take it.
+"""A node on Kafka and Redis: the loop that waits for what comes, and has the node take it.
 
 One thread runs the loop. Nothing is decided here, and effects are carried out by `KafkaDriver`.
 """
@@ -28,6 +28,7 @@ from leasehold.node.kafka_driver import KafkaDriver
 from leasehold.node.node_topics import NodeTopics
 from leasehold.node.runner import NodeRunner
 from leasehold.replication.effects import (
+    AckPublished,
     AppendFailed,
     Effect,
     Event,
@@ -36,7 +37,6 @@ from leasehold.replication.effects import (
     LogIdentified,
     Sent,
     Tick,
-    Told,
 )
 from leasehold.replication.node import Node
 from leasehold.replication.node_agent import FOR_AGENT
@@ -50,8 +50,8 @@ LEDGER_POLL_NS: Final = 1_000_000
 """Longest that records wait while the ledger is asked."""
 LANDED_POLL_S: Final = 0.001
 """Longest that other records wait while the acknowledgement of an append is waited for."""
-HEAR_POLL_S: Final = 0.001
-HEAR_POLL_S_MAX: Final = 0.004
+RECEIVE_POLL_S: Final = 0.001
+RECEIVE_POLL_S_MAX: Final = 0.004
 """Longest that acknowledgements wait while a record of this master's is awaited; and that requests
 do while acknowledgements are: twice as long each time that none came, since these are late then."""
 TURN_NS_MAX: Final = 50_000_000
@@ -151,7 +151,7 @@ class KafkaNode:
         LOG.error("stopped: %s", error.message)
 
     def _give_back(self) -> None:
-        """Before a clean stop: serve no more reads, and give back every lease that is not in use.
+        """Serve no more reads, and give back every lease that is not in use, before a clean stop.
         The agent has one call under way at a time; what it can't give back in time would hold up
         schema changes until its session ends."""
         driver, runner = self._driver, self._runner
@@ -196,7 +196,7 @@ class KafkaNode:
         asked = driver.ledger_calls > 0
         wait_s = self._wait_s()
         if driver.listener.up and (self.node.awaits_acks or self._asked_lately()):
-            records = self._read_or_hear(wait_s)
+            records = self._read_or_receive(wait_s)
         else:
             records = self._read(0 if asked else wait_s)
             if asked and not records:
@@ -215,7 +215,7 @@ class KafkaNode:
         self._take_deliveries()
         self._receive_from_nodes()
         for number, heard in driver.ack_publisher.outcomes():
-            runner.step(Told(number, heard), now())
+            runner.step(AckPublished(number, heard), now())
         while not self._inbox.empty():  # nobody else takes from it
             self._take(self._inbox.get_nowait())
         driver.wake_ns = 0
@@ -266,14 +266,15 @@ class KafkaNode:
         runner, now_ns = self._runner, boottime_ns()
         return [record for record in records if runner.is_new(record.topic, record.offset, now_ns)]
 
-    def _read_or_hear(self, wait_s: float) -> list[Record]:
-        """Something waits for nodes: until they let it go, a record comes, or `wait_s` is over.
+    def _read_or_receive(self, wait_s: float) -> list[Record]:
+        """Return records of Kafka's where something waits for nodes: until they let it go, a record
+        comes, or `wait_s` is over.
 
         librdkafka can't be waited for together with another socket. So the one is waited for from
         which the next news are expected, and the other is looked at now and then."""
         end_ns = boottime_ns() + int(wait_s * 1e9)
         writer, listener = self._driver.log_writer, self._driver.listener
-        master, poll_s = self.node.master, HEAR_POLL_S
+        master, poll_s = self.node.master, RECEIVE_POLL_S
         while master is not None:
             left_s = (end_ns - boottime_ns()) / 1e9
             slice_s = max(0.0, min(left_s, poll_s))
@@ -290,13 +291,14 @@ class KafkaNode:
                 if master.acks_let_go(now()):
                     break
             elif not master.in_flight:
-                poll_s = min(2 * poll_s, HEAR_POLL_S_MAX)
+                poll_s = min(2 * poll_s, RECEIVE_POLL_S_MAX)
             if left_s <= 0 or not self._inbox.empty() or not listener.up:
                 break
         return []
 
     def _take_lost(self) -> None:
-        """⚠ Not an error that ends the node: another master would come to the same."""
+        """Tell the node of lanes whose next offset is gone: ⚠ no error that ends it, since another
+        master would come to the same."""
         for topic, partition in tuple(self._driver.reader.lost):
             self._driver.reader.stop(topic, partition)
             self._runner.step(LaneLost(self._topics.lanes[topic], topic), now())
@@ -350,8 +352,9 @@ class KafkaNode:
         self._inbox.put(action)
 
     def _await_ledger(self, wait_s: float) -> None:
-        """Redis answers in a fraction of a millisecond, which a wait for records would not see: a
-        step of a schema change asks it three times or more, one after the other."""
+        """Take what comes from the ledger, up to `wait_s`: it answers in a fraction of a
+        millisecond, which a wait for records would not see, and a step of a schema change asks it
+        three times or more, one after the other."""
         with suppress(Empty):
             self._take(self._inbox.get(timeout=wait_s))
 

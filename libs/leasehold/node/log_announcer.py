@@ -10,26 +10,26 @@ from leasehold.settings.environment import RedisSettings
 
 
 class LogAnnouncer:
-    """For one thread, which it never holds up."""
+    """The publisher of a master. For one thread, which it never holds up."""
 
     def __init__(self, settings: FastLogSettings, redis: RedisSettings, database: str) -> None:
         self._publisher = LogChannelPublisher(redis, database)
-        self._telling = LogPublisher(settings)
+        self._choice = LogPublisher(settings)
         self._term = NOBODY
 
-    def tell(self, term: Term, offset: int, record: bytes) -> None:
+    def publish(self, term: Term, offset: int, record: bytes) -> None:
         """Publish a record, if that is worth it now.
 
         ⚠ Of a record that was read from the log: what was merely sent may never be there."""
         now_ns = boottime_ns()
         if term != self._term:
             self._term = term
-            self._telling.begin(now_ns)
+            self._choice.begin(now_ns)
         for number, heard in self._publisher.outcomes():
-            self._telling.confirm(number, now_ns, received=heard)
-        number = self._telling.choose(now_ns)
+            self._choice.confirm(number, now_ns, received=heard)
+        number = self._choice.choose(now_ns)
         if number != NOT_PUBLISHED and not self._publisher.tell(number, term, offset, record):
-            self._telling.confirm(number, now_ns, received=False)
+            self._choice.confirm(number, now_ns, received=False)
 
     def close(self) -> None:
         self._publisher.close()

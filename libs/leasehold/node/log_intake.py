@@ -1,4 +1,4 @@
-"""From where a node takes the records of the log. It takes each once, whichever way it comes.
+"""The records of the log that a node takes, each once, whichever way it comes.
 
 At first from the log's topic. A node that only follows may then receive them as the master
 publishes them (`replication/fast_path/log.py`); a candidate does not: whether there is a master it
@@ -25,7 +25,7 @@ LOG: Final = logging.getLogger("leasehold.node")
 
 
 class LogIntake:
-    """Times are of the node's monotonic clock, in ns."""
+    """Chooses the way. Times are of the node's monotonic clock, in ns."""
 
     def __init__(
         self, settings: NodeSettings, log: str, next_offset: int, driver: NodeDriver

@@ -49,7 +49,7 @@ Listen = Callable[[KafkaNode, SqliteStore], Listener]
 
 
 class Prepared(NamedTuple):
-    """Who listens beside a node: its settings, and what begins when the node does, if anything."""
+    """A listener beside a node: its settings, and what begins when the node does, if anything."""
 
     settings: object
     listen: Listen | None

@@ -26,6 +26,7 @@ from leasehold.replication.effects import (
     AskLogEnd,
     AskLogIdentity,
     Became,
+    BeginTerm,
     CallLedger,
     ClockNotice,
     DeleteBelow,
@@ -33,9 +34,9 @@ from leasehold.replication.effects import (
     Effect,
     Event,
     LaneRead,
-    Listen,
     LogRead,
     PauseLane,
+    PublishAck,
     PublishAnswers,
     ReadLane,
     ReadLog,
@@ -43,7 +44,6 @@ from leasehold.replication.effects import (
     Send,
     Stop,
     StopLanes,
-    Tell,
     Wake,
     Warn,
 )
@@ -57,7 +57,8 @@ LOG: Final = logging.getLogger("leasehold.node")
 
 
 class NodeRunner:
-    """For one thread. `on_step` is called after each step, when its effects are performed."""
+    """The runner of one node, for one thread. `on_step` is called after each step, when its effects
+    are performed."""
 
     def __init__(
         self,
@@ -156,7 +157,7 @@ class NodeRunner:
     # ------------------------------------------------------------ effects
 
     def perform(self, effects: list[Effect], now: Now) -> None:
-        """Have them carried out, in their order."""
+        """Carry effects out, in their order."""
         for effect in effects:
             self._perform_one(effect, now)
 
@@ -169,11 +170,11 @@ class NodeRunner:
                 driver.append(data)
             case Send():
                 driver.send(effect)
-            case Tell(number, epoch, incarnation, record):
+            case PublishAck(number, epoch, incarnation, record):
                 driver.publish_ack(number, (epoch, incarnation), CODEC.encode(record))
             case PublishAnswers(requester, answers):
                 driver.publish_answers(requester, answers)
-            case Listen(epoch, incarnation):
+            case BeginTerm(epoch, incarnation):
                 driver.begin_term((epoch, incarnation))
             case CallLedger(token, command):
                 driver.call_ledger(token, command)

@@ -133,9 +133,9 @@ def chunk_template(job: Job) -> Chunk:
 class Chunker:
     """Gathers the images of one partition of a micro-batch, sorts them, and hands out chunks.
 
-    `template` is what `chunk_template` gives, `columns` what `sorted_columns` gives. A key met again
-    in the same window takes the place of the older image (old images stay in a compacted topic for
-    a while), and a tombstone takes the key out: the row is gone.
+    `template` is what `chunk_template` gives, `columns` what `sorted_columns` gives. A key met
+    again in the same window takes the place of the older image (old images stay in a compacted
+    topic for a while), and a tombstone takes the key out: the row is gone.
     """
 
     def __init__(

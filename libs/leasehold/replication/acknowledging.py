@@ -1,5 +1,5 @@
-"""Acknowledgements of a node: how far it is, whether it asks for a coherency lease (C3), and from
-where the log is to be kept for a copy of its store that somebody takes."""
+"""The acknowledgements of a node: how far it is, whether it asks for a coherency lease (C3), and
+from where the log is to be kept for a copy of its store that somebody takes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from leasehold.model.ports import Now
 from leasehold.model.records import Ack, LogPosition
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.coherency import GIVEN_UP, CoherencyLease
-from leasehold.replication.effects import Effect, Send, Tell, Topic, Wake
+from leasehold.replication.effects import Effect, PublishAck, Send, Topic, Wake
 from leasehold.replication.fast_path.acks import FastAcks
 from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
 from leasehold.replication.log.truncation import COPY_ROLE, copy_name
@@ -17,8 +17,8 @@ from leasehold.replication.node_settings import NodeSettings
 
 
 class Acknowledger:
-    """Positions that it is given are committed in the store: between a node's ticks its own may be
-    ahead of what readers see (C1)."""
+    """Makes acknowledgements. Positions that it is given are committed in the store: between a
+    node's ticks its own may be ahead of what readers see (C1)."""
 
     def __init__(self, settings: NodeSettings, incarnation: bytes, lease: CoherencyLease) -> None:
         self._settings = settings
@@ -68,7 +68,7 @@ class Acknowledger:
         effects: list[Effect] = []
         ack = self._ack(position, role, 0, now)
         if number != NOT_PUBLISHED:
-            effects.append(Tell(number, epoch, incarnation, ack))
+            effects.append(PublishAck(number, epoch, incarnation, ack))
         if on_topic:
             effects.append(self._on_topic(ack))
         return effects

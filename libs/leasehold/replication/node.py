@@ -25,6 +25,7 @@ from leasehold.model.records import (
 from leasehold.replication.acknowledging import Acknowledger
 from leasehold.replication.coherency import CoherencyLease
 from leasehold.replication.effects import (
+    AckPublished,
     AckRead,
     AckReceived,
     Append,
@@ -49,7 +50,6 @@ from leasehold.replication.effects import (
     Stop,
     StopLanes,
     Tick,
-    Told,
     Wake,
     Warn,
 )
@@ -85,11 +85,11 @@ class Node:
         secret: bytes = b"",
         clock_ns: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`incarnation`: fresh and random per start (L4, C3). `session_ids`: fresh random numbers
-        for the agent's sessions, from 1 to lease.commands.SESSION_ID_MAX. `secret`: at most 32
-        random bytes that never leave the process; without them the incarnation, from which the
-        random values of defaults can be foretold. `clock_ns`: a clock to measure by how long
-        deciding takes, and for nothing else; one that stands still sets no limit to that."""
+        """Open the store. `incarnation`: fresh and random per start (L4, C3). `session_ids`: fresh
+        random numbers for the agent's sessions, from 1 to lease.commands.SESSION_ID_MAX. `secret`:
+        at most 32 random bytes that never leave the process; without them the incarnation, from
+        which the random values of defaults can be foretold. `clock_ns`: a clock to measure by how
+        long deciding takes, and for nothing else; one that stands still sets no limit to that."""
         self._clock_ns = clock_ns
         self._spared: list[Spared] = []  # of terms of this process
         self._secret = secret or incarnation
@@ -186,7 +186,7 @@ class Node:
                 if master is not None:
                     master.heard(record, now)
                 return []
-            case Told(number, heard):
+            case AckPublished(number, heard):
                 self.acknowledger.confirm(number, now, received=heard)
                 return []
             case Sent(token):
@@ -200,9 +200,9 @@ class Node:
             case AppendFailed(reason):
                 return self._append_failed(reason, now)
             case LogEnd(offset):
-                return self._bid(self._election.end_known(offset, self.position, now.mono_ns))
+                return self._bid(self._election.take_end(offset, self.position, now.mono_ns))
             case LogIdentified(topic, topic_id):
-                self.identity.told(topic, topic_id, self.position)
+                self.identity.check_topic(topic, topic_id, self.position)
                 return []
             case LaneFound():
                 return master.lane_found(event) if master is not None else []
@@ -270,12 +270,12 @@ class Node:
                 # What is committed is exactly what stands before the barrier, on a master with
                 # a record in flight too: its open transaction is no part of it.
                 effects += self._commit_open(self.position, now)
-                self._checks.barrier(record, self.catalog, after)
+                self._checks.take_barrier(record, self.catalog, after)
         self.position = after
         if self.master is not None:
             self.master.passed_over(after)
         if isinstance(record, Claim) and self._is_own_claim(record):
-            self._election.lost(now.mono_ns)
+            self._election.give_up_bid(now.mono_ns)
         return effects
 
     def _apply(
@@ -293,7 +293,7 @@ class Node:
             answered = master.read_back(record, offset, after, now)
             self._checks.record_applied(record, master=True)
             return answered + self._announce_catalog(now)
-        self._election.heard(now.mono_ns)
+        self._election.note_master(now.mono_ns)
         if not self._open:
             self._store.begin()
             self._open = True
@@ -309,7 +309,7 @@ class Node:
         if changed:
             self._catalog_changed = True
             # A check of this very position has to see exactly it (a job's verification).
-            if self._checks.wanted(record):
+            if self._checks.starts_with(record):
                 effects = self._commit_open(after, now)
         self._checks.record_applied(record, master=False)
         return effects
@@ -325,7 +325,7 @@ class Node:
         return self._announce_catalog(now)
 
     def _announce_catalog(self, now: Now) -> list[Effect]:
-        """Tell readers and the agent of the catalog, once what was applied is committed."""
+        """PublishAck readers and the agent of the catalog, once what was applied is committed."""
         if not self._catalog_changed and self.master is None:
             return []
         self._catalog_changed = False
@@ -351,7 +351,7 @@ class Node:
         self._store.begin()
         self._store.commit(after)
         self.position = after
-        self._election.heard(now.mono_ns)
+        self._election.note_master(now.mono_ns)
         if not self._is_own_claim(claim):
             return effects
         late, upkeep = WriteBehind(self._store), self._upkeep
@@ -395,10 +395,10 @@ class Node:
     def _append_failed(self, reason: str, now: Now) -> list[Effect]:
         """Give the epoch up: ⚠ after any produce error, since nothing is appended twice (L4)."""
         if self.master is None:
-            self._election.lost(now.mono_ns)
+            self._election.give_up_bid(now.mono_ns)
             return []
         effects = self._step_down(f"an append failed: {reason}", self.position)
-        return effects + self._bid(self._election.again(self.position, now.mono_ns))
+        return effects + self._bid(self._election.bid_again(self.position, now.mono_ns))
 
     def _lane_changed(self, event: LaneIdentified | LaneLost, now: Now) -> list[Effect]:
         """Give the epoch up if the lane is another topic now: ⚠ in one that was made anew the log's
@@ -410,7 +410,7 @@ class Node:
         if not why:
             return self.master.delete_decided(event.lane, self.position)
         effects = [Warn(why), *self._step_down(why, self.position)]
-        return effects + self._bid(self._election.again(self.position, now.mono_ns))
+        return effects + self._bid(self._election.bid_again(self.position, now.mono_ns))
 
     def _bid(self, answer: str | None) -> list[Effect]:
         if answer == "ask":

@@ -1,4 +1,4 @@
-"""⚠ rules of what a master decides, as switches, so that models and the simulation can turn one off
+"""Switches for ⚠ rules of what a master decides, so that models and the simulation can turn one off
 and see the harm. A service never passes anything but the default. Those of replication itself and
 of a job's way have none: `tests/models/mutants` breaks them."""
 

@@ -15,7 +15,7 @@ UNANSWERED_RECORDS_MAX: Final = 20_000
 
 
 class UnansweredRecords:
-    """In log order, the newest UNANSWERED_RECORDS_MAX of them."""
+    """The answers in log order, of the newest UNANSWERED_RECORDS_MAX records."""
 
     def __init__(self) -> None:
         self._answers: deque[Answers] = deque(maxlen=UNANSWERED_RECORDS_MAX)

@@ -19,7 +19,7 @@ REMOVAL_LOOK_MS: Final = 1_000
 
 
 class StoreUpkeep:
-    """`checks` start by what the log says."""
+    """The upkeep of one store. Its `checks` start by what the log says."""
 
     def __init__(self, settings: NodeSettings, store: StoreWriter) -> None:
         self._name = settings.name
@@ -38,7 +38,7 @@ class StoreUpkeep:
             self._users_ns = now.mono_ns
 
     def give_way(self, now: Now) -> None:
-        """Checks of the store go as fast as they can while no user waits for what they hold up."""
+        """Let checks go as fast as they can while no user waits for what they hold up."""
         beside = self._users_ns is not None and now.mono_ns - self._users_ns < self._users_recent_ns
         if beside != self.beside_users:
             self.beside_users = beside
@@ -50,7 +50,7 @@ class StoreUpkeep:
 
     def reports(self, incarnation: bytes) -> list[Effect]:
         """Return the reports of checks that have ended."""
-        return [self._report(report) for report in self.checks.finished(incarnation)]
+        return [self._report(report) for report in self.checks.take_reports(incarnation)]
 
     def _repair(self, catalog: Catalog, position: LogPosition, now: Now) -> list[Effect]:
         if not self.checks.repairing:

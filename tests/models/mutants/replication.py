@@ -238,7 +238,7 @@ def _wait_for_nobody(_kept: Any, _watch: CoherencyWatch, _now_ns: int) -> None:
     pass
 
 
-@BREAKS("told_by_incarnation", CoherencyWatch, "heard")
+@BREAKS("told_by_incarnation", CoherencyWatch, "take_published")
 def _take_it_for_any_incarnation(kept: Any, watch: CoherencyWatch, ack: Ack, now_ns: int) -> None:
     for name, incarnation in list(watch._nodes):
         if name == ack.node:
@@ -248,7 +248,7 @@ def _take_it_for_any_incarnation(kept: Any, watch: CoherencyWatch, ack: Ack, now
 # -------------------------------------------------------------- elections
 
 
-@BREAKS("reach_the_end_first", Election, "end_known")
+@BREAKS("reach_the_end_first", Election, "take_end")
 def _bid_where_it_stands(
     kept: Any, election: Election, end: int, position: LogPosition, now_ns: int
 ) -> str | None:

@@ -39,7 +39,7 @@ class Driver:
         self.told: list[tuple[Any, ...]] = []
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *arguments: self.told.append((name, *arguments)) or True
+        return lambda *arguments: self.told.append((name, *arguments))
 
 
 class Runner(NodeRunner):
@@ -57,9 +57,9 @@ class Runner(NodeRunner):
         (e.Wake(7), [("wake", 7)]),
         (e.Append(b"data"), [("append", b"data")]),
         (SEND, [("send", SEND)]),
-        (e.Tell(9, *TERM, ACK), [("publish_ack", 9, TERM, CODEC.encode(ACK))]),
+        (e.PublishAck(9, *TERM, ACK), [("publish_ack", 9, TERM, CODEC.encode(ACK))]),
         (e.PublishAnswers(b"q", ResultBatch(())), [("publish_answers", b"q", ResultBatch(()))]),
-        (e.Listen(*TERM), [("begin_term", TERM)]),
+        (e.BeginTerm(*TERM), [("begin_term", TERM)]),
         (e.StopLanes(), [("end_term",), *(("stop", topic) for topic in TOPICS.lanes)]),
         (e.CallLedger("token", "command"), [("call_ledger", "token", "command")]),
         (e.AskLogEnd(), [("find", LOG)]),

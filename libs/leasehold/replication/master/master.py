@@ -41,6 +41,7 @@ from leasehold.replication.effects import (
     Append,
     AskLane,
     AskLaneIdentity,
+    BeginTerm,
     DeleteBelow,
     DeleteLogBelow,
     Effect,
@@ -48,7 +49,6 @@ from leasehold.replication.effects import (
     LaneIdentified,
     LaneLost,
     LaneRead,
-    Listen,
     PauseLane,
     ReadLane,
     RequestsReceived,
@@ -196,7 +196,7 @@ class Master:
     def begin(self) -> list[Effect]:
         """L3: each lane from where the log says that it was decided through, if it is the topic
         that the log means."""
-        return [Listen(self._epoch, self._incarnation), *(AskLane(lane) for lane in Lane)]
+        return [BeginTerm(self._epoch, self._incarnation), *(AskLane(lane) for lane in Lane)]
 
     # ------------------------------------------------------------ events
 
@@ -256,8 +256,8 @@ class Master:
     def acknowledged(self, record: Acknowledgement, now: Now) -> list[Effect]:
         if isinstance(record, Ack):
             if record.role != COPY_ROLE:
-                self.watch.acked(record, self._log_end, now.mono_ns)
-            self._truncation.acked(record, now.mono_ns)
+                self.watch.take_ack(record, self._log_end, now.mono_ns)
+            self._truncation.take_ack(record, now.mono_ns)
             return []
         if isinstance(record, LeaseAck):
             return self._changes.lease_acked(record, now)
@@ -272,7 +272,7 @@ class Master:
         log that this term's Claim stands in. What is kept for others (truncation, those who look
         on) is fed by the topic."""
         if isinstance(record, Ack) and record.asked_ns == 0 and record.epoch == self._epoch:
-            self.watch.heard(record, now.mono_ns)
+            self.watch.take_published(record, now.mono_ns)
 
     @property
     def awaits_acks(self) -> bool:
