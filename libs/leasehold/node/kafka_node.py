@@ -15,15 +15,15 @@ from threading import Event as Flag
 from typing import Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.log_identity import explained, log_offsets
 from leasehold.adapters.kafka.reader import Record
 from leasehold.adapters.os.clock import boottime_ns, new_incarnation, now, random_bytes
 from leasehold.adapters.redis.requests import requests_of
 from leasehold.lease.commands import SESSION_ID_MAX
-from leasehold.model.errors import BusUnavailable, LeaseholdError, LogStopped
+from leasehold.model.errors import LeaseholdError, LogStopped
 from leasehold.model.ports import StoreWriter
 from leasehold.model.topics import Topics
+from leasehold.node.broker_wait import once_there
 from leasehold.node.kafka_driver import KafkaDriver
 from leasehold.node.node_topics import NodeTopics
 from leasehold.node.runner import NodeRunner
@@ -62,7 +62,6 @@ ASKED_LATELY_NS: Final = 100_000_000
 SEND_AGAIN_NS: Final = 20_000_000
 """How long what Kafka's client has no room for waits for its next try, if nothing else comes."""
 GIVE_BACK_NS: Final = 2_000_000_000
-BROKER_RETRY_S: Final = 0.5
 LOG: Final = logging.getLogger("leasehold.node")
 
 
@@ -169,21 +168,17 @@ class KafkaNode:
         """Wait for the broker, check that its log is the one that this store has applied, and still
         has what comes next; return where the log ended then."""
         driver, log, acks = self._driver, self._topics.log, self._topics.acks
-        while not stop.is_set():
-            try:
-                # First which log it is: one that is made anew later is then known as another one.
-                self._runner.step(LogIdentified(log, driver.topic_id(log)), now())
-                first, end = log_offsets(driver.reader, log, self.node.position)
-                acks_end = driver.reader.end_offset(acks, 0)
-                break
-            except AccessDenied:
-                raise
-            except BusUnavailable as error:
-                if not stop.is_set():
-                    LOG.warning("waiting for Kafka: %s", error.message)
-                    stop.wait(BROKER_RETRY_S)
-        else:
+
+        def ask() -> tuple[int, int, int]:
+            # First which log it is: one that is made anew later is then known as another one.
+            self._runner.step(LogIdentified(log, driver.topic_id(log)), now())
+            first, end = log_offsets(driver.reader, log, self.node.position)
+            return first, end, driver.reader.end_offset(acks, 0)
+
+        answer = once_there(ask, stop)
+        if answer is None:
             return 0
+        first, end, acks_end = answer
         if self._candidate:
             driver.read(acks, acks_end)
         self._runner.start(first)
