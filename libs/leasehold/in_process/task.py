@@ -36,7 +36,7 @@ class MemoryTask:
         life = self.life
 
         def act() -> None:
-            if self.life == life:
+            if self.life == life and self.up:  # made after its end, it is of no life
                 action()
 
         return act
