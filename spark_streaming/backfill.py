@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.job import Job
 from leasehold.model.records.jobs import Chunk, ChunksEnd
-from leasehold.pipeline.chunks import Chunker, sorted_columns
+from leasehold.pipeline.chunks import Chunker, chunk_template, sorted_columns
 from leasehold.settings.environment import KafkaSettings
 from spark_streaming.few_images import FewImages
 from spark_streaming.gate import RunStopped
@@ -34,14 +34,7 @@ class Backfill(RunThread):
     def __init__(self, resources: RunResources, job: Job) -> None:
         super().__init__(resources, job)
         self._source = self._topics.rows(job.table_id).name
-        self._template = Chunk(
-            job.job_id,
-            job.run,
-            job.table_id,
-            job.versions[job.table_id],
-            job.element_id,
-            (),
-        )
+        self._template = chunk_template(job)
         self._columns = sorted_columns(job)
 
     def _attempt(self) -> None:

@@ -22,12 +22,12 @@ from leasehold.adapters.codec.records import UNREADABLE, MessagePackCodec
 from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, TopicReader
 from leasehold.model.errors import BusUnavailable, LogStopped, Refused
-from leasehold.model.records.requests import Conflict
 from leasehold.model.topics import Topics
 from leasehold.pipeline.retry_state import (
     BUCKETS,
     Arrived,
     Waiting,
+    arrived_of,
     next_attempt,
     pack,
     step,
@@ -81,13 +81,12 @@ def retry(attempts_max: int, early_ms: int) -> Callable[[Any, Iterable[Any], Any
 
 def _arrived(codec: MessagePackCodec, value: bytes) -> Arrived | None:
     try:
-        conflict = codec.decode_as(Conflict, value)
+        return arrived_of(codec, value)
     except Refused as error:
         # Only masters write here. One bad record must not hold up the others; without an id
         # there is nobody to tell but the operator.
         log.error("a record on the conflicts topic is left out: %s", error)
         return None
-    return Arrived(conflict.request_id, conflict.attempt, value)
 
 
 def _encoded(

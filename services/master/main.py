@@ -4,7 +4,7 @@ LEASEHOLD_*."""
 import sys
 
 from leasehold.node.process import run_node
-from leasehold.replication.node import NodeSettings
+from leasehold.replication.node_settings import NodeSettings
 
 if __name__ == "__main__":
     sys.exit(run_node(NodeSettings("", candidate=True, serving=False)))

@@ -3,7 +3,7 @@
 import sys
 
 from leasehold.node.process import run_node
-from leasehold.replication.node import NodeSettings
+from leasehold.replication.node_settings import NodeSettings
 from leasehold.sql_session.listener import sql_of_environment
 
 if __name__ == "__main__":

@@ -37,7 +37,8 @@ from leasehold.replication.effects import (
     Tick,
     Topic,
 )
-from leasehold.replication.node import Node, NodeSettings
+from leasehold.replication.node import Node
+from leasehold.replication.node_settings import NodeSettings
 
 UPDATES: Final = 150
 """About as many as there are in a record with a thousand in flight."""
@@ -65,9 +66,7 @@ class Pair:
         settings = NodeSettings(folder.name, candidate=candidate, serving=not candidate)
         store = SqliteStore(folder / "store.db")
         self._stores.append(store)
-        made = Node(settings, store, CODEC, new_incarnation(), itertools.count(1), now())
-        made.start()
-        return made
+        return Node(settings, store, CODEC, new_incarnation(), itertools.count(1), now())
 
     def close(self) -> None:
         for store in self._stores:

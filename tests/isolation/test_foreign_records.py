@@ -124,7 +124,7 @@ class Strangers:
         node = self.stage.master
         assert node is not None
         assert node.node is not None
-        self.cluster.pubsub.tell(node.node.term, self.any_record())
+        self.cluster.pubsub.publish_ack(node.node.term, self.any_record())
 
     def told_requests(self) -> None:
         node = self.stage.master
@@ -134,7 +134,7 @@ class Strangers:
         packed = pack_requests(b"a" * 16, 1, number, [("application/json", self.any_record())])
         asked = read_requests(spoiled(self.chance, packed) if number else packed)
         if asked is not None:
-            self.cluster.pubsub.ask(node.node.term, asked)
+            self.cluster.pubsub.publish_requests(node.node.term, asked)
 
     def told_log(self) -> None:
         """Records that were in the log, spoiled, and whatever else: at offsets of all kinds."""
@@ -147,7 +147,7 @@ class Strangers:
         data = spoiled(self.chance, self.chance.choice((old, self.any_record())))
         end = self.cluster.bus.end(self.cluster.topics.log.name)
         offset = self.chance.choice((0, end - 1, end, end + 1, 2**62))
-        self.cluster.pubsub.tell_log(node.node.term, offset, data)
+        self.cluster.pubsub.publish_log(node.node.term, offset, data)
 
 
 PLACES = ("on_acks", "on_backfill", "on_requests", "told_acks", "told_requests", "told_log")

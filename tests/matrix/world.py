@@ -14,7 +14,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job, Phase, Status
 from leasehold.catalog.states import State
 from leasehold.in_process.bus import Message
-from leasehold.in_process.pipeline import PipelineHops
+from leasehold.in_process.network import PipelineHops
 from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.errors import FeatureNotSupported, MalformedRequest
 from leasehold.schema_change.coordinator.ledger import LedgerSideSettings

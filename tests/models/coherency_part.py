@@ -80,13 +80,13 @@ class CoherencyPart:
 
     def acked(self, seen: tuple[Seen, ...], ack: Sent, log_end: int, now: int) -> tuple[Seen, ...]:
         watch = self._watch(seen)
-        watch.acked(_record(ack), log_end, now * NS_PER_MS)
+        watch.take_ack(_record(ack), log_end, now * NS_PER_MS)
         return self._seen(watch)
 
     def heard(self, seen: tuple[Seen, ...], told: Sent, now: int) -> tuple[Seen, ...]:
         """By the fast way."""
         watch = self._watch(seen)
-        watch.heard(_record(told), now * NS_PER_MS)
+        watch.take_published(_record(told), now * NS_PER_MS)
         return self._seen(watch)
 
     def may_answer(self, seen: tuple[Seen, ...], serve_from_ns: int, offset: int, now: int) -> bool:

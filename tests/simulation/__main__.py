@@ -23,8 +23,8 @@ def story(seed: int) -> tuple[int, str, str]:
     took = time.monotonic() - began
     commits = len(sim.reference.commits)
     jobs = [job.status.value for job in sim.reference.catalog.jobs.values()]
-    told = sum(node.told_records for node in sim.cluster.nodes.values())
-    landed = sum(node.landed_records for node in sim.cluster.nodes.values())
+    told = sum(node.received_records for node in sim.cluster.nodes.values())
+    landed = sum(node.driver.landed_records for node in sim.cluster.nodes.values())
     asked = sum(getattr(w.client, "told_requests", 0) for w in sim.workloads)
     held = sum(getattr(w.client, "held_requests", 0) for w in sim.workloads)
     line = (

@@ -6,8 +6,7 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from leasehold.in_process.network import Hops
-from leasehold.in_process.pipeline import PipelineHops
+from leasehold.in_process.network import Hops, PipelineHops
 
 if TYPE_CHECKING:
     from tests.simulation.simulation import Simulation
@@ -54,10 +53,10 @@ class ChaosHops(Hops):
     def ledger_ns(self) -> int:
         return self._delay_ns()
 
-    def tell_ns(self) -> int:
+    def publish_ns(self) -> int:
         return self._delay_ns()
 
-    def tell_outcome(self) -> str:
+    def publish_outcome(self) -> str:
         if self._rng.random() >= self._weather.untold:
             return "ok"
         return self._rng.choice(("lost", "unanswered", "twice"))

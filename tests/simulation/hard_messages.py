@@ -8,7 +8,6 @@ from typing import Any
 from unittest.mock import patch
 
 from leasehold.in_process.node import MemoryNode
-from leasehold.replication.effects import Event
 from leasehold.replication.master.batch import Batch
 from tests.simulation.simulation import MS
 from tests.simulation.stage import Stage
@@ -32,19 +31,19 @@ class Steps:
             self._wrap(node)
 
     def _wrap(self, node: MemoryNode) -> None:
-        step = node.step
+        run = node.run
 
-        def wrapped(event: Event) -> None:
+        def wrapped(action: Callable[[], None]) -> None:
             before, self.node = self.node, node
             try:
-                step(event)
+                run(action)
             except Died:
                 node.crash()
                 self._stage.scheduler.later(RESTART_MS * MS, node.start)
             finally:
                 self.node = before
 
-        node.step = wrapped  # type: ignore[method-assign]
+        node.run = wrapped  # type: ignore[method-assign]
 
 
 def takes_long(stage: Stage) -> Fate:

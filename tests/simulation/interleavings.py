@@ -127,7 +127,9 @@ def an_own_record_behind_a_claim() -> None:
     stage = Stage(own_appends=OwnAppendsSettings())
     stage.scripted["m1"].produce_ms = 2_500  # nothing is heard of m1 until m2 has claimed
     number = stage.ask(stage.update(1, 11))
-    stage.until(lambda: stage.node("m1")._own.fetches, "the log is fetched again")
+    runner = stage.node("m1").runner
+    assert runner is not None, "it is up"
+    stage.until(lambda: runner.intake.reads_topic, "the log is fetched again")
     stage.scripted["m1"].deliver_ms = 9_000
     stage.until(lambda: stage.reference.position.epoch == 2, "m2's Claim")
     claim = stage.reference.position.offset - 1

@@ -62,7 +62,7 @@ class Stage(Simulation):
         changed = replace(SHAPE, subscribers=0, **shape)
         super().__init__(0, Plan(shape=changed))
         for name, node in self.cluster.nodes.items():
-            node._hops = self.scripted[name] = ScriptedHops()
+            node.driver.hops = self.scripted[name] = ScriptedHops()
             node.clock.rate = 1.0
         self.results: dict[bytes, list[Outcome]] = {}
         results = self.cluster.topics.results.name

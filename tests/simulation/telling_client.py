@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from leasehold.adapters.codec.request_bytes import MESSAGE_PACK
 from leasehold.in_process.bus import Message
-from leasehold.in_process.node import TERM_HEADER
+from leasehold.in_process.driver import TERM_HEADER
 from leasehold.model.records.requests import Result, ResultBatch
 from leasehold.replication.effects import RequestsReceived
 from leasehold.replication.fast_path.log import NOBODY, Term
-from leasehold.replication.fast_path.requests import (
-    Asking,
-    FastRequestSettings,
-    RequestPath,
-)
+from leasehold.replication.fast_path.requests import Asking, FastRequestSettings, RequestPath
 from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
 from tests.simulation.client import MS, Asked, Client
 
@@ -47,7 +43,7 @@ class TellingClient(Client):
         self.told_requests = 0
         """How many were told alone."""
         self.held_requests = 0
-        sim.cluster.pubsub.listen_for_answers(self._key, self._told)
+        sim.cluster.pubsub.subscribe_to_answers(self._key, self._told)
 
     # ------------------------------------------------------------ requests
 
@@ -90,14 +86,14 @@ class TellingClient(Client):
             pubsub = self._sim.cluster.pubsub
             if pubsub.away:
                 return
-            heard = outcome == "lost" or pubsub.ask(term, said)
+            heard = outcome == "lost" or pubsub.publish_requests(term, said)
             if outcome == "twice":
                 self._later(arrive_again)
             if outcome != "unanswered":
                 self._soon(lambda: answer(heard=heard))
 
         def arrive_again() -> None:
-            self._sim.cluster.pubsub.ask(term, said)
+            self._sim.cluster.pubsub.publish_requests(term, said)
 
         def answer(*, heard: bool) -> None:
             self._ways.confirm(said.run, said.number, self._now(), received=heard)

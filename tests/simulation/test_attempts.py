@@ -108,7 +108,7 @@ def fail_appends_of(stage: Stage, request: list[bytes], times: int) -> list[int]
     lost: list[int] = []
 
     def failing(node: MemoryNode) -> None:
-        append = node._append
+        append = node.driver.append
 
         def wrapped(data: bytes) -> None:
             record = CODEC.decode_log(data)
@@ -118,7 +118,7 @@ def fail_appends_of(stage: Stage, request: list[bytes], times: int) -> list[int]
                 stage.scripted[node.settings.name].fates = ["lost"]
             append(data)
 
-        node._append = wrapped  # type: ignore[method-assign]
+        node.driver.append = wrapped  # type: ignore[method-assign]
 
     for name in ("m1", "m2"):
         failing(stage.node(name))

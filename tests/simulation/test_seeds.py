@@ -68,15 +68,15 @@ def test_the_log_is_told_and_read_in_turns() -> None:
     """Faults of the fast way are among those of the run, and it is taken in between."""
     simulation = run(2)
     for name, node in simulation.cluster.nodes.items():
-        assert (node.told_records > 50) == name.startswith("r"), (name, node.told_records)
-        assert node.ways_taken > 2 or name.startswith("m"), (name, node.ways_taken)
+        assert (node.received_records > 50) == name.startswith("r"), (name, node.received_records)
+        assert node.intake_changes > 2 or name.startswith("m"), (name, node.intake_changes)
 
 
 def test_the_log_is_fetched_by_its_master_and_not_fetched_in_turns() -> None:
     simulation = run(5)
     masters = [node for name, node in simulation.cluster.nodes.items() if name.startswith("m")]
-    assert sum(node.landed_records for node in masters) > 50
-    assert sum(node.fetching_changed for node in masters) > 4
+    assert sum(node.driver.landed_records for node in masters) > 50
+    assert sum(node.intake_changes for node in masters) > 4
 
 
 def test_a_seed_replays_exactly() -> None:

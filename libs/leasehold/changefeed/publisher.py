@@ -147,7 +147,7 @@ class Publisher(Closing):
         self._stored = position
         self._stored_ns = boottime_ns()
         log = self._topics.log.name
-        self._identity.told(log, self._admin.topic_id(log, self._stop), position)
+        self._identity.check_topic(log, self._admin.topic_id(log, self._stop), position)
         log_offsets(self._reader, log, position)
         self._reader.start(log, 0, position.offset)
         LOG.info(
@@ -179,7 +179,7 @@ class Publisher(Closing):
             self._look.ask()
         while not self._topic_ids.empty():
             log = self._topics.log.name
-            self._identity.told(log, self._topic_ids.get_nowait(), self._feed.position)
+            self._identity.check_topic(log, self._topic_ids.get_nowait(), self._feed.position)
 
     def close(self) -> None:
         self._writer.close()

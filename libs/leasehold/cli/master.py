@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leasehold.cli.command import Subparsers, add_process
 from leasehold.node.process import run_node
-from leasehold.replication.node import NodeSettings
+from leasehold.replication.node_settings import NodeSettings
 
 
 def register(subparsers: Subparsers) -> None:

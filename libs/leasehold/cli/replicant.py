@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from leasehold.cli.command import Subparsers, add_process
 from leasehold.node.process import run_node
-from leasehold.replication.node import NodeSettings
+from leasehold.replication.node_settings import NodeSettings
 from leasehold.sql_session.listener import sql_of_environment
 
 

@@ -26,17 +26,17 @@ class Scheduler:
     def __init__(self, start_ns: int = 1_000_000_000, wall_us_at_zero: int = EPOCH_WALL_US) -> None:
         self.now_ns = start_ns
         self._wall_us_at_zero = wall_us_at_zero
-        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._events: list[tuple[int, int, Callable[[], object]]] = []
         self._count = 0
 
     def now(self) -> Now:
         return Now(self.now_ns, self._wall_us_at_zero + self.now_ns // NS_PER_US)
 
-    def at(self, at_ns: int, action: Callable[[], None]) -> None:
+    def at(self, at_ns: int, action: Callable[[], object]) -> None:
         self._count += 1
         heapq.heappush(self._events, (max(at_ns, self.now_ns), self._count, action))
 
-    def later(self, delay_ns: int, action: Callable[[], None]) -> None:
+    def later(self, delay_ns: int, action: Callable[[], object]) -> None:
         self.at(self.now_ns + delay_ns, action)
 
     @property
@@ -56,7 +56,7 @@ class Scheduler:
         return True
 
     def run_until(self, at_ns: int, stop: Callable[[], bool] | None = None) -> bool:
-        """Run events up to `at_ns`; → whether `stop` came true before."""
+        """Run events up to `at_ns`; return whether `stop` came true before."""
         while self._events and self._events[0][0] <= at_ns:
             self.run_next()
             if stop is not None and stop():
@@ -113,7 +113,7 @@ class MemoryBus:
         value: bytes | None,
         headers: Mapping[str, str] | None = None,
     ) -> int:
-        """The broker takes a message now; → its offset."""
+        """Append a message now; return its offset."""
         where = (topic, partition)
         offset = self.end(topic, partition)
         message = Message(offset, key, value, headers or {})
@@ -134,19 +134,19 @@ class MemoryBus:
         return self._first[topic, partition]
 
     def topic_id(self, topic: str) -> str:
-        """As Kafka gives them: another one for each topic that was made under the name."""
+        """Return the id of the topic: another one for each that was made under the name."""
         return f"{topic}/{self._made_anew[topic]}"
 
     def make_anew(self, topic: str) -> None:
-        """Deleted, and made again under the same name: empty. Who reads it notices nothing, as
-        Kafka's clients may not, and is given what will stand at his next offset."""
+        """Delete the topic and make it again under the same name, empty. Who reads it notices
+        nothing, as Kafka's clients may not, and is given what will stand at his next offset."""
         self._made_anew[topic] += 1
         for where in [where for where in self._messages if where[0] == topic]:
             self._messages[where].clear()
             self._first[where] = 0
 
     def delete_topic(self, topic: str) -> None:
-        """Whoever reads it is given nothing more."""
+        """Delete the topic: whoever reads it is given nothing more."""
         for where in [where for where in self._messages if where[0] == topic]:
             del self._messages[where]
             self._first.pop(where, None)
@@ -154,7 +154,7 @@ class MemoryBus:
                 subscription.cancel()
 
     def read(self, topic: str, partition: int = 0, offset: int = 0) -> list[Message]:
-        """Everything from an offset on, at once (for people and for invariants)."""
+        """Return everything from an offset on, at once (for people and for invariants)."""
         first = self._first[topic, partition]
         return self._messages[topic, partition][max(0, offset - first) :]
 
@@ -178,7 +178,8 @@ class MemoryBus:
         deliver: Callable[[Message], None],
         delay_ns: Callable[[], int] = lambda: 0,
     ) -> Subscription:
-        """`delay_ns`: this reader's own, on top of the bus's."""
+        """Deliver the partition from `offset` on. `delay_ns`: this reader's own delay, on top of
+        the bus's."""
         subscription = Subscription(max(offset, self._first[topic, partition]), deliver, delay_ns)
         self._subscriptions[topic, partition].append(subscription)
         self._schedule((topic, partition), subscription)

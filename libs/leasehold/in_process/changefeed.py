@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 
 from leasehold.adapters.codec.published import feed_message, row_message
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
-from leasehold.in_process.bus import MemoryBus, Message, Scheduler, Subscription
+from leasehold.in_process.bus import MemoryBus, Message, Scheduler
+from leasehold.in_process.task import MemoryTask
 from leasehold.model.errors import LogStopped
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.records.log import LogPosition
@@ -23,6 +24,7 @@ from leasehold.replication.changefeed import (
     Publication,
     RowPublication,
     TruncationPublication,
+    job_of_key,
     version_key,
 )
 
@@ -42,8 +44,8 @@ def partition_of(key: bytes, partitions: int) -> int:
     return zlib.crc32(key) % partitions
 
 
-class MemoryChangefeed:
-    """`linger_ns` gives the time for which publications are gathered."""
+class MemoryChangefeed(MemoryTask):
+    """Steps the Changefeed. `linger_ns` gives the time for which publications are gathered."""
 
     def __init__(
         self,
@@ -52,13 +54,11 @@ class MemoryChangefeed:
         bus: MemoryBus,
         linger_ns: Callable[[], int] = lambda: 0,
     ) -> None:
+        super().__init__(scheduler)
         self._topics = topics
-        self._scheduler = scheduler
         self._bus = bus
         self._linger_ns = linger_ns
-        self._life = 0
         self._feed: Changefeed | None = None
-        self._subscription: Subscription | None = None
         self._messages: list[_Publication] = []
         self._gone: list[int] = []  # tables whose rows topics go with these messages
         self._due = False
@@ -70,12 +70,8 @@ class MemoryChangefeed:
         }
 
     @property
-    def up(self) -> bool:
-        return self._feed is not None
-
-    @property
     def position(self) -> LogPosition:
-        """Where what is published stands; durable, hence also known while it is down."""
+        """The position of the log up to which it has published; known while it is down, too."""
         stored = self._bus.read(self._topics.changefeed.name)
         if not stored:
             return LogPosition()
@@ -85,29 +81,17 @@ class MemoryChangefeed:
         return position
 
     def start(self) -> None:
-        assert self._feed is None, "it runs"
-        self._life += 1
+        self.begin()
         self._due = False
         self._messages = []
         self._gone = []
-        newest: dict[bytes, bytes] = {}
-        for message in self._bus.read(self._topics.jobs.name):
-            if message.key.startswith(b"job/"):
-                if message.value is None:
-                    newest.pop(message.key, None)
-                else:
-                    newest[message.key] = message.value
-        jobs = [CODEC.decode_as(JobEvent, value).body for value in newest.values()]
+        newest = {message.key: message.value for message in self._bus.read(self._topics.jobs.name)}
+        states = [value for key, value in newest.items() if value and job_of_key(key) is not None]
+        jobs = [CODEC.decode_as(JobEvent, state).body for state in states]
         position = self.position
         self._feed = Changefeed(position, jobs)
         log = self._topics.log.name
-        self._subscription = self._bus.subscribe(log, 0, position.offset, self._read)
-
-    def crash(self) -> None:
-        self._life += 1
-        self._feed = None
-        if self._subscription is not None:
-            self._subscription.cancel()
+        self.subscriptions[log] = self._bus.subscribe(log, 0, position.offset, self._read)
 
     def _read(self, message: Message) -> None:
         assert self._feed is not None, "a cancelled subscription delivers nothing"
@@ -123,8 +107,7 @@ class MemoryChangefeed:
             self._prepare(publication)
         if not self._due:
             self._due = True
-            life = self._life
-            self._scheduler.later(self._linger_ns(), lambda: self._publish(life))
+            self.later(self._linger_ns(), self._publish)
 
     def _prepare(self, publication: Publication) -> None:
         if isinstance(publication, RowPublication):
@@ -154,9 +137,8 @@ class MemoryChangefeed:
                 self._messages.append(_Publication(self._topics.jobs.name, 0, gone, None))
         # NewTable: topics of this bus need no making.
 
-    def _publish(self, life: int) -> None:
-        if self._life != life or self._feed is None:
-            return
+    def _publish(self) -> None:
+        assert self._feed is not None, "only while it runs"
         self._due = False
         for topic, partition, key, value in self._messages:
             size = len(key) + len(value or b"")

@@ -13,13 +13,14 @@ from typing import Any, Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.codec.request_bytes import pack_fields
+from leasehold.in_process.backfill import MemoryBackfill
 from leasehold.in_process.bus import MemoryBus, Scheduler
 from leasehold.in_process.changefeed import MemoryChangefeed
 from leasehold.in_process.ledger import MemoryLedger
-from leasehold.in_process.network import Hops
+from leasehold.in_process.network import Hops, PipelineHops
 from leasehold.in_process.node import MemoryNode
-from leasehold.in_process.pipeline import MemoryBackfill, MemoryRetry, PipelineHops
 from leasehold.in_process.pubsub import MemoryPubSub
+from leasehold.in_process.retry import MemoryRetry
 from leasehold.in_process.subscriber import MemorySubscriber
 from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.ids import INCARNATION_BYTES, request_id
@@ -32,7 +33,7 @@ from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
 from leasehold.replication.fast_path.requests import FastRequestSettings
 from leasehold.replication.master.schema_changes import SchemaSettings
 from leasehold.replication.master.settings import MasterSettings
-from leasehold.replication.node import NodeSettings
+from leasehold.replication.node_settings import NodeSettings
 
 SESSION_IDS: Final = 1 << 40
 
@@ -58,8 +59,8 @@ class ClusterShape:
 
 
 class MemoryCluster:
-    """`open_store`: node name → its committed state, opened (again after a crash). `hops_of`: node
-    name → its delays and losses."""
+    """The whole database. `open_store` opens the committed state of a node by its name (again after
+    a crash), `hops_of` gives its delays and losses."""
 
     def __init__(
         self,
@@ -158,13 +159,13 @@ class MemoryCluster:
         return request_id(self.scheduler.now().wall_us // 1_000, self._rng.randbytes(10))
 
     def append_barrier(self) -> int:
-        """→ its offset in the log."""
+        """Append a barrier to the log; return its offset."""
         data = MessagePackCodec().encode(Barrier(self.fresh_id()))
         return self.bus.append(self.topics.log.name, 0, b"", data)
 
     def submit(self, fields: Mapping[str, Any]) -> bytes:
-        """Put a change request on the lane now; → its id (a fresh one unless it brings one). Raises
-        what `pack_fields` raises."""
+        """Put a change request on the lane now; return its id (a fresh one unless it brings one).
+        Raises what `pack_fields` raises."""
         sent = dict(fields)
         sent.setdefault("id", self.fresh_id())
         self.put(*pack_fields(sent))
@@ -172,6 +173,6 @@ class MemoryCluster:
         return chosen
 
     def put(self, content_type: str, body: bytes) -> int:
-        """Bytes of a request as they came in; → their offset."""
+        """Put the bytes of a request on the lane as they came in; return their offset."""
         headers = {"content-type": content_type}
         return self.bus.append(self.topics.requests.name, 0, b"", body, headers)

@@ -17,7 +17,7 @@ TAIL_COMMANDS_MAX: Final = 10_000
 
 
 class MemoryLedger:
-    """Not safe for several threads at once: the in-process bus calls it from one."""
+    """The ledger. Not safe for several threads at once: the in-process bus calls it from one."""
 
     def __init__(self) -> None:
         self._incarnation = 1
@@ -42,7 +42,8 @@ class MemoryLedger:
         return reply
 
     def restart(self, *, lose_state: bool = False, lose_last: int = 0) -> None:
-        """Another run id; with the last `lose_last` commands undone, or with nothing at all."""
+        """Give it another run id, with the last `lose_last` commands undone or nothing kept at
+        all."""
         assert 0 <= lose_last <= TAIL_COMMANDS_MAX, f"lose_last {lose_last}"
         kept = list(self._tail)[: max(0, len(self._tail) - lose_last)]
         if lose_state:

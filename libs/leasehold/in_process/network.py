@@ -1,4 +1,4 @@
-"""Between a node and the rest when everything is in one process: delays, losses, clocks."""
+"""Delays, losses and clocks between a node and the rest, when everything is in one process."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Hops:
     def ledger_ns(self) -> int:
         return 0
 
-    def tell_ns(self) -> int:
-        """Each of its own, so that one told later may be heard earlier."""
+    def publish_ns(self) -> int:
+        """Return the delay of one publication: what is published later may be received earlier."""
         return 0
 
-    def tell_outcome(self) -> str:
-        """ "ok", "lost" (counted as heard by who passes it on, and never heard), "unanswered"
-        (heard, and nobody says so), "twice"."""
+    def publish_outcome(self) -> str:
+        """Return "ok", "lost" (counted as received by who passes it on, and never received),
+        "unanswered" (received, and nobody says so) or "twice"."""
         return "ok"
 
     def survives_crash(self) -> bool:
@@ -41,6 +41,28 @@ class Hops:
     def append_outcome(self) -> str:
         """ "ok", "lost" (never arrives, error reported) or "unknown" (arrives, error reported)."""
         return "ok"
+
+
+class PipelineHops:
+    """Delays and accidents of the pipeline; the simulation overrides it."""
+
+    def produce_ns(self) -> int:
+        return 0
+
+    def batch_ns(self) -> int:
+        """Pause before a micro-batch."""
+        return 0
+
+    def batch_offsets(self) -> int:
+        return 10_000
+
+    def compacted(self) -> bool:
+        """Whether an image that a newer one of its key follows is gone from the topic."""
+        return False
+
+    def zombie_ns(self) -> int:
+        """Return when a dead task sends a chunk once more, 0 = it does not."""
+        return 0
 
 
 @dataclass(slots=True)

@@ -12,9 +12,10 @@ from leasehold.adapters.codec.published import restore_image
 from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.events.rows import RowEvent, RowRecord, decode_row
-from leasehold.in_process.bus import MemoryBus, Message, Scheduler, Subscription
+from leasehold.in_process.bus import MemoryBus, Message, Scheduler
 from leasehold.in_process.ledger import MemoryLedger
 from leasehold.in_process.network import Hops, NodeClock
+from leasehold.in_process.task import MemoryTask
 from leasehold.lease.agent.events import (
     Acknowledge,
     Answered,
@@ -39,8 +40,8 @@ from leasehold.model.topics import Topics
 CODEC: Final = MessagePackCodec()
 
 
-class MemorySubscriber:
-    """`on_row` gets what was decoded, with the version that its lease names."""
+class MemorySubscriber(MemoryTask):
+    """An agent with its users. `on_row` gets what was decoded, and the lease that was used."""
 
     def __init__(
         self,
@@ -53,17 +54,15 @@ class MemorySubscriber:
         limits: HolderLimits | None = None,
         hops: Hops | None = None,
     ) -> None:
+        super().__init__(scheduler)
         self.name = name
         self._topics = topics
-        self._scheduler = scheduler
         self._bus = bus
         self._ledger = ledger
         self._session_ids = session_ids
         self._limits = limits
         self._hops = hops or Hops()
         self.clock = NodeClock()
-        self._life = 0
-        self._subscriptions: list[Subscription] = []
         self._rows: dict[int, deque[RowRecord]] = {}
         self._descriptors: dict[tuple[int, int], Descriptor] = {}
         self._tokens = count(1)
@@ -75,20 +74,11 @@ class MemorySubscriber:
         self.hold_ns: Callable[[], int] = lambda: 0  # how long a user works under its lease
         self.on_row: Callable[[MemorySubscriber, RowEvent, HeldLease], None] = lambda *_: None
 
-    @property
-    def up(self) -> bool:
-        return self.holder is not None
-
-    @property
-    def undecoded(self) -> int:
-        return sum(len(rows) for rows in self._rows.values())
-
     def now_ns(self) -> int:
-        return self.clock.now(self._scheduler).mono_ns
+        return self.clock.now(self.scheduler).mono_ns
 
     def start(self) -> None:
-        assert self.holder is None, "it runs"
-        self._life += 1
+        self.begin()
         self._rows, self._descriptors, self._held, self._waking_ns = {}, {}, [], 0
         self.holder = Holder(
             self.name,
@@ -100,10 +90,7 @@ class MemorySubscriber:
         self._subscribe(self._topics.versions_history.name, 0, self._version_read)
 
     def crash(self) -> None:
-        self._life += 1
-        for subscription in self._subscriptions:
-            subscription.cancel()
-        self._subscriptions.clear()
+        super().crash()
         self.holder = None
 
     def heal(self) -> None:
@@ -121,21 +108,18 @@ class MemorySubscriber:
             self._soon(lambda: read(message), network=True)
 
         subscription = self._bus.subscribe(topic, partition, 0, deliver, self._hops.deliver_ns)
-        self._subscriptions.append(subscription)
+        self.subscriptions[f"{topic}/{partition}"] = subscription
 
     def _soon(self, action: Callable[[], None], *, network: bool) -> None:
-        life = self._life
-
         def run() -> None:
-            if self._life != life or self.holder is None:
-                return
             until_ns = max(self.paused_until_ns, self.isolated_until_ns if network else 0)
-            if self._scheduler.now_ns < until_ns:
-                self._scheduler.at(until_ns, run)
+            if self.scheduler.now_ns < until_ns:
+                self.scheduler.at(until_ns, in_this_life)
                 return
             action()
 
-        run()
+        in_this_life = self.in_this_life(run)
+        in_this_life()
 
     def _version_read(self, message: Message) -> None:
         assert message.value is not None, "version events are never deleted"
@@ -174,18 +158,17 @@ class MemorySubscriber:
         self._soon_released(lease)
 
     def _soon_released(self, lease: HeldLease) -> None:
-        life, hold_ns = self._life, self.hold_ns()
+        hold_ns = self.hold_ns()
 
         def release() -> None:
-            if self._life != life or self.holder is None:
-                return
+            assert self.holder is not None, "only while it runs"
             self._held.remove(lease)
             if self.holder.leases.release(lease):
                 self._step(Idle())
 
         self._held.append(lease)
         if hold_ns:
-            self._scheduler.later(hold_ns, release)
+            self.later(hold_ns, release)
         else:
             release()
 
@@ -202,7 +185,7 @@ class MemorySubscriber:
                         self._step(Idle())
         for table_id in list(self._rows):
             self._decode(table_id)
-        for report in self._old.reports(self.clock.now(self._scheduler)):
+        for report in self._old.reports(self.clock.now(self.scheduler)):
             self._acknowledge(report)
         self._plan_wake()
 
@@ -210,7 +193,7 @@ class MemorySubscriber:
         def arrive() -> None:
             self._bus.append(self._topics.acks.name, 0, self.name.encode(), CODEC.encode(ack))
 
-        self._scheduler.later(self._hops.produce_ns(), arrive)
+        self.scheduler.later(self._hops.produce_ns(), arrive)
 
     def _plan_wake(self) -> None:
         assert self.holder is not None, "only while it runs"
@@ -218,27 +201,25 @@ class MemorySubscriber:
         if not dues:
             return
         due_ns = min(dues)
-        at_ns = max(self.clock.virtual_ns(due_ns), self._scheduler.now_ns + 1)
-        if self._scheduler.now_ns < self._waking_ns <= at_ns:
+        at_ns = max(self.clock.virtual_ns(due_ns), self.scheduler.now_ns + 1)
+        if self.scheduler.now_ns < self._waking_ns <= at_ns:
             return
         self._waking_ns = at_ns
-        life = self._life
 
         def woken() -> None:
-            if self._life == life:
-                self._soon(lambda: self._step(TimePassed()), network=False)
+            self._soon(lambda: self._step(TimePassed()), network=False)
 
-        self._scheduler.at(at_ns, woken)
+        self.scheduler.at(at_ns, self.in_this_life(woken))
 
     def _call(self, command: object) -> None:
-        life = self._life
+        calling = self.life
 
         def answer(event: Event) -> None:
             def arrived() -> None:
-                if self._life == life:
+                if self.life == calling:
                     self._soon(lambda: self._step(event), network=False)
 
-            self._scheduler.later(self._hops.ledger_ns(), arrived)
+            self.scheduler.later(self._hops.ledger_ns(), arrived)
 
         def call() -> None:
             try:
@@ -246,10 +227,10 @@ class MemorySubscriber:
             except LedgerUnavailable:
                 answer(LedgerAway())
                 return
-            cut_off = self._scheduler.now_ns < self.isolated_until_ns
+            cut_off = self.scheduler.now_ns < self.isolated_until_ns
             answer(LedgerAway() if cut_off else Answered(reply))
 
-        if self._scheduler.now_ns < self.isolated_until_ns:
+        if self.scheduler.now_ns < self.isolated_until_ns:
             answer(LedgerAway())
         else:
-            self._scheduler.later(self._hops.ledger_ns(), call)
+            self.scheduler.later(self._hops.ledger_ns(), call)

@@ -91,7 +91,7 @@ def is_far_behind(position: LogPosition, end: int) -> bool:
 
 
 def stored_position(path: Path) -> LogPosition:
-    """That of the store file, or of an empty one when there is none."""
+    """Return the position of the store file, or of an empty one when there is none."""
     if not path.exists():
         return LogPosition()
     connection = connect(path, cache_mb=CACHE_MB, read_only=True)
@@ -102,9 +102,9 @@ def stored_position(path: Path) -> LogPosition:
 
 
 def serving_nodes(reader: TopicReader, topics: Topics, node: str) -> list[Ack]:
-    """Nodes that serve snapshots: those that are heard now, the furthest ahead first, then those
-    that were heard lately. What an acknowledgement says of its time is no help: it is by the clock
-    of another machine."""
+    """Return nodes that serve snapshots: those that are heard now, the furthest ahead first, then
+    those that were heard lately. What an acknowledgement says of its time is no help: it is by the
+    clock of another machine."""
     acks = topics.acks.name
     end = reader.end_offset(acks, 0)
     reader.start(acks, 0, max(reader.first_offset(acks, 0), end - ACKS_LOOKED_AT))

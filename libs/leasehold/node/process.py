@@ -16,17 +16,16 @@ from threading import Thread
 from typing import Final, NamedTuple, Protocol
 
 from leasehold.adapters.http.snapshot_server import CopiesUnderWay, SnapshotServer
-from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.os.garbage import collect_seldom
 from leasehold.adapters.os.readiness import announce_ready
 from leasehold.adapters.service_process import Environment, run_service
 from leasehold.adapters.sqlite.layout import sqlite_errors
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topics
 from leasehold.node.bootstrap import bootstrap
-from leasehold.node.kafka_node import BROKER_RETRY_S, KafkaNode
-from leasehold.replication.node import NodeSettings
+from leasehold.node.broker_wait import once_there
+from leasehold.node.kafka_node import KafkaNode
+from leasehold.replication.node_settings import NodeSettings
 from leasehold.settings.environment import (
     ClusterSettings,
     KafkaSettings,
@@ -49,7 +48,7 @@ Listen = Callable[[KafkaNode, SqliteStore], Listener]
 
 
 class Prepared(NamedTuple):
-    """Who listens beside a node: its settings, and what begins when the node does, if anything."""
+    """A listener beside a node: its settings, and what begins when the node does, if anything."""
 
     settings: object
     listen: Listen | None
@@ -111,7 +110,9 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
     path = cluster.folder / "store.db"
     with ExitStack() as made:
         with sqlite_errors(path):
-            _bootstrap(path, settings, stop)
+            topics, kafka, snapshot = settings.topics, settings.kafka, settings.snapshot
+            begin = partial(bootstrap, path, cluster.node, topics, kafka, snapshot, stop.is_set)
+            once_there(begin, stop)
             if stop.is_set():
                 return
             store = SqliteStore(path, cache_mb=cluster.store_cache_mb)
@@ -128,7 +129,7 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
         )
         with sqlite_errors(path):
             node = KafkaNode(named, settings.topics, settings.kafka, settings.redis, store)
-            node.node.oldest_copy = copies.oldest
+            node.node.acknowledger.oldest_copy = copies.oldest
             _serve(node, store, settings, stop)
         if node.error is not None:
             raise node.error
@@ -188,21 +189,6 @@ def _snapshot_server(
         tls=tls,
         copies=copies,
     )
-
-
-def _bootstrap(path: Path, settings: NodeProcessSettings, stop: Flag) -> None:
-    """Wait for a broker that is away; anything else surfaces."""
-    node, topics = settings.cluster.node, settings.topics
-    while not stop.is_set():
-        try:
-            bootstrap(path, node, topics, settings.kafka, settings.snapshot, stop.is_set)
-            return
-        except AccessDenied:
-            raise
-        except BusUnavailable as error:
-            if not stop.is_set():
-                LOG.warning("waiting for Kafka: %s", error.message)
-                stop.wait(BROKER_RETRY_S)
 
 
 def _announce(node: KafkaNode, cluster: ClusterSettings, stop: Flag) -> None:

@@ -126,12 +126,18 @@ def rows_per_chunk(chunk_rows: int, rows_per_second: int) -> int:
     return wanted
 
 
+def chunk_template(job: Job) -> Chunk:
+    """Return a chunk of the job's run, without keys."""
+    version = job.versions[job.table_id]
+    return Chunk(job.job_id, job.run, job.table_id, version, job.element_id, ())
+
+
 class Chunker:
     """Gathers the images of one partition of a micro-batch, sorts them, and hands out chunks.
 
-    `template` is a Chunk without keys; `columns` is what `sorted_columns` gives. A key met again in
-    the same window takes the place of the older image (old images stay in a compacted topic for a
-    while), and a tombstone takes the key out: the row is gone.
+    `template` is what `chunk_template` gives, `columns` what `sorted_columns` gives. A key met
+    again in the same window takes the place of the older image (old images stay in a compacted
+    topic for a while), and a tombstone takes the key out: the row is gone.
     """
 
     def __init__(

@@ -38,6 +38,12 @@ class Arrived(NamedTuple):
     conflict: bytes
 
 
+def arrived_of(codec: MessagePackCodec, value: bytes) -> Arrived:
+    """Return what a record of the conflicts topic says. Raises Refused."""
+    conflict = codec.decode_as(Conflict, value)
+    return Arrived(conflict.request_id, conflict.attempt, value)
+
+
 class Step(NamedTuple):
     """The result of a step: what waits, and what is `ready`, in order of due time. `next_due_ms` is
     None when nothing waits."""

@@ -41,7 +41,7 @@ from leasehold.replica.row_values import named, named_values
 from leasehold.replica.sequences.session_values import DrawnNumbers, SessionNumbers
 from leasehold.replica.serving_node import COHERENT_TIMEOUT_S, ServingNode
 from leasehold.replica.write_set import WriteSet
-from leasehold.replication.node import NodeSettings
+from leasehold.replication.node_settings import NodeSettings
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.private_files import make_private_folder
 from leasehold.settings.snapshot import token_kept_here

@@ -40,7 +40,7 @@ from leasehold.replication.log.admission import Verdict, admit
 
 
 class Feed(StrEnum):
-    """Where a publication goes, beside the rows topics."""
+    """The topics of publications beside the rows topics."""
 
     VERSIONS = "versions"  # and versions-history: the same record on both
     JOBS = "jobs"
@@ -48,7 +48,8 @@ class Feed(StrEnum):
 
 
 class RowPublication(NamedTuple):
-    """To the rows topic of `table_id` under the row's key; `image` None is a tombstone."""
+    """A record of the rows topic of `table_id`, under the row's key; `image` None is a
+    tombstone."""
 
     table_id: int
     key: Key
@@ -56,13 +57,13 @@ class RowPublication(NamedTuple):
 
 
 class TruncationPublication(NamedTuple):
-    """To every partition of the rows topic of its table, under `codec.row_key(())`."""
+    """A record of every partition of the table's rows topic, under `codec.row_key(())`."""
 
     record: RowsTruncated
 
 
 class FeedPublication(NamedTuple):
-    """To a feed under `key`."""
+    """A record of a feed, under `key`."""
 
     feed: Feed
     key: bytes
@@ -76,13 +77,15 @@ class NewTable(NamedTuple):
 
 
 class ForgottenTable(NamedTuple):
-    """Its key on `versions` is nobody's any more; and when that is published, its rows topic."""
+    """A table whose key on `versions` is nobody's any more; and, when that is published, its rows
+    topic."""
 
     table_id: int
 
 
 class ForgottenJob(NamedTuple):
-    """Nor is its key on `jobs`, and those of what Spark has told of its runs (`keys`)."""
+    """A job whose keys on `jobs` are nobody's any more: its own, and those of what Spark has told
+    of its runs."""
 
     job_id: int
     keys: tuple[bytes, ...]
@@ -99,10 +102,10 @@ Publication: TypeAlias = (
 
 
 class Step(NamedTuple):
-    """`urgent`: a step of a schema change waits for what is published here, and only there: a run
-    over the rows begins with its job's event. Agents hear of versions, and who waits for a job of
-    its end, from the master at once (`notices`); a transaction of its own for each of those records
-    costs the broker more than all else of a step."""
+    """What a record publishes. `urgent`: a step of a schema change waits for what is published
+    here, and only there: a run over the rows begins with its job's event. Agents hear of versions,
+    and who waits for a job of its end, from the master at once (`notices`); a transaction of its
+    own for each of those records costs the broker more than all else of a step."""
 
     publications: tuple[Publication, ...]
     urgent: bool
@@ -113,28 +116,37 @@ _NOTHING: Final = Step((), urgent=False)
 
 
 def version_key(table_id: int) -> bytes:
-    """Key on the versions topics: the newest version per table is what compaction keeps."""
+    """Return the key on the versions topics: the newest version per table is what compaction
+    keeps."""
     return b"%d" % table_id
 
 
+_JOB_PREFIX: Final = b"job/"
+
+
 def job_key(job_id: int) -> bytes:
-    return b"job/%d" % job_id
+    return b"%s%d" % (_JOB_PREFIX, job_id)
+
+
+def job_of_key(key: bytes) -> int | None:
+    """Return the job whose state a key of the jobs topic names; None for other keys there."""
+    return int(key.removeprefix(_JOB_PREFIX)) if key.startswith(_JOB_PREFIX) else None
 
 
 def progress_key(job_id: int, run: int) -> bytes:
-    """Under which Spark tells how far a run of a job is."""
+    """Return the key on the jobs topic under which Spark tells how far a run of a job is."""
     return b"progress/%d/%d" % (job_id, run)
 
 
 class Changefeed:
-    """Where the feed stands: `position` (L6) and the jobs whose counts it folds.
+    """The state of the feed: `position` (L6), and the jobs whose counts it folds.
 
     A shell stores `position` together with what `step` gave; jobs come back from the newest
     JobEvents, which stand in the same transactions.
     """
 
     def __init__(self, position: LogPosition = START, jobs: Iterable[Any] = ()) -> None:
-        """`jobs`: bodies (wire form) of the newest JobEvent per job."""
+        """Begin at `position`. `jobs`: bodies (wire form) of the newest JobEvent per job."""
         self.position = position
         self._jobs: dict[int, Job] = {job.job_id: job for job in map(job_from_wire, jobs)}
 
@@ -177,7 +189,7 @@ class Changefeed:
         return Step(tuple(publications), urgent)
 
     def _catalog(self, commit: Commit, lsn: int, publications: list[Publication]) -> bool:
-        """Version and job events of one commit; whether a step may wait for them."""
+        """Append version and job events of one commit; return whether a step may wait for them."""
         urgent = False
         # Jobs first: a version event names the job that published it.
         changed: dict[int, None] = {}
@@ -230,9 +242,9 @@ class Changefeed:
 
 
 def _is_new(write: DescriptorWrite) -> bool:
-    """May it be the first version of its table, which is no sequence? One that takes another's
-    place begins delete-only, and may come there again on its way back; one that waits for another's
-    name begins write-only."""
+    """Return whether it may be the first version of a table, which is no sequence. One that takes
+    another's place begins delete-only, and may come there again on its way back; one that waits for
+    another's name begins write-only."""
     if is_sequence_id(write.table_id):
         return False
     begins = {"former": State.DELETE_ONLY.label, "replaces": State.WRITE_ONLY.label}
@@ -244,7 +256,7 @@ def _is_new(write: DescriptorWrite) -> bool:
 def version_event(
     write: DescriptorWrite, commit: Commit, lsn: int, jobs: Iterable[Job]
 ) -> VersionEvent:
-    """What subscribers are told of a descriptor; `jobs` as of this commit or before it."""
+    """Return what subscribers are told of a descriptor; `jobs` as of this commit or before it."""
     body: Mapping[str, Any] = {**write.body, "modified_us": commit.commit_us}
     # At most one job changes a table (D9).
     running = (job for job in jobs if not job.status.ended)
@@ -310,8 +322,9 @@ def row_images(commit: Commit, lsn: int, publications: list[Publication]) -> Non
 
 
 def genids_after(change: RowChange, lsn: int, position: int) -> Mapping[int, int]:
-    """Those it had, and the new one of every lock it changed; a FILL changes none, and who follows
-    a row of another table carries that one's."""
+    """Return the genids of a row after a change, by lock: those it had, and the new one of every
+    lock that changed. A FILL changes none, and who follows a row of another table carries that
+    one's."""
     if not change.locks:
         return {**change.before, **change.carried} if change.carried else change.before
     new = genid(lsn, position)

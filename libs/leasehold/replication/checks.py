@@ -1,5 +1,5 @@
-"""Which checks of its store a node starts, and when: at exactly one log position (CHECK TABLE and
-the verification that always comes before an element goes public)."""
+"""Checks of a node's store, each at exactly one log position: CHECK TABLE, and the verification
+that always comes before an element goes public."""
 
 from __future__ import annotations
 
@@ -41,12 +41,13 @@ class Checks:
         self._repairs_asked: set[bytes] = set()
         self._repairing: deque[CheckReport] = deque()  # `repaired`: so many by now
 
-    def wanted(self, record: Decisions) -> bool:
+    def starts_with(self, record: Decisions) -> bool:
+        """Return whether a check starts at this very record."""
         return any(True for _ in _verified_jobs(record))
 
     def record_applied(self, record: Decisions, *, master: bool) -> None:
-        """After the record was committed. Replicants answer for what they serve; the master's
-        own report is what counts when no replicant is coherent."""
+        """Start the checks that a record asks for, once it was committed. Replicants answer for
+        what they serve; the master's own report is what counts when no replicant is coherent."""
         if not (self._serving or master):
             return
         for job in _verified_jobs(record):
@@ -54,7 +55,7 @@ class Checks:
                 make_subject(job), (job.table_id,), job.current.verifies, part=job.look
             )
 
-    def barrier(self, barrier: Barrier, catalog: Catalog, position: LogPosition) -> None:
+    def take_barrier(self, barrier: Barrier, catalog: Catalog, position: LogPosition) -> None:
         """Every node, standby and master too, answers a CHECK TABLE; one may be told to repair."""
         assert barrier.check is not None
         tables = tuple(descriptor.table_id for descriptor in catalog.tables())
@@ -66,7 +67,7 @@ class Checks:
         repairs_max = REPAIRS_MAX if repairs else 0
         self._store.check(barrier.id, tables, (), repairs_max=repairs_max, part=barrier.part)
 
-    def finished(self, incarnation: bytes) -> Iterator[CheckReport]:
+    def take_reports(self, incarnation: bytes) -> Iterator[CheckReport]:
         """Reports to be sent; one of a check with a repair waits until that is done."""
         for found in self._store.checked():
             report = found._replace(node=self._node, incarnation=incarnation)

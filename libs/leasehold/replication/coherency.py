@@ -53,12 +53,12 @@ class CoherencyLease:
         self.until_ns = 0
 
     def ask(self, now_ns: int) -> int:
-        """Note an ask sent now; → its send time, to be put into the ack."""
+        """Note an ask sent now; return its send time, to be put into the ack."""
         self._asks.append(now_ns)
         return now_ns
 
     def granted(self, grant: Grant) -> bool:
-        """Take a grant read from the log; → whether it was ours.
+        """Take a grant read from the log; return whether it was ours.
 
         C3 ⚠: it counts only for an ask that this incarnation made. A boot-time clock starts anew
         after a reboot, so an old echo could otherwise lie days in the future.
@@ -79,13 +79,14 @@ class CoherencyLease:
         self._asks.clear()
 
     def holds(self, now_ns: int) -> bool:
-        """C2: checked before a statement takes its read snapshot."""
+        """Return whether reads may be answered: to be asked before a statement takes its read
+        snapshot (C2)."""
         return now_ns < self.until_ns
 
 
 @dataclass(slots=True)
 class _Node:
-    """One incarnation of a node as the master sees it.
+    """A node's incarnation as the master sees it.
 
     `wait_until_ns`: its last lease is surely over then (0: it never had one from this master).
     `turned_away_ns`: since when it asks for a lease and is too far behind, 0 = it is not.
@@ -123,15 +124,15 @@ class CoherencyWatch:
         claimed_ns: int,
         longest_grant_ms: int,
     ) -> None:
-        """C4: `longest_grant_ms` is the longest duration ever granted in this log; a deposed
-        master may have granted it until the moment this one's Claim was read back."""
+        """Wait first for what a deposed master may have granted until this one's Claim was read
+        back (C4): `longest_grant_ms` is the longest duration ever granted in this log."""
         self._settings = settings
         self._nodes: dict[tuple[str, bytes], _Node] = {}
         self._timing: _Timing | None = None
         wait_ms = longest_grant_ms + settings.defer_ms if longest_grant_ms else 0
         self.serve_from_ns = claimed_ns + wait_ms * NS_PER_MS
 
-    def acked(self, ack: Ack, log_end: int, now_ns: int) -> None:
+    def take_ack(self, ack: Ack, log_end: int, now_ns: int) -> None:
         """Take an acknowledgement; `log_end` is the next offset of the log as the master knows."""
         name = (ack.node, ack.incarnation)
         node = self._nodes.get(name)
@@ -153,8 +154,8 @@ class CoherencyWatch:
             node.asked_ns = ack.asked_ns
         self._time(now_ns)
 
-    def heard(self, ack: Ack, now_ns: int) -> None:
-        """Take a position that was told by the fast way (`acks.py`).
+    def take_published(self, ack: Ack, now_ns: int) -> None:
+        """Take a position that was published (`fast_path/acks.py`).
 
         It says that this incarnation has applied what stands below `offset`. A position only rises
         while an incarnation lives, so that stays true: it makes no difference to any answer when
@@ -169,7 +170,7 @@ class CoherencyWatch:
             self._time(now_ns)
 
     def read_back(self, offset: int, now_ns: int) -> None:
-        """The record at `offset` was read back: from now on its acknowledgements are timed."""
+        """Time the acknowledgements of the record at `offset`, which was read back now."""
         self._time(now_ns)
         if self._timing is None:
             waits = [node for node in self._nodes.values() if now_ns < node.wait_until_ns]
@@ -193,7 +194,7 @@ class CoherencyWatch:
             self._judge_speed(timing, now_ns)
 
     def _judge_speed(self, timing: _Timing, now_ns: int) -> None:
-        """C5: slow but alive must not slow every write (a lag rule as well as a time-out).
+        """Judge who was slow: slow but alive must not slow every write (C5).
 
         Slow is who comes long after the pace, which is when half of the nodes had applied the
         record: on a machine where every process waits for a processor all are late together, and
@@ -226,7 +227,7 @@ class CoherencyWatch:
             node.cool_down_until_ns = now_ns + node.cool_down_ms * NS_PER_MS
 
     def grants(self, log_end: int, now_ns: int) -> tuple[Grant, ...]:
-        """Grants to put into the record that is appended now (C3); call only when it is.
+        """Return grants to put into the record that is appended now (C3); call only when it is.
 
         A node counts as coherent from the append of its grant, hence the state changes here.
         """
@@ -255,26 +256,25 @@ class CoherencyWatch:
         return any(node.asked_ns for node in self._nodes.values())
 
     def coherent(self, now_ns: int) -> frozenset[str]:
-        """Names of the nodes that may be serving reads now."""
+        """Return the names of the nodes that may be serving reads now."""
         return frozenset(
             name for (name, _), node in self._nodes.items() if now_ns < node.wait_until_ns
         )
 
     def applied_by_all(self, now_ns: int) -> int | None:
-        """C1: the offset below which every coherent node has applied; None = nobody to wait for.
-
-        C4: a node that is not renewed drops out when its last lease is surely over.
-        """
+        """Return the offset below which every coherent node has applied (C1), None: there is nobody
+        to wait for. A node that is not renewed drops out when its last lease is surely over
+        (C4)."""
         waited = [node.applied for node in self._nodes.values() if now_ns < node.wait_until_ns]
         return min(waited) if waited else None
 
     def records_behind(self, log_end: int, now_ns: int) -> int:
-        """How far the slowest coherent node is behind the log's end, 0 when there is none."""
+        """Return how many records the slowest coherent node is behind, 0 when there is none."""
         applied = self.applied_by_all(now_ns)
         return 0 if applied is None else max(0, log_end - applied)
 
     def may_answer(self, offset: int, now_ns: int) -> bool:
-        """Whether results of the record at `offset` may be given now (C1, C4)."""
+        """Return whether results of the record at `offset` may be given now (C1, C4)."""
         if now_ns < self.serve_from_ns:
             return False
         applied = self.applied_by_all(now_ns)

@@ -1,4 +1,4 @@
-"""What goes into a node's step and what comes out of it: the whole boundary of the core.
+"""Events, which go into a node's step, and effects, which come out: the whole boundary of the core.
 
 A service reads an event, calls `Node.step`, performs the effects; nothing else. The simulation
 does the same with an in-memory bus under a virtual clock.
@@ -26,8 +26,8 @@ class LogRead(NamedTuple):
 
 
 class LogReceived(NamedTuple):
-    """The record at the offset that is next, as a master told it that has read it: or so somebody
-    says (`log.py`)."""
+    """The record at the offset that is next, as a master published it that has read it: or so
+    somebody says (`fast_path/log.py`)."""
 
     offset: int
     record: LogRecord
@@ -52,7 +52,8 @@ NOWHERE: Final = -1
 
 
 class LaneRead(NamedTuple):
-    """`requester`: whom to tell the answer of a request that was told, which has no offset."""
+    """A message of a lane. `requester`: to whom the answer of a request is published that was
+    published itself and has no offset."""
 
     lane: Lane
     offset: int
@@ -62,7 +63,7 @@ class LaneRead(NamedTuple):
 
 
 class RequestsReceived(NamedTuple):
-    """Requests (content type, body) told by the fast way (`requests.py`): late, doubled,
+    """Requests (content type, body) that were published (`fast_path/requests.py`): late, doubled,
     overtaken, or made up by anybody who can reach this term's channel."""
 
     requester: bytes
@@ -98,13 +99,13 @@ class AckRead(NamedTuple):
 
 
 class AckReceived(NamedTuple):
-    """An acknowledgement told by the fast way: late, doubled, overtaken, or made up by anybody."""
+    """An acknowledgement that was published: late, doubled, overtaken, or made up by anybody."""
 
     record: Acknowledgement
 
 
-class Told(NamedTuple):
-    """What became of the Tell of that number: whether anybody listened. None need come."""
+class AckPublished(NamedTuple):
+    """Answer to the PublishAck of that number: whether anybody receives it. None need come."""
 
     number: int
     heard: bool
@@ -123,7 +124,7 @@ class Sent(NamedTuple):
 
 
 class LedgerReplied(NamedTuple):
-    """`reply` is a lease/replies.py tuple, or LedgerUnavailable."""
+    """Answer to CallLedger: `reply` is a lease/replies.py tuple, or LedgerUnavailable."""
 
     token: Any
     reply: Any
@@ -145,7 +146,7 @@ Event: TypeAlias = (
     | RequestsReceived
     | AckRead
     | AckReceived
-    | Told
+    | AckPublished
     | AppendFailed
     | Sent
     | LedgerReplied
@@ -167,18 +168,18 @@ class AskLogEnd(NamedTuple):
 
 
 class AskLogIdentity(NamedTuple):
-    """Which topic it is that has the log's name now. Nothing waits for the answer."""
+    """Ask which topic has the log's name now. Nothing waits for the answer."""
 
 
 class AskLane(NamedTuple):
-    """Which topic the lane is now, and its offsets; in this order, and before it is read. Answered
-    by LaneFound, or not."""
+    """Ask which topic the lane is now, and its offsets; in this order, and before it is read.
+    Answered by LaneFound, or not."""
 
     lane: Lane
 
 
 class AskLaneIdentity(NamedTuple):
-    """Which topic it is that has the lane's name now. Nothing waits for the answer."""
+    """Ask which topic has the lane's name now. Nothing waits for the answer."""
 
     lane: Lane
 
@@ -200,16 +201,16 @@ class ResumeLane(NamedTuple):
     lane: Lane
 
 
-class Listen(NamedTuple):
-    """Master of this epoch: deliver what it is told by the fast ways (AckReceived,
-    RequestsReceived), until StopLanes."""
+class BeginTerm(NamedTuple):
+    """Deliver what is published to the master of this epoch (AckReceived, RequestsReceived), until
+    StopLanes."""
 
     epoch: int
     incarnation: bytes
 
 
 class StopLanes(NamedTuple):
-    """No longer master: deliver no more of any lane, and listen no more."""
+    """Deliver no more of any lane, nor of what is published: this node is master no longer."""
 
 
 class Append(NamedTuple):
@@ -235,9 +236,9 @@ class Send(NamedTuple):
     token: int
 
 
-class Tell(NamedTuple):
-    """Tell the master of that epoch by the fast way, at once or not at all; report Told. Numbers
-    rise."""
+class PublishAck(NamedTuple):
+    """Publish an acknowledgement to the master of that epoch, at once or not at all; report
+    AckPublished. Numbers rise."""
 
     number: int
     epoch: int
@@ -246,7 +247,7 @@ class Tell(NamedTuple):
 
 
 class PublishAnswers(NamedTuple):
-    """Tell a requester by the fast way what has become of what it told, at once or not at all."""
+    """Publish to a requester what has become of what it published, at once or not at all."""
 
     requester: bytes
     record: ResultBatch
@@ -278,7 +279,8 @@ class Wake(NamedTuple):
 
 
 class Warn(NamedTuple):
-    """For people: something was lost or is wrong, and what to do. Nothing else follows from it."""
+    """A sentence for people: something was lost or is wrong, and what to do. Nothing else
+    follows."""
 
     words: str
 
@@ -290,7 +292,7 @@ class Stop(NamedTuple):
 
 
 class Became(NamedTuple):
-    """For people and for the log of the service: the role from now on, and why."""
+    """A notice for people: the role from now on, and why."""
 
     role: str
     epoch: int
@@ -298,8 +300,7 @@ class Became(NamedTuple):
 
 
 class ClockNotice(NamedTuple):
-    """For people and for the log of the service: something is the matter with the master's clock,
-    or no longer."""
+    """A notice for people: something is the matter with the master's clock, or no longer."""
 
     begins: bool
     words: str
@@ -314,11 +315,11 @@ Effect: TypeAlias = (
     | ReadLane
     | PauseLane
     | ResumeLane
-    | Listen
+    | BeginTerm
     | StopLanes
     | Append
     | Send
-    | Tell
+    | PublishAck
     | PublishAnswers
     | CallLedger
     | DeleteBelow

@@ -1,4 +1,4 @@
-"""When a node configured for it bids for mastership: its states before the Claim.
+"""The election: the states of a candidate before its Claim, and when it bids for mastership.
 
 No record of the master's for the election time; *then* ask for the log's end, apply up to it (a
 node waking from a pause has an old impression of the log), append the Claim, read it back.
@@ -17,8 +17,8 @@ from leasehold.replication.log.identity import TO_DO
 
 @dataclass(frozen=True, slots=True)
 class ElectionSettings:
-    """`timeout_ms` without a record of the master's; `stagger_ms` is added per `rank` so that
-    standbys don't bid at once; a bid that isn't read back in `bid_ms` is given up."""
+    """A candidate bids after `timeout_ms` without a record of the master's; `stagger_ms` is added
+    per `rank` so that standbys don't bid at once; a bid not read back in `bid_ms` is given up."""
 
     timeout_ms: int = 2_000
     stagger_ms: int = 300
@@ -34,7 +34,7 @@ class Stage(Enum):
 
 
 class Election:
-    """`step`-like methods answer what to do next: None, "ask" (AskLogEnd) or "claim"."""
+    """The state machine: methods return what to do next, None, "ask" (AskLogEnd) or "claim"."""
 
     def __init__(self, settings: ElectionSettings, now_ns: int) -> None:
         self._settings = settings
@@ -54,8 +54,8 @@ class Election:
             return self._heard_ns + wait_ms * NS_PER_MS
         return self._since_ns + self._settings.bid_ms * NS_PER_MS
 
-    def heard(self, now_ns: int) -> None:
-        """A record of the master's was read (or another node's Claim counted)."""
+    def note_master(self, now_ns: int) -> None:
+        """Note that a record of the master's was read (or another node's Claim counted)."""
         self._heard_ns = now_ns
         self._stage = Stage.FOLLOWING
 
@@ -74,9 +74,9 @@ class Election:
             return self._enter(Stage.BID, now_ns, "claim")
         return None
 
-    def end_known(self, end: int, position: LogPosition, now_ns: int) -> str | None:
-        """The broker's answer to the question asked after the time-out. Raises LogStopped (L2):
-        a log does not end before what was read of it."""
+    def take_end(self, end: int, position: LogPosition, now_ns: int) -> str | None:
+        """Take the broker's answer to the question asked after the time-out. Raises LogStopped
+        (L2): a log does not end before what was read of it."""
         if self._stage is not Stage.ASKED_END:
             return None
         if end < self._read:
@@ -89,13 +89,13 @@ class Election:
         self._enter(Stage.CATCHING_UP, now_ns, None)
         return self.tick(position, now_ns)
 
-    def lost(self, now_ns: int) -> None:
-        """The Claim was skipped or its fate is unknown: follow, and try again after the time."""
+    def give_up_bid(self, now_ns: int) -> None:
+        """Follow, and try again after the time: the Claim was skipped or its fate is unknown."""
         self._heard_ns = now_ns
         self._stage = Stage.FOLLOWING
 
-    def again(self, position: LogPosition, now_ns: int) -> str:
-        """This node gave its own epoch up (L4): bid for the next one without waiting."""
+    def bid_again(self, position: LogPosition, now_ns: int) -> str:
+        """Bid for the next epoch without waiting: this node gave its own up (L4)."""
         self._heard_ns = now_ns
         return self._ask(position, now_ns)
 

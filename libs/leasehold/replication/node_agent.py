@@ -41,7 +41,7 @@ FOR_AGENT: Final = "agent"
 
 
 class NodeAgent:
-    """`session_ids`: fresh random numbers from 1 to SESSION_ID_MAX."""
+    """The agent. `session_ids`: fresh random numbers from 1 to SESSION_ID_MAX."""
 
     def __init__(
         self, node: str, session_ids: Iterator[int], limits: HolderLimits | None = None
@@ -57,7 +57,8 @@ class NodeAgent:
         return self.holder.leases
 
     def catalog_changed(self, catalog: Catalog, now_ns: int) -> list[Effect]:
-        """The newest versions are in the store, committed: new users get them at once (D4)."""
+        """Follow the catalog, whose newest versions are committed: new users get them at once
+        (D4)."""
         effects: list[Effect] = []
         public = [table for table in catalog.tables() if table.state in READABLE]
         for table in self._known.keys() - {descriptor.table_id for descriptor in public}:
@@ -81,7 +82,7 @@ class NodeAgent:
         return self._step(Answered(reply), now_ns)  # type: ignore[arg-type]
 
     def users_left(self, now_ns: int) -> list[Effect]:
-        """`leases.release` said that a retired lease is idle."""
+        """Take it that a retired lease is idle, as `leases.release` said."""
         return self._step(Idle(), now_ns)
 
     def tick(self, now: Now) -> list[Effect]:

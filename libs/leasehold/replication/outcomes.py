@@ -15,8 +15,9 @@ from leasehold.model.records.requests import Outcome
 
 @dataclass(frozen=True, slots=True)
 class OutcomeSettings:
-    """`horizon_ms`: how old an id may become before the id horizon passes it. `ahead_ms_max`: how
-    far its own time may lie ahead of the master's clock (producers' clocks differ)."""
+    """Limits of the memory. `horizon_ms`: how old an id may become before the id horizon passes it.
+    `ahead_ms_max`: how far its own time may lie ahead of the master's clock (producers' clocks
+    differ)."""
 
     horizon_ms: int = 24 * 3600 * 1000
     ahead_ms_max: int = 60_000
@@ -39,8 +40,9 @@ _NO_DETAIL: Final[Mapping[str, Any]] = {}
 _DECIDE, _REPEAT = Asked.DECIDE, Asked.REPEAT
 
 
-def asked_again(remembered: Outcome | None, attempt: int) -> Asked:
-    """L5: a final outcome is repeated; after "attempt n refused" only attempt n + 1 is decided."""
+def judge_repeat(remembered: Outcome | None, attempt: int) -> Asked:
+    """Return what is due to a request whose id was decided before (L5): a final outcome is
+    repeated; after "attempt n refused" only attempt n + 1 is decided."""
     if remembered is None:
         return _DECIDE
     if remembered.lsn or remembered.final:
@@ -51,8 +53,9 @@ def asked_again(remembered: Outcome | None, attempt: int) -> Asked:
 def check_age(
     request_id: bytes, id_horizon_us: int, now_us: int, settings: OutcomeSettings = DEFAULTS
 ) -> None:
-    """L5 ⚠: the id's own time counts, since a resent record carries a new Kafka timestamp; and it
-    is judged by what its outcome is collected by, the id horizon, whatever a clock says.
+    """Refuse an id whose outcome may be forgotten. ⚠ Its own time counts, since a resent record
+    carries a new Kafka timestamp; and it is judged by what its outcome is collected by, the id
+    horizon, whatever a clock says (L5).
 
     Raises RequestExpired when its outcome may have been collected already, RequestFromFuture when
     it would be remembered for longer than others, InvalidText when the id carries no time.
@@ -82,9 +85,9 @@ def outcome_of_commit(commit: Commit, lsn: int) -> Outcome:
 
 
 def is_untimely(refusal: Refusal) -> bool:
-    """Was it refused for the time of its id? By that time it would be forgotten at once, or, made
-    by a clock years ahead, never; nothing was applied, so it is forgotten by the time at which it
-    was refused."""
+    """Return whether it was refused for the time of its id. By that time it would be forgotten at
+    once, or, made by a clock years ahead, never; nothing was applied, so it is forgotten by the
+    time at which it was refused."""
     return refusal.code in _UNTIMELY
 
 

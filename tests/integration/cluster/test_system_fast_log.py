@@ -26,7 +26,6 @@ from leasehold.adapters.kafka.reader import TopicReader
 from leasehold.adapters.redis.log import CHANNELS, FORM
 from leasehold.admin.watch import ClusterWatch
 from leasehold.model.records.log import Claim, Decisions
-from leasehold.node.log_source import LogSource
 from leasehold.replication.fast_path.log import Term
 from leasehold.settings.client import ClientSettings
 from tests.support.cluster.system_cluster import (
@@ -81,9 +80,9 @@ def test_under_steady_writes_the_log_is_told(
     cluster: LocalCluster, load: Load, replica: Replica
 ) -> None:
     until(lambda: all(counts(cluster, TOLD)), "the fast way on both replicants")
-    road = replica._node._source
-    assert isinstance(road, LogSource)
-    until(lambda: road.fast, "the fast way of an embedded replica")
+    path = replica._node._intake.path
+    assert path is not None
+    until(lambda: path.fast, "the fast way of an embedded replica")
     load.more(200)
     assert_consistent(cluster, NODES)
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from leasehold.model.records.acks import Ack
-from leasehold.model.records.log import Claim, Decisions, Grant, LogPosition, LogRecord
+from leasehold.model.records.log import Decisions, Grant, LogPosition, LogRecord
 from leasehold.model.records.requests import Result, ResultBatch
 from leasehold.replication import node
 from leasehold.replication.coherency import CoherencyLease, CoherencyWatch
@@ -25,11 +25,13 @@ from leasehold.replication.fast_path.own_appends import OwnAppends
 from leasehold.replication.fast_path.requests import ReceivedRequests, RequestPath
 from leasehold.replication.log import admission as log
 from leasehold.replication.log.admission import Verdict
+from leasehold.replication.master.answers import Answers
 from leasehold.replication.master.attempts import Attempts
 from leasehold.replication.master.master import Master
 from leasehold.replication.master.record_draft import RecordDraft
 from leasehold.replication.master.record_in_flight import RecordInFlight
 from leasehold.replication.node import Node
+from leasehold.replication.unanswered import UnansweredRecords
 from tests.models.mutants import schema, transaction
 from tests.models.mutants.breaking import Breaks
 from tests.models.mutants.schema import JobRules
@@ -226,7 +228,7 @@ def _wait_for_nobody(_kept: Any, _watch: CoherencyWatch, _now_ns: int) -> None:
     pass
 
 
-@BREAKS("told_by_incarnation", CoherencyWatch, "heard")
+@BREAKS("told_by_incarnation", CoherencyWatch, "take_published")
 def _take_it_for_any_incarnation(kept: Any, watch: CoherencyWatch, ack: Ack, now_ns: int) -> None:
     for name, incarnation in list(watch._nodes):
         if name == ack.node:
@@ -236,7 +238,7 @@ def _take_it_for_any_incarnation(kept: Any, watch: CoherencyWatch, ack: Ack, now
 # -------------------------------------------------------------- elections
 
 
-@BREAKS("reach_the_end_first", Election, "end_known")
+@BREAKS("reach_the_end_first", Election, "take_end")
 def _bid_where_it_stands(
     kept: Any, election: Election, end: int, position: LogPosition, now_ns: int
 ) -> str | None:
@@ -284,14 +286,12 @@ def _repeat_answers_at_once(
     ]
 
 
-@BREAKS("unanswered_given_again", Node, "_claimed")
+@BREAKS("unanswered_given_again", UnansweredRecords, "hand_over")
 def _forget_what_is_unanswered(
-    kept: Any, one: Node, claim: Claim, after: LogPosition, now: Any
-) -> list[Effect]:
-    if one._is_own_claim(claim):
-        one._unanswered.clear()
-    effects: list[Effect] = kept(one, claim, after, now)
-    return effects
+    kept: Any, unanswered: UnansweredRecords, answered_through: int
+) -> list[Answers]:
+    kept(unanswered, answered_through)
+    return []
 
 
 @BREAKS("attempts_are_counted", Attempts, "is_refused")

@@ -10,8 +10,8 @@ from unittest.mock import patch
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.sequence import Standing
-from leasehold.catalog.sequence import moved_to as sequence_moved_to
+from leasehold.catalog.sequence import SequencePosition
+from leasehold.catalog.sequence import move_position as sequence_move_position
 from leasehold.catalog.states import READABLE
 from leasehold.model.keys import Key
 from leasehold.model.records.jobs import Chunk
@@ -171,16 +171,20 @@ def _set_it_in_the_epoch(
     numbers.settle()
     _, standing = numbers._drawing.standing(descriptor)
 
-    def moved_to(sequence: Any, name: str, last: int, called: bool, _epoch: int) -> Standing:
-        return sequence_moved_to(sequence, name, last, called, standing.epoch)
+    def move_position(
+        sequence: Any, name: str, last: int, called: bool, _epoch: int
+    ) -> SequencePosition:
+        return sequence_move_position(sequence, name, last, called, standing.epoch)
 
-    with patch.object(sequence_operations, "moved_to", moved_to):
+    with patch.object(sequence_operations, "move_position", move_position):
         kept(numbers, operation, descriptor)
 
 
-@BREAKS("altering_begins_an_epoch", sequence_operations, "going_on")
-def _go_on_in_the_epoch(kept: Any, sequence: Any, standing: Standing, *more: Any) -> Standing:
-    after: Standing = kept(sequence, standing, *more)
+@BREAKS("altering_begins_an_epoch", sequence_operations, "continue_position")
+def _go_on_in_the_epoch(
+    kept: Any, sequence: Any, standing: SequencePosition, *more: Any
+) -> SequencePosition:
+    after: SequencePosition = kept(sequence, standing, *more)
     return after._replace(epoch=standing.epoch)
 
 

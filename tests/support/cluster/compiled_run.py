@@ -34,7 +34,8 @@ from leasehold.replication.effects import (
     Sent,
     Tick,
 )
-from leasehold.replication.node import Node, NodeSettings
+from leasehold.replication.node import Node
+from leasehold.replication.node_settings import NodeSettings
 from tests.simulation.simulation import Simulation
 
 CODEC: Final = MessagePackCodec()
@@ -82,9 +83,7 @@ class Pair:
     def _node(self, folder: Path, name: str, *, candidate: bool) -> Node:
         settings = NodeSettings(name, candidate=candidate, serving=not candidate)
         store = self.stores[name] = SqliteStore(folder / f"{name}.db")
-        node = Node(settings, store, CODEC, name.encode() * 8, itertools.count(1), self._now())
-        node.start()
-        return node
+        return Node(settings, store, CODEC, name.encode() * 8, itertools.count(1), self._now())
 
     def _perform(self, effects: Iterable[Effect]) -> None:
         for effect in effects:

@@ -31,7 +31,8 @@ from leasehold.replication.effects import (
 )
 from leasehold.replication.master.queue_topics import Found
 from leasehold.replication.master.settings import MasterSettings
-from leasehold.replication.node import Node, NodeSettings
+from leasehold.replication.node import Node
+from leasehold.replication.node_settings import NodeSettings
 from leasehold.replication.outcomes import OutcomeSettings
 from tests.support.memory_store.store import MemoryStore
 

@@ -19,7 +19,7 @@ from leasehold.replication.effects import AckRead, LaneRead, Wake
 from leasehold.replication.master.backfill import IMAGE_COST
 from leasehold.replication.master.backfill_pacing import BackfillSettings
 from leasehold.replication.master.settings import MasterSettings
-from tests.unit.replication.test_node import CODEC, World, insert, update
+from tests.support.replication.world import CODEC, World, insert, update
 
 ROWS = 20
 COLUMN = 3  # b text, which no row has

@@ -80,18 +80,18 @@ def test_c2_a_lease_given_up_is_over_at_once() -> None:
 def test_c1_an_answer_waits_for_every_coherent_node() -> None:
     master = watch()
     for node in ("r1", "r2"):
-        master.acked(ack(node, 5, asked_ms=1), 5, 1 * MS)
+        master.take_ack(ack(node, 5, asked_ms=1), 5, 1 * MS)
     assert {g.node for g in master.grants(5, 2 * MS)} == {"r1", "r2"}
     assert not master.may_answer(5, 3 * MS)
-    master.acked(ack("r1", 6), 6, 4 * MS)
+    master.take_ack(ack("r1", 6), 6, 4 * MS)
     assert not master.may_answer(5, 5 * MS)
-    master.acked(ack("r2", 6), 6, 6 * MS)
+    master.take_ack(ack("r2", 6), 6, 6 * MS)
     assert master.may_answer(5, 7 * MS)
 
 
 def test_c1_a_node_counts_from_the_append_of_its_grant() -> None:
     master = watch()
-    master.acked(ack("r1", 5, asked_ms=1), 5, 1 * MS)
+    master.take_ack(ack("r1", 5, asked_ms=1), 5, 1 * MS)
     assert master.may_answer(5, 1 * MS)
     master.grants(5, 2 * MS)
     assert master.coherent(2 * MS) == {"r1"}
@@ -100,7 +100,7 @@ def test_c1_a_node_counts_from_the_append_of_its_grant() -> None:
 
 def test_c4_a_silent_node_is_waited_for_until_its_lease_is_surely_over() -> None:
     master = watch()
-    master.acked(ack("r1", 5, asked_ms=1), 5, 1 * MS)
+    master.take_ack(ack("r1", 5, asked_ms=1), 5, 1 * MS)
     master.grants(5, 10 * MS)
     over_ms = 10 + SETTINGS.duration_ms + SETTINGS.defer_ms
     assert not master.may_answer(5, (over_ms - 1) * MS)
@@ -126,23 +126,23 @@ def test_c4_off_a_new_master_answers_while_old_leases_run() -> None:
 
 def test_c4_a_restarted_node_does_not_shorten_the_wait_for_its_old_lease() -> None:
     master = watch()
-    master.acked(ack("r1", 5, asked_ms=1), 5, 1 * MS)
+    master.take_ack(ack("r1", 5, asked_ms=1), 5, 1 * MS)
     master.grants(5, 10 * MS)
-    master.acked(ack("r1", 9, incarnation=b"again"), 9, 20 * MS)
+    master.take_ack(ack("r1", 9, incarnation=b"again"), 9, 20 * MS)
     assert not master.may_answer(5, 21 * MS)
 
 
 def test_c4_a_node_that_gives_its_lease_back_is_not_waited_for() -> None:
     master = watch()
-    master.acked(ack("r1", 5, asked_ms=1), 5, 1 * MS)
+    master.take_ack(ack("r1", 5, asked_ms=1), 5, 1 * MS)
     master.grants(5, 10 * MS)
-    master.acked(ack("r1", 5, asked_ms=GIVEN_UP), 5, 11 * MS)
+    master.take_ack(ack("r1", 5, asked_ms=GIVEN_UP), 5, 11 * MS)
     assert master.may_answer(5, 12 * MS)
 
 
 def granted(master: CoherencyWatch, behind: int, now_ms: int) -> bool:
     """Whether r1, so many records behind, is granted the lease that it asks for."""
-    master.acked(ack("r1", 100, asked_ms=now_ms), 100 + behind, now_ms * MS)
+    master.take_ack(ack("r1", 100, asked_ms=now_ms), 100 + behind, now_ms * MS)
     return bool(master.grants(100 + behind, now_ms * MS))
 
 
@@ -182,16 +182,16 @@ def test_c5_slow_but_alive_is_left_out_for_a_cool_down_that_doubles() -> None:
     rests = []
     for _ in range(2):
         for _ in range(SETTINGS.slow_acks_max):
-            master.acked(ack("r1", offset, asked_ms=now + 1), offset, now * MS)
+            master.take_ack(ack("r1", offset, asked_ms=now + 1), offset, now * MS)
             assert master.grants(offset, now * MS)
             master.read_back(offset, now * MS)
             now += SETTINGS.lag_ms_max + 50
             offset += 1
-            master.acked(ack("r1", offset), offset, now * MS)
+            master.take_ack(ack("r1", offset), offset, now * MS)
         refused_at = now
         while not master.grants(offset, now * MS):
             now += 100
-            master.acked(ack("r1", offset, asked_ms=now), offset, now * MS)
+            master.take_ack(ack("r1", offset, asked_ms=now), offset, now * MS)
         rests.append(now - refused_at)
     assert rests[0] >= SETTINGS.cool_down_ms
     assert rests[1] >= 2 * SETTINGS.cool_down_ms
@@ -205,12 +205,12 @@ def test_c5_a_node_that_is_fast_again_is_forgiven() -> None:
     def serve(lag_ms: int) -> bool:
         nonlocal now, offset
         now += 10
-        master.acked(ack("r1", offset, asked_ms=now), offset, now * MS)
+        master.take_ack(ack("r1", offset, asked_ms=now), offset, now * MS)
         granted = bool(master.grants(offset, now * MS))
         master.read_back(offset, now * MS)
         now += lag_ms
         offset += 1
-        master.acked(ack("r1", offset), offset, now * MS)
+        master.take_ack(ack("r1", offset), offset, now * MS)
         return granted
 
     def rest_ms() -> int:
@@ -232,10 +232,10 @@ def test_c5_a_fast_node_is_never_left_out() -> None:
     master = watch()
     for number in range(100):
         now = number * 10
-        master.acked(ack("r1", number, asked_ms=now + 1), number, now * MS)
+        master.take_ack(ack("r1", number, asked_ms=now + 1), number, now * MS)
         assert master.grants(number, now * MS)
         master.read_back(number, now * MS)
-        master.acked(ack("r1", number + 1), number + 1, (now + 5) * MS)
+        master.take_ack(ack("r1", number + 1), number + 1, (now + 5) * MS)
 
 
 class Cluster:
@@ -251,12 +251,12 @@ class Cluster:
         """One record; → who had a lease for it."""
         for node in self.nodes:
             asked = ack(node, self.offset, asked_ms=self.now + 1)
-            self.master.acked(asked, self.offset, self.now * MS)
+            self.master.take_ack(asked, self.offset, self.now * MS)
         granted = {grant.node for grant in self.master.grants(self.offset, self.now * MS)}
         self.master.read_back(self.offset, self.now * MS)
         self.offset += 1
         for lag_ms, node in sorted(zip(lags_ms, self.nodes, strict=True)):
-            self.master.acked(ack(node, self.offset), self.offset, (self.now + lag_ms) * MS)
+            self.master.take_ack(ack(node, self.offset), self.offset, (self.now + lag_ms) * MS)
         self.now += max(lags_ms) + 1
         return granted
 
@@ -289,13 +289,13 @@ def test_c5_who_lost_its_lease_meanwhile_holds_up_no_judgement() -> None:
     """C4 saw to it; the next records are timed by the others."""
     master = watch()
     for node in ("r1", "r2"):
-        master.acked(ack(node, 1, asked_ms=1), 1, 1 * MS)
+        master.take_ack(ack(node, 1, asked_ms=1), 1, 1 * MS)
     master.grants(1, 1 * MS)
     master.read_back(1, 2 * MS)
     now = 2
     for offset in range(2, SETTINGS.slow_acks_max + 20):
         now += SLOW_MS
-        master.acked(ack("r1", offset, asked_ms=now), offset, now * MS)
+        master.take_ack(ack("r1", offset, asked_ms=now), offset, now * MS)
         if not master.grants(offset, now * MS):
             break  # r2 is silent, and r1, alone now, is judged by its lag behind the master
         master.read_back(offset, now * MS)
@@ -307,7 +307,7 @@ def test_how_far_the_slowest_coherent_node_is_behind() -> None:
     master = watch()
     assert master.records_behind(9, 0) == 0
     for node, offset in (("r1", 9), ("r2", 7)):
-        master.acked(ack(node, offset, asked_ms=1), 9, 1 * MS)
+        master.take_ack(ack(node, offset, asked_ms=1), 9, 1 * MS)
     assert master.records_behind(9, 1 * MS) == 0, "nobody is coherent yet"
     master.grants(9, 1 * MS)
     assert master.records_behind(9, 2 * MS) == 2
@@ -317,7 +317,7 @@ def test_how_far_the_slowest_coherent_node_is_behind() -> None:
 def test_the_dead_are_forgotten() -> None:
     master = watch()
     for number in range(50):
-        master.acked(ack("r1", 1, incarnation=bytes([number])), 1, 0)
+        master.take_ack(ack("r1", 1, incarnation=bytes([number])), 1, 0)
     master.sweep(3_600_000 * MS)
-    master.acked(ack("r1", 1, asked_ms=3_600_001), 1, 3_600_001 * MS)
+    master.take_ack(ack("r1", 1, asked_ms=3_600_001), 1, 3_600_001 * MS)
     assert len(master.grants(1, 3_600_001 * MS)) == 1

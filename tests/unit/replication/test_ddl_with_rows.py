@@ -16,9 +16,10 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.records.log import ChangeKind, DescriptorWrite, JobWrite, TableTruncated
 from leasehold.model.records.requests import Outcome
 from leasehold.replication.master.batch_limits import BatchSettings
-from leasehold.replication.node import Node, NodeSettings
+from leasehold.replication.node import Node
+from leasehold.replication.node_settings import NodeSettings
 from tests.support.memory_store.store import MemoryStore
-from tests.unit.replication.test_node import CODEC, World, insert, update
+from tests.support.replication.world import CODEC, World, insert, update
 
 OLD = "create table t (id bigint primary key, a integer, b text)"
 NEW = "create table n (id bigint primary key, a integer, t bigint references t)"

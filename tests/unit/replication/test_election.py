@@ -17,7 +17,7 @@ LED = LogPosition(offset=10, epoch=3)
 def test_nobody_bids_while_the_master_is_heard() -> None:
     election = Election(SETTINGS, 0)
     for now in range(0, 10_000, 900):
-        election.heard(now * MS)
+        election.note_master(now * MS)
         assert election.tick(LED, (now + 899) * MS) is None
 
 
@@ -25,10 +25,10 @@ def test_an_old_impression_of_the_log_is_no_reason_to_bid() -> None:
     """A node waking from a pause: its timer ran out before it read its socket (races 28)."""
     election = Election(SETTINGS, 0)
     assert election.tick(LED, 60_000 * MS) == "ask"
-    assert election.end_known(12, LED, 60_001 * MS) is None
+    assert election.take_end(12, LED, 60_001 * MS) is None
     assert election.tick(LED._replace(offset=11), 60_002 * MS) is None
     # What it reads on its way to the end is the living master's: it follows again.
-    election.heard(60_003 * MS)
+    election.note_master(60_003 * MS)
     assert election.tick(LED._replace(offset=12), 60_004 * MS) is None
     assert election.stage is Stage.FOLLOWING
 
@@ -36,7 +36,7 @@ def test_an_old_impression_of_the_log_is_no_reason_to_bid() -> None:
 def test_at_the_logs_end_it_bids() -> None:
     election = Election(SETTINGS, 0)
     assert election.tick(LED, 1_000 * MS) == "ask"
-    assert election.end_known(12, LED, 1_001 * MS) is None
+    assert election.take_end(12, LED, 1_001 * MS) is None
     assert election.tick(LED._replace(offset=12), 1_002 * MS) == "claim"
     assert election.tick(LED._replace(offset=12), 1_003 * MS) is None
 
@@ -44,11 +44,11 @@ def test_at_the_logs_end_it_bids() -> None:
 def test_an_end_that_is_reached_already_is_bid_at_once() -> None:
     election = Election(SETTINGS, 0)
     election.tick(LED, 1_000 * MS)
-    assert election.end_known(10, LED, 1_001 * MS) == "claim"
+    assert election.take_end(10, LED, 1_001 * MS) == "claim"
 
 
 def test_an_answer_nobody_asked_for_is_ignored() -> None:
-    assert Election(SETTINGS, 0).end_known(10, LED, 1 * MS) is None
+    assert Election(SETTINGS, 0).take_end(10, LED, 1 * MS) is None
 
 
 def test_standbys_do_not_bid_at_once() -> None:
@@ -64,7 +64,7 @@ def test_in_a_log_without_a_claim_only_the_first_rank_need_not_wait() -> None:
 def test_a_bid_that_is_not_read_back_is_given_up_and_made_again_later() -> None:
     election = Election(SETTINGS, 0)
     election.tick(LED, 1_000 * MS)
-    election.end_known(10, LED, 1_001 * MS)
+    election.take_end(10, LED, 1_001 * MS)
     assert election.tick(LED, 6_001 * MS) is None
     assert election.stage is Stage.FOLLOWING
     assert election.tick(LED, 6_900 * MS) is None
@@ -73,22 +73,22 @@ def test_a_bid_that_is_not_read_back_is_given_up_and_made_again_later() -> None:
 
 def test_l4_a_master_that_gave_its_epoch_up_bids_without_waiting() -> None:
     election = Election(SETTINGS, 0)
-    assert election.again(LED, 5 * MS) == "ask"
-    assert election.end_known(10, LED, 6 * MS) == "claim"
+    assert election.bid_again(LED, 5 * MS) == "ask"
+    assert election.take_end(10, LED, 6 * MS) == "claim"
 
 
 def test_l2_a_log_that_ends_before_what_was_read_is_not_bid_in() -> None:
     election = Election(SETTINGS, 0)
     assert election.tick(LED, 1_000 * MS) == "ask"
     with pytest.raises(LogStopped, match="up to offset 10, and it ends at 9"):
-        election.end_known(9, LED, 1_001 * MS)
+        election.take_end(9, LED, 1_001 * MS)
     election = Election(SETTINGS, 0)
-    assert election.again(LED, 5 * MS) == "ask"
+    assert election.bid_again(LED, 5 * MS) == "ask"
     with pytest.raises(LogStopped, match="up to offset 10, and it ends at 0"):
-        election.end_known(0, LED, 1_001 * MS)
+        election.take_end(0, LED, 1_001 * MS)
 
 
 def test_an_end_may_be_behind_what_was_read_since_it_was_asked_for() -> None:
     election = Election(SETTINGS, 0)
     assert election.tick(LED, 1_000 * MS) == "ask"
-    assert election.end_known(10, LED._replace(offset=12), 1_001 * MS) == "claim"
+    assert election.take_end(10, LED._replace(offset=12), 1_001 * MS) == "claim"

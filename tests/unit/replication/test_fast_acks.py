@@ -20,25 +20,26 @@ from leasehold.replication.coherency import (
     CoherencyWatch,
 )
 from leasehold.replication.effects import (
+    AckPublished,
     AckRead,
     AckReceived,
     Append,
+    BeginTerm,
     Effect,
     LaneRead,
-    Listen,
     LogRead,
+    PublishAck,
     Send,
     StopLanes,
-    Tell,
     Tick,
-    Told,
     Topic,
     Wake,
 )
 from leasehold.replication.fast_path.acks import FastAcks, FastAckSettings
 from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
 from leasehold.replication.master.answers import Answers
-from leasehold.replication.node import Node, NodeSettings
+from leasehold.replication.node import Node
+from leasehold.replication.node_settings import NodeSettings
 from tests.models.mutants.replication import CoherencyRules, broken
 from tests.support.memory_store.store import MemoryStore
 
@@ -212,7 +213,7 @@ def ack(offset: int, asked_ns: int = 0, incarnation: bytes = b"r1", epoch: int =
 def watching() -> CoherencyWatch:
     """r1 is coherent and has applied 10."""
     watch = CoherencyWatch(CoherencySettings(), 0, 0)
-    watch.acked(ack(10, asked_ns=1), 10, 0)
+    watch.take_ack(ack(10, asked_ns=1), 10, 0)
     assert watch.grants(10, 0)
     return watch
 
@@ -221,10 +222,10 @@ def test_c1_what_is_told_lets_answers_go_in_whatever_order_it_is_heard() -> None
     for order in itertools.permutations(range(4)):
         watch = watching()
         heard = [
-            lambda w: w.heard(ack(12), 0),
-            lambda w: w.heard(ack(13), 0),
-            lambda w: w.acked(ack(11), 13, 0),
-            lambda w: w.heard(ack(12), 0),
+            lambda w: w.take_published(ack(12), 0),
+            lambda w: w.take_published(ack(13), 0),
+            lambda w: w.take_ack(ack(11), 13, 0),
+            lambda w: w.take_published(ack(12), 0),
         ]
         for n, number in enumerate(order):
             heard[number](watch)
@@ -234,28 +235,28 @@ def test_c1_what_is_told_lets_answers_go_in_whatever_order_it_is_heard() -> None
 
 def test_c1_another_clusters_node_of_that_name_is_not_this_one() -> None:
     watch = watching()
-    watch.heard(ack(1_000, incarnation=b"elsewhere"), 0)
+    watch.take_published(ack(1_000, incarnation=b"elsewhere"), 0)
     assert not watch.may_answer(10, 0)
     with broken(CoherencyRules(told_by_incarnation=False)):
-        watch.heard(ack(1_000, incarnation=b"elsewhere"), 0)
+        watch.take_published(ack(1_000, incarnation=b"elsewhere"), 0)
     assert watch.may_answer(10, 0)
 
 
 def test_nobody_comes_stays_or_returns_by_the_fast_way() -> None:
     watch = watching()
-    watch.acked(ack(0, incarnation=b"r1, restarted"), 10, 0)
+    watch.take_ack(ack(0, incarnation=b"r1, restarted"), 10, 0)
     for n in range(NODES_MAX):
-        watch.heard(ack(1, incarnation=n.to_bytes(16, "big")), 0)
-    watch.acked(ack(10, asked_ns=2, incarnation=b"r1, again"), 10, 1)  # there is room for it
+        watch.take_published(ack(1, incarnation=n.to_bytes(16, "big")), 0)
+    watch.take_ack(ack(10, asked_ns=2, incarnation=b"r1, again"), 10, 1)  # there is room for it
     assert watch.grants(10, 1) == (Grant("r1", b"r1, again", 2, 500),)
     # Given up by the topic: a late word by the fast way does not bring it back.
-    watch.acked(ack(10, asked_ns=GIVEN_UP, incarnation=b"r1, again"), 10, 2)
-    watch.heard(ack(11, incarnation=b"r1, again"), 3)
-    watch.acked(ack(10, asked_ns=GIVEN_UP), 10, 2)
+    watch.take_ack(ack(10, asked_ns=GIVEN_UP, incarnation=b"r1, again"), 10, 2)
+    watch.take_published(ack(11, incarnation=b"r1, again"), 3)
+    watch.take_ack(ack(10, asked_ns=GIVEN_UP), 10, 2)
     assert not watch.coherent(4)
     # Not heard of by the topic for long: forgotten, whatever is told.
     late_ns = 20 * 500 * MS + 3
-    watch.heard(ack(12), late_ns - 1)
+    watch.take_published(ack(12), late_ns - 1)
     watch.sweep(late_ns)
     assert not watch._nodes
 
@@ -312,8 +313,8 @@ def acks_of(effects: list[Effect]) -> list[Ack]:
     return [e.record for e in effects if isinstance(e, Send) and e.topic == Topic.ACKS]
 
 
-def tells_of(effects: list[Effect]) -> list[Tell]:
-    return [e for e in effects if isinstance(e, Tell)]
+def tells_of(effects: list[Effect]) -> list[PublishAck]:
+    return [e for e in effects if isinstance(e, PublishAck)]
 
 
 @pytest.fixture
@@ -321,9 +322,9 @@ def pair() -> Pair:
     """The replicant has found that the master listens, and has just renewed."""
     made = Pair()
     made.tick(made.r1)
-    made.r1._acked_offset = -1
+    made.r1.acknowledger._acked_offset = -1
     (told,) = tells_of(made.tick(made.r1))
-    made.r1.step(Told(told.number, True), made.now())
+    made.r1.step(AckPublished(told.number, True), made.now())
     return made
 
 
@@ -356,7 +357,7 @@ def test_c1_nothing_is_acknowledged_that_readers_do_not_see_yet(pair: Pair) -> N
     (told,) = tells_of(pair.tick(pair.r1))
     quick(pair)
     assert not pair.r1.has_committed(2)
-    assert pair.r1.step(Told(told.number, False), pair.now()) == []
+    assert pair.r1.step(AckPublished(told.number, False), pair.now()) == []
     effects = pair.tick(pair.r1)
     assert pair.r1.has_committed(2)
     (said,) = acks_of(effects)
@@ -368,7 +369,7 @@ def test_the_last_one_is_said_again_by_a_wake_of_its_own(pair: Pair) -> None:
     quick(pair)
     effects = pair.tick(pair.r1)
     (told,) = tells_of(effects)
-    pair.r1.step(Told(told.number, True), pair.now())
+    pair.r1.step(AckPublished(told.number, True), pair.now())
     wakes = [e.at_ns for e in effects if isinstance(e, Wake)]
     assert min(wakes) <= (pair.ms + 50) * MS
     pair.ms += 49
@@ -386,7 +387,7 @@ def test_a_return_of_the_lease_goes_by_the_topic(pair: Pair) -> None:
 
 
 def test_a_master_listens_from_its_claim_until_its_epoch_ends(pair: Pair) -> None:
-    assert Listen(1, b"m1") in pair.began
+    assert BeginTerm(1, b"m1") in pair.began
     pair.log.append(CODEC.encode(Claim(2, b"m2", pair.m1.position.digest, "m2")))
     effects = pair.deliver(pair.m1)
     assert any(isinstance(effect, StopLanes) for effect in effects)

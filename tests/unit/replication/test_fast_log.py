@@ -18,7 +18,8 @@ from leasehold.replication.fast_path.log import (
     LogPublisher,
 )
 from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
-from leasehold.replication.node import Node, NodeSettings
+from leasehold.replication.node import Node
+from leasehold.replication.node_settings import NodeSettings
 from tests.models.mutants.replication import FastLogRules, broken
 from tests.support.memory_store.store import MemoryStore
 

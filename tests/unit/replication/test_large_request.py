@@ -12,8 +12,8 @@ import pytest
 from leasehold.model.errors import LogStopped
 from leasehold.model.ids import format_request_id
 from leasehold.replication.master.batch_limits import BatchSettings
+from tests.support.replication.world import CODEC, TABLE, World, insert, update
 from tests.unit.replication.test_ddl_with_rows import Stored
-from tests.unit.replication.test_node import CODEC, TABLE, World, insert, update
 
 SLICES = 5
 SMALL = BatchSettings(

@@ -11,8 +11,8 @@ from leasehold.model.records.requests import Outcome
 from leasehold.replication.outcomes import (
     Asked,
     OutcomeSettings,
-    asked_again,
     check_age,
+    judge_repeat,
     outcome_of_refusal,
 )
 
@@ -26,18 +26,18 @@ def outcome(attempt: int = 1, lsn: int = 0, final: bool = False) -> Outcome:
 
 @pytest.mark.parametrize("attempt", [1, 2, 7])
 def test_l5_what_is_not_remembered_is_decided(attempt: int) -> None:
-    assert asked_again(None, attempt) is Asked.DECIDE
+    assert judge_repeat(None, attempt) is Asked.DECIDE
 
 
 @pytest.mark.parametrize("attempt", [1, 2, 3])
 def test_l5_a_final_answer_is_given_again_whatever_the_attempt(attempt: int) -> None:
-    assert asked_again(outcome(lsn=7, final=True), attempt) is Asked.REPEAT
-    assert asked_again(outcome(final=True), attempt) is Asked.REPEAT
+    assert judge_repeat(outcome(lsn=7, final=True), attempt) is Asked.REPEAT
+    assert judge_repeat(outcome(final=True), attempt) is Asked.REPEAT
 
 
 def test_l5_after_attempt_n_was_refused_only_the_next_is_decided() -> None:
     refused = outcome(attempt=3)
-    decided = [n for n in range(1, 8) if asked_again(refused, n) is Asked.DECIDE]
+    decided = [n for n in range(1, 8) if judge_repeat(refused, n) is Asked.DECIDE]
     assert decided == [4]
 
 

@@ -25,9 +25,9 @@ from leasehold.replication.master import intake
 from leasehold.replication.master.answers import PendingAnswers, answers_of
 from leasehold.replication.master.batch_limits import BatchSettings
 from leasehold.replication.master.record_draft import Repeat
+from tests.support.replication.world import TABLE, World, insert, update
 from tests.unit.replication.test_answers import record
 from tests.unit.replication.test_backfill_queue import ack, make_coherent
-from tests.unit.replication.test_node import TABLE, World, insert, update
 
 ME, OTHER = b"requester-1.........", b"requester-2........."
 JSON = "application/json"

@@ -16,7 +16,7 @@ from leasehold.model.records.requests import ChangeRequest, Lane
 from leasehold.replication.effects import LaneRead
 from leasehold.replication.master.batch_limits import BatchSettings
 from leasehold.replication.master.request_queue import READ_AHEAD_BYTES_MAX, RequestQueue
-from tests.unit.replication.test_node import TABLE, WALL_MS, World, insert
+from tests.support.replication.world import TABLE, WALL_MS, World, insert
 
 
 class CountingCodec(MessagePackCodec):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from leasehold.model.records.log import TableTruncated
-from tests.unit.replication.test_node import World, insert, update
+from tests.support.replication.world import World, insert, update
 
 U = "create table u (id bigint primary key, t bigint, foreign key (t) references t, unique (t))"
 

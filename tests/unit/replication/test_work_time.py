@@ -21,9 +21,9 @@ from leasehold.replication.master.batch_limits import OPERATIONS_MAX, BatchSetti
 from leasehold.replication.master.chunk_decider import ChunkDecider
 from leasehold.replication.master.large_request import WORK_MS_MAX
 from leasehold.transaction.decide import decide
+from tests.support.replication.world import TABLE, World, insert, update
 from tests.unit.replication import test_backfill_queue
 from tests.unit.replication.test_backfill_queue import CHUNK, ROWS, fill, filled
-from tests.unit.replication.test_node import TABLE, World, insert, update
 
 SLOW_MS = 20
 lane = test_backfill_queue.lane

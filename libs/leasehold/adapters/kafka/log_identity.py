@@ -101,7 +101,7 @@ def explain_stop(
     """Return why a reader was stopped: `error`, or that the log's topic is another one now, which
     is what most of them come from. Asks a broker, which has just answered."""
     try:
-        identity.told(log, admin.topic_id(log), position)
+        identity.check_topic(log, admin.topic_id(log), position)
     except LogStopped as cause:
         return cause
     except LeaseholdError:

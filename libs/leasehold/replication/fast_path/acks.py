@@ -6,7 +6,7 @@ received), nobody needs it once the master has it, and a log that keeps it is no
 broker takes for a record of its own. Everything else that nodes say goes by the topic: asks for
 leases and their return, and with them the position again, every `renewal_ms`.
 
-The fast path (`Tell`) is believed while it is seen to work, and never relied upon:
+The fast path (`PublishAck`) is believed while it is seen to work, and never relied upon:
 
 - until a master was seen to subscribe, in each epoch anew, acknowledgements go both ways;
 - when nobody received one, or nobody said so in `answer_ms`, they go both ways again, and the fast

@@ -1,4 +1,4 @@
-"""Which records of the log count (L1, L2, L9): decided by every reader from the log alone.
+"""Judges which records of the log count (L1, L2, L9): by every reader, from the log alone.
 
 `admit` is a pure function of the reader's position and the next record, so masters, followers,
 snapshots and the changefeed can't come to different conclusions.
@@ -23,7 +23,8 @@ class Verdict(Enum):
 def admit(
     position: LogPosition, offset: int, record: LogRecord, digest: bytes
 ) -> tuple[Verdict, LogPosition]:
-    """Judge `record` at `offset`, read by a reader at `position`; → (verdict, position after it).
+    """Judge `record` at `offset`, read by a reader at `position`; return the verdict and the
+    position after it.
 
     Raises LogStopped when the record proves that this reader, or the broker, has lost something.
     """
@@ -55,17 +56,17 @@ def _admit_claim(
 
 
 def _follows_what_its_claimer_applied(claim: Claim, position: LogPosition) -> bool:
-    """L1 ⚠: no other record stands between that and its Claim."""
+    """Return whether no other record stands between that and its Claim (⚠ L1)."""
     return claim.previous == position.digest
 
 
 def _is_of_this_process(record: Decisions, position: LogPosition) -> bool:
-    """L1, L4: not of an earlier one of the same node."""
+    """Return whether it is not of an earlier process of the same node (L1, L4)."""
     return record.incarnation == position.incarnation
 
 
 def _check_chain(position: LogPosition, record: Decisions, where: str) -> None:
-    """L2. Raises LogStopped."""
+    """Raise LogStopped if the record does not follow (L2)."""
     if record.sequence != position.sequence + 1:
         raise LogStopped(
             f"L2: {where}: expected sequence {position.sequence + 1}; the broker has lost or"

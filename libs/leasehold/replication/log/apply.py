@@ -1,4 +1,4 @@
-"""Applying a record that counts to a node's store and catalog: the same on every node (L6)."""
+"""Applies a record that counts to a node's store and catalog: alike on every node (L6)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COLLECT_EVERY_COMMITS: Final = 256
 
 
 def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -> None:
-    """Rows and fills of one commit, each under the version it was made under (T0)."""
+    """Apply rows and fills of one commit, each under the version it was made under (T0)."""
     for write in commit.catalog:
         if isinstance(write, TableTruncated):
             store.truncate(write.table_id, lsn)
@@ -47,7 +47,8 @@ def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -
 
 
 def apply_catalog(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -> bool:
-    """Catalog writes of one commit, into the catalog and the store alike."""
+    """Apply catalog writes of one commit to the catalog and the store; return whether there are
+    any."""
     for write in commit.catalog:
         catalog.apply(write, commit.commit_us, lsn)
         _keep(write, catalog, store)
@@ -80,8 +81,8 @@ def apply_record(
     settings: OutcomeSettings,
     history: HistorySettings,
 ) -> bool:
-    """A whole Decisions record, inside the store's open transaction; `after` is the position
-    behind it. The caller commits with that position. → whether the catalog has changed."""
+    """Apply a whole Decisions record, inside the store's open transaction; `after` is the position
+    behind it. The caller commits with that position. Return whether the catalog has changed."""
     lsn = record.first_lsn
     changed = False
     for commit in record.commits:
@@ -112,8 +113,8 @@ def keep_past(
     settings: OutcomeSettings,
     history: HistorySettings,
 ) -> None:
-    """What is known of the past: when a record's commits were made; and forget outcomes by the id
-    horizon (L5), descriptors and rows by commit time, at the same log position on every node."""
+    """Keep when a record's commits were made; forget outcomes by the id horizon (L5), descriptors
+    and rows by commit time, at the same log position on every node."""
     commits = record.commits
     if record.reset_us:
         store.reset_commit_times(record.first_lsn - 1, record.reset_us)

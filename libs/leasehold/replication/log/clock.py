@@ -38,15 +38,16 @@ OLDEST_LOOKED_AT_MAX: Final = 100
 
 
 class Remembered(Protocol):
-    """What a StoreWriter says of the outcomes that it remembers."""
+    """The part of a StoreWriter that knows which outcomes it remembers."""
 
     def oldest_outcomes(self, count: int) -> Sequence[Outcome]: ...
     def oldest_id(self) -> bytes | None: ...
 
 
 class Reading(NamedTuple):
-    """`wall_us`: what is committed now has at least that time. `latest_us`: what it may be at the
-    latest, which an id may not be far ahead of. `id_horizon_us`: see Decisions."""
+    """A reading of the clock. `wall_us`: what is committed now has at least that time. `latest_us`:
+    what it may be at the latest, which an id may not be far ahead of. `id_horizon_us`: see
+    Decisions."""
 
     wall_us: int
     latest_us: int
@@ -54,7 +55,7 @@ class Reading(NamedTuple):
 
 
 class LogClock:
-    """One per term."""
+    """The clock of one term."""
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class LogClock:
         now: Now,
         settings: OutcomeSettings,
     ) -> None:
-        """`position`: where the term begins."""
+        """Begin the term at `position`."""
         self._kept_us = settings.horizon_ms * 1_000
         self._at_boot_us = _at_boot_us(now)
         # By the log's time, should this master's clock be behind that of the one before.
@@ -79,7 +80,7 @@ class LogClock:
         self._notices: list[ClockNotice] = []
 
     def read(self, now: Now) -> Reading:
-        """For a record that begins now."""
+        """Return the times of a record that begins now."""
         self._now = now
         wall_us = self._follow(now)
         # ⚠ By time that has passed: a clock's jump moves it no faster, so that ids which are fresh
@@ -92,7 +93,8 @@ class LogClock:
         return Reading(wall_us, max(wall_us, now.wall_us, log_us), self._horizon_us)
 
     def reset(self) -> Reading:
-        """An operator vouches for the clock: the last reading again, with nothing ahead of it."""
+        """Return the last reading again, with nothing ahead of it: an operator vouches for the
+        clock."""
         now = self._now
         self._take(now)
         self._log_at_boot_us = self._at_boot_us
@@ -101,12 +103,12 @@ class LogClock:
         return Reading(now.wall_us, now.wall_us, self._horizon_us)
 
     def notices(self) -> list[ClockNotice]:
-        """Since the last call."""
+        """Return what is to be said to people since the last call."""
         notices, self._notices = self._notices, []
         return notices
 
     def _follow(self, now: Now) -> int:
-        """The time to go by."""
+        """Return the time to go by, µs."""
         step_us = _at_boot_us(now) - self._at_boot_us
         if abs(step_us) <= STEP_US_MAX:
             if self._held_since_ns is not None:
@@ -130,9 +132,9 @@ class LogClock:
 def over_idle_time(
     position: LogPosition, remembered: Remembered, wall_us: int, kept_us: int
 ) -> int:
-    """The id horizon where a term begins: further by the time in which there was no master, past
-    what nobody has decided anything in. By the time that passes while there is a master it might
-    never catch up with nights in which there is none.
+    """Return the id horizon where a term begins: further by the time in which there was no master,
+    past what nobody has decided anything in. By the time that passes while there is a master it
+    might never catch up with nights in which there is none.
 
     It goes on to `kept_us` before the log's time of before at most, so this master's clock alone
     does not move it; nor do several terms under one wrong clock, by which hardly any time passes
@@ -150,7 +152,7 @@ def over_idle_time(
 def first_id_horizon(
     position: LogPosition, oldest: Sequence[Outcome], wall_us: int, settings: OutcomeSettings
 ) -> int:
-    """Where the id horizon begins in a log that has none: above every id that may be forgotten.
+    """Return the id horizon of a log that has none: above every id that may be forgotten.
 
     ⚠ An older master forgot by the time of the commit, which lagged behind after idle hours, an
     hour a commit: an id may have been forgotten when it was minutes old. What was forgotten was

@@ -1,5 +1,5 @@
-"""Is it the log that this reader has read (L2)? A topic may be deleted and made anew under its
-name, and an offset alone does not tell one from the other.
+"""Checks that it is the log which this reader has read (L2). A topic may be deleted and made anew
+under its name, and an offset alone does not tell one from the other.
 
 At a start by content: the record that the position ends in has to stand before it. That also holds
 for a log that was brought back from a copy, which is another topic to Kafka. While a reader runs,
@@ -39,9 +39,9 @@ def check_log(
     end: int,
     digests: Callable[[int, int], Iterable[bytes]],
 ) -> None:
-    """May a reader at `position` go on in this log, whose offsets are `first` to `end` (that of the
-    next record), both asked after the position was read? `digests(from, below)`: of the records
-    there. Raises LogStopped, with what to do."""
+    """Raise LogStopped, with what to do, unless a reader at `position` may go on in this log. Its
+    offsets are `first` to `end` (that of the next record), both asked after the position was read.
+    `digests(from, below)` gives those of the records there."""
     if position.offset < first:
         raise LogStopped(
             f"the log begins at offset {first}, this process has applied it up to"
@@ -76,7 +76,7 @@ def check_log(
 
 
 class LogIdentity:
-    """While a reader runs. Times are this host's CLOCK_BOOTTIME in ns."""
+    """The check while a reader runs. Times are this host's CLOCK_BOOTTIME in ns."""
 
     def __init__(self, now_ns: int, look_ms: int = LOOK_MS) -> None:
         self._look_ns = look_ms * NS_PER_MS
@@ -84,15 +84,16 @@ class LogIdentity:
         self._known = NO_ID
 
     def due(self, now_ns: int) -> bool:
-        """Whether to ask now; says so once for each time."""
+        """Return whether to ask now, once for each time."""
         if now_ns - self._asked_ns < self._look_ns:
             return False
         self._asked_ns = now_ns
         return True
 
-    def told(self, topic: str, topic_id: str, position: LogPosition) -> None:
-        """The id that Kafka gives the log's topic now, NO_ID: none. The first one is the log's: to
-        be asked before the log is looked at. Raises LogStopped for another one."""
+    def check_topic(self, topic: str, topic_id: str, position: LogPosition) -> None:
+        """Raise LogStopped if the log's topic is another one now. `topic_id`: the id that Kafka
+        gives it, NO_ID: none. The first one is the log's: to be asked before the log is looked
+        at."""
         if topic_id == NO_ID:
             return
         if self._known == NO_ID:

@@ -1,4 +1,4 @@
-"""How long the past is kept, and its collection: at the same log position on every node."""
+"""Collects the past when it was kept long enough: at the same log position on every node."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class HistorySettings:
 
 
 def forgotten_before_us(commit_us: int, settings: HistorySettings) -> int:
-    """Tables that were dropped before that time, and jobs that ended, are forgotten at `commit_us`;
-    they are kept at least as long as the past can be read."""
+    """Return the time, µs: tables that were dropped before it, and jobs that ended, are forgotten
+    at `commit_us`. They are kept at least as long as the past can be read."""
     return commit_us - max(settings.dropped_ms, settings.keep_ms, settings.rows_ms) * 1_000
 
 
 def times_of(first_lsn: int, commits: Sequence[Commit]) -> list[tuple[int, int]]:
-    """(LSN, commit time) of a record's first commit and of each that is not 1 µs after the one
-    before: mostly one a record, since a batch has one reading of the clock (L9)."""
+    """Return (LSN, commit time) of a record's first commit and of each that is not 1 µs after the
+    one before: mostly one a record, since a batch has one reading of the clock (L9)."""
     times: list[tuple[int, int]] = []
     expected = 0
     for lsn, commit in enumerate(commits, first_lsn):

@@ -1,4 +1,4 @@
-"""How far the log may be deleted: below what everybody who reads it has, with a margin.
+"""Decides how far the log may be deleted: below what everybody who reads it has, with a margin.
 
 Who was away for longer than `away_ms` begins from a snapshot instead of being waited for, so one
 forgotten node can't fill the broker's disk. A node that is copying a snapshot reads nothing yet;
@@ -24,15 +24,16 @@ READERS_MAX: Final = 10_000
 
 
 def copy_name(node: str) -> str:
-    """By which the node acknowledges for the copies of its store: no node's name has a slash."""
+    """Return the name by which the node acknowledges for copies of its store: no node's has a
+    slash."""
     return f"{node}/copy"
 
 
 @dataclass(frozen=True, slots=True)
 class TruncationSettings:
-    """`kept_records` of the log are kept in any case. `copy_away_ms`: how long the log is kept
-    for a copy of which nothing is heard any more, which is when a node has just taken it (it opens
-    the store and says where it is) or when both ends are gone."""
+    """Limits of the deletion. `kept_records` of the log are kept in any case. `copy_away_ms`: how
+    long the log is kept for a copy of which nothing is heard any more, which is when a node has
+    just taken it (it opens the store and says where it is) or when both ends are gone."""
 
     kept_records: int = 100_000
     away_ms: int = 3_600_000
@@ -41,8 +42,8 @@ class TruncationSettings:
 
 
 class LogTruncation:
-    """Kept by the master from acknowledgements; a new master begins knowing nothing, and deletes
-    nothing before it has heard for `away_ms` who is there."""
+    """What a master knows from acknowledgements of who reads the log; a new one begins knowing
+    nothing, and deletes nothing before it has heard for `away_ms` who is there."""
 
     def __init__(self, settings: TruncationSettings, now_ns: int) -> None:
         self._settings = settings
@@ -51,13 +52,13 @@ class LogTruncation:
         self._done_ns = now_ns
         self._floor = 0
 
-    def acked(self, ack: Ack, now_ns: int) -> None:
+    def take_ack(self, ack: Ack, now_ns: int) -> None:
         known = ack.node in self._readers
         if known or len(self._readers) < READERS_MAX:
             self._readers[ack.node] = (ack.offset, now_ns, ack.role, bool(ack.serves))
 
     def floor(self, position: LogPosition, now_ns: int) -> int | None:
-        """The offset to delete below now, or None. `position` is the master's own."""
+        """Return the offset to delete below now, or None. `position` is the master's own."""
         if now_ns - self._done_ns < self._settings.every_ms * NS_PER_MS:
             return None
         self._done_ns = now_ns

@@ -39,9 +39,9 @@ from leasehold.replication.master.write_behind import WriteBehind
 from leasehold.replication.outcomes import (
     Asked,
     OutcomeSettings,
-    asked_again,
     check_age,
     is_untimely,
+    judge_repeat,
     outcome_of_commit,
     outcome_of_refusal,
 )
@@ -98,7 +98,7 @@ class Batch:
         request = decoded
         # Before its age: what is still remembered is repeated, never decided a second time.
         remembered = self._store.outcome(request.id)
-        if asked_again(remembered, request.attempt) is _REPEAT:
+        if judge_repeat(remembered, request.attempt) is _REPEAT:
             assert remembered is not None
             partition = reply_partition(message, request)
             repeat = Repeat(request.id, partition, remembered, message.requester)

@@ -17,7 +17,7 @@ from leasehold.model.records.log import Decisions, LogPosition
 from leasehold.model.records.requests import Lane
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.coherency import CoherencyWatch
-from leasehold.replication.effects import Append, AskLane, Effect, Listen, Wake
+from leasehold.replication.effects import Append, AskLane, BeginTerm, Effect, Wake
 from leasehold.replication.log.apply import apply_catalog, keep_past
 from leasehold.replication.log.clock import LogClock, Reading
 from leasehold.replication.log.truncation import COPY_ROLE
@@ -112,15 +112,15 @@ class Master:
 
     def begin(self) -> list[Effect]:
         """Ask for the topics of the lanes, to read on where the log says (L3)."""
-        return [Listen(self._epoch, self._incarnation), *(AskLane(lane) for lane in Lane)]
+        return [BeginTerm(self._epoch, self._incarnation), *(AskLane(lane) for lane in Lane)]
 
     # ------------------------------------------------------------ events
 
     def take_acknowledgement(self, record: Acknowledgement, now: Now) -> list[Effect]:
         if isinstance(record, Ack):
             if record.role != COPY_ROLE:
-                self.watch.acked(record, self._log_end, now.mono_ns)
-            self._cleanup.truncation.acked(record, now.mono_ns)
+                self.watch.take_ack(record, self._log_end, now.mono_ns)
+            self._cleanup.truncation.take_ack(record, now.mono_ns)
             return []
         if isinstance(record, LeaseAck):
             return self.changes.lease_acked(record, now)
@@ -135,7 +135,7 @@ class Master:
         position, and only in the log that this term's Claim stands in. What is kept for others
         (truncation, those who look on) is fed by the topic."""
         if isinstance(record, Ack) and record.asked_ns == 0 and record.epoch == self._epoch:
-            self.watch.heard(record, now.mono_ns)
+            self.watch.take_published(record, now.mono_ns)
 
     @property
     def awaits_acks(self) -> bool:

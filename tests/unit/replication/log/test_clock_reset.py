@@ -14,7 +14,7 @@ from leasehold.model.records.log import Commit, LogPosition, Refusal
 from leasehold.replication.log.admission import admit
 from tests.support.replication.clock_world import DAY_MS, HOUR_MS, Hosts, taken
 from tests.support.replication.made_records import claim, decisions, digest
-from tests.unit.replication.test_clock_faults import ADD, TABLE, insert, value
+from tests.unit.replication.log.test_clock_faults import ADD, TABLE, insert, value
 
 RESET: Final = {"clock": "reset"}
 

@@ -23,7 +23,7 @@ def ack(node: str, offset: int, role: str = "replicant", serves: str = "127.0.0.
 def heard(*acks: Ack, at_ms: int = 10_000) -> LogTruncation:
     truncation = LogTruncation(SETTINGS, 0)
     for each in acks:
-        truncation.acked(each, at_ms * MS)
+        truncation.take_ack(each, at_ms * MS)
     return truncation
 
 
@@ -47,9 +47,9 @@ def test_a_new_master_waits_until_it_knows_who_is_there() -> None:
 
 def test_one_that_is_away_too_long_is_not_waited_for() -> None:
     truncation = heard(FEED, ack("r1", 4_000), at_ms=20_000)
-    truncation.acked(ack("gone", 7), 9_000 * MS)
+    truncation.take_ack(ack("gone", 7), 9_000 * MS)
     assert truncation.floor(MASTER, 18_000 * MS) == 7
-    truncation.acked(ack("gone", 8), 9_000 * MS)
+    truncation.take_ack(ack("gone", 8), 9_000 * MS)
     assert truncation.floor(MASTER, 20_000 * MS) == 4_000
 
 
@@ -61,10 +61,10 @@ def test_nothing_is_deleted_without_a_changefeed_or_a_snapshot_to_begin_from() -
 def test_it_is_asked_now_and_then_and_goes_only_forward() -> None:
     truncation = heard(FEED, ack("r1", 4_000))
     assert truncation.floor(MASTER, 10_000 * MS) == 4_000
-    truncation.acked(ack("r1", 4_500), 10_001 * MS)
+    truncation.take_ack(ack("r1", 4_500), 10_001 * MS)
     assert truncation.floor(MASTER, 10_500 * MS) is None
     assert truncation.floor(MASTER, 11_000 * MS) == 4_500
-    truncation.acked(ack("r1", 4_200), 11_001 * MS)
+    truncation.take_ack(ack("r1", 4_200), 11_001 * MS)
     assert truncation.floor(MASTER, 12_000 * MS) is None
 
 
@@ -82,12 +82,12 @@ def test_a_copy_that_takes_longer_than_the_margin_is_not_outrun() -> None:
     copy_at = floor = 0
     for second in range(3_600, 3_700 + COPY_S):
         now_ns, end = second * S, 1_000_000 + second * RECORDS_PER_S
-        truncation.acked(ack("changefeed", end, "changefeed", ""), now_ns)
-        truncation.acked(ack("r1", end), now_ns)
+        truncation.take_ack(ack("changefeed", end, "changefeed", ""), now_ns)
+        truncation.take_ack(ack("r1", end), now_ns)
         if second == 3_700:
             copy_at = end
         if copy_at:
-            truncation.acked(ack(copy_name("r1"), copy_at, COPY_ROLE, ""), now_ns)
+            truncation.take_ack(ack(copy_name("r1"), copy_at, COPY_ROLE, ""), now_ns)
         master = LogPosition(offset=end, answered_through=end)
         floor = truncation.floor(master, now_ns) or floor
     assert 0 < floor <= copy_at
@@ -96,9 +96,9 @@ def test_a_copy_that_takes_longer_than_the_margin_is_not_outrun() -> None:
 def test_it_is_held_until_the_new_node_has_said_where_it_is_and_no_longer() -> None:
     truncation = heard(FEED, ack("r1", 4_900), ack(copy_name("r1"), 3_000, COPY_ROLE, ""))
     assert truncation.floor(MASTER, 10_000 * MS) == 3_000
-    truncation.acked(ack("r2", 3_000), 11_000 * MS)  # it has its copy, and reads on from there
+    truncation.take_ack(ack("r2", 3_000), 11_000 * MS)  # it has its copy, and reads on from there
     assert truncation.floor(MASTER, 11_000 * MS) is None
-    truncation.acked(ack("r2", 4_800), 11_500 * MS)
+    truncation.take_ack(ack("r2", 4_800), 11_500 * MS)
     assert truncation.floor(MASTER, 12_000 * MS) == 4_800
 
 

@@ -129,7 +129,7 @@ def test_l2_another_topic_of_that_name_is_told_by_its_id() -> None:
     identity = LogIdentity(0)
     _, position = written(3)
     for topic_id in (NO_ID, "first", "first", NO_ID):
-        identity.told(TOPIC, topic_id, position)
+        identity.check_topic(TOPIC, topic_id, position)
     for _ in range(2):
         with pytest.raises(LogStopped, match=r"made anew.*offset 4 .LSN 3.*second.*first"):
-            identity.told(TOPIC, "second", position)
+            identity.check_topic(TOPIC, "second", position)

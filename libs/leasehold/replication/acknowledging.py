@@ -1,0 +1,106 @@
+"""The acknowledgements of a node: how far it is, whether it asks for a coherency lease (C3), and
+from where the log is to be kept for a copy of its store that somebody takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from leasehold.model.ports import Now
+from leasehold.model.records.acks import Ack
+from leasehold.model.records.log import LogPosition
+from leasehold.model.time_units import NS_PER_MS
+from leasehold.replication.coherency import GIVEN_UP, CoherencyLease
+from leasehold.replication.effects import Effect, PublishAck, Send, Topic, Wake
+from leasehold.replication.fast_path.acks import FastAcks
+from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
+from leasehold.replication.log.truncation import COPY_ROLE, copy_name
+from leasehold.replication.node_settings import NodeSettings
+
+
+class Acknowledger:
+    """Makes acknowledgements. Positions that it is given are committed in the store: between a
+    node's ticks its own may be ahead of what readers see (C1)."""
+
+    def __init__(self, settings: NodeSettings, incarnation: bytes, lease: CoherencyLease) -> None:
+        self._settings = settings
+        self._incarnation = incarnation
+        self._lease = lease
+        self._renewal_ns = settings.master.coherency.renewal_ms * NS_PER_MS
+        self._fast = FastAcks(settings.fast_acks)
+        self._acked_ns = 0
+        self._acked_offset = -1
+        self._given_up = False
+        self.oldest_copy: Callable[[], int | None] = lambda: None
+        """The log position of the oldest copy of this store that another node is taking now."""
+
+    def acknowledge(self, position: LogPosition, role: str, now: Now) -> list[Effect]:
+        """Acknowledge what was applied, and ask for a lease when the renewal is due (C3)."""
+        if self._given_up:
+            return []
+        effects: list[Effect] = []
+        serving = self._settings.serving
+        if now.mono_ns - self._acked_ns >= self._renewal_ns:
+            self._acked_ns = now.mono_ns
+            asked_ns = self._lease.ask(now.mono_ns) if serving else 0
+            effects.append(self._on_topic(self._ack(position, role, asked_ns, now)))
+            effects += self._copy(position, role, now)
+        elif self._fast.overdue(now.mono_ns):
+            effects.append(self._on_topic(self._ack(position, role, 0, now)))
+        elif serving and position.offset != self._acked_offset:
+            effects += self._publish(position, role, now)
+        wake_ns = self._acked_ns + self._renewal_ns
+        fast_ns = self._fast.due_ns()
+        effects.append(Wake(wake_ns if fast_ns is None else min(wake_ns, fast_ns)))
+        return effects
+
+    def give_up(self, position: LogPosition, role: str, now: Now) -> Send:
+        """Acknowledge for the last time, so that nobody waits for this node."""
+        self._given_up = True
+        return self._on_topic(self._ack(position, role, GIVEN_UP, now))
+
+    def confirm(self, number: int, now: Now, *, received: bool) -> None:
+        """Take Redis's word for whether the acknowledgement of that number was received."""
+        self._fast.confirm(number, now.mono_ns, received=received)
+
+    def _publish(self, position: LogPosition, role: str, now: Now) -> list[Effect]:
+        self._acked_offset = position.offset
+        epoch, incarnation = position.epoch, position.incarnation
+        number, on_topic = self._fast.choose(epoch, incarnation, now.mono_ns)
+        effects: list[Effect] = []
+        ack = self._ack(position, role, 0, now)
+        if number != NOT_PUBLISHED:
+            effects.append(PublishAck(number, epoch, incarnation, ack))
+        if on_topic:
+            effects.append(self._on_topic(ack))
+        return effects
+
+    def _ack(self, position: LogPosition, role: str, asked_ns: int, now: Now) -> Ack:
+        return Ack(
+            node=self._settings.name,
+            incarnation=self._incarnation,
+            role=role,
+            offset=position.offset,
+            epoch=position.epoch,
+            lsn=position.lsn,
+            asked_ns=asked_ns,
+            coherent=self._lease.holds(now.mono_ns),
+            serves=self._settings.serves,
+            sent_us=now.wall_us,
+        )
+
+    def _on_topic(self, ack: Ack) -> Send:
+        self._acked_offset = ack.offset
+        self._fast.on_topic()
+        return Send(Topic.ACKS, 0, ack.node.encode(), ack, 0)
+
+    def _copy(self, position: LogPosition, role: str, now: Now) -> list[Effect]:
+        """Acknowledge in the place of the node that takes a copy: the log is to be kept from
+        there."""
+        offset = self.oldest_copy()
+        if offset is None:
+            return []
+        name = copy_name(self._settings.name)
+        ack = self._ack(position, role, 0, now)._replace(
+            node=name, role=COPY_ROLE, offset=offset, coherent=False, serves=""
+        )
+        return [Send(Topic.ACKS, 0, name.encode(), ack, 0)]

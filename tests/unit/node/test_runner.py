@@ -1,0 +1,126 @@
+"""What a node wants is done by its driver, and what has come is an event: alike on Kafka and in
+memory. The driver here writes down what it is told."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any, Final
+
+import pytest
+
+from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.model.errors import LogStopped
+from leasehold.model.ports import Now
+from leasehold.model.records.acks import Ack
+from leasehold.model.records.requests import Lane, ResultBatch
+from leasehold.model.topics import Topics
+from leasehold.node.node_topics import NodeTopics
+from leasehold.node.runner import NodeRunner
+from leasehold.replication import effects as e
+from leasehold.replication.master.queue_topics import Found
+from leasehold.replication.node import Node
+from leasehold.replication.node_settings import NodeSettings
+from tests.support.memory_store.store import MemoryStore
+
+CODEC: Final = MessagePackCodec()
+NOW: Final = Now(1_000_000_000, 1_750_000_000_000_000)
+TOPICS: Final = NodeTopics(Topics("demo"))
+LOG, LANE = TOPICS.log, TOPICS.of_lane[Lane.REQUESTS]
+TERM: Final = (3, b"incarnation")
+ACK: Final = Ack("r1", b"r1", "replicant", 5, 3, 2, 0, True, "", 0)
+SEND: Final = e.Send(e.Topic.ACKS, 0, b"r1", ACK, 0)
+NOTICES: Final = (e.Warn("words"), e.Became("master", 3, "why"), e.ClockNotice(True, "words"))
+ERROR: Final = LogStopped("L2: a gap")
+
+
+class Driver:
+    """Whatever it is told, with the arguments."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *arguments: self.told.append((name, *arguments))
+
+
+class Runner(NodeRunner):
+    def __init__(self, *, candidate: bool = False) -> None:
+        settings = NodeSettings("m1" if candidate else "r1", candidate, not candidate)
+        node = Node(settings, MemoryStore(), CODEC, b"r1", count(1), NOW)
+        self.driver: Any = Driver()
+        self.events: list[e.Event] = []
+        super().__init__(node, settings, TOPICS, self.driver, self.events.append)
+
+
+@pytest.mark.parametrize(
+    ("effect", "told"),
+    [
+        (e.Wake(7), [("wake", 7)]),
+        (e.Append(b"data"), [("append", b"data")]),
+        (SEND, [("send", SEND)]),
+        (e.PublishAck(9, *TERM, ACK), [("publish_ack", 9, TERM, CODEC.encode(ACK))]),
+        (e.PublishAnswers(b"q", ResultBatch(())), [("publish_answers", b"q", ResultBatch(()))]),
+        (e.BeginTerm(*TERM), [("begin_term", TERM)]),
+        (e.StopLanes(), [("end_term",), *(("stop", topic) for topic in TOPICS.lanes)]),
+        (e.CallLedger("token", "command"), [("call_ledger", "token", "command")]),
+        (e.AskLogEnd(), [("find", LOG)]),
+        (e.AskLane(Lane.REQUESTS), [("find", LANE)]),
+        (e.AskLogIdentity(), [("identify", LOG)]),
+        (e.AskLaneIdentity(Lane.REQUESTS), [("identify", LANE)]),
+        (e.ReadLane(Lane.REQUESTS, 4), [("read", LANE, 4)]),
+        (e.PauseLane(Lane.REQUESTS), [("pause", LANE)]),
+        (e.ResumeLane(Lane.REQUESTS), [("resume", LANE)]),
+        (e.DeleteBelow(Lane.REQUESTS, 4), [("delete_below", LANE, 4)]),
+        (e.DeleteLogBelow(4), [("delete_below", LOG, 4)]),
+        *((notice, [("report", notice)]) for notice in NOTICES),
+        (e.Stop(ERROR), [("end", ERROR)]),
+    ],
+)
+def test_each_effect_is_carried_out(effect: e.Effect, told: list[tuple[Any, ...]]) -> None:
+    runner = Runner()
+    runner.perform([effect], NOW)
+    assert runner.driver.told == told
+
+
+@pytest.mark.parametrize(("given", "taken"), [(None, "application/json"), ("x/y", "x/y")])
+def test_a_request_without_a_content_type_is_json(given: str | None, taken: str) -> None:
+    runner = Runner()
+    runner.take(LANE, 4, given, b"{}", NOW)
+    assert runner.events == [e.LaneRead(Lane.REQUESTS, 4, taken, b"{}")]
+
+
+def test_what_was_found_out_of_a_topic_is_told_of_the_log_or_of_its_lane() -> None:
+    """Of the log first which it is: a Claim in another one would stop who reads that (L1)."""
+    log, lane = Found(LOG, "id", 1, 9), Found(LANE, "id", 1, 9)
+    assert TOPICS.found(log) == (e.LogIdentified(LOG, "id"), e.LogEnd(9))
+    assert TOPICS.found(lane) == (e.LaneFound(Lane.REQUESTS, lane),)
+    assert TOPICS.identified(LOG, "id") == e.LogIdentified(LOG, "id")
+    assert TOPICS.identified(LANE, "id") == e.LaneIdentified(Lane.REQUESTS, LANE, "id")
+
+
+def test_bytes_that_are_no_record_stop_a_node_that_read_them_once_and_for_all() -> None:
+    runner = Runner()
+    runner.take(LOG, 0, None, b"\xc1", NOW)
+    (end,) = [told for told in runner.driver.told if told[0] == "end"]
+    assert isinstance(end[1], LogStopped)
+    runner.take(LOG, 1, None, b"\xc1", NOW)
+    runner.stop(ERROR, NOW)
+    assert [told for told in runner.driver.told if told[0] == "end"] == [end]
+
+
+def test_bytes_that_are_no_acknowledgement_are_passed_over() -> None:
+    runner = Runner(candidate=True)
+    runner.take(TOPICS.acks, 4, None, b"\xc1", NOW)
+    runner.receive_ack(b"\xc1", NOW)
+    assert runner.events == []
+    runner.take(TOPICS.acks, 5, None, CODEC.encode(ACK), NOW)
+    runner.receive_ack(CODEC.encode(ACK), NOW)
+    assert runner.events == [e.AckRead(ACK), e.AckReceived(ACK)]
+
+
+def test_only_who_follows_receives_the_log_and_reads_it_where_that_is_doubted() -> None:
+    assert Runner(candidate=True).intake.path is None
+    runner = Runner()
+    assert runner.intake.path is not None
+    runner.perform([e.ReadLog(5)], NOW)
+    assert runner.intake.path.next_offset == 5
