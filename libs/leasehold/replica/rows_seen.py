@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from leasehold.catalog.descriptor import Column, Descriptor
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row
 from leasehold.model.records.events import Genids

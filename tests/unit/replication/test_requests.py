@@ -11,7 +11,7 @@ from leasehold.model.records.log import ChangeKind
 from leasehold.replication.effects import (
     Topic,
 )
-from leasehold.replication.master.batch import BatchSettings
+from leasehold.replication.master.batch_limits import BatchSettings
 from tests.models.mutants.transaction import VerifyRules, broken
 from tests.support.replication.world import TABLE, World, insert, update
 

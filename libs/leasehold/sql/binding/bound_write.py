@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.physical_names import column_name, lock_name
 from leasehold.catalog.states import READABLE
 from leasehold.sql.binding.bound_tree import (

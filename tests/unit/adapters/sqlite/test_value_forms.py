@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from leasehold.adapters.sqlite.store import SqliteStore
-from leasehold.catalog.descriptor import Column, Descriptor, Index
+from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column, Index
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import Image
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange

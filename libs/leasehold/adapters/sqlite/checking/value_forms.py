@@ -7,7 +7,7 @@ from typing import Any
 
 import apsw
 
-from leasehold.catalog.descriptor import Column
+from leasehold.catalog.elements import Column
 from leasehold.model.errors import Refused
 from leasehold.values import jsonb, numeric
 from leasehold.values.doubles import NAN

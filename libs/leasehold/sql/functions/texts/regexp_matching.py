@@ -75,7 +75,8 @@ class Regular:
     def _work(compiled: Any, characters: int) -> int:
         """Return the work of one search at worst: RE2 follows all steps of the program at once
         where its table of states would grow too large. Others run meanwhile."""
-        return characters * compiled.programsize // STEPS_PER_WORK
+        size: int = compiled.programsize
+        return characters * size // STEPS_PER_WORK
 
     def _check(self, text: str) -> None:
         if self.ascii_only and not text.isascii():
