@@ -34,7 +34,9 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
     (
         "Transactions and change requests",
         (
-            Limit("rows that one transaction changes", "pending_changes.OPERATIONS_MAX", "", "54000"),
+            Limit(
+                "rows that one transaction changes", "pending_changes.OPERATIONS_MAX", "", "54000"
+            ),
             Limit("one commit, unpacked", "LARGE_BYTES_MAX", "bytes", "54000"),
             Limit("one commit, packed", "LARGE_ZIPPED_BYTES_MAX", "bytes", "54000"),
             Limit("one row as it is published", "topics.PUBLISHED_BYTES_MAX", "bytes", "54000"),
