@@ -75,7 +75,7 @@ def ours_written(store: SqliteStore, text: str) -> tuple[list[tuple[str, ...]], 
         try:
             prepared = prepare(text, snapshot.newest)
             written = Writing(snapshot.connection, prepared, (), Moment(0, b"seed")).run()
-            return plain(python_rows(prepared, written.rows)), ""
+            return plain(list(python_rows(prepared, written.rows))), ""
         except Refused as error:
             return [], error.sqlstate
 

@@ -135,7 +135,7 @@ def test_a_replay_is_cancelled(
     client.ask("begin isolation level serializable; insert into t values (9, 9)")
     client.ask("select count(*) from generate_series(1, (select a from t where id = 1))")
     other.ask(f"update t set a = {1_000_000_000 if within else 0} where id = 1")
-    done = commit.done
+    done = commit.rerun_step
     ran: list[str] = []
 
     def cancelled(*given: Any) -> Any:
@@ -148,7 +148,7 @@ def test_a_replay_is_cancelled(
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(commit, "done", cancelled)
+        patch.setattr(commit, "rerun_step", cancelled)
         with pytest.raises(LeaseholdError, match=USER) as caught:
             client.ask("commit")
     assert caught.value.sqlstate == "57014"

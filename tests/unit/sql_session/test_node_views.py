@@ -21,7 +21,7 @@ from leasehold.dbapi.connection import Connection
 from leasehold.dev.database import DevDatabase
 from leasehold.dev.node import DevNode
 from leasehold.model.errors import BusUnavailable, FeatureNotSupported
-from leasehold.replica.queries import Queries
+from leasehold.replica.queries import query
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql.system_catalog.leasehold_schema import NODE_RELATIONS
 from leasehold.sql_session.session import SqlSession
@@ -238,7 +238,7 @@ def test_what_is_away_is_a_sentence(
 def test_a_query_without_a_session_is_refused(database: DevDatabase) -> None:
     store = database._stores["r1"]
     with store.open_snapshot() as snapshot, pytest.raises(FeatureNotSupported, match="sessions"):
-        Queries().rows(snapshot, "select * from leasehold.nodes", (), _limits())[1].all()
+        query(Plans(), snapshot, "select * from leasehold.nodes", (), _limits())[1].all()
 
 
 def _limits() -> Any:
