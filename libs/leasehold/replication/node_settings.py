@@ -11,8 +11,8 @@ from leasehold.replication.fast_path.log import FastLogSettings
 from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
 from leasehold.replication.fast_path.requests import FastRequestSettings
 from leasehold.replication.log.retention import DROPPED_MS
-from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.master.schema_changes import SchemaSettings
+from leasehold.replication.master.settings import MasterSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,8 @@ from leasehold.replication.effects import (
 from leasehold.replication.master.attempts import GROWN_MAX
 from leasehold.replication.master.backfill_pacing import BackfillSettings
 from leasehold.replication.master.batch_limits import BatchSettings
-from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.master.queue_topics import Found
+from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.node import Node
 from leasehold.replication.node_settings import NodeSettings
 from leasehold.replication.outcomes import OutcomeSettings
