@@ -15,10 +15,10 @@ statement.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from contextvars import ContextVar
+from typing import Final, Protocol
 
 from leasehold.model.errors import OutOfMemory, TooComplex
 
@@ -45,31 +45,16 @@ def check_call(work: int) -> None:
         )
 
 
-class MemoryPool:
-    """The memory that all statements of one node may hold together. Used by many threads."""
+class Pool(Protocol):
+    """The memory that all statements of one node may hold together (`adapters/os/memory_pool`)."""
 
-    def __init__(self, bytes_max: int) -> None:
-        self.bytes_max = bytes_max
-        self._held = 0
-        self._lock = threading.Lock()
-
-    @property
-    def held(self) -> int:
-        """Return the bytes that are taken now."""
-        return self._held
+    bytes_max: int
 
     def take(self, size: int) -> bool:
         """Take `size` bytes; return False, and take nothing, if there are not so many left."""
-        with self._lock:
-            if self._held + size > self.bytes_max:
-                return False
-            self._held += size
-            return True
 
     def give_back(self, size: int) -> None:
         """Return `size` bytes that were taken."""
-        with self._lock:
-            self._held -= size
 
 
 class Budget:
@@ -82,7 +67,7 @@ class Budget:
     def __init__(
         self,
         bytes_max: int,
-        pool: MemoryPool | None = None,
+        pool: Pool | None = None,
         look: Callable[[], None] | None = None,
         setting: str = "",
     ) -> None:
@@ -143,29 +128,22 @@ class Budget:
             self._pool.give_back(taken)
 
 
-class _OnThread(threading.local):
-    """The budget that is open on this thread."""
-
-    budget: Budget | None = None
-
-
-_CURRENT: Final = _OnThread()
+_CURRENT: Final[ContextVar[Budget | None]] = ContextVar("budget", default=None)
 
 
 @contextmanager
 def spending(budget: Budget) -> Iterator[Budget]:
-    """Open `budget` on this thread for the block; one that is open already is open again after."""
-    before = _CURRENT.budget
-    _CURRENT.budget = budget
+    """Open `budget` for the block, on this thread; one that is open already is open again after."""
+    token = _CURRENT.set(budget)
     try:
         yield budget
     finally:
-        _CURRENT.budget = before
+        _CURRENT.reset(token)
 
 
 def charge(work: int) -> None:
     """Charge this thread's budget, as `Budget.charge`. Without one the limit of a call holds."""
-    budget = _CURRENT.budget
+    budget = _CURRENT.get()
     if budget is not None:
         budget.charge(work)
     else:
@@ -174,13 +152,13 @@ def charge(work: int) -> None:
 
 def hold(size: int) -> None:
     """Hold `size` bytes of this thread's budget, as `Budget.hold`; without one, do nothing."""
-    budget = _CURRENT.budget
+    budget = _CURRENT.get()
     if budget is not None:
         budget.hold(size)
 
 
 def give_back(size: int) -> None:
     """Give `size` bytes back to this thread's budget; without one, do nothing."""
-    budget = _CURRENT.budget
+    budget = _CURRENT.get()
     if budget is not None:
         budget.give_back(size)

@@ -7,12 +7,12 @@ import threading
 
 import pytest
 
+from leasehold.adapters.os.memory_pool import MemoryPool
 from leasehold.model.budget import (
     CALL_WORK_MAX,
     GRAIN_BYTES,
     LOOK_WORK,
     Budget,
-    MemoryPool,
     charge,
     give_back,
     hold,
