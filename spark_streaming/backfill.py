@@ -1,4 +1,4 @@
-"""A backfill run: row images of a table → chunks on the backfill lane → the end marker."""
+"""A backfill run: row images of a table → chunks on the backfill queue → the end marker."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from leasehold.catalog.job import Job
 from leasehold.model.records.jobs import Chunk, ChunksEnd
 from leasehold.pipeline.chunks import Chunker, chunk_template, sorted_columns
 from leasehold.settings.environment import KafkaSettings
+from spark_streaming.chunk_producer import ChunkProducer
 from spark_streaming.few_images import FewImages
 from spark_streaming.gate import RunStopped
-from spark_streaming.lane import Lane
 from spark_streaming.range_reader import Range, Records, records_of
 from spark_streaming.run_folder import Totals
 from spark_streaming.run_thread import Convert, RunResources, RunThread, topics_there
@@ -27,7 +27,7 @@ log: Final = logging.getLogger(__name__)
 
 
 class Backfill(RunThread):
-    """The thread that brings one run of a fill to its end marker."""
+    """The thread that brings one run of a backfill to its end marker."""
 
     work = "backfill"
 
@@ -40,7 +40,7 @@ class Backfill(RunThread):
     def _attempt(self) -> None:
         """Go from the checkpoint to the acknowledged end marker. Raises RunStopped when closed."""
         started_ns = time.monotonic_ns()
-        lane = Lane(self._kafka, self._topics.backfill.name)
+        chunk_producer = ChunkProducer(self._kafka, self._topics.backfill.name)
         ended = self._folder.ended()
         if ended is None:
             self._board.count(self.run, self._folder.totals())
@@ -48,13 +48,13 @@ class Backfill(RunThread):
             # Images up to the fence were published before the job event that brought us here
             # (one transactional changefeed, in log order): no topic means no rows.
             there = self._source in topics_there(self._kafka)
-            ended = self._send_few(lane) if there else Totals()
+            ended = self._send_few(chunk_producer) if there else Totals()
             if ended is None:
-                self._query((self._source,), partial(self._send_batch, lane)).read()
+                self._query((self._source,), partial(self._send_batch, chunk_producer)).read()
                 ended = self._folder.totals()
             if self.gate.is_closed():
                 raise RunStopped
-        self._send_end(lane, ChunksEnd(*self.run, ended.rows, ended.chunks), ended)
+        self._send_end(chunk_producer, ChunksEnd(*self.run, ended.rows, ended.chunks), ended)
         self._board.count(self.run, ended)
         self._board.phase(self.run, "ended")
         log.info(
@@ -65,7 +65,7 @@ class Backfill(RunThread):
             (time.monotonic_ns() - started_ns) / 1e9,
         )
 
-    def _send_few(self, lane: Lane) -> Totals | None:
+    def _send_few(self, chunk_producer: ChunkProducer) -> Totals | None:
         """Send all chunks, where the images are few; return None where a query has to read them.
         What goes wrong in between goes wrong before the marker, and all of them come once more."""
         totals = Totals()
@@ -78,24 +78,24 @@ class Backfill(RunThread):
                 for chunk in _chunks(images.records(wanted), chunker):
                     rows = len(chunk.keys)
                     self.gate.wait_turn(rows)
-                    lane.send(self._codec.encode(chunk))
+                    chunk_producer.send(self._codec.encode(chunk))
                     totals = Totals(totals.rows + rows, totals.chunks + 1)
                     self._board.count(self.run, totals)
         return totals
 
-    def _send_batch(self, lane: Lane, batch_id: int) -> None:
+    def _send_batch(self, chunk_producer: ChunkProducer, batch_id: int) -> None:
         """Send the chunks of one micro-batch. Spark notes it as done only when the broker has them
         all."""
         before = totals = self._folder.totals_before(batch_id)
         for chunks in self._rounds(self._windows(batch_id), self._converter):
             for rows, body in chunks:
                 self.gate.wait_turn(rows)
-                lane.send(body)
+                chunk_producer.send(body)
                 totals = Totals(totals.rows + rows, totals.chunks + 1)
                 self._board.count(self.run, totals)
             # Also behind the last one: what Spark does between two micro-batches is work, too.
             self.gate.wait_decided(totals.rows)
-        lane.flush()
+        chunk_producer.flush()
         self._folder.count(batch_id, before, totals)
 
     def _converter(self) -> Convert[Range, tuple[int, bytes]]:

@@ -58,7 +58,7 @@ class Comparison(Closing):
     ) -> tuple[int, list[tuple[int, bytes]]]:
         """Return how many rows seem to break a constraint, and the first of them. Raises
         PySparkException."""
-        newest = self._newest(self._standing())
+        newest = self._newest(self._current_rows())
         rows = newest.where("NOT parent").select(*VALUE, "row")
         parts = []
         if wanted.uniques:
@@ -78,7 +78,7 @@ class Comparison(Closing):
         first = found.orderBy(*VALUE, "row").limit(most).collect() if total else []
         return total, [(row["element"], bytes(row["row"])) for row in first]
 
-    def _standing(self) -> DataFrame:
+    def _current_rows(self) -> DataFrame:
         """Return the facts without what was there before a truncation of its partition."""
         from pyspark.sql import functions as f
 

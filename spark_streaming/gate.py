@@ -1,4 +1,4 @@
-"""The gate between a run's chunks and the lane: how fast they pass, whether they still may, and
+"""The gate between a run's chunks and the queue: how fast they pass, whether they still may, and
 whether there should be more of them already."""
 
 from __future__ import annotations

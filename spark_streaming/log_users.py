@@ -1,9 +1,9 @@
 """Whether others commit beside the jobs, told from the jobs' events alone. PURE.
 
-LSNs are dense (L2), and every commit that moves a job, each part of a fill too, has an event with
-its LSN. So what lies between two events that follow each other was committed by users. Events that
-compaction took away look like that as well: who starts in the middle of a job takes it for a while
-to run beside users.
+LSNs are dense (L2), and every commit that moves a job, each part of a backfill too, has an event
+with its LSN. So what lies between two events that follow each other was committed by users. Events
+that compaction took away look like that as well: who starts in the middle of a job takes it for a
+while to run beside users.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from leasehold.pipeline.rate_window import RateWindow
 from leasehold.pipeline.schedule import RunId
 from leasehold.replication.changefeed import progress_key
 from leasehold.settings.environment import KafkaSettings
-from spark_streaming.lane import Lane
+from spark_streaming.chunk_producer import ChunkProducer
 from spark_streaming.run_folder import Totals
 
 REPORT_MS: Final = 500
@@ -48,7 +48,7 @@ class ProgressBoard:
         self._topic = topics.jobs.name
         self._codec = MessagePackCodec()
         self._lock = threading.Lock()
-        self._lane: Lane | None = None
+        self._chunk_producer: ChunkProducer | None = None
         self._totals: dict[RunId, Totals] = {}
         self._phases: dict[RunId, str] = {}
         self._rates: dict[RunId, RateWindow] = {}
@@ -98,9 +98,9 @@ class ProgressBoard:
     def close(self) -> None:
         """Let the last reports arrive."""
         with self._lock:
-            if self._lane is not None:
+            if self._chunk_producer is not None:
                 with suppress(BusUnavailable):
-                    self._lane.flush()
+                    self._chunk_producer.flush()
 
     def _send(self, run: RunId, now_ns: int) -> None:
         totals = self._totals.get(run, Totals())
@@ -114,12 +114,12 @@ class ProgressBoard:
 
     def _tell(self, key: bytes, report: JobProgress | SparkReport) -> None:
         try:
-            if self._lane is None:
-                self._lane = Lane(self._kafka, self._topic)
-            self._lane.send(self._codec.encode(report), key)
+            if self._chunk_producer is None:
+                self._chunk_producer = ChunkProducer(self._kafka, self._topic)
+            self._chunk_producer.send(self._codec.encode(report), key)
         except BusUnavailable:
             # Progress is for people; the next report says it again, with a new producer.
-            self._lane = None
+            self._chunk_producer = None
 
 
 class RunsAlone(JStreamingQueryListener):

@@ -37,13 +37,13 @@ class RunFolder:
 
     def empty_facts(self, batch_id: int) -> str:
         """Return a folder for a micro-batch's facts, without those of an earlier attempt."""
-        place = (self.path / "facts" / str(batch_id)).absolute()
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(parents=True, exist_ok=True)
-        return str(place)
+        folder = (self.path / "facts" / str(batch_id)).absolute()
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        return str(folder)
 
     def all_facts(self) -> list[str]:
-        return [str(place.absolute()) for place in sorted(self.path.glob("facts/*"))]
+        return [str(folder.absolute()) for folder in sorted(self.path.glob("facts/*"))]
 
     def totals_before(self, batch_id: int) -> Totals:
         """Return totals of all batches before this one; a batch that Spark replays counts once."""

@@ -24,9 +24,9 @@ from leasehold.model.topics import Topics
 from leasehold.pipeline.chunks import WINDOW_ROWS_MAX
 from leasehold.pipeline.schedule import RunId
 from leasehold.settings.environment import KafkaSettings
+from spark_streaming.chunk_producer import ChunkProducer
 from spark_streaming.failure_words import words_of
 from spark_streaming.gate import RateLimiter, RunStopped
-from spark_streaming.lane import Lane
 from spark_streaming.progress import ProgressBoard, query_name
 from spark_streaming.range_reader import Range, ranges_of, windows_of
 from spark_streaming.rows_query import RowsQuery
@@ -61,7 +61,7 @@ class RunResources(NamedTuple):
 
 class RunThread(ABC):
     """The thread of a run, which goes on through failures of Spark and Kafka, or until its gate is
-    closed (pause, cancel, end of the job, end of the process). `finished`: its end is on the lane.
+    closed (pause, cancel, end of the job, end of the process). `finished`: its end is on the queue.
     `work` names what the run does, for people."""
 
     work: ClassVar[str]
@@ -101,7 +101,7 @@ class RunThread(ABC):
         """Go from the checkpoint to the acknowledged end. Raises RunStopped when closed."""
 
     def _few_max(self) -> int:
-        """Return how many offsets are few now: what is read without a query is read anew after a
+        """Return how many offsets are few now: what is read without a query is reread after a
         pause or a crash, which nobody wants of a run that is to be slow, nor of one that a query
         has begun."""
         slow = self.gate.rows_per_second > 0
@@ -121,11 +121,13 @@ class RunThread(ABC):
             handle=handle,
         )
 
-    def _send_end(self, lane: Lane, record: ChunksEnd | Findings, totals: Totals) -> None:
+    def _send_end(
+        self, chunk_producer: ChunkProducer, record: ChunksEnd | Findings, totals: Totals
+    ) -> None:
         """Send the record that ends the run. It may be sent twice (killed before it was noted
         here); the master takes the first."""
-        lane.send(self._codec.encode(record))
-        lane.flush()
+        chunk_producer.send(self._codec.encode(record))
+        chunk_producer.flush()
         self._folder.end(totals)
 
     def _tasks(self, most: int) -> int:

@@ -1,4 +1,4 @@
-"""A validation run: row images → facts about constraints → findings on the backfill lane.
+"""A validation run: row images → facts about constraints → findings on the backfill queue.
 
 Two passes. The first is a query like a backfill's, checkpointed and behind the job's gate: what
 each image says to the constraints goes to files, one folder per micro-batch. The second compares
@@ -33,11 +33,11 @@ from leasehold.pipeline.facts import (
 )
 from leasehold.replication.changefeed import version_key
 from leasehold.settings.environment import KafkaSettings
+from spark_streaming.chunk_producer import ChunkProducer
 from spark_streaming.comparison import Comparison
 from spark_streaming.fact_files import FACTS, FactFile, fact_count, facts_of
 from spark_streaming.few_images import FewImages
 from spark_streaming.gate import RunStopped
-from spark_streaming.lane import Lane
 from spark_streaming.range_reader import Range, Records, records_of
 from spark_streaming.run_folder import Totals
 from spark_streaming.run_thread import Convert, RunThread, topics_there
@@ -61,10 +61,10 @@ class Validation(RunThread):
     def _attempt(self) -> None:
         """Go from the checkpoint to the acknowledged findings. Raises RunStopped when closed."""
         if self._folder.ended() is not None:
-            return  # they are on the lane, and the job has yet to hear of it
+            return  # they are on the queue, and the job has yet to hear of it
         started_ns = time.monotonic_ns()
         # Now, so that it is connected when it is wanted.
-        lane = Lane(self._kafka, self._topics.backfill.name)
+        chunk_producer = ChunkProducer(self._kafka, self._topics.backfill.name)
         events = read_compacted(
             self._kafka, CLIENT, self._topics.versions.name, give_up=self.gate.is_closed
         )
@@ -103,7 +103,7 @@ class Validation(RunThread):
         if self.gate.is_closed():
             raise RunStopped
         findings = make_findings(self._job, totals.rows, total, first)
-        self._send_end(lane, findings, totals)
+        self._send_end(chunk_producer, findings, totals)
         self._board.phase(self.run, "ended")
         log.info(
             "validation %s ended: %d rows, %d findings, %.1f s since this start, %.1f s to compare",
@@ -150,8 +150,8 @@ class Validation(RunThread):
     def _keep(self, extractors: MakeExtractors, counted: Counted, batch_id: int) -> None:
         """Keep the facts of one micro-batch, written over what a killed one has left of it."""
         before = totals = self._folder.totals_before(batch_id)
-        place = self._folder.empty_facts(batch_id)
-        made = partial(converter, self._kafka, extractors, place)
+        folder = self._folder.empty_facts(batch_id)
+        made = partial(converter, self._kafka, extractors, folder)
         for told in self._rounds(enumerate(self._windows(batch_id)), made):
             for counts in told:
                 totals = self._passed(totals, counts, counted)
@@ -205,21 +205,21 @@ def make_extractors(
 
 
 def _extract(extractor: FactExtractor, partition: int, records: Records) -> Iterator[Fact]:
-    for place, row, image in zip(*records, strict=True):
-        yield from extractor.extract(row, partition, place, image)
+    for folder, row, image in zip(*records, strict=True):
+        yield from extractor.extract(row, partition, folder, image)
 
 
 def converter(
-    kafka: KafkaSettings, make: MakeExtractors, place: str
+    kafka: KafkaSettings, make: MakeExtractors, folder: str
 ) -> Convert[tuple[int, Range], Counter[tuple[int, bool]]]:
     """Return what turns numbered ranges of topics into a file of facts for each in the folder
-    `place`, and how many those are."""
+    `folder`, and how many those are."""
 
     def convert(numbered: Iterable[tuple[int, Range]]) -> Iterator[Counter[tuple[int, bool]]]:
         extractors = make()
         for number, wanted in numbered:
             extractor = extractors[wanted.topic]
-            with FactFile(place, number) as file:
+            with FactFile(folder, number) as file:
                 for records in records_of(kafka, wanted):
                     file.add(_extract(extractor, wanted.partition, records))
             yield file.counts

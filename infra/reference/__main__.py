@@ -9,14 +9,16 @@ from __future__ import annotations
 import argparse
 import sys
 
-from infra.reference.pages import FOLDER, pages_anew
+from infra.reference.pages import FOLDER, regenerated_pages
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m infra.reference", description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; 1 if stale")
     check = parser.parse_args().check
-    stale = {path: text for path, text in pages_anew().items() if path.read_text("utf-8") != text}
+    stale = {
+        path: text for path, text in regenerated_pages().items() if path.read_text("utf-8") != text
+    }
     for path, text in stale.items():
         print(f"{FOLDER.name}/{path.name}: {'stale' if check else 'written anew'}")
         if not check:

@@ -11,7 +11,7 @@ from leasehold.sql.binding.aggregates import WINDOWS
 from leasehold.sql.functions import not_supported, polymorphic, registry
 from leasehold.sql.functions.aggregates.aggregates import AGGREGATE_NAMES
 from leasehold.sql.functions.arrays import array, set_returning
-from leasehold.sql.functions.dates import arithmetic, fields, moments
+from leasehold.sql.functions.dates import arithmetic, fields, timestamps
 from leasehold.sql.functions.function import Function
 from leasehold.sql.functions.jsonb import functions as jsonb
 from leasehold.sql.functions.numbers import mathematics
@@ -23,7 +23,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
     ("Text", (text, polymorphic)),
     ("Patterns and regular expressions", (like, regexp)),
     ("Bytes, digests and UUIDs", (bytea,)),
-    ("Dates and times", (moments, arithmetic, fields)),
+    ("Dates and times", (timestamps, arithmetic, fields)),
     ("jsonb", (jsonb,)),
     ("Arrays", (array,)),
     ("In FROM: functions that give rows", (set_returning,)),

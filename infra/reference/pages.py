@@ -1,4 +1,4 @@
-"""Pages of docs/reference, with their generated blocks filled anew.
+"""Pages of docs/reference, with their generated blocks refilled.
 
 A page is written by hand; what the code knows stands between `<!-- generated: NAME -->` and
 `<!-- end -->`. Blocks within pages, rather than pages of their own, because a table needs the
@@ -39,7 +39,7 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
 _BLOCK: Final = re.compile(r"(<!-- generated: ([a-z ]+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
 
 
-def pages_anew(folder: Path = FOLDER) -> dict[Path, str]:
+def regenerated_pages(folder: Path = FOLDER) -> dict[Path, str]:
     """Return the text of each page of `folder` as it has to be.
 
     Raises LookupError for a block that has no function here, and for one that no page shows.

@@ -3,7 +3,7 @@
 Prints the same as plain_follower.py. Instances share the table's partitions, go on where their
 group has committed, and each of them hears of every version. When the primary key changes, another
 table takes the name, whose topic tells of every row: that one is an application of its own, and the
-process begins anew with it.
+process starts over with it.
 """
 
 from __future__ import annotations

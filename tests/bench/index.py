@@ -27,7 +27,7 @@ BESIDE: Final = {
     "default": f"ALTER TABLE {bulk_loader.TABLE} ADD COLUMN beside int NOT NULL DEFAULT 7",
     "type": f"ALTER TABLE {bulk_loader.TABLE} ALTER beside TYPE text",
 }
-"""Changes that fill or look through every row by the names in their figures, in this order."""
+"""Changes that backfill or look through every row by the names in their figures, in this order."""
 
 
 class LoadedRows:
@@ -78,7 +78,8 @@ def measure_index(loaded: LoadedRows) -> Iterator[Figure]:
 
 
 def measure_menu(loaded: LoadedRows) -> Iterator[Figure]:
-    """Changes that fill or look through every row, one after the other; what they leave stays."""
+    """Changes that backfill or look through every row, one after the other; what they leave
+    stays."""
     table = bulk_loader.TABLE
     for metric, sql in (
         ("unique_index_rows_rate", f"CREATE UNIQUE INDEX rows_words_key ON {table} (words)"),
@@ -98,7 +99,7 @@ def measure_menu(loaded: LoadedRows) -> Iterator[Figure]:
 
 
 def measure_stall(loaded: LoadedRows) -> Iterator[Figure]:
-    """Writers beside the changes that fill or look through every row."""
+    """Writers beside the changes that backfill or look through every row."""
     if not loaded.changed:
         say("a first change, so that broker and Spark have compiled what they need")
         loaded.change(bulk_loader.INDEX)

@@ -37,17 +37,17 @@ def measure(settings: BenchSettings) -> Iterator[Figure]:
             child.wait_ready()
         time.sleep(WARM_UP_S)
         say(f"{SESSIONS} sessions for {BEFORE_S:g} s, then {CHANGES} changes beside them")
-        moments = [boottime_ns()]
+        instants = [boottime_ns()]
         time.sleep(BEFORE_S)
-        moments.append(boottime_ns())
+        instants.append(boottime_ns())
         for number in range(CHANGES):
             where.change(f"ALTER TABLE t ADD COLUMN c{number} text", JOB_TIMEOUT_S)
-        moments.append(boottime_ns())
+        instants.append(boottime_ns())
         took_ms = _beside_an_open_one(where, watch, sleeper)
-        moments.append(boottime_ns())
+        instants.append(boottime_ns())
         times = [Write(*each) for each in sessions.answer(stop=True)]
         for number, when in enumerate(("before", "during", "blocked")):
-            found = due_between(times, moments[number], moments[number + 1])
+            found = due_between(times, instants[number], instants[number + 1])
             yield from latencies("session", when, found)
         yield Figure("blocked_change", took_ms / 1e3, "s")
 

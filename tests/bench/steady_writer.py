@@ -23,7 +23,7 @@ STRIDE: Final = 7_919  # a prime: consecutive writes are far apart in the table
 
 
 class Collector(threading.Thread):
-    """Notes when each answer is there. Requests of one lane are answered in their order."""
+    """Notes when each answer is there. Requests of one queue are answered in their order."""
 
     def __init__(self) -> None:
         super().__init__(name="answers", daemon=True)

@@ -24,14 +24,14 @@ from leasehold.adapters.os.garbage import collect_seldom
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.client.request_form import form
 from leasehold.model.ids import genid
-from leasehold.model.records.requests import Lane
+from leasehold.model.records.requests import Queue
 from leasehold.replication.effects import (
     Append,
     AskLogEnd,
     Effect,
-    LaneRead,
     LogEnd,
     LogRead,
+    QueueRead,
     Send,
     Sent,
     Tick,
@@ -117,7 +117,7 @@ class Pair:
     def _take(self, bodies: list[bytes]) -> None:
         for body in bodies:
             offset = next(self._requests)
-            self.master.step(LaneRead(Lane.REQUESTS, offset, "application/msgpack", body), now())
+            self.master.step(QueueRead(Queue.REQUESTS, offset, "application/msgpack", body), now())
 
 
 def measure(updates: int, records: int) -> dict[str, float]:

@@ -99,7 +99,7 @@ def measure(settings: BenchSettings) -> Iterator[Figure]:
         if beside is not None:
             servers.append(Server("_pg", beside, "postgres", "postgres"))
         for server in servers:
-            _fill(server)
+            _backfill(server)
         yield from _figures(where, servers, folder, settings.seconds)
 
 
@@ -120,7 +120,7 @@ def _figures(where: Stand, servers: list[Server], folder: Path, seconds: int) ->
                 yield Figure(f"{name}_p{share}{server.suffix}", ms, "ms")
 
 
-def _fill(server: Server) -> None:
+def _backfill(server: Server) -> None:
     say(f"tables{server.suffix}")
     with connected(server.port, server.database, server.user) as connection:
         for text in TABLES:

@@ -109,7 +109,7 @@ def redis_url(servers: LocalCluster) -> str:
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisServer]:
-    """A Redis of the test's own, to be disturbed; lines to it are made anew without long pauses."""
+    """A Redis of the test's own, to be disturbed; lines to it are recreated without long pauses."""
     monkeypatch.setattr(connection, "PAUSE_NS", 1_000_000)
     monkeypatch.setattr(connection, "PAUSE_NS_MAX", 10_000_000)
     with redis_in(tmp_path) as made:

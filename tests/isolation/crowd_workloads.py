@@ -60,7 +60,7 @@ class Bank:
             yield f"update bank set balance = balance + {many} where id = {target}"
             return True
         # Below snapshot what was read is verified where it is said.
-        select = "select" if self._isolation.one_moment else "selectv"
+        select = "select" if self._isolation.one_snapshot else "selectv"
         found = (yield f"{select} id, balance from bank where id in ({source}, {target})").rows
         balances = dict(found)
         if balances[source] < many:
@@ -71,7 +71,7 @@ class Bank:
 
     def wrong(self, attempts: Each, rows: Rows) -> list[str]:
         shown = [(f"transaction {each.number}", each.seen.get("rows")) for each in attempts]
-        if self._isolation.one_moment:
+        if self._isolation.one_snapshot:
             shown += [(f"{each.number}, slowly", each.seen.get("one by one")) for each in attempts]
         shown.append(("the end", rows("select id, balance from bank order by id")))
         return [
@@ -245,7 +245,7 @@ class AtomicWrites(DirtyReads):
         return (yield from super().script(attempt))
 
     def wrong(self, attempts: Each, rows: Rows) -> list[str]:
-        kinds = ("read", "together", *(("one by one",) if self._isolation.one_moment else ()))
+        kinds = ("read", "together", *(("one by one",) if self._isolation.one_snapshot else ()))
         shown = [(each.number, each.seen[k]) for each in attempts for k in kinds if k in each.seen]
         shown.append((-1, [v for (v,) in rows("select value from dirty order by id")]))
         return [f"{number} shows {values}" for number, values in shown if len(set(values)) > 1]

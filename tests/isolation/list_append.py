@@ -10,7 +10,7 @@ from typing import Any, Final
 from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.model.errors import DuplicateKey, NotCoherent, SnapshotTooOld, StaleVersion
 from leasehold.model.records.requests import OnConflict, Outcome
-from leasehold.replica.as_of import moment_of
+from leasehold.replica.as_of import snapshot_lsn_of
 from leasehold.replica.reads import Reads
 from leasehold.replica.write_set import WriteSet
 from leasehold.transaction.isolation import Isolation, isolation_of
@@ -113,7 +113,7 @@ class ListAppend:
 
     def _begun(self, client: Running) -> WriteSet:
         node = self.stage.node(client.node)
-        moment = moment_of(
+        snapshot_lsn = snapshot_lsn_of(
             self.isolation,
             None,
             node.store,  # type: ignore[arg-type]
@@ -122,7 +122,7 @@ class ListAppend:
             self.stage.comes_true,
             node.now().wall_us,
         )
-        reads = Reads(node.store, node.reads, None, lambda: None, moment=moment)  # type: ignore[arg-type]
+        reads = Reads(node.store, node.reads, None, lambda: None, snapshot_lsn=snapshot_lsn)  # type: ignore[arg-type]
         return WriteSet(reads, self.isolation)
 
     def _pass_barrier(self, name: str) -> None:

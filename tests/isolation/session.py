@@ -12,7 +12,7 @@ from typing import Any, Final
 from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.model.errors import Refused, SnapshotTooOld, StaleVersion, VerifyError, refused
 from leasehold.model.records.requests import OnConflict, Outcome
-from leasehold.replica.as_of import moment_of
+from leasehold.replica.as_of import snapshot_lsn_of
 from leasehold.replica.reads import Reads
 from leasehold.replica.write_set import WriteSet
 from leasehold.transaction.isolation import Isolation, chosen
@@ -62,7 +62,7 @@ class Session:
 
     def _begun(self) -> WriteSet:
         node = self._node
-        moment = moment_of(
+        snapshot_lsn = snapshot_lsn_of(
             self.isolation,
             self._as_of,
             node.store,  # type: ignore[arg-type]
@@ -71,7 +71,7 @@ class Session:
             self._stage.comes_true,
             node.now().wall_us,
         )
-        reads = Reads(node.store, node.reads, None, lambda: None, moment=moment)  # type: ignore[arg-type]
+        reads = Reads(node.store, node.reads, None, lambda: None, snapshot_lsn=snapshot_lsn)  # type: ignore[arg-type]
         return WriteSet(reads, self.isolation)
 
     def _pass_barrier(self) -> None:

@@ -17,9 +17,9 @@ from leasehold.client.pending import Pending
 from leasehold.in_process.node import MemoryNode
 from leasehold.lease.agent.held_leases import Use
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
-from leasehold.replica.as_of import moment_of
+from leasehold.replica.as_of import snapshot_lsn_of
 from leasehold.replica.reads import Reads
-from leasehold.replica.sequences.node_blocks import NodeNumbers
+from leasehold.replica.sequences.node_blocks import NodeSequenceValues
 from leasehold.replica.sessions import Sessions
 from leasehold.replication.node import Node
 from leasehold.transaction.isolation import Isolation
@@ -58,7 +58,7 @@ class SqlStage(Stage):
         self.repeats = 0.0
         self.repeated = 0
         self._chance = random.Random(0)
-        self.numbers: dict[str, NodeNumbers] = {}
+        self.sequence_values: dict[str, NodeSequenceValues] = {}
         """Of each node's present life."""
         super().__init__(**options)
 
@@ -110,9 +110,9 @@ class StageNode:
         return self._node.settings.name
 
     @property
-    def numbers(self) -> NodeNumbers:
-        made = NodeNumbers(self.submit, self.single_read)
-        return self._stage.numbers.setdefault(self.name, made)
+    def sequence_values(self) -> NodeSequenceValues:
+        made = NodeSequenceValues(self.submit, self.single_read)
+        return self._stage.sequence_values.setdefault(self.name, made)
 
     def cluster(self) -> ClusterView:
         raise AssertionError("no story asks for it")
@@ -146,23 +146,27 @@ class StageNode:
     def coherent(self) -> bool:
         return self._node.reads()
 
-    def reads(self, label: str, moment: int | None = None) -> Reads:
+    def reads(self, label: str, snapshot_lsn: int | None = None) -> Reads:
         agent = self._running.agent
         leases = agent.leases if agent else None
         left = self._node.users_left
-        return Reads(self._node.store, self._node.reads, leases, left, label, moment)  # type: ignore[arg-type]
+        store: Any = self._node.store
+        return Reads(store, self._node.reads, leases, left, label, snapshot_lsn)
 
-    def single_read(self, *, moment: int | None = None) -> Reads:
-        return Reads(self._node.store, self._node.reads, None, lambda: None, moment=moment)  # type: ignore[arg-type]
+    def single_read(self, *, snapshot_lsn: int | None = None) -> Reads:
+        store: Any = self._node.store
+        return Reads(store, self._node.reads, None, lambda: None, snapshot_lsn=snapshot_lsn)
 
-    def moment(self, isolation: Isolation, as_of: AsOf | None, timeout_s: float) -> int | None:
+    def snapshot_lsn(
+        self, isolation: Isolation, as_of: AsOf | None, timeout_s: float
+    ) -> int | None:
         def pass_barrier() -> None:
             offset = self._stage.cluster.append_barrier()
             self._stage.until(lambda: self._running.has_committed(offset), "its own barrier")
 
         store, now_us = self._node.store, self._node.now().wall_us
         wait, reads = self._stage.comes_true, self._node.reads
-        return moment_of(isolation, as_of, store, reads, pass_barrier, wait, now_us)  # type: ignore[arg-type]
+        return snapshot_lsn_of(isolation, as_of, store, reads, pass_barrier, wait, now_us)  # type: ignore[arg-type]
 
     def submit(
         self, request: ChangeRequest, timeout_s: float, stopped: Callable[[], bool] | None = None

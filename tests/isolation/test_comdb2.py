@@ -238,11 +238,11 @@ def test_a_snapshot_as_of_a_time_and_as_of_an_lsn() -> None:
     (one,) = scene.sessions(1)
     one.put(1, 11)
     assert committed(one)
-    for moment in (then, lsn):
-        past = scene.session("r2", as_of=moment).begin()
+    for snapshot_lsn in (then, lsn):
+        past = scene.session("r2", as_of=snapshot_lsn).begin()
         assert past.select() == {1: 10, 2: 20}
         past.put(2, 21)
-        assert committed(past) == (moment is then), "row 2 was changed by the first of them"
+        assert committed(past) == (snapshot_lsn is then), "row 2 was changed by the first of them"
     with pytest.raises(FeatureNotSupported, match="AS OF"):
         Session(stage, "r1", "serializable", as_of=lsn)
     with pytest.raises(NotCoherent, match="ahead"):
@@ -268,7 +268,7 @@ def test_what_is_not_kept_is_refused_at_begin_or_at_the_statement() -> None:
     assert floors.pop()
 
 
-@pytest.mark.parametrize("level", [level for level in Level if ISOLATION[level].one_moment])
+@pytest.mark.parametrize("level", [level for level in Level if ISOLATION[level].one_snapshot])
 def test_without_rows_of_the_past_there_are_no_levels_that_need_them(level: Level) -> None:
     stage = Stage(master=MasterSettings(history=HistorySettings(rows_ms=0)))
     with pytest.raises(FeatureNotSupported, match="LEASEHOLD_ROW_HISTORY_MS"):

@@ -1,5 +1,5 @@
-"""What stands on the backfill lane and can't be decided ends no master: it is passed over, kept for
-people, and what comes behind it is decided. On SQLite, which binds no value of another type."""
+"""What stands on the backfill queue and can't be decided ends no master: it is passed over, kept
+for people, and what comes behind it is decided. On SQLite, which binds no value of another type."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_keys_that_no_row_can_have_are_passed_over(
     put(stage, Chunk(job.job_id, job.run, table, job.versions[table], job.element_id, keys))
     assert end_of_job(stage).status is Status.SUCCEEDED
     (letter,) = letters(stage)
-    assert (letter.lane, letter.code, letter.detail["job"]) == ("backfill", "08P01", job.job_id)
+    assert (letter.queue, letter.code, letter.detail["job"]) == ("backfill", "08P01", job.job_id)
     assert stage.settle(stage.update(1, 11)).lsn
 
 
@@ -93,7 +93,7 @@ def test_findings_with_keys_that_no_row_can_have_end_their_job_alone(stage: SqlS
     ended = end_of_job(stage)
     assert (ended.status, "failed inside" in ended.error) == (Status.FAILED, True)
     (letter,) = letters(stage)
-    assert letter.lane == "backfill"
+    assert letter.queue == "backfill"
     assert stage.settle(stage.update(1, 11)).lsn
 
 
@@ -132,7 +132,7 @@ def test_a_row_that_fits_no_record_ends_its_job_with_its_key(tmp_path: Path) -> 
         assert ended.status is Status.FAILED
         assert "row (77,) of table 'w'" in ended.error
         (letter,) = letters(stage)
-        assert (letter.lane, letter.code) == ("backfill", "54000")
+        assert (letter.queue, letter.code) == ("backfill", "54000")
         assert stage.settle(stage.update(1, 11)).lsn
     finally:
         stage.close()

@@ -53,10 +53,10 @@ def clock_us(stage: SqlStage, node: str = "r1") -> int:
 
 
 def as_of(stage: SqlStage, at_us: int, node: str = "r1") -> set[int]:
-    moment = EPOCH + timedelta(microseconds=at_us)
+    timestamp = EPOCH + timedelta(microseconds=at_us)
     client = SqlClient(stage, node)
     try:
-        client.ask(f"begin as of timestamp '{moment.isoformat()}'")
+        client.ask(f"begin as of timestamp '{timestamp.isoformat()}'")
         return {key for (key,) in client.ask("select id from e")}
     finally:
         client.session.close()

@@ -99,7 +99,7 @@ def test_reads_are_not_repeatable(level: Level, scene: Make) -> None:
     text = "select id from test where id between 1 and 10"
     assert len(one.ask(text).rows) == 2
     stands.ask("r2", "insert into test values (5, 50)")
-    assert len(one.ask(text).rows) == (2 if ISOLATION[level].one_moment else 3)
+    assert len(one.ask(text).rows) == (2 if ISOLATION[level].one_snapshot else 3)
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -26,7 +26,7 @@ from tests.simulation.simulation import MS
 __all__ = ["scene"]
 
 REPLAYED: Final = [level for level in Level if ISOLATION[level].replays]
-NEWEST: Final = [level for level in REPLAYED if not ISOLATION[level].one_moment]
+NEWEST: Final = [level for level in REPLAYED if not ISOLATION[level].one_snapshot]
 HISTORIES: Final = 40
 ORDERED: Final = "select id, value from test order by id"
 OTHERS: Final = "update test set value = value + 100 where id = 2"

@@ -16,7 +16,7 @@ from tests.isolation.said import added, within
 from tests.isolation.sql_stage import SQL_NODES, SqlScene
 
 REPLAYED = [level for level in Level if ISOLATION[level].replays]
-ONE_MOMENT = [level for level in Level if ISOLATION[level].one_moment]
+ONE_SNAPSHOT = [level for level in Level if ISOLATION[level].one_snapshot]
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_49_descriptor_released_before_replay(level: Level, make: Any) -> None:
     assert scene.ask("r2", "select * from test order by id") == [(1, 101, 7), (2, 20, 7)]
 
 
-@pytest.mark.parametrize("level", ONE_MOMENT)
+@pytest.mark.parametrize("level", ONE_SNAPSHOT)
 @pytest.mark.parametrize("touched", ["nothing", "another table"])
 def test_50_begun_before_add_column_it_sees_two_columns(
     level: Level, touched: str, make: Any

@@ -20,16 +20,16 @@ import pytest
 
 from leasehold.model.errors import Refused
 from leasehold.transaction.isolation import ISOLATION, Level
-from tests.isolation.number_stories import (
+from tests.isolation.rule_off import harm_shown
+from tests.isolation.sequence_value_stories import (
     a_told_number_stays_in_a_replay,
     crash,
     numbers_from_before_a_restart_are_not_given,
 )
-from tests.isolation.rule_off import harm_shown
 from tests.isolation.sql_stage import SQL_NODES, SqlScene, SqlStage
 from tests.isolation.sql_told import BEGIN
 from tests.models.mutants import client, transaction
-from tests.models.mutants.client import NumberRules
+from tests.models.mutants.client import SequenceValueRules
 from tests.models.mutants.transaction import VerifyRules
 from tests.models.summary import AddLine, Tell
 from tests.models.switches import switches_off
@@ -197,15 +197,15 @@ def test_no_number_is_given_twice(tmp_path: Path, tell: Tell) -> None:
 class Case(NamedTuple):
     invariant: str
     story: Callable[[SqlScene], None]
-    rules: NumberRules | VerifyRules
+    rules: SequenceValueRules | VerifyRules
 
 
 OFF: Final = [
-    Case("T2", a_told_number_stays_in_a_replay, NumberRules(drawn_is_drawn_again=False)),
+    Case("T2", a_told_number_stays_in_a_replay, SequenceValueRules(drawn_is_drawn_again=False)),
     Case(
         "T8",
         numbers_from_before_a_restart_are_not_given,
-        NumberRules(epochs_are_looked_at=False),
+        SequenceValueRules(epochs_are_looked_at=False),
     ),
     Case(
         "T8",
@@ -221,7 +221,7 @@ def make(tmp_path: Path) -> Iterator[Callable[[], SqlScene]]:
 
     def scene() -> SqlScene:
         made.append(SqlScene(tmp_path / str(len(made)), Level.READ_COMMITTED.value))
-        made[-1].stage.numbers.clear()
+        made[-1].stage.sequence_values.clear()
         return made[-1]
 
     yield scene

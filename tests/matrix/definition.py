@@ -134,11 +134,11 @@ class Definition:
     """`states`: what each step brings elements to; `point`: the step that can't be undone once it
     is published; `after`: the public table in words when the job has succeeded, () = it is gone.
 
-    `fill`: what a row shows in a column that its insert did not give, by content; `renamed`: new
-    name → old; `converted`: column → int or text. `computed`: column → that which it is one more
-    than, in rows written before the content `until`; `decided`: column → the content from which on
-    an insert has its own commit's time there, other rows have their `fill` or the time of the
-    statement; `distinct`: columns whose values nobody foretells, no two of which are equal.
+    `backfill`: what a row shows in a column that its insert did not give, by content; `renamed`:
+    new name → old; `converted`: column → int or text. `computed`: column → that which it is one
+    more than, in rows written before the content `until`; `decided`: column → the content from
+    which on an insert has its own commit's time there, other rows have their `backfill` or the time
+    of the statement; `distinct`: columns whose values nobody foretells, no two of which are equal.
     `spoilers`: writes that make the job fail where they are accepted before the job has looked at
     the rows.
     """
@@ -153,7 +153,7 @@ class Definition:
     states: tuple[str, ...]
     point: int
     after: tuple[str, ...]
-    fill: Mapping[str, tuple[Any, ...]]
+    backfill: Mapping[str, tuple[Any, ...]]
     renamed: Mapping[str, str]
     converted: Mapping[str, str]
     computed: Mapping[str, Computed]
@@ -188,7 +188,7 @@ class Definition:
         return write.fields(shift, version, *self.rekeyed.columns(content))
 
     def filled(self, column: str, content: int) -> Any:
-        values = self.fill.get(column)
+        values = self.backfill.get(column)
         return None if values is None else _by_content(values, content)
 
 

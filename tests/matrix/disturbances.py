@@ -58,7 +58,7 @@ def chosen(world: World, place: Place) -> list[Disturbance]:
 
 def places_of(step: Step) -> int:
     """How many places the job comes through in a step."""
-    return 2 + 2 * len(step.fills) + bool(step.validates) + bool(step.verifies)
+    return 2 + 2 * len(step.backfills) + bool(step.validates) + bool(step.verifies)
 
 
 # ------------------------------------------------------------------ people

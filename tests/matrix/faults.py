@@ -125,7 +125,7 @@ def _filled(world: World) -> set[int]:
     """Of what is verified now, what was filled: it has pairs or entries of its own."""
     job = world.the_job
     step: Step = job.current
-    filled = {e for each in job.steps[: job.step + 1] for e in each.fills}
+    filled = {e for each in job.steps[: job.step + 1] for e in each.backfills}
     return filled & set(step.verifies)
 
 
@@ -134,8 +134,8 @@ def damage(world: World) -> None:
     held = world.stores.get(NODE).contents
     elements = _filled(world)
     if ALL_ROWS in elements:
-        twin = world.newest.twin
-        row = min(r for r in held.pairs if r[0] == twin and len(held.pairs[r]) > 1)
+        mirror = world.newest.mirror
+        row = min(r for r in held.pairs if r[0] == mirror and len(held.pairs[r]) > 1)
         held.pairs[row] = dict(sorted(held.pairs[row].items())[:-1])
         elements = set()
     entry = min((e for e in held.entries if e[1] in elements), default=None, key=repr)

@@ -125,13 +125,13 @@ def rows_after(
 
 
 def _played(definition: Definition, accepted: Iterable[Accepted], began_us: int) -> Rows:
-    """By the names from before the job; in rows that did not give a column, its fill."""
+    """By the names from before the job; in rows that did not give a column, its backfill."""
     former = definition.renamed
     rows: Rows = {}
 
     def inserted(given: dict[str, Any], content: int, at_us: int) -> dict[str, Any]:
         filled: dict[str, Any] = {}
-        filled |= {c: definition.filled(c, max(content, 0)) for c in definition.fill}
+        filled |= {c: definition.filled(c, max(content, 0)) for c in definition.backfill}
         for column, since in definition.decided.items():
             filled[column] = at_us if content >= since else filled.get(column, began_us)
         return filled | {former.get(c, c): v for c, v in given.items()}

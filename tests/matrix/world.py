@@ -53,14 +53,14 @@ class Place(NamedTuple):
 
     step: int
     phase: Phase
-    fill: int = 0
+    backfill: int = 0
     some: bool = False
     back: bool = False
 
     def __str__(self) -> str:
-        fill = f" of fill {self.fill}" if self.fill else ""
+        backfill = f" of fill {self.backfill}" if self.backfill else ""
         some = ", half way" if self.some else ""
-        return f"{'back, ' if self.back else ''}step {self.step} {self.phase.value}{fill}{some}"
+        return f"{'back, ' if self.back else ''}step {self.step} {self.phase.value}{backfill}{some}"
 
 
 def place_of(job: Job) -> Place | None:
@@ -70,7 +70,7 @@ def place_of(job: Job) -> Place | None:
     back = job.status is Status.ROLLING_BACK
     if job.phase is not Phase.BACKFILLING:
         return Place(job.step, job.phase, back=back)
-    return Place(job.step, job.phase, job.fill, job.rows_read > 0, back)
+    return Place(job.step, job.phase, job.backfill, job.rows_read > 0, back)
 
 
 class CalmPipeline(PipelineHops):

@@ -3,7 +3,7 @@
 What is real: how a request goes and what is asked again (`RequestPath`), what a master takes of
 what it is told (`ReceivedRequests`). What the model adds is the world: what is told is heard at any
 time, in any order, again or never; Redis says who listened, or says nothing; Kafka keeps its order;
-a master is followed by another at any time, which begins in the lane where the log says, gives
+a master is followed by another at any time, which begins in the queue where the log says, gives
 again what the log says that somebody waits for on `results` (L7), and knows nothing of who was to
 be told, or was to be given a remembered answer.
 

@@ -57,8 +57,8 @@ def found() -> Iterator[Mutation]:
         yield Mutation(names | library, "model of the schema changes")
     for order in test_mutations.ORDERS:
         yield Mutation(frozenset({Switch("order", order.words)}), "model of the schema changes")
-    for twin_rules in test_primary_key.RULES.values():
-        yield Mutation(off(twin_rules), "model of another primary key")
+    for mirror_rules in test_primary_key.RULES.values():
+        yield Mutation(off(mirror_rules), "model of another primary key")
     for order_of_key in test_primary_key.UNSAFE:
         yield Mutation(frozenset({Switch("order", order_of_key)}), "model of the primary key")
     for _, number_rules in test_numbered.RULES.values():

@@ -113,7 +113,7 @@ SCHEMA_CHANGE: Final = (
     Rule(
         "write-only",
         "an update of any column also writes what the row still lacks",
-        of("schema_change", "write_missing", "fill_newer"),
+        of("schema_change", "write_missing", "backfill_newer"),
     ),
     Rule(
         "move",
@@ -133,7 +133,7 @@ SCHEMA_CHANGE: Final = (
     Rule(
         "chunks",
         "a chunk of column values is an operation like any other, but leaves the genids",
-        of("transaction", "fill_leaves_genids"),
+        of("transaction", "backfill_leaves_genids"),
     ),
     Rule(
         "verification",
@@ -218,14 +218,14 @@ CODE: Final = (
         | of("order", "the column is hidden before its UNIQUE is let go"),
     ),
     Rule(
-        "twins",
+        "mirrors",
         "while a primary key changes every write goes to both tables, in which a row has the same"
         " genids; in delete-only it takes the row away, whatever it writes",
-        of("transaction", "twin_follows")
+        of("transaction", "mirror_follows")
         | of("order", "absent, then written", "the old table keeps rows when its writers leave it"),
     ),
     Rule(
-        "twins",
+        "mirrors",
         "two rows never meet in one of the other table: the new key is unique and not NULL first",
         of("order", "the key is not unique first", "the key may be NULL"),
     ),

@@ -172,7 +172,7 @@ class Jobs:
         yield from (SETTINGS, SETTINGS.coordinator, SETTINGS.coordinator.ledger)
         yield from changes._writes
         for memory in coordinator._memories.values():
-            yield from (memory.place, memory.expects, memory.wrote)
+            yield from (memory.stage, memory.expects, memory.wrote)
         yield from coordinator._calls.values()
 
     def _keep(self, changes: SchemaChanges) -> int:
@@ -203,7 +203,7 @@ def _key(changes: SchemaChanges) -> Any:
     memories = tuple(
         (
             job_id,
-            memory.place,
+            memory.stage,
             memory.expects and memory.expects.marks,
             memory.wrote and memory.wrote.marks,
             memory.token,

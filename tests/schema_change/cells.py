@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from leasehold.catalog.states import READABLE
 from leasehold.model.errors import Refused
 from leasehold.model.records.requests import OperationKind
-from tests.schema_change.chunks import accepts, after_fill, fill
+from tests.schema_change.chunks import accepts, after_backfill, backfill
 from tests.schema_change.rules import Rules
 from tests.schema_change.timeline import Timeline
 from tests.schema_change.versions import Version
@@ -94,7 +94,7 @@ class Cells:
         seen = cell.seen
         if not self._rules.own_row and row.exists:
             seen = tuple(sorted({*seen, row.pairs}, key=repr))
-        newer = not self._rules.fill_newer
+        newer = not self._rules.backfill_newer
         todo = cell.todo and row.exists
         return Cell(row, todo, newer, seen, (), self._timeline.made(row, made))
 
@@ -135,7 +135,7 @@ class Cells:
             return ()
         key = cell, world.at, world.held
         if key not in self._filled:
-            self._filled[key] = tuple(self._try_fills(world, self.all[cell], takes))
+            self._filled[key] = tuple(self._try_backfills(world, self.all[cell], takes))
         return self._filled[key]
 
     def _taken(self, at: int, low: int) -> tuple[int, ...]:
@@ -150,7 +150,7 @@ class Cells:
             )
         return self._takes[at, low]
 
-    def _try_fills(self, world: World, cell: Cell, takes: tuple[int, ...]) -> Iterator[Move]:
+    def _try_backfills(self, world: World, cell: Cell, takes: tuple[int, ...]) -> Iterator[Move]:
         position = self._timeline.all[world.at]
         for number in takes:
             run = position.runs[number]
@@ -159,9 +159,9 @@ class Cells:
             for seen in (None,) if self._rules.own_row else cell.seen:
                 row = cell.row
                 if not cell.newer:
-                    row = fill(row, made, run.element_id, seen)
+                    row = backfill(row, made, run.element_id, seen)
                 told = self._timeline.made(row, run.version)
-                filled = after_fill(cell, row, made, run, told)._replace(todo=todo)
+                filled = after_backfill(cell, row, made, run, told)._replace(todo=todo)
                 if filled == cell:
                     continue
                 stale = "" if seen is None else f", computed from an image {seen}"

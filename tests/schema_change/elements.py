@@ -13,7 +13,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from tests.schema_change.changes import TABLE, A, B, Change, Domain, changed, standing
-from tests.schema_change.chunks import fill
+from tests.schema_change.chunks import backfill
 from tests.schema_change.menu import CHECK, INDEX, UNIQUE, with_c
 from tests.schema_change.versions import Version, version_of
 from tests.schema_change.world import Row, make_row, without
@@ -75,7 +75,7 @@ class Kind:
             if isinstance(unfilled, Column):
                 columns = [replace(c, filled=False) for c in writing.descriptor.columns]
                 writing = version_of(replace(writing.descriptor, columns=tuple(columns)))
-            return tuple(fill(row, writing, E) for row in rows)
+            return tuple(backfill(row, writing, E) for row in rows)
         return rows
 
 

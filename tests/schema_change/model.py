@@ -233,7 +233,7 @@ class Model:
         after = self._go(world, "publish")._replace(held=held, low=low)
         position = self.position(after)
         words = f"published: {position.used[0].words}"
-        work = position.job.current.fills or position.job.current.verifies
+        work = position.job.current.backfills or position.job.current.verifies
         if work and position.job.status is Status.RUNNING and not self.rules.fence_before_work:
             return f"{words}; its work begins before the fence", self._go(after, "fence")
         return words, after._replace(harm=self._unfilled(after))

@@ -2,10 +2,10 @@
 
 What is real: the statements' plans and steps, `next_descriptors`, `job_moves`, `verify` and the
 numbers that it gives, `slice_chunk`, `first_row`, the store's key-value form, d ⊨ S, and a node's
-blocks (`NodeNumbers`). Two nodes see the log up to where they have come, hence versions that are
-adjacent, and hold blocks of numbers; rows are written under any version in use; a chunk of a run
-that has begun comes at any later moment, again and again. A master that ends loses what is not in
-the log, and answers: so a block may have been taken for nobody.
+blocks (`NodeSequenceValues`). Two nodes see the log up to where they have come, hence versions that
+are adjacent, and hold blocks of numbers; rows are written under any version in use; a chunk of a
+run that has begun comes at any later moment, again and again. A master that ends loses what is not
+in the log, and answers: so a block may have been taken for nobody.
 
 Of numbers in rows it matters only that they are there: which ones were handed out is `given`.
 """
@@ -44,7 +44,7 @@ from leasehold.model.records.log import (
 )
 from leasehold.model.records.requests import ChangeRequest, OnConflict, Operation, Outcome
 from leasehold.replica.sequences import node_blocks as blocks
-from leasehold.replica.sequences.node_blocks import NodeNumbers
+from leasehold.replica.sequences.node_blocks import NodeSequenceValues
 from leasehold.replication.master.backfill import slice_chunk
 from leasehold.schema_change.coordinator.verification import as_if_public
 from leasehold.schema_change.job import transitions as go
@@ -53,11 +53,12 @@ from leasehold.schema_change.job.next_versions import find_moving, is_moving, ne
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.transaction.sequence_operations import rows_with_versions
 from leasehold.transaction.verify import Decided, verify
+from tests.schema_change.mirrors import Rows, _data, _rows_of, _store
 from tests.schema_change.numbered_world import (
     ALTERED,
+    CONTEXT,
     IDS,
     LAST_LSN,
-    MOMENT,
     REQUEST,
     SETS_MAX,
     Move,
@@ -87,13 +88,12 @@ from tests.schema_change.numbered_world import (
     texts,
     with_blocks,
 )
-from tests.schema_change.twins import Rows, _data, _rows_of, _store
 from tests.support.memory_store.consistency import violations
 from tests.support.memory_store.store import MemoryStore
 
 
 class _Reads:
-    """What a node sees, for `NodeNumbers.find`."""
+    """What a node sees, for `NodeSequenceValues.find`."""
 
     def __init__(self, catalog: Catalog, epochs: dict[int, int]) -> None:
         self._catalog = catalog
@@ -241,7 +241,7 @@ class Numbered:
             found = store.row(descriptor, key)
             return None if found is None else found._replace(lsn=LAST_LSN)
 
-        return verify(request, catalog, row, lsn, moment=MOMENT)
+        return verify(request, catalog, row, lsn, context=CONTEXT)
 
     def _applied(
         self,
@@ -308,7 +308,7 @@ class Numbered:
             asked.append(request)
             raise OutcomeUnknown("the master has it", request_id=b"")
 
-        numbers = NodeNumbers(submit, lambda: reads)  # type: ignore[arg-type, return-value]
+        numbers = NodeSequenceValues(submit, lambda: reads)  # type: ignore[arg-type, return-value]
         numbers = with_blocks(numbers, node)
         try:
             found = numbers.find(sequence_id)
@@ -334,7 +334,7 @@ class Numbered:
         world: World,
         position: Position,
         node: Node,
-        numbers: NodeNumbers,
+        numbers: NodeSequenceValues,
         found: blocks.Found,
         asked: list[ChangeRequest],
     ) -> Iterator[Move]:
@@ -362,7 +362,7 @@ class Numbered:
         world: World,
         position: Position,
         node: Node,
-        numbers: NodeNumbers,
+        numbers: NodeSequenceValues,
         found: blocks.Found,
         asked: list[ChangeRequest],
     ) -> Iterator[Move]:
@@ -474,15 +474,15 @@ class Numbered:
 
     def _filled_by(self, world: World, position: Position, chunk: Chunk) -> Move:
         store, catalog = _store(world.held), position.catalog
-        part = slice_chunk(chunk, 0, 1, catalog, store, MOMENT, world.lsn)
+        part = slice_chunk(chunk, 0, 1, catalog, store, CONTEXT, world.lsn)
         drawn: list[tuple[int, int]] = []
-        for fill in part.fills:
-            descriptor = catalog.version(1, fill.version)
-            for key, image in zip(fill.keys, fill.images, strict=True):
+        for backfill in part.backfills:
+            descriptor = catalog.version(1, backfill.version)
+            for key, image in zip(backfill.keys, backfill.images, strict=True):
                 row = store.row(descriptor, key)
                 assert row is not None
                 drawn += drawn_in(descriptor, row.values, image)
-            store.fill(descriptor, fill)
+            store.backfill(descriptor, backfill)
         for place, change in enumerate(part.changes):
             if self.rules.moved_with_rows:
                 made = catalog.version(change.table_id, change.version)
@@ -501,7 +501,7 @@ class Numbered:
                 writes = [DescriptorWrite(d.table_id, d.version, d.to_wire()) for d in made]
                 after = self._go(world, go.record_published(job, 0), *writes)
                 standing = self.all[after.at].job
-                if not self.rules.fence_before_fill and standing and standing.current.fills:
+                if not self.rules.fence_before_backfill and standing and standing.current.backfills:
                     after = self._go(after, go.record_fenced(standing, 0))
                 yield f"published: {job.current.label}", after
             case Phase.DRAINING if drained:
@@ -527,7 +527,7 @@ class Numbered:
         before = self.all[world.at]
         assert before.job is not None
         job = replace(job, marks=())
-        place = (world.at, job.step, job.phase, job.status, job.fill, job.run, job.error)
+        place = (world.at, job.step, job.phase, job.status, job.backfill, job.run, job.error)
         at = self._in_state(place, lambda: self._moved(before, job, writes))
         store, lsn = _store(world.held), world.lsn + 1
         made = [*rows_with_versions(before.catalog, writes, store.row, lsn)]

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Column, Moment
+from leasehold.catalog.elements import Column, CommitContext
 from leasehold.catalog.job import Job
 from leasehold.catalog.sequence import CALLED, EPOCH, LAST
 from leasehold.catalog.sequence_ownership import nextval_text
@@ -15,12 +15,12 @@ from leasehold.catalog.states import State
 from leasehold.model.records.log import CatalogWrite
 from leasehold.model.records.requests import Operation, OperationKind
 from leasehold.replica.sequences import node_blocks as blocks
-from leasehold.replica.sequences.node_blocks import NodeNumbers
+from leasehold.replica.sequences.node_blocks import NodeSequenceValues
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
-from tests.models.mutants.client import NumberRules
+from tests.models.mutants.client import SequenceValueRules
 from tests.models.mutants.transaction import VerifyRules
-from tests.schema_change.twins import Rows
+from tests.schema_change.mirrors import Rows
 
 IDS: Final = (1,)
 BLOCK: Final = 2
@@ -35,7 +35,7 @@ LAST_LSN: Final = 7
 BOUNDS: Final = f"{len(IDS)} row, 2 nodes, blocks of {BLOCK}, numbers to {TAKEN_MAX}"
 ALTERED: Final = "increment"
 """In statements before which nodes give their numbers back."""
-MOMENT: Final = Moment(0, b"a request's")
+CONTEXT: Final = CommitContext(0, b"a request's")
 REQUEST: Final = bytes(16)
 
 
@@ -80,7 +80,7 @@ class World(NamedTuple):
 
 class Move(NamedTuple):
     """`world`: afterwards, without the nodes that have no part in it. `drawn`: what is handed out;
-    `anew`: sequences that begin anew; `moved`: that have given numbers."""
+    `anew`: sequences that start over; `moved`: that have given numbers."""
 
     label: str
     world: World
@@ -113,9 +113,9 @@ class Rules:
     is in the log. `moved_with_rows`: one commit has rows, and how far their sequence went."""
 
     verify: VerifyRules = VerifyRules()
-    node: NumberRules = NumberRules()
+    node: SequenceValueRules = SequenceValueRules()
     drain: bool = True
-    fence_before_fill: bool = True
+    fence_before_backfill: bool = True
     verified: bool = True
     answered_from_log: bool = True
     moved_with_rows: bool = True
@@ -127,7 +127,7 @@ class Rules:
 def script_of(text: str, catalog: Catalog) -> StatementBatch:
     script = StatementBatch.on(catalog)
     for statement, sql in parse_statements(text):
-        script.take(statement, sql, REQUEST, MOMENT, lambda _: -1)  # type: ignore[arg-type]
+        script.take(statement, sql, REQUEST, CONTEXT, lambda _: -1)  # type: ignore[arg-type]
     return script
 
 
@@ -278,7 +278,7 @@ def is_used_up(world: World, sequence_id: int) -> bool:
     return last_of(world.held, sequence_id) >= TAKEN_MAX or lap_of(world, sequence_id) >= LAPS_MAX
 
 
-def held_by(node: Node, numbers: NodeNumbers, laps: dict[int, int] | None = None) -> Node:
+def held_by(node: Node, numbers: NodeSequenceValues, laps: dict[int, int] | None = None) -> Node:
     """`laps`: of sequences of which it has taken a block just now."""
     known = {block.sequence: (block.lap, block.last) for block in node.blocks}
     known |= {sequence: (lap, True) for sequence, lap in (laps or {}).items()}
@@ -290,7 +290,7 @@ def held_by(node: Node, numbers: NodeNumbers, laps: dict[int, int] | None = None
     return node._replace(blocks=tuple(sorted(kept)))
 
 
-def with_blocks(numbers: NodeNumbers, node: Node) -> NodeNumbers:
+def with_blocks(numbers: NodeSequenceValues, node: Node) -> NodeSequenceValues:
     for block in node.blocks:
         at = LAST_LSN if block.last else LAST_LSN - 1
         kept = blocks._Block(block.epoch, block.next, block.left, block.first, at)

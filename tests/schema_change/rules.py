@@ -17,11 +17,12 @@ class Rules:
     chunk_check: bool = True  # ⚠ a chunk counts only for its job's run, step and element
     write_missing: bool = True  # ⚠ write-only: any update writes what the row still lacks
     own_row: bool = True  # V3: a chunk's entry is derived from the node's row, not from its image
-    fill_newer: bool = True  # P12: a row written since its image was read is filled all the same
+    # P12: a row written since its image was read is filled all the same
+    backfill_newer: bool = True
     truncate_whole: bool = True  # TRUNCATE takes entries of an index on its way too
     confirm: bool = True  # a finding counts by the row of now, not by the image that it was made of
-    completed: bool = True  # a reader of images puts what a fill by key has put without one
-    older_alone: bool = True  # … into those of versions before the fill: later ones tell NULLs
+    completed: bool = True  # a reader of images puts what a backfill by key has put without one
+    older_alone: bool = True  # … into those of versions before the backfill: later ones tell NULLs
     acts_early: bool = True  # a foreign key acts from the state on in which it is enforced
     verify: bool = True  # count and content are compared before public
 

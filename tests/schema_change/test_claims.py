@@ -188,7 +188,7 @@ def test_theorem_1_there_is_a_safe_way_with_one_reorganisation(
     the history horizon. (An index that is unique is two elements: the entries and the constraint.)
     """
     change = kind.up if way == "up" else kind.down
-    assert sum(len(step.fills) for step in change.job.steps) <= 1
+    assert sum(len(step.backfills) for step in change.job.steps) <= 1
     model = Model(change, rows=kind.rows, cancel=False)
     base = model.timeline.all[0].used[0]
     stores = [rows for rows in kind.stores if not inconsistent(rows, base, frozenset())]

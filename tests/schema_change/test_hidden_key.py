@@ -17,14 +17,16 @@ from leasehold.schema_change.steps.steps import steps_of
 from tests.models.explorer import Report, explore
 from tests.models.mutants.transaction import VerifyRules, broken
 from tests.models.summary import AddLine, ModelLine
-from tests.schema_change.hidden_twins import ADDED, DROPPED, HiddenTwins
-from tests.schema_change.twins import Rules, World, key_change
+from tests.schema_change.hidden_mirrors import ADDED, DROPPED, HiddenMirrors
+from tests.schema_change.mirrors import Rules, World, key_change
 
 STATES_MAX = 100_000
 
 
-def explored(twins: HiddenTwins) -> Report[World]:
-    return explore(tuple(twins.starts()), twins.successors, twins.invariant, states_max=STATES_MAX)
+def explored(mirrors: HiddenMirrors) -> Report[World]:
+    return explore(
+        tuple(mirrors.starts()), mirrors.successors, mirrors.invariant, states_max=STATES_MAX
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,17 +38,17 @@ def explored(twins: HiddenTwins) -> Report[World]:
     ids=["dropped", "added"],
 )
 def test_no_order_does_harm(said: tuple[str, str], ends: set[str], model_line: AddLine) -> None:
-    twins = HiddenTwins(*key_change(*said))
-    report = explored(twins)
+    mirrors = HiddenMirrors(*key_change(*said))
+    report = explored(mirrors)
     name = said[0].removeprefix("ALTER TABLE t ")
     counted = report.states, report.transitions, report.exhausted
     model_line(ModelLine(f"hidden key: {name}", "-", *counted, "no harm"))
-    told = report.violation and report.violation.words(lambda w: f"{w} {twins.all[w.at].words}")
+    told = report.violation and report.violation.words(lambda w: f"{w} {mirrors.all[w.at].words}")
     assert not told, told
     assert report.exhausted
-    at = {words.split(", ")[0] for words in twins.reached}
+    at = {words.split(", ")[0] for words in mirrors.reached}
     assert at == {*ends, "running", "rolling back"}
-    places = {words.split(", ", 1)[1] for words in twins.reached}
+    places = {words.split(", ", 1)[1] for words in mirrors.reached}
     filled = 1 if said is DROPPED else 3
     assert f"step {filled} {Phase.BACKFILLING.value}" in places
 
@@ -131,8 +133,8 @@ UNSAFE = {
 }
 
 
-def demand_harm(name: str, twins: HiddenTwins, model_line: AddLine) -> None:
-    report = explored(twins)
+def demand_harm(name: str, mirrors: HiddenMirrors, model_line: AddLine) -> None:
+    report = explored(mirrors)
     assert report.violation is not None, f"{name}: {report.states} states and no harm"
     harm = report.violation.harm
     told_of = (report.states, report.transitions, False, harm)
@@ -142,26 +144,26 @@ def demand_harm(name: str, twins: HiddenTwins, model_line: AddLine) -> None:
 @pytest.mark.parametrize("name", UNSAFE)
 def test_an_unsafe_order_is_found(name: str, model_line: AddLine) -> None:
     said, made = UNSAFE[name]
-    demand_harm(name, HiddenTwins(key_change(*said)[0], made(), cancel=False), model_line)
+    demand_harm(name, HiddenMirrors(key_change(*said)[0], made(), cancel=False), model_line)
 
 
 RULES = {
-    "a write goes to one table alone": Rules(verify=VerifyRules(twin_follows=False)),
-    "filled rows get new genids": Rules(verify=VerifyRules(fill_leaves_genids=False)),
+    "a write goes to one table alone": Rules(verify=VerifyRules(mirror_follows=False)),
+    "filled rows get new genids": Rules(verify=VerifyRules(backfill_leaves_genids=False)),
     "nobody waits for older versions": Rules(drain=False),
-    "filled before the fence": Rules(fence_before_fill=False),
+    "filled before the fence": Rules(fence_before_backfill=False),
 }
 
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_broken_rule_is_found(name: str, model_line: AddLine) -> None:
-    twins = HiddenTwins(*key_change(*DROPPED), rules=RULES[name], cancel=False)
+    mirrors = HiddenMirrors(*key_change(*DROPPED), rules=RULES[name], cancel=False)
     with broken(RULES[name].verify):
-        demand_harm(name, twins, model_line)
+        demand_harm(name, mirrors, model_line)
 
 
 def test_rows_are_filled_after_their_keys() -> None:
     _, job = key_change(*DROPPED)
-    (filling,) = (step for step in job.steps if step.fills)
-    (hidden, rows) = filling.fills
-    assert (rows, filling.verifies) == (ALL_ROWS, (hidden, ALL_ROWS))
+    (backfilling,) = (step for step in job.steps if step.backfills)
+    (hidden, rows) = backfilling.backfills
+    assert (rows, backfilling.verifies) == (ALL_ROWS, (hidden, ALL_ROWS))

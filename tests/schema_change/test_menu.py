@@ -41,7 +41,7 @@ def test_the_plan_keeps_consistency(change: Change, model_line: AddLine) -> None
     assert report.exhausted
     ends = model.reached.keys()
     assert {"succeeded", "cancelled"} <= ends, "the model did not come where the rules matter"
-    filled = any(step.fills for step in change.job.steps)
+    filled = any(step.backfills for step in change.job.steps)
     assert filled == any("backfilling" in place for place in ends)
     validates = any(step.validates for step in change.job.steps)
     assert validates == any("validating" in place for place in ends)
@@ -101,8 +101,10 @@ def test_duplicates_from_before_fail_the_job_unless_they_are_healed(
     world = model.world((row(first[0]), row(first[1])))
     assert ends_of(model, world) == ({"failed"} if first == (0, 0) else {"succeeded"})
     if healed:
-        filling = next(w for w in walk(model, world) if "backfilling" in model.position(w).words)
-        after = next(w for words, w in model.successors(filling) if "UPDATE a = 1" in words)
+        backfilling = next(
+            w for w in walk(model, world) if "backfilling" in model.position(w).words
+        )
+        after = next(w for words, w in model.successors(backfilling) if "UPDATE a = 1" in words)
         assert ends_of(model, after) == ends
 
 
@@ -120,11 +122,11 @@ def test_values_that_pass_by_each_other_do_not_fail_the_job() -> None:
     the end are no duplicates, whatever stale images and entries of the past say."""
     model = Model(changed(UNIQUE, domain={"a": (0, 1, 2)}), cancel=False)
     world = model.world((row(0), row(1)))
-    filling = next(w for w in walk(model, world) if "backfilling" in model.position(w).words)
+    backfilling = next(w for w in walk(model, world) if "backfilling" in model.position(w).words)
     for words in ("a = 2", "a = 0", "a = 1"):
-        moves = [w for said, w in model.successors(filling) if f"UPDATE {words}" in said]
-        filling = next(w for w in moves if len({r.value(2) for r in model.rows_of(w)}) == 2)
-        assert ends_of(model, filling) == {"succeeded"}
+        moves = [w for said, w in model.successors(backfilling) if f"UPDATE {words}" in said]
+        backfilling = next(w for w in moves if len({r.value(2) for r in model.rows_of(w)}) == 2)
+        assert ends_of(model, backfilling) == {"succeeded"}
 
 
 @pytest.mark.parametrize("definition", ["integer DEFAULT 7", "integer NOT NULL DEFAULT 7"])

@@ -44,9 +44,9 @@ NEW, OVER = 4, 5  # element ids: what is made on TABLE, or c; and what lies over
 PUBLIC = Stage({"state": State.PUBLIC})
 WRITE_ONLY = Stage({"state": State.WRITE_ONLY})
 DELETE_ONLY = Stage({"state": State.DELETE_ONLY})
-FILLING = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
+FILLING = Stage({"state": State.WRITE_ONLY}, backfill=True, verify=True)
 AT_ONCE = ((), (PUBLIC,))
-NOT_FILLED = ((DELETE_ONLY,), (PUBLIC,))
+NOT_BACKFILLED = ((DELETE_ONLY,), (PUBLIC,))
 
 STRICT = TABLE.replace("a integer", "a integer NOT NULL")
 REQUIRED, DEFAULTED, OPTIONAL, BARE = (
@@ -201,12 +201,12 @@ ORDERS = [
         ),
         "condition 2 ",
     ),
-    Order("delete-only → public", lambda: make_index(*NOT_FILLED), "condition 4 "),
-    Order("delete-only → public", lambda: made_computed(PARTIAL, *NOT_FILLED), "condition 4 "),
-    Order("delete-only → public", lambda: made_computed(COVERING, *NOT_FILLED), "condition 4 "),
+    Order("delete-only → public", lambda: make_index(*NOT_BACKFILLED), "condition 4 "),
+    Order("delete-only → public", lambda: made_computed(PARTIAL, *NOT_BACKFILLED), "condition 4 "),
+    Order("delete-only → public", lambda: made_computed(COVERING, *NOT_BACKFILLED), "condition 4 "),
     Order(
         "not written before it is public, so nobody is refused",
-        lambda: made_computed(DIVIDING, *NOT_FILLED),
+        lambda: made_computed(DIVIDING, *NOT_BACKFILLED),
         "condition [46] ",
     ),
     Order(
@@ -218,8 +218,8 @@ ORDERS = [
         ),
         "condition 6 ",
     ),
-    Order("delete-only → public", lambda: added(REQUIRED, *NOT_FILLED), "condition 2 "),
-    Order("delete-only → public", lambda: added(DEFAULTED, *NOT_FILLED), "lacks its default"),
+    Order("delete-only → public", lambda: added(REQUIRED, *NOT_BACKFILLED), "condition 2 "),
+    Order("delete-only → public", lambda: added(DEFAULTED, *NOT_BACKFILLED), "lacks its default"),
     Order(
         "public without `filled`",
         lambda: added(DEFAULTED, (DELETE_ONLY, FILLING), (PUBLIC,)),
@@ -234,7 +234,7 @@ ORDERS = [
         "enforced while entries are filled, never looked through",
         lambda: made_unique(
             DELETE_ONLY,
-            Stage({"state": State.WRITE_ONLY, "unique_enforced": True}, fill=True),
+            Stage({"state": State.WRITE_ONLY, "unique_enforced": True}, backfill=True),
         ),
         "condition 6 ",
     ),
@@ -365,7 +365,7 @@ ORDERS = [
         "a column that it can't name",
     ),
     Order("absent → public", lambda: generated(*AT_ONCE), "condition [12] "),
-    Order("delete-only → public", lambda: generated(*NOT_FILLED), "condition 2 "),
+    Order("delete-only → public", lambda: generated(*NOT_BACKFILLED), "condition 2 "),
     Order(
         "absent → write-only: nobody takes away what is not right any more",
         lambda: generated((FILLING,), (PUBLIC,)),

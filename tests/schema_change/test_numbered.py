@@ -30,7 +30,7 @@ from leasehold.schema_change.steps.steps import steps_of
 from leasehold.schema_change.steps.table_paths import add_sequence, drop_sequence
 from tests.models.explorer import Report, explore
 from tests.models.mutants import client, transaction
-from tests.models.mutants.client import NumberRules
+from tests.models.mutants.client import SequenceValueRules
 from tests.models.mutants.transaction import VerifyRules
 from tests.models.summary import AddLine, ModelLine
 from tests.schema_change.numbered import Numbered
@@ -54,7 +54,7 @@ TWO: Final = f"create sequence r start 2 maxvalue 2; {DRAWN}"
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_blocks, "BLOCK_NUMBERS", BLOCK)
+    monkeypatch.setattr(node_blocks, "BLOCK_VALUES", BLOCK)
 
 
 def explored(model: Numbered) -> Report[World]:
@@ -68,7 +68,7 @@ def told(report: Report[World], model: Numbered) -> str:
 
 
 MENU: Final = {
-    "created, dropped, made anew": (
+    "created, dropped, recreated": (
         PLAIN,
         "create sequence s",
         "drop sequence s",
@@ -233,7 +233,7 @@ def test_an_unsafe_order_is_found(name: str, model_line: AddLine) -> None:
 RULES: Final = {
     "blocks from before a setval are used": (
         "restarted",
-        Rules(node=NumberRules(epochs_are_looked_at=False)),
+        Rules(node=SequenceValueRules(epochs_are_looked_at=False)),
     ),
     "a setval begins no epoch": (
         "restarted",
@@ -253,7 +253,7 @@ RULES: Final = {
     ),
     "nobody waits for older versions of an identity column": ("DROP IDENTITY", Rules(drain=False)),
     "nobody waits for older versions": ("dropped with CASCADE", Rules(drain=False)),
-    "rows are numbered before the fence": ("ADD COLUMN SERIAL", Rules(fence_before_fill=False)),
+    "rows are numbered before the fence": ("ADD COLUMN SERIAL", Rules(fence_before_backfill=False)),
     "a block is told before the log has it": ("renamed", Rules(answered_from_log=False)),
     "rows and their sequence go by two commits": (
         "ADD COLUMN SERIAL",

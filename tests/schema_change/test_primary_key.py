@@ -17,33 +17,35 @@ from leasehold.schema_change.steps.steps import steps_of
 from tests.models.explorer import Report, explore
 from tests.models.mutants.transaction import VerifyRules, broken
 from tests.models.summary import AddLine, ModelLine
-from tests.schema_change.twins import Rules, Twins, World, key_change
+from tests.schema_change.mirrors import Mirrors, Rules, World, key_change
 
 STATES_MAX: Final = 2_000_000
 
 
-def explored(twins: Twins) -> Report[World]:
-    return explore(tuple(twins.starts()), twins.successors, twins.invariant, states_max=STATES_MAX)
+def explored(mirrors: Mirrors) -> Report[World]:
+    return explore(
+        tuple(mirrors.starts()), mirrors.successors, mirrors.invariant, states_max=STATES_MAX
+    )
 
 
-def told(report: Report[World], twins: Twins) -> str:
+def told(report: Report[World], mirrors: Mirrors) -> str:
     if report.violation is None:
         return "no harm"
-    return report.violation.words(lambda w: f"{w.held.rows} | {twins.all[w.at].words}")
+    return report.violation.words(lambda w: f"{w.held.rows} | {mirrors.all[w.at].words}")
 
 
 def test_no_order_does_harm(model_line: AddLine) -> None:
-    twins = Twins(*key_change())
-    report = explored(twins)
+    mirrors = Mirrors(*key_change())
+    report = explored(mirrors)
     line = ModelLine(
         "primary key", "-", report.states, report.transitions, report.exhausted, "no harm"
     )
     model_line(line)
-    assert report.violation is None, told(report, twins)
+    assert report.violation is None, told(report, mirrors)
     assert report.exhausted
-    places = {words.split(", ", 1)[1] for words in twins.reached}
+    places = {words.split(", ", 1)[1] for words in mirrors.reached}
     assert {f"step 4 {Phase.DRAINING.value}", f"step 3 {Phase.BACKFILLING.value}"} <= places
-    assert {words.split(", ")[0] for words in twins.reached} >= {
+    assert {words.split(", ")[0] for words in mirrors.reached} >= {
         "running",
         "rolling back",
         "succeeded",
@@ -71,13 +73,13 @@ def by(*made: ElementPath) -> Job:
 
 def at_once() -> Job:
     key, columns, own, other = paths()
-    filling = other.before_commit[-1]
+    backfilling = other.before_commit[-1]
     later = replace(own, before_commit=(*own.before_commit[:-1], UNCHANGED, own.before_commit[-1]))
     return by(
         key,
         *columns,
         later,
-        replace(other, before_commit=(*other.before_commit[:-2], UNCHANGED, filling)),
+        replace(other, before_commit=(*other.before_commit[:-2], UNCHANGED, backfilling)),
     )
 
 
@@ -133,8 +135,8 @@ UNSAFE = {
 
 @pytest.mark.parametrize("name", UNSAFE)
 def test_an_unsafe_order_is_found(name: str, model_line: AddLine) -> None:
-    twins = Twins(key_change()[0], UNSAFE[name](), cancel=False)
-    report = explored(twins)
+    mirrors = Mirrors(key_change()[0], UNSAFE[name](), cancel=False)
+    report = explored(mirrors)
     assert report.violation is not None, f"{name}: {report.states} states and no harm"
     harm = report.violation.harm
     told_of = (report.states, report.transitions, False, harm)
@@ -142,18 +144,18 @@ def test_an_unsafe_order_is_found(name: str, model_line: AddLine) -> None:
 
 
 RULES = {
-    "a write goes to one table alone": Rules(verify=VerifyRules(twin_follows=False)),
-    "filled rows get new genids": Rules(verify=VerifyRules(fill_leaves_genids=False)),
+    "a write goes to one table alone": Rules(verify=VerifyRules(mirror_follows=False)),
+    "filled rows get new genids": Rules(verify=VerifyRules(backfill_leaves_genids=False)),
     "nobody waits for older versions": Rules(drain=False),
-    "filled before the fence": Rules(fence_before_fill=False),
+    "filled before the fence": Rules(fence_before_backfill=False),
 }
 
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_broken_rule_is_found(name: str, model_line: AddLine) -> None:
-    twins = Twins(*key_change(), rules=RULES[name], cancel=False)
+    mirrors = Mirrors(*key_change(), rules=RULES[name], cancel=False)
     with broken(RULES[name].verify):
-        report = explored(twins)
+        report = explored(mirrors)
     assert report.violation is not None, f"{name}: {report.states} states and no harm"
     harm = report.violation.harm
     told_of = (report.states, report.transitions, False, harm)

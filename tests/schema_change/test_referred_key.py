@@ -18,8 +18,8 @@ from leasehold.schema_change.steps.steps import steps_of
 from tests.models.explorer import Report, explore
 from tests.models.mutants.transaction import VerifyRules, broken
 from tests.models.summary import AddLine, ModelLine
-from tests.schema_change.referred_twins import CHANGED, DROPPED, ReferredChanged, ReferredDropped
-from tests.schema_change.twins import Rules, World, key_change
+from tests.schema_change.mirrors import Rules, World, key_change
+from tests.schema_change.referred_mirrors import CHANGED, DROPPED, ReferredChanged, ReferredDropped
 
 STATES_MAX: Final = 400_000
 Model = ReferredChanged | ReferredDropped
@@ -106,7 +106,7 @@ def test_an_unsafe_order_is_found(name: str, model_line: AddLine) -> None:
 
 
 RULES: Final = {
-    "a write goes to one table alone": Rules(verify=VerifyRules(twin_follows=False)),
+    "a write goes to one table alone": Rules(verify=VerifyRules(mirror_follows=False)),
     "nobody waits for older versions": Rules(drain=False),
 }
 

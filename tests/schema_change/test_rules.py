@@ -151,7 +151,7 @@ BROKEN = [
         CREATE_PARTIAL,
         ADD_REQUIRED,
         write_missing=False,
-        fill_newer=False,
+        backfill_newer=False,
         verify=False,
     ),
     *broken(
@@ -234,7 +234,7 @@ def test_a_straggler_after_the_fence_is_seen_by_queries(
 @pytest.mark.parametrize(
     ("off", "stopped"),
     [
-        ({"write_missing": False, "fill_newer": False}, True),
+        ({"write_missing": False, "backfill_newer": False}, True),
         ({"fence_before_work": False}, False),
     ],
     ids=["write_missing", "fence_before_work"],
@@ -244,7 +244,7 @@ def test_what_verification_can_and_cannot_stop(
 ) -> None:
     """A pair that a rule forgot is seen before public, the job ends there and no query meets it.
     Where the fence is late, a straggler comes after verification too: it proves nothing then. Nor
-    does it see images: a row that a fill by key has saved is whole, its last image is not."""
+    does it see images: a row that a backfill by key has saved is whole, its last image is not."""
     model = Model(change, rules=replace(EVERY_RULE, **off), public_only=True)
     report = explored(model)
     assert report.violation is not None
@@ -264,7 +264,7 @@ def test_write_missing_and_fill_newer_back_each_other(change: Change, model_line
     """Either rule alone keeps consistency: a row written under write-only has its pair already, or
     a chunk gives it all the same. Only without both (above) a row stays without. But where a chunk
     fills by key, the pair must be in the image of whoever wrote the row."""
-    for off in ({"write_missing": False}, {"fill_newer": False}):
+    for off in ({"write_missing": False}, {"backfill_newer": False}):
         model = Model(change, rules=replace(EVERY_RULE, **off))
         report = explored(model)
         model_line(

@@ -20,7 +20,7 @@ from leasehold.replication.master.backfill import slice_chunk
 from leasehold.transaction.row_conflict import RowRefused
 from leasehold.transaction.verify import Decided, verify
 from tests.schema_change.changes import A, B, C, Change, changed
-from tests.schema_change.chunks import fill
+from tests.schema_change.chunks import backfill
 from tests.schema_change.menu import INDEX
 from tests.schema_change.timeline import Timeline
 from tests.schema_change.verdict import inconsistent
@@ -115,10 +115,10 @@ def test_delete_in_delete_only_during_backfill(old_row: Row) -> None:
     before_fence = catalog(CREATE_INDEX, V3, drained=False)
     writing = at(CREATE_INDEX, V3)
     assert decide(old_row, before_fence, V2, DELETE) == GONE
-    assert fill(GONE, writing, E) == GONE
+    assert backfill(GONE, writing, E) == GONE
     after_fence = catalog(CREATE_INDEX, V3, drained=True)
     assert decide(old_row, after_fence, V2, DELETE) is None, "D5"
-    filled = fill(old_row, writing, E)
+    filled = backfill(old_row, writing, E)
     assert entries(filled) == [(0,)]
     # Even a chunk decided before a delete-only DELETE that is still allowed leaves nothing.
     assert decide(filled, before_fence, V2, DELETE) == GONE
@@ -127,7 +127,7 @@ def test_delete_in_delete_only_during_backfill(old_row: Row) -> None:
 def test_update_in_write_only_is_seen_by_select_when_public(old_row: Row) -> None:
     """Example 3. While v3 is accepted its UPDATE moves the entry; afterwards it is aborted."""
     writing, public = at(CREATE_INDEX, V3), at(CREATE_INDEX, V4)
-    filled = fill(old_row, writing, E)
+    filled = backfill(old_row, writing, E)
     assert consistent(filled, public)
     updated = decide(filled, catalog(CREATE_INDEX, V4, drained=False), V3, UPDATE)
     assert entries(updated) == [(1,)], "SELECT through the index finds the row where it is now"
@@ -181,19 +181,19 @@ def test_upsert_in_write_only(kind: OperationKind, there: bool, old_row: Row) ->
 
 
 def test_a_column_backfill_fails_no_writer() -> None:
-    """A fill leaves the genids alone. Raised, they would harm no data, but every writer that had
-    read one of the filled rows would be refused for a schema change."""
+    """A backfill leaves the genids alone. Raised, they would harm no data, but every writer that
+    had read one of the filled rows would be refused for a schema change."""
     known = catalog(ADD_REQUIRED, V3, drained=True)
     newest = known.newest(1)
     chunk = Chunk(1, 1, 1, newest.version, E, ((0,),))
     part = slice_chunk(chunk, 0, 1, known, cast(StoreWriter, OneRow(None)))
-    assert (part.changes, len(part.fills)) == ((), 1), "by key: nobody's row is written anew"
+    assert (part.changes, len(part.backfills)) == ((), 1), "by key: nobody's row is written anew"
     store = MemoryStore()
     store.begin()
     was = {ID: 0, A: 0, B: 0}
     one = known.version(1, 1)
     store.change(one, RowChange(ChangeKind.INSERT, 1, 1, (0,), was, {}, (0,)), 1, 0, None)
-    assert store.fill(newest, part.fills[0]) == 1
+    assert store.backfill(newest, part.backfills[0]) == 1
     filled = store.row(newest, (0,))
     assert filled == StoredRow({**was, E: 7}, {0: genid(1, 0)}, 1)
 

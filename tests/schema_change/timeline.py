@@ -118,7 +118,7 @@ class Timeline:
 
     def _intern(self, position: Position) -> int:
         job = position.job
-        place = (job.phase, job.status, job.step, job.fill, job.run, bool(job.error))
+        place = (job.phase, job.status, job.step, job.backfill, job.run, bool(job.error))
         begun = position.runs, position.looks
         key = (*place, len(job.steps), position.used, *begun, position.cleaned)
         if key not in self._numbers:

@@ -76,11 +76,11 @@ def _demand_feed(sim: Simulation, true: MemoryStore) -> None:
     topics, bus = sim.cluster.topics, sim.cluster.bus
     # A backfill by images is told under its own LSN, and is no write of the row in a store.
     filled = {
-        (fill.table_id, key): lsn
+        (backfill.table_id, key): lsn
         for lsn, commit in sim.reference.every
-        for fill in commit.fills
-        if fill.images
-        for key in fill.keys
+        for backfill in commit.backfills
+        if backfill.images
+        for key in backfill.keys
     }
     for descriptor in sim.reference.catalog.tables():
         if descriptor.sequence is not None:

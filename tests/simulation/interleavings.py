@@ -24,7 +24,7 @@ def cut_off(stage: Stage, name: str, virtual_ms: int) -> None:
     stage.node(name).isolate(stage.scheduler.now_ns + virtual_ms * MS)
 
 
-# ------------------------------------------------------------------ the lanes
+# ------------------------------------------------------------------ the queues
 
 
 def a_request_that_no_master_survives() -> None:

@@ -25,7 +25,7 @@ from leasehold.model.records.log import (
     LogPosition,
     MinVersion,
 )
-from leasehold.model.records.requests import Lane, Outcome
+from leasehold.model.records.requests import Outcome, Queue
 from leasehold.replication.log.admission import Verdict, admit
 from leasehold.replication.log.apply import apply_record
 from leasehold.replication.log.retention import HistorySettings
@@ -70,7 +70,7 @@ class Reference:
         self.decided_at: dict[tuple[bytes, int], int] = {}  # (request id, attempt) → offset
         self.in_order: list[tuple[int, Commit]] = []  # those of requests
         self.every: list[tuple[int, Commit]] = []  # and those of the master's own, as jobs'
-        self.requests: list[tuple[bytes, int]] = []  # (id, attempt) by offset of the lane
+        self.requests: list[tuple[bytes, int]] = []  # (id, attempt) by offset of the queue
         self.refused_at: set[int] = set()  # offsets of requests, also of what is none
         self.dead_letters = 0
         self.refusals = 0
@@ -90,7 +90,7 @@ class Reference:
 
     @property
     def all_decided(self) -> bool:
-        return self.position.decided_through.get(Lane.REQUESTS, 0) == len(self.requests)
+        return self.position.decided_through.get(Queue.REQUESTS, 0) == len(self.requests)
 
     def log_appended(self, message: Message) -> str:
         """→ words for the history, "" where nothing is worth telling."""
@@ -141,8 +141,8 @@ class Reference:
         offset = after.offset - 1
         self.decided_at.update(((c.request_id, c.attempt), offset) for c in record.commits)
         self.decided_at.update(((r.request_id, r.attempt), offset) for r in record.refusals)
-        self.refused_at |= {r.offset for r in record.refusals if r.lane == Lane.REQUESTS}
-        self._judge_lanes(before, after)
+        self.refused_at |= {r.offset for r in record.refusals if r.queue == Queue.REQUESTS}
+        self._judge_queues(before, after)
         for told in self.on_jobs if moves else ():
             told(offset, moves, self.catalog)
         if not changed:
@@ -187,12 +187,12 @@ class Reference:
                     f"version {write.version} published while min_version is {lowest}",
                 )
 
-    def _judge_lanes(self, before: LogPosition, after: LogPosition) -> None:
+    def _judge_queues(self, before: LogPosition, after: LogPosition) -> None:
         """L3: what the log says is decided has an outcome, and nothing goes back."""
-        for lane, offset in after.decided_through.items():
-            first = before.decided_through.get(lane, 0)
-            demand(offset >= first, "L3", f"{lane} decided through {first}, then {offset}")
-            if lane != Lane.REQUESTS:
+        for queue, offset in after.decided_through.items():
+            first = before.decided_through.get(queue, 0)
+            demand(offset >= first, "L3", f"{queue} decided through {first}, then {offset}")
+            if queue != Queue.REQUESTS:
                 continue
             for place, (request_id, attempt) in enumerate(self.requests[first:offset], first):
                 if place in self.refused_at:

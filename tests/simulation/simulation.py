@@ -114,7 +114,7 @@ def plan_of(seed: int) -> Plan:
                 slice_operations=1,
                 requests_max=rng.choice((1, 3, 2_000)),
             ),
-            fill=_fill_of(rng.choice((1, 4, 2_000))),
+            backfill=_backfill_of(rng.choice((1, 4, 2_000))),
             delete_every_ms=rng.choice((300, 5_000)),
         ),
     )
@@ -133,7 +133,7 @@ def plan_of(seed: int) -> Plan:
     return Plan(chaos_ms=chaos_ms, fault_pause_ms=fault_pause_ms, shape=shape)
 
 
-def _fill_of(rows_max: int) -> BackfillSettings:
+def _backfill_of(rows_max: int) -> BackfillSettings:
     return BackfillSettings(
         rows_max, rows_beside_max=rows_max, rows_beside_min=max(1, rows_max // 4)
     )
@@ -370,7 +370,7 @@ class Simulation:
             workload.setup()
         self._wait(lambda: not self._waiting(), 20_000, "L7", self._waiting_words)
         for workload in self.workloads:
-            workload.fill()
+            workload.backfill()
         self._wait(lambda: not self._waiting(), 20_000, "L7", self._waiting_words)
 
     def _pass(self, virtual_ms: int) -> None:

@@ -248,11 +248,13 @@ class Steering(Menu):
 
 
 def place(job: Job) -> tuple[int, Phase, int, Status]:
-    return job.step, job.phase, job.fill, job.status
+    return job.step, job.phase, job.backfill, job.status
 
 
 def told(job: Job) -> str:
-    return f"step {job.step} {job.phase.value} of fill {job.fill}, {job.status.value} {job.error}"
+    return (
+        f"step {job.step} {job.phase.value} of fill {job.backfill}, {job.status.value} {job.error}"
+    )
 
 
 def plain(descriptor: Descriptor) -> dict[str, Any]:

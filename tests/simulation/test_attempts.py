@@ -82,7 +82,7 @@ def test_l10_one_that_ends_whoever_reads_it_is_refused_unread() -> None:
         assert len(met) == 2 + LOST_MAX
     stage.passing(1_000)
     (letter,) = dead_letters(stage)
-    assert (letter.request_id, letter.lane, letter.code) == (b"", "requests", "54001")
+    assert (letter.request_id, letter.queue, letter.code) == (b"", "requests", "54001")
     assert letter.body is not None
     assert PACKED in letter.body
     assert stage.row(2)[2] == 7
@@ -136,7 +136,7 @@ def test_l10_an_innocent_request_is_not_refused_when_appends_fail() -> None:
     assert len(lost) == len(set(lost)) == 8
 
 
-def test_l10_an_empty_lane_blames_nobody() -> None:
+def test_l10_an_empty_queue_blames_nobody() -> None:
     """Masters that end with nothing to decide have said nothing."""
     stage = Stage()
     for _ in range(4):
@@ -201,7 +201,7 @@ def test_l10_a_chunk_that_no_master_survives_ends_its_job(fate: str) -> None:
         assert len(met) <= 1 + 2 * LOST_MAX
         assert stage.settle(stage.update(2, 7)).lsn
         stage.passing(1_000)
-    assert {letter.lane for letter in dead_letters(stage)} == {"backfill"}
+    assert {letter.queue for letter in dead_letters(stage)} == {"backfill"}
 
 
 def test_l10_a_chunk_goes_on_behind_the_rows_that_the_log_says_are_decided(

@@ -90,7 +90,7 @@ def test_what_was_dropped_long_ago_is_forgotten_everywhere() -> None:
     feed = stage.cluster.changefeed._feed
     assert feed is not None
     assert list(feed._jobs) == [jobs]
-    # Every node begins anew from what its store has kept, and ids go on.
+    # Every node starts over from what its store has kept, and ids go on.
     for node in list(stage.cluster.nodes.values()):
         node.crash()
         node.start()

@@ -138,10 +138,10 @@ OFF: list[tuple[str, str, Scenario, ReplicationRules]] = [
         replace(RULES, jobs=JobRules(findings_confirmed=False)),
     ),
     (
-        "fill_leaves_genids",
+        "backfill_leaves_genids",
         "⚠ chunks",
         a_writer_sees_a_row_before_it_is_filled,
-        replace(RULES, verify=VerifyRules(fill_leaves_genids=False)),
+        replace(RULES, verify=VerifyRules(backfill_leaves_genids=False)),
     ),
     (
         "digests_chain",

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from leasehold.model.records.requests import Lane
+from leasehold.model.records.requests import Queue
 from tests.simulation.harm import Harm
 from tests.simulation.simulation import Plan, Simulation
 
@@ -60,7 +60,7 @@ def test_a_run_does_what_it_is_for() -> None:
     assert simulation.reads > 100
     assert simulation.decoded > 100
     assert reference.position.epoch > 1
-    assert reference.position.decided_through[Lane.REQUESTS] > 100
+    assert reference.position.decided_through[Queue.REQUESTS] > 100
     assert any(job.rows_applied for job in reference.catalog.jobs.values()), "no backfill"
 
 

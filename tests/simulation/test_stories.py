@@ -124,7 +124,7 @@ def test_l2_a_log_made_anew_ends_whoever_has_read_the_old_one(grown: bool, write
         node.on_step = lambda _: None  # the observer's log is the old one
     bus.on_append = lambda *_: None
     end = bus.end(log)
-    bus.make_anew(log)
+    bus.recreate(log)
     if grown:
         for number in range(end + 100):
             bus.append(log, 0, b"", stage.codec.encode(Barrier(b"%d" % number)))
@@ -144,7 +144,7 @@ def test_l2_a_log_made_anew_ends_whoever_has_read_the_old_one(grown: bool, write
 
 
 def unwatched_stage() -> Stage:
-    """The observer counts what is appended to the lanes, and knows of one topic each."""
+    """The observer counts what is appended to the queues, and knows of one topic each."""
     stage = Stage()
     stage.cluster.bus.on_append = lambda *_: None
     for node in stage.cluster.nodes.values():
@@ -158,7 +158,7 @@ def warnings(stage: Stage) -> list[str]:
 
 
 @pytest.mark.parametrize("office", ["in office", "next"])
-def test_l3_a_lane_made_anew_is_read_from_its_begin(office: str) -> None:
+def test_l3_a_queue_made_anew_is_read_from_its_begin(office: str) -> None:
     """Every request below the old topic's offset would count as decided: passed over in silence, by
     this master and all to come."""
     stage = unwatched_stage()
@@ -167,12 +167,12 @@ def test_l3_a_lane_made_anew_is_read_from_its_begin(office: str) -> None:
     if office == "next":
         assert stage.master is not None
         stage.master.crash()
-    stage.cluster.bus.make_anew(stage.cluster.topics.requests.name)
+    stage.cluster.bus.recreate(stage.cluster.topics.requests.name)
     asked = [stage.ask(stage.update(2, value)) for value in range(5)]
     stage.passing(20_000)
     assert all(stage.results.get(request) for request in asked)
     (said,) = {words for words in warnings(stage) if "first offset" in words}
-    assert "deleted and made anew" in said
+    assert "deleted and recreated" in said
     assert "08007" in said
     # The next one goes on behind what is decided of the new topic.
     if office == "next":

@@ -54,7 +54,7 @@ class Workload:
     def setup(self) -> None:
         """Its tables."""
 
-    def fill(self) -> None:
+    def backfill(self) -> None:
         """Its first rows, once the tables are there."""
 
     def act(self) -> None: ...
@@ -191,7 +191,7 @@ class Increments(Workload):
     def setup(self) -> None:
         self.client.ask({"sql": "create table counters (id int primary key, n bigint not null)"})
 
-    def fill(self) -> None:
+    def backfill(self) -> None:
         for key in range(self.counters):
             values = {"n": 0}
             self.client.ask(

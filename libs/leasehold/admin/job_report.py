@@ -156,7 +156,7 @@ def _eta_s(job: Job, rows: int, total_rows: int, rate: float, pace: Pace) -> flo
     left, limit = max(0, total_rows - rows), job.settings.get("rows_per_second", 0)
     if rate > 0:
         return left / (min(rate, limit) if limit else rate)
-    work = {Phase.BACKFILLING: pace.fill, Phase.VALIDATING: pace.validate}
+    work = {Phase.BACKFILLING: pace.backfill, Phase.VALIDATING: pace.validate}
     return work.get(job.phase, pace.verify).seconds(left, limit)
 
 
@@ -168,9 +168,9 @@ def _ends_in_s(job: Job, eta_s: float, rows: int, pace: Pace) -> float:
     validating = [pace.validate.seconds(rows, limit)] * bool(step.validates)
     match job.phase:
         case Phase.BACKFILLING:
-            fills_after = len(step.fills) - job.fill - 1
-            filling = [pace.fill.seconds(rows, limit)] * fills_after
-            in_step = total((eta_s, *filling, *validating, *verifying))
+            backfills_after = len(step.backfills) - job.backfill - 1
+            backfilling = [pace.backfill.seconds(rows, limit)] * backfills_after
+            in_step = total((eta_s, *backfilling, *validating, *verifying))
         case Phase.VALIDATING:
             in_step = total((eta_s, *verifying))
         case Phase.VERIFYING:
@@ -191,8 +191,8 @@ def _attempts(job: Job) -> int:
     if job.status is Status.ROLLING_BACK:
         return 1  # the marks of the way forth are beside its own, and nothing of it can fail
     begun = sum(1 for step, phase, _ in job.marks if (step, phase) == (job.step, job.phase.value))
-    fills_before = job.fill if job.phase is Phase.BACKFILLING else 0
-    return max(1, begun - fills_before)
+    backfills_before = job.backfill if job.phase is Phase.BACKFILLING else 0
+    return max(1, begun - backfills_before)
 
 
 def _key_report(table: TableView | None, key: Iterable[Any]) -> list[Any]:
@@ -224,7 +224,7 @@ def _fraction(job: Job, rows: int, total: int) -> float:
     backfill = job.current.backfill
     read = min(1.0, rows / total if total else 0.0)
     if job.phase is Phase.BACKFILLING and backfill:
-        read = (job.fill + read) / len(job.current.fills)  # one fill after the other
+        read = (job.backfill + read) / len(job.current.backfills)  # one backfill after the other
     within = {
         Phase.PUBLISHING: 0.0,
         Phase.DRAINING: 0.05 if backfill else 0.5,
@@ -308,10 +308,10 @@ def _unread(view: ClusterView, seen: JobView, now_us: int) -> list[str]:
     silent_ms = min(_phase_ms(job, now_us), max(0, now_us - seen.event.commit_us) // 1_000)
     if heard and progress is not None:
         silent_ms = min(silent_ms, max(0, now_us - progress.sent_us) // 1_000)
-    filling = job.phase is Phase.BACKFILLING
-    if filling and job.chunks_ended:
+    backfilling = job.phase is Phase.BACKFILLING
+    if backfilling and job.chunks_ended:
         return []
-    which = f"run {job.run} of the {'backfill' if filling else 'validation'}"
+    which = f"run {job.run} of the {'backfill' if backfilling else 'validation'}"
     if why := spark_fails(view, job, now_us):
         return [f"Spark fails at {which} and tries again: {why}"]
     if silent_ms <= SPARK_SILENT_SAID_MS:

@@ -23,7 +23,7 @@ from leasehold.catalog.elements import Element
 from leasehold.events.version_diff import element_name, element_words
 from leasehold.model.ids import format_request_id, is_sequence_id
 from leasehold.model.records.acks import CheckReport
-from leasehold.model.records.requests import Lane
+from leasehold.model.records.requests import Queue
 
 RATE_WINDOW_SECONDS: Final = 5
 CHECKS_TOLD_MAX: Final = 64
@@ -51,7 +51,7 @@ def report(view: ClusterView, now_us: int) -> dict[str, Any]:
         "tables": [table_report(view, table) for _, table in sorted(view.tables.items())],
         "leases": leases_report(view, asked_us),
         "jobs": jobs_report(view, now_us),
-        "lanes": lanes_report(view),
+        "lanes": queues_report(view),
         "versions": [event_report(change) for change in reversed(view.recent)],
         "checks": [check_report(check) for check in islice(_newest_checks(view), CHECKS_TOLD_MAX)],
         "dead_letters": view.ends.get("dead-letter", 0),
@@ -277,15 +277,15 @@ def leases_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
     return found
 
 
-def lanes_report(view: ClusterView) -> list[dict[str, Any]]:
-    """Work that waits for the master, per lane; None where no record seen tells of the lane."""
+def queues_report(view: ClusterView) -> list[dict[str, Any]]:
+    """Work that waits for the master, per queue; None where no record seen tells of the queue."""
     found = []
-    for lane in Lane:
-        end = view.ends.get(lane, 0)
-        decided = view.log.decided_through.get(lane, None if end else 0)
+    for queue in Queue:
+        end = view.ends.get(queue, 0)
+        decided = view.log.decided_through.get(queue, None if end else 0)
         waiting = None if decided is None else max(0, end - decided)
         found.append(
-            {"lane": lane.value, "offset": end, "decided_through": decided, "waiting": waiting}
+            {"lane": queue.value, "offset": end, "decided_through": decided, "waiting": waiting}
         )
     return found
 

@@ -63,7 +63,7 @@ class ClaimSeen(NamedTuple):
 
 
 class TopicEnds(NamedTuple):
-    """Next offsets of topics: "log", lanes, "dead-letter" and `rows/<table id>` (records kept)."""
+    """Next offsets of topics: "log", queues, "dead-letter" and `rows/<table id>` (records kept)."""
 
     ends: Mapping[str, int]
 
@@ -335,7 +335,7 @@ def _log_seen(view: ClusterView, seen: LogSeen, now_us: int) -> ClusterView:
         lsn=max(seen.lsn, log.lsn),
         commit_us=seen.commit_us or log.commit_us,
         seen_us=now_us,
-        # A record tells of the lanes that it decided something of, and of no other (L3).
+        # A record tells of the queues that it decided something of, and of no other (L3).
         decided_through={**log.decided_through, **seen.decided_through},
         answered_through=max(seen.answered_through, log.answered_through),
         time_us=max(0 if seen.reset_us else log.time_us, seen.commit_us, seen.closed_us),

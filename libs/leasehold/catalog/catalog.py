@@ -148,13 +148,13 @@ class Catalog:
         named = {n: tuple(t for t in ts if t != table_id) for n, ts in self._names.items()}
         for name in known:
             others = named.get(name, ())
-            assert all(self._twins(table_id, other) for other in others), (
+            assert all(self._mirrors(table_id, other) for other in others), (
                 f"D9: two tables are named {name!r}"
             )
             named[name] = tuple(sorted((*others, table_id)))
         self._names = {name: tables for name, tables in named.items() if tables}
 
-    def _twins(self, one: int, other: int) -> bool:
+    def _mirrors(self, one: int, other: int) -> bool:
         tables = self.newest(one), self.newest(other)
         return any(
             t.former == o.table_id or t.replaces == o.table_id for t, o in (tables, tables[::-1])

@@ -62,8 +62,8 @@ class Descriptor:
     `since_lsn` is the LSN of that commit, 0 where it is not known; it says where the version stands
     and not what it is, so equal versions may differ in it.
     `next_element_id` only grows, over all versions: element ids are never used again.
-    `twin`: the table that has the same rows under another primary key, version by version, while a
-    job goes over from one to the other, 0 = none. `former`: the table that this one took rows and
+    `mirror`: the table that has the same rows under another primary key, version by version, while
+    a job goes over from one to the other, 0 = none. `former`: the table that this one took rows and
     name from, 0 = none; its numbers go on from that one's. `replaces`: the table of which it took
     the name alone, or waits for it, with rows of its own; its numbers go on likewise.
     `sequence`: it is one, and no table, though it lies in the store as one.
@@ -85,7 +85,7 @@ class Descriptor:
     row_locks: tuple[Lock, ...] = ()
     lock_moves: tuple[LockMove, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
-    twin: int = 0
+    mirror: int = 0
     former: int = 0
     replaces: int = 0
     sequence: Sequence | None = None
@@ -116,7 +116,7 @@ class Descriptor:
     def in_place(self) -> tuple[Column, ...]:
         """The columns, in the order in which people see them: one that took over from another,
         whose type was changed, stands where that one stood."""
-        return tuple(sorted(self.columns, key=lambda column: (column.place, column.element_id)))
+        return tuple(sorted(self.columns, key=lambda column: (column.position, column.element_id)))
 
     @cached_property
     def by_name(self) -> dict[str, Column]:
@@ -150,7 +150,7 @@ class Descriptor:
     def has_own_rows(self) -> bool:
         """Whether it is public, or only waits for its name. (One that is to take another's place
         under another primary key follows that one's rows.)"""
-        return self.state is State.PUBLIC or (self.state is State.WRITE_ONLY and not self.twin)
+        return self.state is State.PUBLIC or (self.state is State.WRITE_ONLY and not self.mirror)
 
     @cached_property
     def by_id(self) -> dict[int, Column]:
@@ -342,7 +342,7 @@ DESCRIPTOR_FORM: Final = WireForm(
         lambda moves: tuple([LockMove(*move) for move in moves]),
     ),
     Field("foreign_keys", "", *_elements(FOREIGN_KEY_FORM)),
-    sparse("twin"),
+    sparse("mirror", "twin"),
     sparse("former"),
     sparse("replaces"),
     sparse("key_name"),

@@ -113,7 +113,7 @@ def make_body(element: Element | Descriptor) -> Body:
         "alias": element.alias,
         "state": element.state.label,
         "lock_moves": [list(move) for move in element.lock_moves],
-        "twin": element.twin,
+        "twin": element.mirror,
         "key_name": element.key_name,
         **({} if element.sequence is None else {"sequence": sequence_to_wire(element.sequence)}),
     }
@@ -136,11 +136,11 @@ def apply_edits(descriptor: Descriptor, edits: tuple[Edit, ...], fence: int = 0)
 
 
 def _table(descriptor: Descriptor, edit: Edit, fence: int) -> Descriptor:
-    before, standing = _fenced(edit.before, descriptor, fence), make_body(descriptor)
-    assert {name: before[name] for name in standing} == standing, f"D9: {edit}"
+    before, current = _fenced(edit.before, descriptor, fence), make_body(descriptor)
+    assert {name: before[name] for name in current} == current, f"D9: {edit}"
     if edit.after is None:
         # One that the job made: absent again, since it is not forgotten at once.
-        return replace(descriptor, state=State.ABSENT, twin=0)
+        return replace(descriptor, state=State.ABSENT, mirror=0)
     after = _fenced(edit.after, descriptor, fence)
     return replace(
         descriptor,
@@ -148,7 +148,7 @@ def _table(descriptor: Descriptor, edit: Edit, fence: int) -> Descriptor:
         alias=after["alias"],
         state=state_of(after["state"]),
         lock_moves=tuple(LockMove(*move) for move in after["lock_moves"]),
-        twin=after["twin"],
+        mirror=after["twin"],
         key_name=after["key_name"],
         sequence=sequence_from_wire(after.get("sequence")),
     )
@@ -178,11 +178,11 @@ def _fenced(body: Body | None, descriptor: Descriptor, fence: int) -> Body:
 
 
 def _one(descriptor: Descriptor, edit: Edit) -> Descriptor:
-    standing = descriptor.element(edit.element_id)
+    current = descriptor.element(edit.element_id)
     # As elements, since a body that has travelled has tuples for lists.
     _, field, form = _ELEMENTS[edit.kind]
     before = None if edit.before is None else _numbered(form.from_wire(edit.before), descriptor)
-    assert standing == before, f"D9: {standing} stands where {before} was expected"
+    assert current == before, f"D9: {current} stands where {before} was expected"
     after = None if edit.after is None else _numbered(form.from_wire(edit.after), descriptor)
     present = getattr(descriptor, field)
     elements = tuple(e for e in present if e.element_id != edit.element_id)
@@ -202,7 +202,7 @@ def _numbered(element: Element, descriptor: Descriptor) -> Element:
         return element
     if element.missing.below != THIS_VERSION:
         return element
-    standing = descriptor.by_id.get(element.element_id)
-    known = standing.missing if standing is not None else None
+    current = descriptor.by_id.get(element.element_id)
+    known = current.missing if current is not None else None
     below = descriptor.version if known is None else known.below
     return replace(element, missing=element.missing._replace(below=below))

@@ -7,12 +7,12 @@ from typing import Any, Final
 from leasehold.catalog.elements import (
     Check,
     Column,
+    CommitContext,
     Derived,
     ForeignKey,
     Index,
     Lock,
     Missing,
-    Moment,
     OnChange,
 )
 from leasehold.catalog.sequence import Numbering
@@ -42,9 +42,9 @@ def derived_from_wire(body: Any) -> Derived:
     return Derived((sources,) if isinstance(sources, int) else tuple(sources), *rest)
 
 
-def _moment_from_wire(body: Any) -> Moment:
+def _context_from_wire(body: Any) -> CommitContext:
     now_us, seed = body
-    return Moment(now_us, bytes.fromhex(seed))
+    return CommitContext(now_us, bytes.fromhex(seed))
 
 
 _ID: Final = required("element_id", "id")
@@ -74,8 +74,8 @@ COLUMN_FORM: Final = WireForm(
     Field(
         "moment",
         "",
-        unless_none(lambda moment: [moment.now_us, moment.seed.hex()]),
-        unless_none(_moment_from_wire),
+        unless_none(lambda context: [context.now_us, context.seed.hex()]),
+        unless_none(_context_from_wire),
     ),
     sparse("hidden"),
     sparse("numbering", "", list, unless_none(lambda body: Numbering(*body))),

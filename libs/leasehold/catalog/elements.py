@@ -14,7 +14,7 @@ from leasehold.values.types import Type
 DEFAULT_LOCK: Final = 0
 DEFAULT_LOCK_NAME: Final = "row"
 ALL_ROWS: Final = -1
-"""Instead of an element id, in what a job fills and verifies: the rows of the table's twin."""
+"""Instead of an element id, in what a job fills and verifies: the rows of the table's mirror."""
 HIDDEN_NAME: Final = ""
 """Of a hidden key: no statement and no request can say it."""
 NEXTVAL: Final = "nextval("
@@ -23,7 +23,7 @@ EXPRESSION: Final = 0
 """Where an index has an expression in the place of a column; no element has this id."""
 
 
-class Moment(NamedTuple):
+class CommitContext(NamedTuple):
     """The moment that expressions which change from call to call are computed from, decided by the
     master: `now_us` in unix µs; `seed` for random values, which differ by row
     (`sql/expressions/default.py`)."""
@@ -103,7 +103,7 @@ class Column:
     derived: Derived | None = None
     missing: Missing | None = None
     default_expression: str = ""
-    moment: Moment | None = None
+    moment: CommitContext | None = None
     hidden: bool = False
     numbering: Numbering | None = None
     owns: tuple[int, ...] = ()
@@ -111,7 +111,7 @@ class Column:
     moment_zone: str = ""
 
     @property
-    def place(self) -> int:
+    def position(self) -> int:
         """The number by which the columns of a table are ordered for whoever sees them."""
         return self.ordinal or self.element_id
 
@@ -134,7 +134,7 @@ class Column:
             return self.owns
         return (self.numbering.sequence,)
 
-    def with_numbers(self, draws: int, own: Iterable[int], identity: str = "") -> Column:
+    def with_sequence_default(self, draws: int, own: Iterable[int], identity: str = "") -> Column:
         """Return the column drawing from `draws`, 0: from none; `own` go with it."""
         kept = tuple(dict.fromkeys(own))
         first = draws or next(iter(kept), 0)

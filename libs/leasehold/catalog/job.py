@@ -44,19 +44,19 @@ class Step:
     """A step of a job, which is one published descriptor version: elements are edited; then,
     fenced, the work.
 
-    `fills`: elements whose pairs the backfill makes for the rows there are, one run each, in this
-    order. `validates`: constraints whose rows of before are then looked through. `verifies`:
+    `backfills`: elements whose pairs the backfill makes for the rows there are, one run each, in
+    this order. `validates`: constraints whose rows of before are then looked through. `verifies`:
     element ids that every coherent node at last checks as if they were public.
     """
 
     edits: tuple[Edit, ...]
-    fills: tuple[int, ...] = ()
+    backfills: tuple[int, ...] = ()
     verifies: tuple[int, ...] = ()
     validates: tuple[int, ...] = ()
 
     @property
     def backfill(self) -> bool:
-        return bool(self.fills)
+        return bool(self.backfills)
 
     @property
     def label(self) -> str:
@@ -75,16 +75,17 @@ class Job:
     step publishes.
 
     `subject` names what is changed, for people: `index flights_by_day`. `point`: the step whose
-    publication is the point of no return; NO_WAY_BACK: that was its request. `fill`: which of the
-    step's fills is running. `run` counts runs of a step's work; a chunk of another run is refused
-    (⚠ late chunks). `needs`: tables that must stay as they are meanwhile (D9). Several tables move
-    together: each step publishes a version of every one of `tables`, except of those that only join
-    in: of `joins` a step publishes those that it edits. `dropped`: findings of the validation that
-    the master did not confirm; `verdict`: which rows break the constraint or have no value to be
-    filled in, in words; `code`: its SQLSTATE, and that of `error`, "" = no other than that the job
-    has failed. `fence_lsn` is the LSN of the current step's `min_version`. `marks`: (step, phase,
-    unix µs) for the times of every step. `rows`: the table's when the job was made, -1 where it was
-    not counted. `look`: the slice that a verification is at, None = it looks at all in one pass;
+    publication is the point of no return; NO_WAY_BACK: that was its request. `backfill`: which of
+    the step's backfills is running. `run` counts runs of a step's work; a chunk of another run is
+    refused (⚠ late chunks). `needs`: tables that must stay as they are meanwhile (D9). Several
+    tables move together: each step publishes a version of every one of `tables`, except of those
+    that only join in: of `joins` a step publishes those that it edits. `dropped`: findings of the
+    validation that the master did not confirm; `verdict`: which rows break the constraint or have
+    no value to be filled in, in words; `code`: its SQLSTATE, and that of `error`, "" = no other
+    than that the job has failed. `fence_lsn` is the LSN of the current step's `min_version`.
+    `marks`: (step, phase, unix µs) for the times of every step. `rows`: the table's when the job
+    was made, -1 where it was not counted. `look`: the slice that a verification is at, None = it
+    looks at all in one pass;
     `looked`: rows and entries in the slices before it. `settings`: rows_per_second (0 = no limit),
     chunk_rows, postpone (1: the point of no return waits), cancel_blockers_after_ms (0 = leases are
     waited for).
@@ -100,7 +101,7 @@ class Job:
     steps: tuple[Step, ...]
     point: int
     step: int = 0
-    fill: int = 0
+    backfill: int = 0
     phase: Phase = Phase.PUBLISHING
     status: Status = Status.RUNNING
     versions: Mapping[int, int] = field(default_factory=dict)
@@ -156,17 +157,17 @@ class Job:
         """Whether it waits now for a run over the rows, a backfill's or a validation's."""
         if self.status is not Status.RUNNING or self.chunks_ended:
             return False
-        work = {Phase.BACKFILLING: self.current.fills, Phase.VALIDATING: self.current.validates}
+        work = {Phase.BACKFILLING: self.current.backfills, Phase.VALIDATING: self.current.validates}
         return bool(work.get(self.phase))
 
     @property
     def element_id(self) -> int:
         """The element that is being filled, 0 for none."""
-        fills = self.current.fills if self.step < len(self.steps) else ()
-        return fills[self.fill] if self.fill < len(fills) else 0
+        backfills = self.current.backfills if self.step < len(self.steps) else ()
+        return backfills[self.backfill] if self.backfill < len(backfills) else 0
 
     @property
-    def filling(self) -> Edit | None:
+    def backfilling(self) -> Edit | None:
         """The edit that made the element being filled writable."""
         edits = self.current.edits if self.element_id else ()
         return next((edit for edit in edits if edit.element_id == self.element_id), None)
@@ -199,7 +200,7 @@ class Job:
 
 def _step_to_wire(step: Step) -> list[Any]:
     edits = [edit.to_wire() for edit in step.edits]
-    return [edits, list(step.fills), list(step.verifies), list(step.validates)]
+    return [edits, list(step.backfills), list(step.verifies), list(step.validates)]
 
 
 def _step_from_wire(body: Any) -> Step:
@@ -230,7 +231,7 @@ _JOB_FORM: Final = WireForm(
     ),
     required("point"),
     required("step"),
-    required("fill"),
+    required("backfill", "fill"),
     required("phase", "", lambda phase: phase.value, Phase),
     required("status", "", lambda status: status.value, Status),
     required("versions", "", dict, lambda body: {int(t): v for t, v in body.items()}),

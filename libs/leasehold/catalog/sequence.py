@@ -46,7 +46,7 @@ class SequencePosition(NamedTuple):
     epoch: int
 
 
-class DrawnNumbers(NamedTuple):
+class DrawnSequenceValues(NamedTuple):
     """The numbers that were drawn, `got` of them from `first` on, and where the sequence stands
     then."""
 
@@ -188,13 +188,13 @@ def first_position(sequence: Sequence, epoch: int) -> SequencePosition:
 
 
 def take_numbers(
-    sequence: Sequence, name: str, standing: SequencePosition, count: int
-) -> DrawnNumbers:
+    sequence: Sequence, name: str, state: SequencePosition, count: int
+) -> DrawnSequenceValues:
     """Return the next `count` numbers, or as many as are left before its bound. Raises
     SequenceExhausted (2200H) where none is, and it does not cycle."""
     assert count > 0, count
     step = sequence.increment
-    first = standing.last + step if standing.called else standing.last
+    first = state.last + step if state.called else state.last
     bound = sequence.most if step > 0 else sequence.least
     left = (bound - first) // step + 1
     if left <= 0 and sequence.cycles:
@@ -208,7 +208,7 @@ def take_numbers(
     got = min(count, left)
     last = first + step * (got - 1)
     assert sequence.least <= last <= sequence.most, "it is moved inside of its bounds"
-    return DrawnNumbers(first, got, SequencePosition(last, True, standing.epoch))
+    return DrawnSequenceValues(first, got, SequencePosition(last, True, state.epoch))
 
 
 def move_position(
@@ -241,12 +241,12 @@ def read_position(image: Image) -> SequencePosition:
     return SequencePosition(image[LAST], bool(image[CALLED]), image[EPOCH])
 
 
-def position_image(standing: SequencePosition) -> Image:
+def position_image(state: SequencePosition) -> Image:
     return {
-        LAST: standing.last,
+        LAST: state.last,
         COUNT: ROW_KEY[0],
-        CALLED: int(standing.called),
-        EPOCH: standing.epoch,
+        CALLED: int(state.called),
+        EPOCH: state.epoch,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from leasehold.catalog import sequence as numbers
+from leasehold.catalog import sequence as sequence_values
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Descriptor
@@ -35,13 +35,13 @@ def make_sequence_relation(sequence: Sequence, table_id: int, name: str) -> Desc
         name,
         1,
         (
-            Column(numbers.LAST, "last_value", BIGINT, nullable=False),
-            Column(numbers.COUNT, "log_cnt", BIGINT, nullable=False),
-            Column(numbers.CALLED, "is_called", Type("boolean"), nullable=False),
-            Column(numbers.EPOCH, "epoch", BIGINT, nullable=False, hidden=True),
+            Column(sequence_values.LAST, "last_value", BIGINT, nullable=False),
+            Column(sequence_values.COUNT, "log_cnt", BIGINT, nullable=False),
+            Column(sequence_values.CALLED, "is_called", Type("boolean"), nullable=False),
+            Column(sequence_values.EPOCH, "epoch", BIGINT, nullable=False, hidden=True),
         ),
-        (numbers.COUNT,),
-        next_element_id=numbers.EPOCH + 1,
+        (sequence_values.COUNT,),
+        next_element_id=sequence_values.EPOCH + 1,
         sequence=sequence,
     )
 
@@ -111,7 +111,7 @@ def find_owner_changes(catalog: Catalog, sequence: Descriptor, owner: Owner) -> 
             )
         if user.owns and (table.table_id, column.element_id) != target:
             left = (other for other in column.own_sequences if other != sequence.table_id)
-            made = column.with_numbers(column.draws_from, left, column.identity)
+            made = column.with_sequence_default(column.draws_from, left, column.identity)
             found.append(Owning(table, column, made))
     return found
 
@@ -143,7 +143,9 @@ def _take_sequence(catalog: Catalog, column: Column, sequence: Descriptor, posit
             column=column.name,
             position=position,
         )
-    return column.with_numbers(column.draws_from, (*own, sequence.table_id), column.identity)
+    return column.with_sequence_default(
+        column.draws_from, (*own, sequence.table_id), column.identity
+    )
 
 
 def list_own_sequences(table: Descriptor) -> Iterator[int]:

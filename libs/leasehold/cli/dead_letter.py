@@ -86,7 +86,7 @@ def letter_report(offset: int, letter: DeadLetter) -> dict[str, Any]:
         "message": letter.message,
         "detail": dict(letter.detail),
         "decided_us": letter.decided_us,
-        "lane": letter.lane,
+        "lane": letter.queue,
         "lane_offset": letter.offset,
         "content_type": letter.content_type,
         "request": readable_request(letter),
@@ -114,7 +114,7 @@ def explain(args: argparse.Namespace, settings: ClientSettings, output: Output) 
     for name, value in letter.detail.items():
         output.line(f"  {name}: {value}")
     stood = "at no offset of" if letter.offset == NOWHERE else f"at offset {letter.offset} of"
-    output.line(f"stood {stood} {letter.lane}", "dim")
+    output.line(f"stood {stood} {letter.queue}", "dim")
     output.line()
     output.line(json_text(told["request"], indent=2))
     output.line()

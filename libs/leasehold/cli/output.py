@@ -177,5 +177,5 @@ def clock_time(unix_us: int) -> str:
     """Return the local date and time of an event, for people; "–" for none."""
     if unix_us <= 0:
         return "–"
-    moment = datetime.fromtimestamp(unix_us / 1e6, UTC).astimezone()
-    return moment.strftime("%Y-%m-%d %H:%M:%S")
+    timestamp = datetime.fromtimestamp(unix_us / 1e6, UTC).astimezone()
+    return timestamp.strftime("%Y-%m-%d %H:%M:%S")

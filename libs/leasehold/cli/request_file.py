@@ -15,10 +15,10 @@ _JSON_STARTS: Final = b"{[ \t\r\n\xef"  # 0xEF: a byte-order mark
 
 
 class FileRequest(NamedTuple):
-    """What stands at one place of a file. `place` is "line 7" or "object 7"; `fields` is None where
+    """What stands at one place of a file. `where` is "line 7" or "object 7"; `fields` is None where
     `error` says why."""
 
-    place: str
+    where: str
     fields: dict[str, Any] | None
     error: str
     bytes_read: int
@@ -44,18 +44,18 @@ def _read_json_lines(source: BinaryIO) -> Iterator[FileRequest]:
         read += len(line)
         if not line.strip():
             continue
-        place = f"line {number}"
+        where = f"line {number}"
         if len(line) > LINE_BYTES_MAX:
             while not line.endswith(b"\n") and (line := source.readline(LINE_BYTES_MAX)):
                 read += len(line)
-            yield FileRequest(place, None, f"is longer than {LINE_BYTES_MAX} bytes", read)
+            yield FileRequest(where, None, f"is longer than {LINE_BYTES_MAX} bytes", read)
             continue
         try:
             fields = parse_json(line.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
-            yield FileRequest(place, None, f"is no JSON: {error}", read)
+            yield FileRequest(where, None, f"is no JSON: {error}", read)
             continue
-        yield _check_fields(place, fields, read)
+        yield _check_fields(where, fields, read)
 
 
 class _Counted:
@@ -79,26 +79,26 @@ def _read_message_pack(source: BinaryIO) -> Iterator[FileRequest]:
     ended_at = 0
     while True:
         number += 1
-        place = f"object {number}"
+        where = f"object {number}"
         try:
             fields = unpacker.unpack()
         except msgpack.OutOfData:
             if counted.bytes_read > ended_at:  # else the file ends with an object
-                yield FileRequest(place, None, "is cut short: the file ends in it", ended_at)
+                yield FileRequest(where, None, "is cut short: the file ends in it", ended_at)
             return
         except msgpack.BufferFull:
             words = f"is longer than {2 * LINE_BYTES_MAX} bytes{_THE_REST}"
-            yield FileRequest(place, None, words, counted.bytes_read)
+            yield FileRequest(where, None, words, counted.bytes_read)
             return
         except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
             words = f"is no MessagePack: {str(error) or type(error).__name__}{_THE_REST}"
-            yield FileRequest(place, None, words, unpacker.tell())
+            yield FileRequest(where, None, words, unpacker.tell())
             return
         ended_at = unpacker.tell()
-        yield _check_fields(place, fields, ended_at)
+        yield _check_fields(where, fields, ended_at)
 
 
-def _check_fields(place: str, fields: Any, read: int) -> FileRequest:
+def _check_fields(where: str, fields: Any, read: int) -> FileRequest:
     if isinstance(fields, dict) and all(isinstance(name, str) for name in fields):
-        return FileRequest(place, fields, "", read)
-    return FileRequest(place, None, "is no object with named fields", read)
+        return FileRequest(where, fields, "", read)
+    return FileRequest(where, None, "is no object with named fields", read)

@@ -16,9 +16,9 @@ from leasehold.cli.terminal_text import (
     escape_control_in_lines,
 )
 from leasehold.pgwire.messages.backend import Field
-from leasehold.values.oids import NUMBERS
+from leasehold.values.oids import TYPE_OIDS
 
-_OIDS: Final = {numbers.oid: name for name, numbers in NUMBERS.items()}
+_OIDS: Final = {numbers.oid: name for name, numbers in TYPE_OIDS.items()}
 _NUMBERS: Final = frozenset({"smallint", "integer", "bigint", "double precision", "numeric", "oid"})
 
 

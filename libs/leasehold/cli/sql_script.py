@@ -43,23 +43,23 @@ class Split(NamedTuple):
 def split(text: str) -> Split:
     found: list[Statement] = []
     first: int | None = None  # where the statement's first word stands
-    place = 0
-    while place < len(text):
-        matched = _PIECE.match(text, place)
+    offset = 0
+    while offset < len(text):
+        matched = _PIECE.match(text, offset)
         assert matched is not None, "each character is a piece at least"
         kind, end = matched.lastgroup, _end(text, matched)
         if kind == "end":
             if first is not None:
                 line = text.count("\n", 0, first) + 1
-                found.append(Statement(text[first:place].rstrip(), line))
+                found.append(Statement(text[first:offset].rstrip(), line))
             first = None
         elif kind != "space":
             if end is None:
-                return Split(found, text[place if first is None else first :], True)
+                return Split(found, text[offset if first is None else first :], True)
             if kind != "comment" and first is None:
-                first = place
+                first = offset
         assert end is not None
-        place = end
+        offset = end
     return Split(found, "" if first is None else text[first:], False)
 
 
@@ -94,9 +94,9 @@ def error_words(fields: Mapping[str, str], statement: Statement) -> str:
     """Return the message with its SQLSTATE, the line with a caret under the place, detail and
     hint."""
     words = [f"{fields.get('M', 'no reason was given')} ({fields.get('C', '')})"]
-    place = fields.get("P", "")
-    if place.isdecimal() and 1 <= int(place) <= len(statement.text) + 1:
-        words += _caret(statement, int(place) - 1)
+    offset = fields.get("P", "")
+    if offset.isdecimal() and 1 <= int(offset) <= len(statement.text) + 1:
+        words += _caret(statement, int(offset) - 1)
     words += [f"{head}: {fields[key]}" for key, head in _MORE.items() if key in fields]
     return "\n".join(words)
 

@@ -1,4 +1,5 @@
-"""The command `leasehold status`: log, master, nodes, ledger, jobs, lanes — whether all is well."""
+"""The command `leasehold status`: log, master, nodes, ledger, jobs, queues — whether all is
+well."""
 
 from __future__ import annotations
 
@@ -147,10 +148,10 @@ def _show(told: dict[str, Any], output: Output, database: str) -> None:
         output.line(
             f"feed     {words} · heard {span(feed['heard_ms'])} ago · LSN {feed['lsn']:,} is out"
         )
-    for lane in told["lanes"]:
-        decided, waiting = lane["decided_through"], lane["waiting"]
+    for queue in told["lanes"]:
+        decided, waiting = queue["decided_through"], queue["waiting"]
         words = "idle for a while" if decided is None else f"{waiting:,} waiting"
-        output.line(f"{lane['lane']:<8} {words} · next offset {lane['offset']:,}")
+        output.line(f"{queue['lane']:<8} {words} · next offset {queue['offset']:,}")
     if below := told["dead_letters"]:
         # Not how many: the ends of transactions have offsets, too.
         output.line(f"dead     letters at offsets below {below:,} (leasehold dead-letter list)")

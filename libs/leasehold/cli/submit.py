@@ -17,7 +17,7 @@ from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.output import Output, refusal_words, span
 from leasehold.cli.request_file import FileRequest, looks_like_json, read_requests
 from leasehold.client.change_producer import ChangeProducer, Statistics
-from leasehold.client.pending import Pending, Standing
+from leasehold.client.pending import Pending, RequestStatus
 from leasehold.model.errors import ConfigurationError, Refused
 from leasehold.model.ids import format_request_id
 from leasehold.settings.client import ClientSettings
@@ -106,30 +106,30 @@ class Submission:
     def _send(self, request: FileRequest) -> None:
         if request.fields is None:
             self._malformed += 1
-            self._add_trouble(request.place, "", "08P01", f"{request.place} {request.error}")
+            self._add_trouble(request.where, "", "08P01", f"{request.where} {request.error}")
             return
         try:
-            self._sent.append((request.place, self._changes.submit(request.fields)))
+            self._sent.append((request.where, self._changes.submit(request.fields)))
         except Refused as error:
             self._malformed += 1
-            self._add_trouble(request.place, "", error.sqlstate, refusal_words(error))
+            self._add_trouble(request.where, "", error.sqlstate, refusal_words(error))
 
     def _forget_settled(self, *, everything: bool = False) -> None:
         """Let go of those whose outcome is known, oldest first; keep words of what went wrong."""
-        while self._sent and (everything or self._sent[0][1].standing is not Standing.WAITING):
-            place, pending = self._sent.popleft()
-            if pending.standing is Standing.COMMITTED:
+        while self._sent and (everything or self._sent[0][1].status is not RequestStatus.WAITING):
+            where, pending = self._sent.popleft()
+            if pending.status is RequestStatus.COMMITTED:
                 continue
             outcome = pending.outcome
             code = outcome.code if outcome else "08007"
             words = refusal_words(outcome) if outcome else pending.trouble or "no answer in time"
-            self._add_trouble(place, format_request_id(pending.request_id), code, words)
+            self._add_trouble(where, format_request_id(pending.request_id), code, words)
 
-    def _add_trouble(self, place: str, request_id: str, code: str, words: str) -> None:
+    def _add_trouble(self, where: str, request_id: str, code: str, words: str) -> None:
         self._by_code[code] += 1
         if len(self._troubles) < TROUBLES_SHOWN_MAX:
             self._troubles.append(
-                {"place": place, "id": request_id, "code": code, "message": words}
+                {"place": where, "id": request_id, "code": code, "message": words}
             )
 
     def _draw(self, progress: Progress, task: TaskID, read: int | None, began_ns: int) -> None:

@@ -138,14 +138,14 @@ def _show_table(table: dict[str, Any], output: Output) -> None:
             element["definition"] + (" · key" if element["name"] in keys else ""),
             "" if element["state"] == "public" else element["state"],
         ]
-        for kind, place, keys in (
+        for kind, position, keys in (
             ("column", "columns", table["primary_key"]),
             ("index", "indexes", ()),
             ("check", "checks", ()),
             ("lock", "locks", ()),
             ("foreign key", "foreign_keys", ()),
         )
-        for element in table[place]
+        for element in table[position]
     ]
     output.table(["  element", "kind", "definition", "state"], rows, "  no element")
 

@@ -9,7 +9,7 @@ thread without lock or network::
         ...  # use `descriptor`: its version is not passed by two while you are in here
 
 Events only make it fast. That none was missed is checked at every renewal against the ledger's
-newest versions, and what is behind is read anew from the topic's beginning.
+newest versions, and what is behind is reread from the topic's beginning.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, Self
 
 from leasehold.adapters.os.clock import boottime_ns, new_request_id, random_bytes
-from leasehold.client.pending import Pending, Standing, standing_of
+from leasehold.client.pending import Pending, RequestStatus, status_of
 from leasehold.client.request_form import form
 from leasehold.client.request_group import RequestGroup
 from leasehold.model.errors import BusUnavailable, LeaseholdError
@@ -40,7 +40,7 @@ class RequestTransport(Protocol):
 
     def send_gathered(self) -> None: ...
 
-    def tell(self, requests: Sequence[tuple[bytes, str, bytes]]) -> bool:
+    def publish(self, requests: Sequence[tuple[bytes, str, bytes]]) -> bool:
         """Send those (key, content type, body) together now, if that waits for nothing and nobody;
         False: nothing was sent."""
         ...
@@ -72,10 +72,10 @@ class Statistics:
 
 
 _COUNTED: Final = {
-    Standing.COMMITTED: "committed",
-    Standing.REFUSED: "refused",
-    Standing.DEAD_LETTERED: "dead_lettered",
-    Standing.UNKNOWN: "unknown",
+    RequestStatus.COMMITTED: "committed",
+    RequestStatus.REFUSED: "refused",
+    RequestStatus.DEAD_LETTERED: "dead_lettered",
+    RequestStatus.UNKNOWN: "unknown",
 }
 
 
@@ -150,11 +150,13 @@ class ChangeProducer:
                 self._transport.gather(pending.request_id, pending.content_type, pending.body)
             except LeaseholdError as error:
                 with self._lock:
-                    self._settled(pending, Standing.UNKNOWN, None, error.message)
+                    self._settled(pending, RequestStatus.UNKNOWN, None, error.message)
         self._transport.send_gathered()
 
     def _tell(self, group: Sequence[Pending]) -> bool:
-        return self._transport.tell([(one.request_id, one.content_type, one.body) for one in group])
+        return self._transport.publish(
+            [(one.request_id, one.content_type, one.body) for one in group]
+        )
 
     def submit_many(
         self,
@@ -173,7 +175,7 @@ class ChangeProducer:
     @property
     def statistics(self) -> Statistics:
         with self._lock:
-            counts = {_COUNTED[standing]: count for standing, count in self._counts.items()}
+            counts = {_COUNTED[status]: count for status, count in self._counts.items()}
             return replace(
                 Statistics(**counts), submitted=self._submitted, in_flight=len(self._waiting)
             )
@@ -188,7 +190,7 @@ class ChangeProducer:
         self._reader.join()
         with self._lock:
             for pending in list(self._waiting.values()):
-                self._settled(pending, Standing.UNKNOWN, None, "its producer was closed")
+                self._settled(pending, RequestStatus.UNKNOWN, None, "its producer was closed")
         self._transport.close(self._settings.close_timeout_ms / 1_000)
 
     def __enter__(self) -> Self:
@@ -218,8 +220,8 @@ class ChangeProducer:
                 return
             if self._stopping.is_set():
                 raise BusUnavailable("this producer is closed; ask with another one")
-            if pending.standing is Standing.UNKNOWN:
-                self._counts[Standing.UNKNOWN] -= 1
+            if pending.status is RequestStatus.UNKNOWN:
+                self._counts[RequestStatus.UNKNOWN] -= 1
             pending.reopen(boottime_ns())
             self._waiting[pending.request_id] = pending
         try:
@@ -227,7 +229,7 @@ class ChangeProducer:
         except LeaseholdError as error:
             # This asking is surely not in the topic, but an earlier one may be.
             with self._lock:
-                self._settled(pending, Standing.UNKNOWN, None, error.message)
+                self._settled(pending, RequestStatus.UNKNOWN, None, error.message)
             raise
 
     def _send(self, pending: Pending) -> None:
@@ -239,7 +241,7 @@ class ChangeProducer:
         if self._waiting.pop(pending.request_id, None) is not None:
             self._submitted -= 1
             self._group.settled(pending.request_id)
-            pending.settle(Standing.UNKNOWN, None, why)
+            pending.settle(RequestStatus.UNKNOWN, None, why)
             self._room.notify_all()
 
     # --- the reading thread --------------------------------------------------------------------
@@ -272,12 +274,12 @@ class ChangeProducer:
         outcome = result.outcome
         if not outcome.final and outcome.lsn == 0 and pending.on_conflict is OnConflict.RETRY:
             return  # refused this once; the verify/retry stream brings the next attempt
-        self._leaves(pending, standing_of(outcome), outcome, "")
+        self._leaves(pending, status_of(outcome), outcome, "")
 
     def _failed(self, key: bytes, why: str) -> None:
         pending = self._waiting.get(key)
         if pending is not None:
-            self._settled(pending, Standing.UNKNOWN, None, why)
+            self._settled(pending, RequestStatus.UNKNOWN, None, why)
 
     def _sweep(self, now_ns: int) -> None:
         oldest_ns = now_ns - self._settings.outcome_timeout_ms * 1_000_000
@@ -285,7 +287,7 @@ class ChangeProducer:
             if pending.asked_ns > oldest_ns:
                 continue
             words = pending.trouble or f"no answer in {self._settings.outcome_timeout_ms} ms"
-            self._settled(pending, Standing.UNKNOWN, None, words)
+            self._settled(pending, RequestStatus.UNKNOWN, None, words)
 
     def _note_trouble(self, why: str) -> None:
         with self._lock:
@@ -293,17 +295,17 @@ class ChangeProducer:
                 pending.trouble = why
             self._sweep(boottime_ns())
 
-    def _settled(self, pending: Pending, standing: Standing, outcome: Any, trouble: str) -> None:
+    def _settled(self, pending: Pending, status: RequestStatus, outcome: Any, trouble: str) -> None:
         """Take it off those that wait, and wake who waits for room. The lock is held."""
-        self._leaves(pending, standing, outcome, trouble)
+        self._leaves(pending, status, outcome, trouble)
         self._room.notify_all()
 
-    def _leaves(self, pending: Pending, standing: Standing, outcome: Any, trouble: str) -> None:
+    def _leaves(self, pending: Pending, status: RequestStatus, outcome: Any, trouble: str) -> None:
         if self._waiting.pop(pending.request_id, None) is None:
             return
-        self._counts[standing] += 1
+        self._counts[status] += 1
         self._group.settled(pending.request_id)
-        pending.settle(standing, outcome, trouble)
+        pending.settle(status, outcome, trouble)
 
 
 def _default_transport(settings: ClientSettings, partition: int) -> RequestTransport:
@@ -316,7 +318,7 @@ def _default_transport(settings: ClientSettings, partition: int) -> RequestTrans
     kafka = KafkaRequestTransport(
         settings.kafka, topics.requests.name, topics.results.name, partition
     )
-    if not settings.redis.tells_requests(settings.kafka):
+    if not settings.redis.publishes_requests(settings.kafka):
         return kafka
     requester = random_bytes(ASKER_BYTES)
     return FastRequestTransport(

@@ -30,7 +30,7 @@ def waited_for(
     return True
 
 
-class Standing(StrEnum):
+class RequestStatus(StrEnum):
     WAITING = "waiting"
     COMMITTED = "committed"
     REFUSED = "refused"
@@ -38,16 +38,16 @@ class Standing(StrEnum):
     UNKNOWN = "unknown"  # T5: it may have been applied, now or later; asking again tells
 
 
-def standing_of(outcome: Outcome) -> Standing:
+def status_of(outcome: Outcome) -> RequestStatus:
     if outcome.lsn > 0:
-        return Standing.COMMITTED
-    return Standing.DEAD_LETTERED if outcome.dead_lettered else Standing.REFUSED
+        return RequestStatus.COMMITTED
+    return RequestStatus.DEAD_LETTERED if outcome.dead_lettered else RequestStatus.REFUSED
 
 
 class Pending:
     """The outcome of one request, once it is known. Made by `ChangeProducer.submit`.
 
-    `standing`, `outcome` and `trouble` (why nothing is known) may be read at any time.
+    `status`, `outcome` and `trouble` (why nothing is known) may be read at any time.
     """
 
     __slots__ = (
@@ -61,7 +61,7 @@ class Pending:
         "on_conflict",
         "outcome",
         "request_id",
-        "standing",
+        "status",
         "trouble",
     )
 
@@ -78,7 +78,7 @@ class Pending:
         self.content_type = content_type
         self.body = body
         self.on_conflict = on_conflict
-        self.standing = Standing.WAITING
+        self.status = RequestStatus.WAITING
         self.outcome: Outcome | None = None
         self.trouble = ""
         self.asked_ns = 0
@@ -98,7 +98,7 @@ class Pending:
         with self._lock:
             if self.outcome is not None:
                 return self.outcome
-            if self.standing is Standing.UNKNOWN:
+            if self.status is RequestStatus.UNKNOWN:
                 raise self._unknown()
             if self._settled is None:
                 self._settled = threading.Event()
@@ -124,7 +124,7 @@ class Pending:
         """Call `soon` once the outcome is known, or counts as unknown: at once, or by the
         producer's thread, which it must not hold up."""
         with self._lock:
-            if self.standing is Standing.WAITING:
+            if self.status is RequestStatus.WAITING:
                 self._soon.append(soon)
                 return
         soon()
@@ -146,9 +146,9 @@ class Pending:
             request_id=name,
         )
 
-    def settle(self, standing: Standing, outcome: Outcome | None, trouble: str = "") -> None:
+    def settle(self, status: RequestStatus, outcome: Outcome | None, trouble: str = "") -> None:
         """Called by the producer, which holds the lock."""
-        self.standing = standing
+        self.status = status
         self.outcome = outcome
         self.trouble = trouble
         if self._settled is not None:
@@ -159,10 +159,10 @@ class Pending:
 
     def reopen(self, now_ns: int) -> None:
         """Called by the producer, which holds the lock: it is asked (again) from now on."""
-        self.standing = Standing.WAITING
+        self.status = RequestStatus.WAITING
         self.trouble = ""
         self.asked_ns = now_ns
         self._settled = None
 
     def __repr__(self) -> str:
-        return f"<request {format_request_id(self.request_id)}: {self.standing.value}>"
+        return f"<request {format_request_id(self.request_id)}: {self.status.value}>"

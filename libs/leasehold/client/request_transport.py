@@ -90,7 +90,7 @@ class FastRequestTransport:
                 self._failed(sent.key, error.message)
         self._kafka.send_gathered()
 
-    def tell(self, requests: Sequence[tuple[bytes, str, bytes]]) -> bool:
+    def publish(self, requests: Sequence[tuple[bytes, str, bytes]]) -> bool:
         """Publish requests through Redis alone, which holds nobody up. Return False where Kafka has
         a part in it, or another thread is at it."""
         if not self._lock.acquire(blocking=False):

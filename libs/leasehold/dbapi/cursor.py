@@ -51,8 +51,8 @@ class Shape:
                 for c in columns
             ]
             self._changes = [
-                (place, partial(from_storage, column.type))
-                for place, column in enumerate(columns)
+                (ordinal, partial(from_storage, column.type))
+                for ordinal, column in enumerate(columns)
                 if column.type.name not in STORED_AS_THEY_ARE
             ]
 
@@ -65,8 +65,8 @@ class Shape:
 
     def _python(self, row: Sequence[Any]) -> tuple[Any, ...]:
         values = list(row)
-        for place, change in self._changes:
-            values[place] = change(values[place])
+        for ordinal, change in self._changes:
+            values[ordinal] = change(values[ordinal])
         return tuple(values)
 
 

@@ -34,7 +34,7 @@ from leasehold.model.records.jobs import JobEvent
 from leasehold.model.records.log import Barrier, JobForgotten
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
 from leasehold.replica.row_values import named
-from leasehold.replica.sequences.node_blocks import NodeNumbers
+from leasehold.replica.sequences.node_blocks import NodeSequenceValues
 from leasehold.replica.sessions import Sessions
 from leasehold.transaction.binding import binding
 
@@ -146,7 +146,7 @@ class DevDatabase:
         self._checks: deque[CheckReport] = deque(maxlen=10_000)
         self._view = DevView(self.cluster)
         self.sessions = {name: Sessions() for name in self.cluster.nodes}
-        self.numbers: dict[str, NodeNumbers] = {}
+        self.sequence_values: dict[str, NodeSequenceValues] = {}
         self.cluster.bus.on_append = self._appended
         self.cluster.start()
         self._pace = RealPace(scheduler)

@@ -16,9 +16,9 @@ from leasehold.in_process.node import MemoryNode
 from leasehold.lease.agent.held_leases import Use
 from leasehold.model.errors import NoMaster, NotCoherent
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
-from leasehold.replica.as_of import CLOSED_WAIT_S, moment_of
+from leasehold.replica.as_of import CLOSED_WAIT_S, snapshot_lsn_of
 from leasehold.replica.reads import Reads
-from leasehold.replica.sequences.node_blocks import NodeNumbers
+from leasehold.replica.sequences.node_blocks import NodeSequenceValues
 from leasehold.replica.sessions import Sessions
 from leasehold.replication.node import Node
 from leasehold.transaction.isolation import Isolation
@@ -75,18 +75,20 @@ class DevNode:
     def coherent(self) -> bool:
         return self._running.lease.holds(boottime_ns())
 
-    def reads(self, label: str, moment: int | None = None) -> Reads:
+    def reads(self, label: str, snapshot_lsn: int | None = None) -> Reads:
         node = self._running
         leases = node.agent.leases if node.agent else None
-        return Reads(self._store, self._holds, leases, self._users_left, label, moment)
+        return Reads(self._store, self._holds, leases, self._users_left, label, snapshot_lsn)
 
-    def single_read(self, *, moment: int | None = None) -> Reads:
-        return Reads(self._store, self._holds, None, lambda: None, moment=moment)
+    def single_read(self, *, snapshot_lsn: int | None = None) -> Reads:
+        return Reads(self._store, self._holds, None, lambda: None, snapshot_lsn=snapshot_lsn)
 
     def _holds(self) -> bool:
         return self.coherent
 
-    def moment(self, isolation: Isolation, as_of: AsOf | None, timeout_s: float) -> int | None:
+    def snapshot_lsn(
+        self, isolation: Isolation, as_of: AsOf | None, timeout_s: float
+    ) -> int | None:
         def pass_barrier() -> None:
             with self._all.held():
                 offset = self._all.cluster.append_barrier()
@@ -95,18 +97,18 @@ class DevNode:
 
         store, holds = self._store, self._holds
         wait = partial(self.wait, timeout_s=CLOSED_WAIT_S)
-        return moment_of(isolation, as_of, store, holds, pass_barrier, wait, now().wall_us)
+        return snapshot_lsn_of(isolation, as_of, store, holds, pass_barrier, wait, now().wall_us)
 
     def _users_left(self) -> None:
         with self._all.held():
             self._node.users_left()
 
     @property
-    def numbers(self) -> NodeNumbers:
-        found = self._all.numbers.get(self.name)
+    def sequence_values(self) -> NodeSequenceValues:
+        found = self._all.sequence_values.get(self.name)
         if found is None:
-            made = NodeNumbers(self.submit, self.single_read)
-            found = self._all.numbers.setdefault(self.name, made)
+            made = NodeSequenceValues(self.submit, self.single_read)
+            found = self._all.sequence_values.setdefault(self.name, made)
         return found
 
     def submit(

@@ -146,20 +146,20 @@ def before_event(event: VersionEvent) -> Descriptor | None:
                 return None
             body |= was
             continue
-        place = _PLACES[Kind(kind)]
-        others = [element for element in body.get(place, ()) if element["id"] != element_id]
+        position = _PLACES[Kind(kind)]
+        others = [element for element in body.get(position, ()) if element["id"] != element_id]
         if was is not None and was.get("missing"):
             # An edit doesn't number the version that it makes; the element as it stands does.
-            is_now = next((e for e in body[place] if e["id"] == element_id), was)
+            is_now = next((e for e in body[position] if e["id"] == element_id), was)
             was = {**was, "missing": is_now.get("missing") or was["missing"]}
-        body[place] = sorted(others if was is None else [*others, was], key=lambda e: e["id"])
+        body[position] = sorted(others if was is None else [*others, was], key=lambda e: e["id"])
     return from_wire({**body, "version": event.version - 1})
 
 
 def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str, Any]]:
     elements = []
-    for kind, place in _PLACES.items():
-        for wire in sorted(body.get(place, ()), key=_place_of):
+    for kind, position in _PLACES.items():
+        for wire in sorted(body.get(position, ()), key=_place_of):
             element = descriptor.element(wire["id"])
             assert element is not None, wire
             told = {"id": wire["id"], "kind": kind.value, **wire}
@@ -231,7 +231,10 @@ def decode_event(data: bytes) -> VersionEvent:
             "name": public["table"],
             "modified_us": public["commit_us"],
             "alias": public["former_name"] or "",
-            **{place: _wire_forms(public["elements"], kind) for kind, place in _PLACES.items()},
+            **{
+                position: _wire_forms(public["elements"], kind)
+                for kind, position in _PLACES.items()
+            },
         },
         job_id=job.pop("id", 0),
         step=job.pop("to", ""),

@@ -74,7 +74,7 @@ class _Shown(NamedTuple):
     name: str
     state: State
     detail: str
-    place: int
+    position: int
 
 
 def diff(before: Descriptor | None, after: Descriptor) -> tuple[ElementChange, ...]:
@@ -92,7 +92,7 @@ def diff(before: Descriptor | None, after: Descriptor) -> tuple[ElementChange, .
     old = _elements(before, keyed=keyed)
     new = _elements(after, keyed=keyed)
     changes = []
-    for element_id, known in sorted({**old, **new}.items(), key=lambda each: each[1].place):
+    for element_id, known in sorted({**old, **new}.items(), key=lambda each: each[1].position):
         if element_id == TABLE_ITSELF and before is None:
             continue  # a new table's elements say it all
         was, is_now = old.get(element_id), new.get(element_id)
@@ -208,7 +208,9 @@ def lock_words(descriptor: Descriptor, lock: Lock) -> str:
 
 def table_words(descriptor: Descriptor) -> str:
     words = f"also named {descriptor.alias}" if descriptor.alias else "one name"
-    words += f", the rows of table {descriptor.twin} under another key" if descriptor.twin else ""
+    words += (
+        f", the rows of table {descriptor.mirror} under another key" if descriptor.mirror else ""
+    )
     if descriptor.sequence is None:
         return words
     numbers = sequence_words(descriptor.sequence)
@@ -253,6 +255,8 @@ def _elements(descriptor: Descriptor | None, *, keyed: bool) -> dict[int, _Shown
     for element in descriptor.elements:
         words = element_words(descriptor, element)
         kind = find_kind(element).value
-        place = element.place if isinstance(element, Column) else element.element_id
-        found[element.element_id] = _Shown(kind, element_name(element), element.state, words, place)
+        position = element.position if isinstance(element, Column) else element.element_id
+        found[element.element_id] = _Shown(
+            kind, element_name(element), element.state, words, position
+        )
     return found

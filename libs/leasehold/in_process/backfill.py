@@ -163,7 +163,7 @@ class MemoryBackfill(MemoryTask):
         if state.job.phase is Phase.VALIDATING:
             self._tell(run, state, read, after)
         else:
-            self._fill(run, state, [messages for _, messages in read], after)
+            self._backfill(run, state, [messages for _, messages in read], after)
 
     def _tell(
         self,
@@ -192,7 +192,7 @@ class MemoryBackfill(MemoryTask):
         facts = select_newest([*done.facts.values(), *told])
         self._send([], run, state, _Checkpoint(after, rows, 0, facts))
 
-    def _fill(
+    def _backfill(
         self,
         run: RunId,
         state: _Run,

@@ -102,7 +102,7 @@ class MemoryBus:
         self._messages: dict[tuple[str, int], list[Message]] = defaultdict(list)
         self._first: dict[tuple[str, int], int] = defaultdict(int)
         self._subscriptions: dict[tuple[str, int], list[Subscription]] = defaultdict(list)
-        self._made_anew: dict[str, int] = defaultdict(int)
+        self._recreated: dict[str, int] = defaultdict(int)
         self.on_append: Callable[[str, int, Message], None] = lambda *_: None
 
     def append(
@@ -135,12 +135,12 @@ class MemoryBus:
 
     def topic_id(self, topic: str) -> str:
         """Return the id of the topic: another one for each that was made under the name."""
-        return f"{topic}/{self._made_anew[topic]}"
+        return f"{topic}/{self._recreated[topic]}"
 
-    def make_anew(self, topic: str) -> None:
+    def recreate(self, topic: str) -> None:
         """Delete the topic and make it again under the same name, empty. Who reads it notices
         nothing, as Kafka's clients may not, and is given what will stand at his next offset."""
-        self._made_anew[topic] += 1
+        self._recreated[topic] += 1
         for where in [where for where in self._messages if where[0] == topic]:
             self._messages[where].clear()
             self._first[where] = 0

@@ -164,7 +164,7 @@ class MemoryCluster:
         return self.bus.append(self.topics.log.name, 0, b"", data)
 
     def submit(self, fields: Mapping[str, Any]) -> bytes:
-        """Put a change request on the lane now; return its id (a fresh one unless it brings one).
+        """Put a change request on the queue now; return its id (a fresh one unless it brings one).
         Raises what `pack_fields` raises."""
         sent = dict(fields)
         sent.setdefault("id", self.fresh_id())
@@ -173,6 +173,6 @@ class MemoryCluster:
         return chosen
 
     def put(self, content_type: str, body: bytes) -> int:
-        """Put the bytes of a request on the lane as they came in; return their offset."""
+        """Put the bytes of a request on the queue as they came in; return their offset."""
         headers = {"content-type": content_type}
         return self.bus.append(self.topics.requests.name, 0, b"", body, headers)

@@ -49,13 +49,13 @@ class IntKeys(Sequence[Key]):
         return len(self.numbers)
 
     @overload
-    def __getitem__(self, place: int) -> Key: ...
+    def __getitem__(self, index: int) -> Key: ...
     @overload
-    def __getitem__(self, place: slice) -> IntKeys: ...
-    def __getitem__(self, place: int | slice) -> Key | IntKeys:
-        if isinstance(place, slice):
-            return IntKeys(self.numbers[place])
-        return (self.numbers[place],)
+    def __getitem__(self, index: slice) -> IntKeys: ...
+    def __getitem__(self, index: int | slice) -> Key | IntKeys:
+        if isinstance(index, slice):
+            return IntKeys(self.numbers[index])
+        return (self.numbers[index],)
 
     def __iter__(self) -> Iterator[Key]:
         return zip(self.numbers)

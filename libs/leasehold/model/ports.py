@@ -12,7 +12,14 @@ from typing import Any, NamedTuple, Protocol
 from leasehold.model.keys import Key
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import Genids, Image
-from leasehold.model.records.log import CheckSlice, Commit, Fill, LogPosition, LogRecord, RowChange
+from leasehold.model.records.log import (
+    Backfill,
+    CheckSlice,
+    Commit,
+    LogPosition,
+    LogRecord,
+    RowChange,
+)
 from leasehold.model.records.requests import ChangeRequest, Outcome, ReadRange
 
 
@@ -116,10 +123,11 @@ class StoreWriter(Protocol):
         transactions (`remove_dead`); readers with an older snapshot go on seeing them."""
         ...
 
-    def fill(self, descriptor: Any, fill: Fill) -> int:
+    def backfill(self, descriptor: Any, backfill: Backfill) -> int:
         """Put the missing entries, or pairs, of the named rows from the rows themselves and the
-        descriptor, or from `fill.images`; count those put. A row that gets a pair keeps its genids
-        and its LSN. Raises StoreCorrupted when a row's genids are not those of `fill.genids`."""
+        descriptor, or from `backfill.images`; count those put. A row that gets a pair keeps its
+        genids and its LSN. Raises StoreCorrupted when a row's genids are not those of
+        `backfill.genids`."""
         ...
 
     def outcome(self, request_id: bytes) -> Outcome | None: ...

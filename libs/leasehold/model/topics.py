@@ -100,7 +100,7 @@ class Topics:
 
     @property
     def backfill(self) -> Topic:
-        """Chunks of backfill entries, in a lane of their own: never queued ahead of users."""
+        """Chunks of backfill entries, in a queue of their own: never queued ahead of users."""
         return self._kept_until_deleted_by_offset("backfill")
 
     @property

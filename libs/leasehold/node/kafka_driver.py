@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.admin import TopicAdmin
-from leasehold.adapters.kafka.log_identity import LANE_MISSING, LOG_MISSING, TopicLook
+from leasehold.adapters.kafka.log_identity import LOG_MISSING, QUEUE_MISSING, TopicLook
 from leasehold.adapters.kafka.reader import (
     ASK_TIMEOUT_S,
     FETCH_WAIT_MS,
@@ -51,7 +51,7 @@ from leasehold.replication.master.queue_topics import Found
 from leasehold.replication.node_settings import NodeSettings
 from leasehold.settings.environment import KafkaSettings, RedisSettings
 
-LANE_ASK_TIMEOUT_S: Final = 1.0
+QUEUE_ASK_TIMEOUT_S: Final = 1.0
 """The master decides nothing meanwhile, and says nothing; it asks again a second later."""
 LOG: Final = logging.getLogger("leasehold.node")
 
@@ -74,9 +74,9 @@ class KafkaDriver:
         self._take_later = take_later
         self._end = end
         client_id = f"leasehold-{settings.name}"
-        # A follower reads the log alone; a master takes up lanes and its log while it reads.
+        # A follower reads the log alone; a master takes up queues and its log while it reads.
         wait_ms = FETCH_WAIT_MS if settings.candidate else STEADY_WAIT_MS
-        self.reader = TopicReader(kafka, client_id, fetch_wait_ms=wait_ms, may_lose=topics.lanes)
+        self.reader = TopicReader(kafka, client_id, fetch_wait_ms=wait_ms, may_lose=topics.queues)
         self.log_writer = log_writer(kafka, f"{client_id}-log", topic=topics.log)
         self._writer = TopicWriter(kafka, client_id, topic=topics.acks)
         self.admin = TopicAdmin(kafka, f"{client_id}-admin")
@@ -84,7 +84,7 @@ class KafkaDriver:
             topic: TopicLook(self.admin, topic, partial(self._identified, topic), missing)
             for topic, missing in (
                 (topics.log, LOG_MISSING),
-                *((lane, LANE_MISSING) for lane in topics.lanes),
+                *((queue, QUEUE_MISSING) for queue in topics.queues),
             )
         }
         self.sends = Sends(self._writer, topics.of_send, self._headers)
@@ -118,13 +118,13 @@ class KafkaDriver:
         self.reader.resume(topic, 0)
 
     def find(self, topic: str) -> None:
-        """Ask as NodeDriver says; raises AccessDenied for a lane's topic. If Kafka is away, an
+        """Ask as NodeDriver says; raises AccessDenied for a queue's topic. If Kafka is away, an
         election asks again by its own time-out, and so does a master."""
         of_log = topic == self._topics.log
         try:
             # ⚠ First which topic it is: a Claim in another log would stop all who read that (L1).
             topic_id = self.topic_id(topic)
-            timeout_s = ASK_TIMEOUT_S if of_log else LANE_ASK_TIMEOUT_S
+            timeout_s = ASK_TIMEOUT_S if of_log else QUEUE_ASK_TIMEOUT_S
             first, end = self.reader.offsets(topic, 0, timeout_s)
         except BusUnavailable as error:
             if isinstance(error, AccessDenied) and not of_log:

@@ -32,9 +32,9 @@ from leasehold.replication.effects import (
     AppendFailed,
     Effect,
     Event,
-    LaneLost,
     LedgerReplied,
     LogIdentified,
+    QueueLost,
     Sent,
     Tick,
 )
@@ -79,11 +79,11 @@ def _with_fast_paths(
     """Turn off the fast paths that the environment turns off."""
     if redis.fast_acks == "off":
         settings = replace(settings, fast_acks=replace(settings.fast_acks, on=False))
-    if not redis.tells_records(kafka):
+    if not redis.publishes_records(kafka):
         settings = replace(settings, fast_log=replace(settings.fast_log, on=False))
     if redis.fast_log == "off":
         settings = replace(settings, own_appends=replace(settings.own_appends, on=False))
-    if not redis.tells_requests(kafka):
+    if not redis.publishes_requests(kafka):
         settings = replace(settings, fast_requests=replace(settings.fast_requests, on=False))
     return settings
 
@@ -172,7 +172,7 @@ class KafkaNode:
         driver, log, acks = self._driver, self._topics.log, self._topics.acks
 
         def ask() -> tuple[int, int, int]:
-            # First which log it is: one that is made anew later is then known as another one.
+            # First which log it is: one that is recreated later is then known as another one.
             self._runner.step(LogIdentified(log, driver.topic_id(log)), now())
             first, end = log_offsets(driver.reader, log, self.node.position)
             return first, end, driver.reader.end_offset(acks, 0)
@@ -199,13 +199,13 @@ class KafkaNode:
             if asked and not records:
                 self._await_ledger(self._wait_s())
         log = self._topics.log
-        moment = begun = now()
+        step_now = begun = now()
         for record in records:
             data = record.value or b""
-            runner.take(record.topic, record.offset, record.content_type, data, moment)
+            runner.take(record.topic, record.offset, record.content_type, data, step_now)
             if record.topic == log and boottime_ns() - begun.mono_ns > TURN_NS_MAX:
-                moment = begun = now()
-                runner.step(Tick(), moment)
+                step_now = begun = now()
+                runner.step(Tick(), step_now)
         self._receive_log()
         if driver.reader.lost:
             self._take_lost()
@@ -294,11 +294,11 @@ class KafkaNode:
         return []
 
     def _take_lost(self) -> None:
-        """Tell the node of lanes whose next offset is gone: ⚠ no error that ends it, since another
+        """Tell the node of queues whose next offset is gone: ⚠ no error that ends it, since another
         master would come to the same."""
         for topic, partition in tuple(self._driver.reader.lost):
             self._driver.reader.stop(topic, partition)
-            self._runner.step(LaneLost(self._topics.lanes[topic], topic), now())
+            self._runner.step(QueueLost(self._topics.queues[topic], topic), now())
 
     def _take_deliveries(self) -> None:
         """Take what the broker says of what this node has sent."""

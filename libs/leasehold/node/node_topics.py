@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from leasehold.model.records.requests import Lane
+from leasehold.model.records.requests import Queue
 from leasehold.model.topics import Topics
 from leasehold.replication.effects import (
     Event,
-    LaneFound,
-    LaneIdentified,
     LogEnd,
     LogIdentified,
+    QueueFound,
+    QueueIdentified,
     Topic,
 )
 from leasehold.replication.master.queue_topics import Found
@@ -21,8 +21,8 @@ class NodeTopics:
     def __init__(self, topics: Topics) -> None:
         self.log = topics.log.name
         self.acks = topics.acks.name
-        self.lanes = {topics.requests.name: Lane.REQUESTS, topics.backfill.name: Lane.BACKFILL}
-        self.of_lane = {lane: topic for topic, lane in self.lanes.items()}
+        self.queues = {topics.requests.name: Queue.REQUESTS, topics.backfill.name: Queue.BACKFILL}
+        self.of_queue = {queue: topic for topic, queue in self.queues.items()}
         self.of_send = {
             Topic.RESULTS: topics.results.name,
             Topic.CONFLICTS: topics.conflicts.name,
@@ -30,15 +30,15 @@ class NodeTopics:
             Topic.NOTICES: topics.notices.name,
         }
 
-    def identified(self, topic: str, topic_id: str) -> LogIdentified | LaneIdentified:
-        """Return the event for: the log's or a lane's topic has this id now."""
+    def identified(self, topic: str, topic_id: str) -> LogIdentified | QueueIdentified:
+        """Return the event for: the log's or a queue's topic has this id now."""
         if topic == self.log:
             return LogIdentified(topic, topic_id)
-        return LaneIdentified(self.lanes[topic], topic, topic_id)
+        return QueueIdentified(self.queues[topic], topic, topic_id)
 
     def found(self, found: Found) -> tuple[Event, ...]:
-        """Return the events, in their order, for: the log's or a lane's topic is this one, with
+        """Return the events, in their order, for: the log's or a queue's topic is this one, with
         these offsets."""
         if found.topic == self.log:
             return LogIdentified(found.topic, found.topic_id), LogEnd(found.end)
-        return (LaneFound(self.lanes[found.topic], found),)
+        return (QueueFound(self.queues[found.topic], found),)

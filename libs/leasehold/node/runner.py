@@ -21,10 +21,10 @@ from leasehold.replication.effects import (
     AckRead,
     AckReceived,
     Append,
-    AskLane,
-    AskLaneIdentity,
     AskLogEnd,
     AskLogIdentity,
+    AskQueue,
+    AskQueueIdentity,
     Became,
     BeginTerm,
     CallLedger,
@@ -33,17 +33,17 @@ from leasehold.replication.effects import (
     DeleteLogBelow,
     Effect,
     Event,
-    LaneRead,
     LogRead,
-    PauseLane,
+    PauseQueue,
     PublishAck,
     PublishAnswers,
-    ReadLane,
+    QueueRead,
     ReadLog,
-    ResumeLane,
+    ReadQueue,
+    ResumeQueue,
     Send,
     Stop,
-    StopLanes,
+    StopQueues,
     Wake,
     Warn,
 )
@@ -99,9 +99,9 @@ class NodeRunner:
         if topic == self._topics.log:
             self._take_log(offset, data, now)
             return
-        lane = self._topics.lanes.get(topic)
-        if lane is not None:
-            self.step(LaneRead(lane, offset, content_type or DEFAULT_CONTENT_TYPE, data), now)
+        queue = self._topics.queues.get(topic)
+        if queue is not None:
+            self.step(QueueRead(queue, offset, content_type or DEFAULT_CONTENT_TYPE, data), now)
             return
         try:
             ack = CODEC.decode(data)
@@ -184,22 +184,22 @@ class NodeRunner:
                 driver.identify(topics.log)
             case ReadLog(offset):
                 self.intake.doubt(offset, now.mono_ns)
-            case AskLane(lane):
-                driver.find(topics.of_lane[lane])
-            case AskLaneIdentity(lane):
-                driver.identify(topics.of_lane[lane])
-            case ReadLane(lane, offset):
-                driver.read(topics.of_lane[lane], offset)
-            case PauseLane(lane):
-                driver.pause(topics.of_lane[lane])
-            case ResumeLane(lane):
-                driver.resume(topics.of_lane[lane])
-            case StopLanes():
+            case AskQueue(queue):
+                driver.find(topics.of_queue[queue])
+            case AskQueueIdentity(queue):
+                driver.identify(topics.of_queue[queue])
+            case ReadQueue(queue, offset):
+                driver.read(topics.of_queue[queue], offset)
+            case PauseQueue(queue):
+                driver.pause(topics.of_queue[queue])
+            case ResumeQueue(queue):
+                driver.resume(topics.of_queue[queue])
+            case StopQueues():
                 driver.end_term()
-                for topic in topics.lanes:
+                for topic in topics.queues:
                     driver.stop(topic)
-            case DeleteBelow(lane, offset):
-                driver.delete_below(topics.of_lane[lane], offset)
+            case DeleteBelow(queue, offset):
+                driver.delete_below(topics.of_queue[queue], offset)
             case DeleteLogBelow(offset):
                 driver.delete_below(topics.log, offset)
             case Became() | ClockNotice() | Warn():

@@ -1,4 +1,4 @@
-"""Row images → chunks of the backfill lane, bounded in rows and in bytes. PURE of Spark and Kafka.
+"""Row images → chunks of the backfill queue, bounded in rows and in bytes. PURE of Spark and Kafka.
 
 A chunk names keys; the pair itself is derived by each node from its own row. So neither the order
 of keys, nor where one chunk ends and the next begins, nor a key named twice can change what the
@@ -68,7 +68,7 @@ _TRUNCATION: Final = row_key(())
 _unpackb: Final = msgpack.unpackb
 
 
-Place: TypeAlias = Any
+SortKey: TypeAlias = Any
 """What images are sorted by: a storage value, or a tuple of them; rows lie by their key."""
 
 
@@ -104,16 +104,16 @@ def sorted_columns(job: Job) -> tuple[int, ...]:
     if job.element_id == ALL_ROWS:
         made = (e.after for step in job.steps for e in step.edits if e.table_id and not e.before)
         return tuple(next((body["primary_key"] for body in made if body is not None), ()))
-    filling = job.filling
-    if filling is None or filling.kind is not Kind.INDEX or filling.after is None:
+    backfilling = job.backfilling
+    if backfilling is None or backfilling.kind is not Kind.INDEX or backfilling.after is None:
         return ()
-    return tuple(takewhile(lambda column: column != EXPRESSION, filling.after["columns"]))
+    return tuple(takewhile(lambda column: column != EXPRESSION, backfilling.after["columns"]))
 
 
-def _type_first(place: Place) -> list[tuple[str, Any]]:
+def _type_first(sort_key: SortKey) -> list[tuple[str, Any]]:
     """Return a sort key for what can't be compared: NULLs, and values of a type that a column once
     had."""
-    parts = place if type(place) is tuple else (place,)
+    parts = sort_key if type(sort_key) is tuple else (sort_key,)
     return [(type(part).__name__, part) for part in parts]
 
 
@@ -159,7 +159,7 @@ class Chunker:
         self._bytes_max = bytes_max
         self._window_max = window_max
         self._window_bytes_max = window_bytes_max
-        self._window: dict[bytes, Place] = {}
+        self._window: dict[bytes, SortKey] = {}
         self._window_bytes = 0  # of all that was taken: what is named again counts twice
 
     def take(self, keys: Sequence[bytes], images: Sequence[bytes | None]) -> Iterator[Chunk]:
@@ -177,18 +177,18 @@ class Chunker:
             yield from self._take(keys[start:end], images[start:end])
 
     def _take(self, keys: Sequence[bytes], images: Sequence[bytes | None]) -> Iterator[Chunk]:
-        window, places = self._window, places_of(self._columns, images)
-        size = held_bytes(keys, places)
+        window, sort_keys = self._window, sort_keys_of(self._columns, images)
+        size = held_bytes(keys, sort_keys)
         if not self._full(len(keys), size) and None not in images:
-            window.update(zip(keys, places, strict=True))
+            window.update(zip(keys, sort_keys, strict=True))
             self._window_bytes += size
             return
-        for key, place, image in zip(keys, places, images, strict=True):
+        for key, sort_key, image in zip(keys, sort_keys, images, strict=True):
             if image is None:
                 window.pop(key, None)
             else:
-                window[key] = place
-                self._window_bytes += held_bytes((key,), (place,))
+                window[key] = sort_key
+                self._window_bytes += held_bytes((key,), (sort_key,))
                 if self._full():
                     yield from self.rest()
 
@@ -229,35 +229,40 @@ class Chunker:
     ) -> Iterator[Chunk]:
         gathered: list[Key] = []
         size = _HEAD_BYTES_MAX
-        for place in order:
-            key_size = len(records[place])
+        for index in order:
+            key_size = len(records[index])
             if gathered and (size + key_size > self._bytes_max or len(gathered) >= self._rows_max):
                 yield self._template._replace(keys=tuple(gathered))
                 gathered.clear()
                 size = _HEAD_BYTES_MAX
-            gathered.append(keys[place])
+            gathered.append(keys[index])
             size += key_size
         if gathered:
             yield self._template._replace(keys=tuple(gathered))
 
 
-def _order(places: Sequence[Place]) -> list[int]:
+def _order(sort_keys: Sequence[SortKey]) -> list[int]:
     """Return the numbers of the places, from the least to the greatest."""
     try:
-        return sorted(range(len(places)), key=places.__getitem__)
+        return sorted(range(len(sort_keys)), key=sort_keys.__getitem__)
     except TypeError:  # so that only who has such values pays for them
-        return sorted(range(len(places)), key=lambda number: _type_first(places[number]))
+        return sorted(range(len(sort_keys)), key=lambda number: _type_first(sort_keys[number]))
 
 
-def held_bytes(keys: Sequence[bytes], places: Sequence[Place]) -> int:
+def held_bytes(keys: Sequence[bytes], sort_keys: Sequence[SortKey]) -> int:
     """Return about what images take of memory while they are sorted, by record key and place."""
     size = _HELD_BYTES * len(keys) + sum(map(len, keys))
-    kinds = set(map(type, places))
+    kinds = set(map(type, sort_keys))
     if kinds == {NoneType}:
         return size
     if tuple in kinds:
-        size += sum(getsizeof(part) for place in places if type(place) is tuple for part in place)
-    return size + sum(map(getsizeof, places))
+        size += sum(
+            getsizeof(part)
+            for sort_key in sort_keys
+            if type(sort_key) is tuple
+            for part in sort_key
+        )
+    return size + sum(map(getsizeof, sort_keys))
 
 
 def keys_of(records: Sequence[bytes]) -> Sequence[Key]:
@@ -271,15 +276,15 @@ def keys_of(records: Sequence[bytes]) -> Sequence[Key]:
     return [restore_row_key(record) for record in records]  # says which
 
 
-def places_of(columns: Sequence[int], images: Sequence[bytes | None]) -> Sequence[Place]:
+def sort_keys_of(columns: Sequence[int], images: Sequence[bytes | None]) -> Sequence[SortKey]:
     """Return each image's place; None for a tombstone, for an image that was left out (its row is
     named like any other), and where keys are the places: then images need no look. Raises
     MalformedRequest."""
     if not columns:
         return [None] * len(images)
     if None in images:
-        places = iter(places_of(columns, [image for image in images if image is not None]))
-        return [None if image is None else next(places) for image in images]
+        sort_keys = iter(sort_keys_of(columns, [image for image in images if image is not None]))
+        return [None if image is None else next(sort_keys) for image in images]
     whole: Any = images
     try:
         fields = unpack_together(whole)

@@ -61,7 +61,7 @@ class Fact(NamedTuple):
     parent: bool
     partition: int
     row: bytes
-    place: int
+    position: int
     value: bytes | None
 
     @property
@@ -174,7 +174,7 @@ class FactExtractor:
         ]
 
     def extract(
-        self, row: bytes, partition: int, place: int, image: bytes | None
+        self, row: bytes, partition: int, position: int, image: bytes | None
     ) -> Iterator[Fact]:
         """Yield the facts of one record of the rows topic, a tombstone or truncation too: what is
         gone says nothing. Of a row whose image was left out the master is to look at its own
@@ -190,7 +190,7 @@ class FactExtractor:
             value = say(values) if values is not None else None
             if not gone and values is None and element_id in self._alone:
                 value = BROKEN
-            yield Fact(element_id, parent, partition, row, place, value)
+            yield Fact(element_id, parent, partition, row, position, value)
 
 
 # ------------------------------------------------------------------ findings
@@ -200,7 +200,7 @@ def select_newest(facts: Iterable[Fact]) -> dict[About, Fact]:
     found: dict[About, Fact] = {}
     for fact in facts:
         known = found.get(fact.about)
-        if known is None or known.place < fact.place:
+        if known is None or known.position < fact.position:
             found[fact.about] = fact
     return found
 
@@ -213,7 +213,7 @@ def find_suspects(facts: Iterable[Fact], wanted: ConstraintGroups) -> list[tuple
     known = select_newest(facts)
     for fact in known.values():
         cut = known.get((*fact[:3], TRUNCATION))
-        if fact.value is None or (cut is not None and fact.place < cut.place):
+        if fact.value is None or (cut is not None and fact.position < cut.position):
             continue
         if fact.parent:
             offered.add((fact.element_id, fact.value))

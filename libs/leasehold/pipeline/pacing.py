@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 BURST_MS: Final = 200
-"""What an idle bucket may save up: short, so that a run never floods the lane after a pause."""
+"""What an idle bucket may save up: short, so that a run never floods the queue after a pause."""
 
 _SECOND_NS: Final = 1_000_000_000
 

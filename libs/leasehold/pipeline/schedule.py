@@ -50,7 +50,7 @@ def decide(
     decided is not started once more.
 
     A job's next run waits until the one before is really over: two queries of one job would share
-    the lane and confuse the progress. Oldest job first when there are too many.
+    the queue and confuse the progress. Oldest job first when there are too many.
     """
     assert backfills_max >= 1, backfills_max
     wanted = {run for job in jobs.values() if (run := wanted_run(job)) is not None}

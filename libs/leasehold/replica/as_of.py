@@ -20,7 +20,7 @@ CLOSED_WAIT_S: Final = 1.0
 """For the next record of a master that has nothing to decide: five of its heartbeats."""
 
 
-def moment_of(
+def snapshot_lsn_of(
     isolation: Isolation,
     as_of: AsOf | None,
     store: Snapshots,

@@ -123,7 +123,7 @@ class PendingChanges:
         self.rows = {k: v for k, v in self.rows.items() if k[0] not in ids}
 
     def restart(self, sequences: Iterable[Descriptor]) -> None:
-        """Let sequences begin anew, for this transaction now (TRUNCATE … RESTART IDENTITY)."""
+        """Let sequences start over, for this transaction now (TRUNCATE … RESTART IDENTITY)."""
         for each in sequences:
             assert each.sequence is not None, each
             begun = LocalSequence(each, each.sequence.start, next(self._restarts))

@@ -9,7 +9,7 @@ from typing import Any, Final
 from leasehold.adapters.os.clock import random_bytes, unix_us
 from leasehold.adapters.sqlite.query import BATCH_ROWS, Limits, Rows, run
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import DuplicateColumn, FeatureNotSupported, MalformedRequest
 from leasehold.sql.planning.plan import Plans, Prepared
 from leasehold.sql.system_catalog.system_relations import with_system
@@ -17,7 +17,7 @@ from leasehold.values.storage import from_storage, to_storage
 from leasehold.values.types import STORED_AS_THEY_ARE
 
 ROWS_MAX: Final = 100_000
-_NO_MOMENT: Final = Moment(0, b"")
+_NO_CONTEXT: Final = CommitContext(0, b"")
 BYTES_MAX: Final = 256 << 20
 
 
@@ -32,12 +32,12 @@ def query(
             " hands to its function"
         )
     values = stored(prepared, parameters)
-    moment = _NO_MOMENT
-    if prepared.emitted.depends_on_moment:
-        moment = Moment(unix_us(), random_bytes(16))
+    context = _NO_CONTEXT
+    if prepared.emitted.depends_on_context:
+        context = CommitContext(unix_us(), random_bytes(16))
     if prepared.asks_system:
-        moment = with_system(moment, snapshot.tables)
-    return prepared, run(snapshot.connection, prepared, values, moment=moment, limits=limits)
+        context = with_system(context, snapshot.tables)
+    return prepared, run(snapshot.connection, prepared, values, context=context, limits=limits)
 
 
 def stored(prepared: Prepared, parameters: Sequence[Any]) -> list[Any]:
@@ -64,8 +64,8 @@ def _changes(prepared: Prepared) -> list[tuple[int, Callable[[Any], Any]]]:
             _CHANGES.clear()
         kinds = [column.kind for column in prepared.columns or ()]
         changes: list[tuple[int, Callable[[Any], Any]]] = [
-            (place, partial(from_storage, kind))
-            for place, kind in enumerate(kinds)
+            (position, partial(from_storage, kind))
+            for position, kind in enumerate(kinds)
             if kind.name not in STORED_AS_THEY_ARE
         ]
         found = _CHANGES[id(prepared)] = (prepared, changes)
@@ -80,8 +80,8 @@ def python_rows(prepared: Prepared, rows: Sequence[tuple[Any, ...]]) -> Iterator
             yield row
             continue
         values = list(row)
-        for place, change in changed:
-            values[place] = change(values[place])
+        for position, change in changed:
+            values[position] = change(values[position])
         yield tuple(values)
 
 

@@ -38,7 +38,7 @@ class Reads:
     The coherency lease is looked at before every snapshot is taken (C2), and the pinned version
     is compared with `min_version` *inside* that snapshot (D3 ⚠): between a check and a read the
     store may have moved on by two versions. Both are needed for what is newest only: what was there
-    at a `moment` (an LSN) does not change, and is read under the versions of then (D8).
+    at a `snapshot_lsn` (an LSN) does not change, and is read under the versions of then (D8).
     """
 
     def __init__(
@@ -48,13 +48,13 @@ class Reads:
         leases: HeldLeases | None,
         users_left: Callable[[], None],
         label: str = "",
-        moment: int | None = None,
+        snapshot_lsn: int | None = None,
     ) -> None:
         """Begin, with nothing pinned. `label` names the user to those who wait for a version that
         it has pinned."""
         self._store = store
         self._coherent = coherent
-        self.moment = moment
+        self.snapshot_lsn = snapshot_lsn
         self._leases = leases
         self._users_left = users_left
         self._use = None if leases is None else Use(label, "", boottime_ns())
@@ -88,8 +88,8 @@ class Reads:
     def snapshot(self) -> StoreSnapshot:
         """Open a snapshot. Raises NotCoherent: this replica may have missed a write that was
         answered; as of a moment SnapshotTooOld, when that is no longer kept."""
-        if self.moment is not None:
-            return self._at(self.moment)
+        if self.snapshot_lsn is not None:
+            return self._at(self.snapshot_lsn)
         self.check_coherent()
         return self._store.open_snapshot()
 
@@ -109,10 +109,10 @@ class Reads:
                 " for it (`wait_coherent`) or read elsewhere"
             )
 
-    def _at(self, moment: int) -> StoreSnapshot:
+    def _at(self, snapshot_lsn: int) -> StoreSnapshot:
         snapshot = self._store.open_snapshot()
         try:
-            return snapshot.as_of(moment)
+            return snapshot.as_of(snapshot_lsn)
         except BaseException:
             snapshot.close()
             raise
@@ -138,7 +138,7 @@ class Reads:
         if self._leases is not None and self._use is not None:
             lease = self._leases.acquire_named(newest.table_id, self._use)
         descriptor = newest
-        if self.moment is None and lease is not None and lease.version != newest.version:
+        if self.snapshot_lsn is None and lease is not None and lease.version != newest.version:
             versions = {d.version: d for d in snapshot.versions(newest.table_id)}
             # The agent may be a moment behind or ahead of this snapshot; what the snapshot
             # has decides, and a write is fenced by the master anyway (D5).
@@ -179,7 +179,7 @@ class Reads:
         return public_index((pinned,), name)
 
     def _check_pinned(self, descriptor: Descriptor, snapshot: StoreSnapshot) -> None:
-        if self.moment is None:
+        if self.snapshot_lsn is None:
             check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
 
     @contextmanager

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, Protocol
 
 from leasehold.adapters.sqlite.query import BATCH_ROWS, Rows
 from leasehold.adapters.sqlite.write import Written
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import GaveUp, LeaseholdError
 from leasehold.model.keys import Key
-from leasehold.schema_change.plan.plan import NO_MOMENT
+from leasehold.schema_change.plan.plan import NO_CONTEXT
 from leasehold.transaction.replay_comparison import Answer, Told
 from leasehold.values.types import Type
 
@@ -110,7 +110,7 @@ class Step:
     """A statement that was run, and its answer: `rowcount`, `rows` and the verb (`tag`) of a write,
     `shown` by a query, or the SQLSTATE it failed with. `back`: a ROLLBACK TO the state before step
     number `back`. `place`: of the statement in its transaction; what it draws at random follows
-    from that. `moment`: of the session as it was then (its time zone), by which it runs again.
+    from that. `context`: of the session as it was then (its time zone), by which it runs again.
     `cursor`: of a DECLARE. `seen`: what queries behind it have shown of rows that its transaction
     has written, as digests; None where they have shown none."""
 
@@ -120,8 +120,8 @@ class Step:
     sqlstate: str = ""
     shown: Shown | None = field(default=None)
     back: int = -1
-    place: int = 0
-    moment: Moment = NO_MOMENT
+    position: int = 0
+    context: CommitContext = NO_CONTEXT
     cursor: ReadAgain | None = None
     seen: dict[KeysRead, bytes] | None = None
     tag: str = ""

@@ -38,7 +38,7 @@ from leasehold.replica.queries import BYTES_MAX, as_dicts, as_tuples, query
 from leasehold.replica.queries import ROWS_MAX as QUERY_ROWS_MAX
 from leasehold.replica.reads import key_in, public_index
 from leasehold.replica.row_values import named, named_values
-from leasehold.replica.sequences.session_values import DrawnNumbers, SessionNumbers
+from leasehold.replica.sequences.session_values import DrawnSequenceValues, SessionSequenceValues
 from leasehold.replica.serving_node import COHERENT_TIMEOUT_S, ServingNode
 from leasehold.replica.write_set import WriteSet
 from leasehold.replication.node_settings import NodeSettings
@@ -297,9 +297,11 @@ class Replica(Closing):
             if level.sees is not Sees.BARRIER and as_of is None:
                 self.wait_coherent(timeout_s)
             try:
-                moment = self.serving.moment(level, as_of, timeout_s)
-                with closing(self.serving.reads(label, moment)) as reads:
-                    drawn = DrawnNumbers(self.serving.numbers, SessionNumbers())
+                snapshot_lsn = self.serving.snapshot_lsn(level, as_of, timeout_s)
+                with closing(self.serving.reads(label, snapshot_lsn)) as reads:
+                    drawn = DrawnSequenceValues(
+                        self.serving.sequence_values, SessionSequenceValues()
+                    )
                     writes = WriteSet(reads, level, drawn)
                     value = work(writes)
                     on_conflict = OnConflict.REPLAY if run_again else OnConflict.FAIL

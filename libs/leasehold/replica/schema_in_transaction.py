@@ -15,7 +15,7 @@ from typing import Final
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import FeatureNotSupported, RequestTooLarge
 from leasehold.model.ports import StoredCatalog
 from leasehold.schema_change.plan.answers import read_notices
@@ -81,7 +81,7 @@ class BlockSchema:
         return table if self.script is None else self.script.without_drops(table)
 
     def with_change(
-        self, text: str, stored: Callable[[], StoredCatalog], moment: Moment
+        self, text: str, stored: Callable[[], StoredCatalog], context: CommitContext
     ) -> tuple[BlockSchema, list[str]]:
         """Return it with what `text` asks for, and the notices of that. Raises what
         `StatementBatch.take` raises, FeatureNotSupported, RequestTooLarge (54000)."""
@@ -91,11 +91,11 @@ class BlockSchema:
             script = self.script.copy()
         texts, drops = [*self.texts], []
         notices: list[str] = []
-        zone = zone_at(moment).key
+        zone = zone_at(context).key
         said = parse_statements(text, () if zone == UTC.key else (zone,))
         for statement, sql in said:
             assert not isinstance(statement, Explain), "that changes nothing"
-            answer = script.take(statement, sql, b"", moment, lambda _: -1)
+            answer = script.take(statement, sql, b"", context, lambda _: -1)
             _refuse_jobs(script)
             notices += read_notices(answer)
             if isinstance(statement, DropTable) and answer.keys() != {"notice"}:

@@ -23,11 +23,11 @@ from leasehold.lease.agent.held_leases import Use
 from leasehold.model.errors import BusUnavailable, NotCoherent
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
 from leasehold.node.kafka_node import KafkaNode
-from leasehold.replica.as_of import CLOSED_WAIT_S, moment_of
+from leasehold.replica.as_of import CLOSED_WAIT_S, snapshot_lsn_of
 from leasehold.replica.barrier import Barriers
 from leasehold.replica.barrier_group import BarrierGroup
 from leasehold.replica.reads import Reads
-from leasehold.replica.sequences.node_blocks import NodeNumbers
+from leasehold.replica.sequences.node_blocks import NodeSequenceValues
 from leasehold.replica.sessions import Sessions
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.environment import describe
@@ -73,17 +73,19 @@ class SqlNode(Protocol):
     @property
     def coherent(self) -> bool: ...
 
-    def reads(self, label: str, moment: int | None = None) -> Reads:
+    def reads(self, label: str, snapshot_lsn: int | None = None) -> Reads:
         """Return the reads of one transaction: what it uses is pinned and leased, in the name of
-        `label`. With a `moment` (an LSN) all of it is read as of then."""
+        `label`. With a `snapshot_lsn` (an LSN) all of it is read as of then."""
         ...
 
-    def moment(self, isolation: Isolation, as_of: AsOf | None, timeout_s: float) -> int | None:
+    def snapshot_lsn(
+        self, isolation: Isolation, as_of: AsOf | None, timeout_s: float
+    ) -> int | None:
         """Return what a transaction at that level, which begins now, reads as of. Raises what
-        `moment_of` raises, and BusUnavailable."""
+        `snapshot_lsn_of` raises, and BusUnavailable."""
         ...
 
-    def single_read(self, *, moment: int | None = None) -> Reads:
+    def single_read(self, *, snapshot_lsn: int | None = None) -> Reads:
         """Return reads of who pins nothing that is to be waited for."""
         ...
 
@@ -99,7 +101,7 @@ class SqlNode(Protocol):
         ...
 
     @property
-    def numbers(self) -> NodeNumbers:
+    def sequence_values(self) -> NodeSequenceValues:
         """The numbers of sequences, as this node has taken them."""
         ...
 
@@ -139,7 +141,7 @@ class ServingNode:
         self._turns = 0
         self._looks = SharedWatch(lambda: ClusterWatch(settings))
         self.sessions = Sessions()
-        self.numbers = NodeNumbers(self.submit, self.single_read)
+        self.sequence_values = NodeSequenceValues(self.submit, self.single_read)
         node.on_tick = self.wake_waiters
 
     @property
@@ -241,15 +243,15 @@ class ServingNode:
 
     # ------------------------------------------------------------ reads and writes
 
-    def reads(self, label: str, moment: int | None = None) -> Reads:
+    def reads(self, label: str, snapshot_lsn: int | None = None) -> Reads:
         agent = self.node.node.agent
         leases = agent.leases if agent else None
-        return Reads(self.store, self._holds, leases, self._users_left, label, moment)
+        return Reads(self.store, self._holds, leases, self._users_left, label, snapshot_lsn)
 
-    def single_read(self, wait_s: float = 0.0, *, moment: int | None = None) -> Reads:
+    def single_read(self, wait_s: float = 0.0, *, snapshot_lsn: int | None = None) -> Reads:
         """Return reads that wait up to `wait_s` for the node to become coherent."""
         holds = partial(self._holds_within, wait_s) if wait_s else self._holds
-        return Reads(self.store, holds, None, lambda: None, moment=moment)
+        return Reads(self.store, holds, None, lambda: None, snapshot_lsn=snapshot_lsn)
 
     def _holds(self) -> bool:
         """Return whether the node is coherent. Raises what stopped it: who reads again until it is
@@ -267,13 +269,15 @@ class ServingNode:
     def _holds_within(self, wait_s: float) -> bool:
         return self.coherent or self.wait(lambda: self.coherent, wait_s)
 
-    def moment(self, isolation: Isolation, as_of: AsOf | None, timeout_s: float) -> int | None:
+    def snapshot_lsn(
+        self, isolation: Isolation, as_of: AsOf | None, timeout_s: float
+    ) -> int | None:
         def pass_barrier() -> None:
             passed = partial(self.node.node.has_committed, self._barrier_group.offset())
             self.wait_for(passed, timeout_s, "to read its own barrier in the log")
 
         wait = partial(self.wait, timeout_s=CLOSED_WAIT_S)
-        return moment_of(
+        return snapshot_lsn_of(
             isolation, as_of, self.store, self._holds, pass_barrier, wait, now().wall_us
         )
 

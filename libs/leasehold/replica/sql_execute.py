@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from leasehold.adapters.os.clock import random_bytes, unix_us
 from leasehold.adapters.sqlite.query import Limits, Rows, run
-from leasehold.adapters.sqlite.reads import places_read
+from leasehold.adapters.sqlite.reads import ranges_read
 from leasehold.adapters.sqlite.write import RowWrite, Writing, Written, own_rows
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row
 from leasehold.replica.queries import BYTES_MAX, ROWS_MAX, as_tuples, python_rows, stored
@@ -48,31 +48,33 @@ def execute(writes: WriteSet, reads: Reads, sql: str, parameters: Sequence[Any] 
     """
     isolation = writes.isolation
     tables = writes.pending.tables if isolation.own_writes else frozenset()
-    moment = Moment(unix_us(), random_bytes(16))
+    context = CommitContext(unix_us(), random_bytes(16))
     limits = Limits(None, ROWS_MAX, BYTES_MAX)
     snapshot, prepared = planned(_PLANS.get, sql, (), tables, reads, reads.pin, UTC)
     with snapshot:
         values = stored(prepared, parameters)
         names = tuple(column.name for column in prepared.columns or ())
-        for descriptor in prepared.tables.values() if reads.moment is None else ():
+        for descriptor in prepared.tables.values() if reads.snapshot_lsn is None else ():
             check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
         connection = snapshot.connection
         with own_rows(connection, writes.pending.images(tables_read(prepared) & tables)):
             if prepared.counts:
-                moment = with_system(drawing(moment, writes.numbers), snapshot.tables)
+                context = with_system(drawing(context, writes.sequence_values), snapshot.tables)
             if prepared.write is None or prepared.explain:
 
                 def read() -> list[tuple[Any, ...]]:
-                    rows = find_rows(writes, snapshot, prepared, values, moment, limits)
+                    rows = find_rows(writes, snapshot, prepared, values, context, limits)
                     return list(as_tuples(prepared, rows))
 
                 found = _drawing(writes, prepared, read)
                 return Executed(len(found), found, names)
-            gather_places(writes, snapshot, prepared, values, moment, limits)
+            gather_places(writes, snapshot, prepared, values, context, limits)
             keys = writes.hidden_keys
 
             def write() -> Written:
-                return Writing(connection, prepared, values, moment, limits, keys, writes.lsn).run()
+                return Writing(
+                    connection, prepared, values, context, limits, keys, writes.lsn
+                ).run()
 
             written = _drawing(writes, prepared, write)
         target = prepared.write.bound.descriptor
@@ -88,12 +90,12 @@ def gather_places(
     snapshot: Seen,
     plan: Prepared,
     values: Sequence[Any],
-    moment: Moment,
+    context: CommitContext,
     limits: Limits,
 ) -> None:
     """Add to the read set where a statement reads, if the level verifies that."""
     if writes.isolation.verifies_reads:
-        places = places_read(snapshot.connection, plan, values, moment, limits, writes.lsn)
+        places = ranges_read(snapshot.connection, plan, values, context, limits, writes.lsn)
         gather(writes.seen.reads, plan, places)
 
 
@@ -102,7 +104,7 @@ def find_rows(
     snapshot: Seen,
     plan: Prepared,
     values: Sequence[Any],
-    moment: Moment,
+    context: CommitContext,
     limits: Limits,
     *,
     later: bool = False,
@@ -110,12 +112,12 @@ def find_rows(
     """Return the rows of a query, on own rows where these are there; what it reads is in the read
     set then. `later`: as of `run`."""
     if not plan.explain:
-        gather_places(writes, snapshot, plan, values, moment, limits)
+        gather_places(writes, snapshot, plan, values, context, limits)
     return run(
         snapshot.connection,
         plan,
         values,
-        moment=moment,
+        context=context,
         limits=limits,
         as_of=writes.lsn,
         visit=writes.seen.visit,
@@ -125,10 +127,10 @@ def find_rows(
 
 def _drawing(writes: WriteSet, plan: Prepared, work: Callable[[], T]) -> T:
     """Run a statement, again where it had to wait for numbers of sequences."""
-    if not plan.counts or writes.numbers is None:
+    if not plan.counts or writes.sequence_values is None:
         return work()
-    place, local = next(writes.statements), writes.pending.local_sequences
-    return writes.numbers.running(place, local, work, _go_on, _go_on)
+    position, local = next(writes.statements), writes.pending.local_sequences
+    return writes.sequence_values.running(position, local, work, _go_on, _go_on)
 
 
 def _go_on() -> None:

@@ -56,7 +56,7 @@ def planned(
     is newest has it, or is too new for it, which is found out; what an LSN has does not change.
 
     Raises what `prepare` and `Reads.snapshot` raise."""
-    if pin is not None and reads.moment is None:
+    if pin is not None and reads.snapshot_lsn is None:
         plan = plan_of(text, pin, types, own, None, zone)
         return _seen(reads), plan
     seen = _seen(reads)

@@ -25,7 +25,7 @@ from leasehold.replica.pending_changes import PendingChanges
 from leasehold.replica.reads import Reads, key_in
 from leasehold.replica.row_values import decided, image_of, inserted_row, named, with_generated
 from leasehold.replica.rows_seen import RowName, RowsSeen
-from leasehold.replica.sequences.session_values import DrawnNumbers
+from leasehold.replica.sequences.session_values import DrawnSequenceValues
 from leasehold.rows.index_entries import entry_of
 from leasehold.transaction.binding import binding
 from leasehold.transaction.duplicate_key import primary_key_exists
@@ -63,11 +63,11 @@ class WriteSet:
         self,
         reads: Reads,
         isolation: Isolation = ISOLATION[Level.READ_COMMITTED],
-        numbers: DrawnNumbers | None = None,
+        sequence_values: DrawnSequenceValues | None = None,
     ) -> None:
-        """Begin. `numbers` is what its statements draw from sequences; None: nothing."""
+        """Begin. `sequence_values` is what its statements draw from sequences; None: nothing."""
         self._reads = reads
-        self.numbers = numbers
+        self.sequence_values = sequence_values
         self.statements = count(1)
         """Their places, by which they draw what they have drawn before."""
         self.isolation = isolation
@@ -77,7 +77,7 @@ class WriteSet:
     @property
     def lsn(self) -> int:
         """The LSN that it reads as of; 0: what is newest."""
-        return self._reads.moment or 0
+        return self._reads.snapshot_lsn or 0
 
     # ------------------------------------------------------------ reading
 
@@ -312,7 +312,11 @@ class WriteSet:
         pending = self.pending
         if not pending:
             return None
-        settings = () if self.numbers is None else self.numbers.settings(pending.local_sequences)
+        settings = (
+            ()
+            if self.sequence_values is None
+            else self.sequence_values.settings(pending.local_sequences)
+        )
         return ChangeRequest(
             request_id,
             (*settings, *pending.operations),

@@ -315,10 +315,14 @@ def row_images(commit: Commit, lsn: int, publications: list[Publication]) -> Non
             )
         )
 
-    for fill in commit.fills:
-        for key, values, genids in zip(fill.keys, fill.images, fill.genids, strict=False):
-            told = RowImage(fill.table_id, key, genids, lsn, fill.version, commit.commit_us, values)
-            publications.append(RowPublication(fill.table_id, key, told))
+    for backfill in commit.backfills:
+        for key, values, genids in zip(
+            backfill.keys, backfill.images, backfill.genids, strict=False
+        ):
+            told = RowImage(
+                backfill.table_id, key, genids, lsn, backfill.version, commit.commit_us, values
+            )
+            publications.append(RowPublication(backfill.table_id, key, told))
 
 
 def genids_after(change: RowChange, lsn: int, position: int) -> Mapping[int, int]:
@@ -339,7 +343,7 @@ def dead_letter(refusal: Refusal) -> DeadLetter:
         refusal.message,
         refusal.detail,
         refusal.decided_us,
-        refusal.lane,
+        refusal.queue,
         refusal.offset,
         refusal.content_type,
         refusal.body,

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.records.acks import Ack, Acknowledgement
 from leasehold.model.records.log import LogRecord
-from leasehold.model.records.requests import Lane, ResultBatch
+from leasehold.model.records.requests import Queue, ResultBatch
 from leasehold.replication.master.queue_topics import Found
 
 # ---------------------------------------------------------------- events
@@ -51,11 +51,11 @@ NOWHERE: Final = -1
 """The offset of a request that stands in no topic: it was told."""
 
 
-class LaneRead(NamedTuple):
-    """A message of a lane. `requester`: to whom the answer of a request is published that was
+class QueueRead(NamedTuple):
+    """A message of a queue. `requester`: to whom the answer of a request is published that was
     published itself and has no offset."""
 
-    lane: Lane
+    queue: Queue
     offset: int
     content_type: str
     body: bytes
@@ -72,25 +72,25 @@ class RequestsReceived(NamedTuple):
     requests: tuple[tuple[str, bytes], ...]
 
 
-class LaneFound(NamedTuple):
-    """Answer to AskLane."""
+class QueueFound(NamedTuple):
+    """Answer to AskQueue."""
 
-    lane: Lane
+    queue: Queue
     found: Found
 
 
-class LaneIdentified(NamedTuple):
-    """Answer to AskLaneIdentity: the id that Kafka gives the lane's topic now, NO_ID: none."""
+class QueueIdentified(NamedTuple):
+    """Answer to AskQueueIdentity: the id that Kafka gives the queue's topic now, NO_ID: none."""
 
-    lane: Lane
+    queue: Queue
     topic: str
     topic_id: str
 
 
-class LaneLost(NamedTuple):
-    """The next offset of a lane that is read is not there, or not any more."""
+class QueueLost(NamedTuple):
+    """The next offset of a queue that is read is not there, or not any more."""
 
-    lane: Lane
+    queue: Queue
     topic: str
 
 
@@ -139,10 +139,10 @@ Event: TypeAlias = (
     | LogReceived
     | LogEnd
     | LogIdentified
-    | LaneFound
-    | LaneIdentified
-    | LaneLost
-    | LaneRead
+    | QueueFound
+    | QueueIdentified
+    | QueueLost
+    | QueueRead
     | RequestsReceived
     | AckRead
     | AckReceived
@@ -171,46 +171,46 @@ class AskLogIdentity(NamedTuple):
     """Ask which topic has the log's name now. Nothing waits for the answer."""
 
 
-class AskLane(NamedTuple):
-    """Ask which topic the lane is now, and its offsets; in this order, and before it is read.
-    Answered by LaneFound, or not."""
+class AskQueue(NamedTuple):
+    """Ask which topic the queue is now, and its offsets; in this order, and before it is read.
+    Answered by QueueFound, or not."""
 
-    lane: Lane
-
-
-class AskLaneIdentity(NamedTuple):
-    """Ask which topic has the lane's name now. Nothing waits for the answer."""
-
-    lane: Lane
+    queue: Queue
 
 
-class ReadLane(NamedTuple):
-    """Deliver a lane from this offset on (L3)."""
+class AskQueueIdentity(NamedTuple):
+    """Ask which topic has the queue's name now. Nothing waits for the answer."""
 
-    lane: Lane
+    queue: Queue
+
+
+class ReadQueue(NamedTuple):
+    """Deliver a queue from this offset on (L3)."""
+
+    queue: Queue
     offset: int
 
 
-class PauseLane(NamedTuple):
-    """Back-pressure: hold the lane until ResumeLane; what was read already still arrives."""
+class PauseQueue(NamedTuple):
+    """Back-pressure: hold the queue until ResumeQueue; what was read already still arrives."""
 
-    lane: Lane
+    queue: Queue
 
 
-class ResumeLane(NamedTuple):
-    lane: Lane
+class ResumeQueue(NamedTuple):
+    queue: Queue
 
 
 class BeginTerm(NamedTuple):
     """Deliver what is published to the master of this epoch (AckReceived, RequestsReceived), until
-    StopLanes."""
+    StopQueues."""
 
     epoch: int
     incarnation: bytes
 
 
-class StopLanes(NamedTuple):
-    """Deliver no more of any lane, nor of what is published: this node is master no longer."""
+class StopQueues(NamedTuple):
+    """Deliver no more of any queue, nor of what is published: this node is master no longer."""
 
 
 class Append(NamedTuple):
@@ -259,10 +259,10 @@ class CallLedger(NamedTuple):
 
 
 class DeleteBelow(NamedTuple):
-    """Records of the lane below this offset are decided and in the log; to be done at once, while
+    """Records of the queue below this offset are decided and in the log; to be done at once, while
     the topic is the one that was looked at."""
 
-    lane: Lane
+    queue: Queue
     offset: int
 
 
@@ -310,13 +310,13 @@ Effect: TypeAlias = (
     ReadLog
     | AskLogEnd
     | AskLogIdentity
-    | AskLane
-    | AskLaneIdentity
-    | ReadLane
-    | PauseLane
-    | ResumeLane
+    | AskQueue
+    | AskQueueIdentity
+    | ReadQueue
+    | PauseQueue
+    | ResumeQueue
     | BeginTerm
-    | StopLanes
+    | StopQueues
     | Append
     | Send
     | PublishAck

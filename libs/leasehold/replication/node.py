@@ -29,20 +29,20 @@ from leasehold.replication.effects import (
     Became,
     Effect,
     Event,
-    LaneFound,
-    LaneIdentified,
-    LaneLost,
-    LaneRead,
     LedgerReplied,
     LogEnd,
     LogIdentified,
     LogRead,
     LogReceived,
+    QueueFound,
+    QueueIdentified,
+    QueueLost,
+    QueueRead,
     ReadLog,
     RequestsReceived,
     Sent,
     Stop,
-    StopLanes,
+    StopQueues,
     Tick,
     Wake,
     Warn,
@@ -165,7 +165,7 @@ class Node:
                 return self._log_received(event, now)
             case Tick():
                 return self._tick(now)
-            case LaneRead():
+            case QueueRead():
                 return master.intake.queue_message(event) if master is not None else []
             case RequestsReceived():
                 if master is not None:
@@ -197,10 +197,10 @@ class Node:
             case LogIdentified(topic, topic_id):
                 self.identity.check_topic(topic, topic_id, self.position)
                 return []
-            case LaneFound():
-                return master.intake.find_lane(event) if master is not None else []
-            case LaneIdentified() | LaneLost():
-                return self._lane_changed(event, now)
+            case QueueFound():
+                return master.intake.find_queue(event) if master is not None else []
+            case QueueIdentified() | QueueLost():
+                return self._queue_changed(event, now)
 
     def stop(self, error: LeaseholdError) -> list[Effect]:
         """Serve nothing more: the log, the store or this program contradicts itself."""
@@ -212,7 +212,7 @@ class Node:
         elif self._open:
             self._store.rollback()
         self._open = False
-        return [StopLanes(), Stop(error)]
+        return [StopQueues(), Stop(error)]
 
     def own_record(self, digest: bytes) -> Decisions | None:
         """Return the record in flight if the bytes read back have its digest: decoding them again
@@ -381,7 +381,7 @@ class Node:
         self._spared = self.master.attempts.spared()
         self._unanswered.keep(self.master.close())
         self.master = None
-        return [StopLanes(), Became("standby", position.epoch, why)]
+        return [StopQueues(), Became("standby", position.epoch, why)]
 
     def _append_failed(self, reason: str, now: Now) -> list[Effect]:
         """Give the epoch up: ⚠ after any produce error, since nothing is appended twice (L4)."""
@@ -391,15 +391,15 @@ class Node:
         effects = self._step_down(f"an append failed: {reason}", self.position)
         return effects + self._bid(self._election.bid_again(self.position, now.mono_ns))
 
-    def _lane_changed(self, event: LaneIdentified | LaneLost, now: Now) -> list[Effect]:
-        """Give the epoch up if the lane is another topic now: ⚠ in one that was made anew the log's
-        offsets mean other records (L3). The next term looks at both lanes before it reads them, and
-        says in the log from where."""
+    def _queue_changed(self, event: QueueIdentified | QueueLost, now: Now) -> list[Effect]:
+        """Give the epoch up if the queue is another topic now: ⚠ in one that was recreated the
+        log's offsets mean other records (L3). The next term looks at both queues before it reads
+        them, and says in the log from where."""
         if self.master is None:
             return []
         why = self.master.intake.explain_loss(event)
         if not why:
-            return self.master.intake.delete_decided(event.lane, self.position)
+            return self.master.intake.delete_decided(event.queue, self.position)
         effects = [Warn(why), *self._step_down(why, self.position)]
         return effects + self._bid(self._election.bid_again(self.position, now.mono_ns))
 

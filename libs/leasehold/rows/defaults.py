@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Column, Moment
+from leasehold.catalog.elements import Column, CommitContext
 from leasehold.model.records.events import Image
 from leasehold.sql.expressions.default import compile_default, is_random
 
@@ -18,11 +18,11 @@ def default_of(
     descriptor: Descriptor,
     column: Column,
     image: Image,
-    moment: Moment | None,
+    context: CommitContext | None,
     draw: Draw | None = None,
 ) -> Any:
-    """Return the storage value of a column's default in the row of `image`, as of `moment`. It is
-    None where there is no default, or nobody has decided on a moment: a node that applies what was
+    """Return the storage value of a column's default in the row of `image`, as of `context`. It is
+    None where there is no default, or nobody has decided on a context: a node that applies what was
     decided. `draw` is the master's, in whose commit the sequence is moved.
 
     Raises what the expression raises.
@@ -31,13 +31,13 @@ def default_of(
         return column.default
     if column.draws_from and draw is not None:
         return draw(column)
-    if moment is None:
+    if context is None:
         return None
     assert not column.draws_from, f"nobody gives column {column.name!r} a number here"
-    zone = column.moment_zone if moment == column.moment else ""
+    zone = column.moment_zone if context == column.moment else ""
     compute = compile_default(column.default_expression, column.type, zone)
     key = tuple(image.get(element_id) for element_id in descriptor.primary_key)
-    return compute(moment, descriptor.table_id, column.element_id, key)
+    return compute(context, descriptor.table_id, column.element_id, key)
 
 
 def default_of_old_rows(column: Column) -> Any:

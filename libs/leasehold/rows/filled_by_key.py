@@ -1,7 +1,7 @@
 """Columns that a backfill fills by key: what it does to a row, and what images made before mean.
 
 Every image made under the version in which such a column became write-only, or a later one, has
-its pair or says NULL. An image of before lacks it, and the fill has put the value there, by the
+its pair or says NULL. An image of before lacks it, and the backfill has put the value there, by the
 same rule for every row. So the log need not carry that row again, and whoever reads images puts
 the value there for himself.
 """
@@ -13,7 +13,7 @@ from leasehold.catalog.elements import Column
 from leasehold.model.records.events import Image
 
 
-def fill_row(column: Column, image: Image) -> Image | None:
+def backfill_row(column: Column, image: Image) -> Image | None:
     """Return a row's pairs after a chunk that names it, None where it has the pair and nothing is
     done."""
     assert column.missing is not None, column

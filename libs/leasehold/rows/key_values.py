@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.states import WRITTEN, State
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
@@ -19,7 +19,7 @@ from leasehold.rows.defaults import Draw, default_of
 from leasehold.rows.generated import derive
 from leasehold.rows.index_entries import entries_kept
 
-_FILL: Final = ChangeKind.FILL  # a member of an enum costs as much as a call
+_BACKFILL: Final = ChangeKind.BACKFILL  # a member of an enum costs as much as a call
 
 
 class EntryChange(NamedTuple):
@@ -36,19 +36,19 @@ def compose(
     kind: ChangeKind,
     before: Image | None,
     changed: Image,
-    moment: Moment | None = None,
+    context: CommitContext | None = None,
     draw: Draw | None = None,
 ) -> Image:
     """Return the after-image of an insert, update or fill under `descriptor` (T0), without NULL
-    pairs. A new row's defaults are computed as of `moment`; None where they are known. `draw` gives
-    numbers to what draws them from a sequence and has none yet.
+    pairs. A new row's defaults are computed as of `context`; None where they are known. `draw`
+    gives numbers to what draws them from a sequence and has none yet.
 
     Columns that the version can't see keep the pairs they have. ⚠ A write-only or public required
     column that has no pair yet gets its default, on any insert *and any update*: otherwise a row
     written after the fence would stay without its pair when the column becomes public.
     """
     image: dict[int, Any] = {} if before is None else dict(before)
-    if kind is _FILL:
+    if kind is _BACKFILL:
         for element_id, value in changed.items():
             if image.get(element_id) is None:
                 image[element_id] = value
@@ -65,7 +65,7 @@ def compose(
         ):
             # ⚠ A row from before the column has its default as of when it was added, whoever is
             # first to write it: the backfill or an update.
-            at = moment if before is None else column.moment or moment
+            at = context if before is None else column.moment or context
             image[column.element_id] = default_of(descriptor, column, image, at, draw)
     if descriptor.has_derived:  # from what the defaults have put, too
         derive(descriptor, before, image)

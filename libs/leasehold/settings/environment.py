@@ -240,12 +240,12 @@ class RedisSettings:
         parse=choice("auto", "on", "off"),
     )
 
-    def tells_records(self, kafka: KafkaSettings) -> bool:
+    def publishes_records(self, kafka: KafkaSettings) -> bool:
         """Rows go where the rest of them goes, and never by a way that is guarded less unless
         somebody says so."""
         return self._tells(self.fast_log, kafka)
 
-    def tells_requests(self, kafka: KafkaSettings) -> bool:
+    def publishes_requests(self, kafka: KafkaSettings) -> bool:
         """Return whether requests go through Redis. They hold rows, so the rule is that of
         records."""
         return self._tells(self.fast_requests, kafka)

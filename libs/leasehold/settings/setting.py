@@ -125,10 +125,10 @@ def _without_password(text: str) -> str:
     text = _QUERY_PASSWORD.sub(rf"\g<1>{MASK}", text)
     # By hand, because a URL that urlsplit refuses may stand in an error message, too.
     scheme, found, rest = text.partition("://")
-    login, at, place = rest.rpartition("@")
+    login, at, address = rest.rpartition("@")
     if not (found and at):
         return text
-    return f"{scheme}://{login.partition(':')[0]}:{MASK}@{place}"
+    return f"{scheme}://{login.partition(':')[0]}:{MASK}@{address}"
 
 
 def integer(least: int, most: int, unit: str = "") -> Parser:

@@ -22,7 +22,7 @@ from leasehold.sql_session.prepared import Answer
 from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.transaction import ReplayableTransaction
 from leasehold.sql_session.transaction_runner import TransactionRunner
-from leasehold.transaction.block import Block, NoTransaction, Standing
+from leasehold.transaction.block import Block, BlockStatus, NoTransaction
 from leasehold.transaction.isolation import Isolation, chosen
 from leasehold.values.dates import AsOf
 
@@ -106,7 +106,7 @@ class BlockCommands:
                 raise waits
             self._settings.warn("25P01", "there is no transaction in progress")
             return Answer("COMMIT")
-        failed = self._block.standing is Standing.FAILED
+        failed = self._block.status is BlockStatus.FAILED
         self._leave(said.chain, committed=not failed)
         return Answer("ROLLBACK" if failed else "COMMIT")
 

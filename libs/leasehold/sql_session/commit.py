@@ -10,8 +10,8 @@ from typing import Final, Protocol
 
 from leasehold.adapters.os.clock import new_request_id
 from leasehold.adapters.sqlite.query import Limits, Rows
-from leasehold.catalog.elements import Moment
-from leasehold.client.pending import Pending, Standing
+from leasehold.catalog.elements import CommitContext
+from leasehold.client.pending import Pending, RequestStatus
 from leasehold.model.errors import (
     GaveUp,
     LeaseholdError,
@@ -46,7 +46,7 @@ class Strategy(Protocol):
     def isolation(self) -> Isolation: ...
 
     @property
-    def moment(self) -> Moment: ...
+    def context(self) -> CommitContext: ...
 
     @property
     def has_written(self) -> bool:
@@ -84,7 +84,7 @@ class Sent:
     @property
     def waits(self) -> WouldBlock | None:
         """The wait after which, and where, `commit` would go on; None: it ends without waiting."""
-        if self.pending.standing is Standing.WAITING:
+        if self.pending.status is RequestStatus.WAITING:
             return WouldBlock(self.pending.when_settled, COMMIT_TIMEOUT_S, begun=True)
         outcome = self.pending.outcome
         if outcome is None or not (outcome.lsn or outcome.final):
@@ -188,7 +188,7 @@ def _rerun(
     # would wait for it as long as conflicts go on.
     last.close()
     running = fresh()
-    running.numbers.take_over(first.numbers)
+    running.sequence_values.take_over(first.sequence_values)
     try:
         if alone is None:
             rerun_steps(first.log.steps, running, limits)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from leasehold.adapters.sqlite.write import Found, RowWrite, Written
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row
 from leasehold.model.records.requests import (
@@ -35,13 +35,13 @@ class CommitTimeUpdate:
     begins_jobs = False
 
     def __init__(
-        self, asked: Asked, write: Write, found: Found, isolation: Isolation, moment: Moment
+        self, asked: Asked, write: Write, found: Found, isolation: Isolation, context: CommitContext
     ) -> None:
         self.asked = asked
         self.write = write
         self.found = found
         self.isolation = isolation
-        self.moment = moment
+        self.context = context
 
     @property
     def descriptor(self) -> Descriptor:

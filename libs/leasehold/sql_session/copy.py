@@ -16,7 +16,7 @@ from leasehold.model.errors import (
 )
 from leasehold.pgwire.copy.format import CopyFormat
 from leasehold.pgwire.session import Column, CopyTarget, Fetched
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import with_position
 from leasehold.sql.syntax.session_statements import CopyIn, CopyOptions, CopyOut
 
 
@@ -100,7 +100,7 @@ def _columns(said: CopyIn | CopyOut, descriptor: Descriptor) -> list[Column]:
         try:
             columns.append(_column(descriptor, name, {column.name for column in columns}))
         except Refused as error:
-            raise placed(error, at) from error
+            raise with_position(error, at) from error
     return columns
 
 

@@ -88,7 +88,7 @@ def columns_of(plan: Plan) -> tuple[Column, ...] | None:
 
 def _places(descriptor: Descriptor) -> dict[int, int]:
     public = descriptor.by_name.values()
-    return {column.element_id: place for place, column in enumerate(public, start=1)}
+    return {column.element_id: position for position, column in enumerate(public, start=1)}
 
 
 def check_same(prepared: PreparedStatement, plan: Plan) -> None:

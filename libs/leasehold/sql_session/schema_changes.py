@@ -115,7 +115,7 @@ def submit_change(
     return outcome
 
 
-def give_back_numbers(node: SqlNode, change: object, stopped: Callable[[], bool]) -> None:
+def return_sequence_values(node: SqlNode, change: object, stopped: Callable[[], bool]) -> None:
     """Give back what this node has left of sequences whose options `change` alters: the next number
     is then the one after the last that it has told, as in PostgreSQL. Raises QueryCanceled."""
     # ⚠ Of any other change nothing is looked at here: the master executes it, and one behind a
@@ -138,7 +138,7 @@ def give_back_numbers(node: SqlNode, change: object, stopped: Callable[[], bool]
             found += (descriptor.column(each).draws_from for each in columns)
     for sequence_id in filter(is_sequence_id, found):
         with suppress(NotCoherent, UnknownTable):
-            node.numbers.give_back(node.numbers.find(sequence_id), stopped)
+            node.sequence_values.give_back(node.sequence_values.find(sequence_id), stopped)
 
 
 def notices_of(outcome: Outcome) -> list[Notice]:

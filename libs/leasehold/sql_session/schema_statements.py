@@ -18,9 +18,9 @@ from leasehold.sql_session.portals import CommandPortal
 from leasehold.sql_session.prepared import Answer, PreparedStatement
 from leasehold.sql_session.schema_changes import (
     follow_jobs,
-    give_back_numbers,
     notices_of,
     plan_lines,
+    return_sequence_values,
     submit_change,
     tag_of,
 )
@@ -104,7 +104,7 @@ class SchemaStatements:
         # ⚠ What stands before it in the same text comes before it: it is a request of its own.
         self._runner.transactions.end_batch()
         for change in [each.statement for each in changes] or [meaning.change]:
-            give_back_numbers(node, change, stopped)
+            return_sequence_values(node, change, stopped)
         outcome = submit_change(node, statement, self._settings.caller.zone, stopped)
         self._settings.reports += notices_of(outcome)
         waits = self._settings.values.on("leasehold.wait_for_jobs")
@@ -130,7 +130,7 @@ class SchemaStatements:
         transactions = self._runner.transactions
         transactions.maker.check_may_write()
         transaction = transactions.lasting_transaction()
-        if transaction.isolation.one_moment or not transaction.isolation.own_writes:
+        if transaction.isolation.one_snapshot or not transaction.isolation.own_writes:
             raise FeatureNotSupported(
                 f"{what} inside a transaction block at isolation level"
                 f" {transaction.isolation.spoken} is not supported: use READ COMMITTED{instead}"

@@ -60,21 +60,21 @@ from leasehold.sql_session.statement_batch import SeveralStatements, is_several
 from leasehold.sql_session.statement_runner import StatementRunner
 from leasehold.sql_session.transaction import plan_types
 from leasehold.sql_session.transaction_runner import TransactionRunner
-from leasehold.transaction.block import Standing, TransactionActive
+from leasehold.transaction.block import BlockStatus, TransactionActive
 from leasehold.values.oids import WireType
 
 NON_BLOCKING_CHARS_MAX: Final = 512
 """Longer texts take their time to be read."""
-_FAILED: Final = Standing.FAILED  # a member of an enum costs more than a call
+_FAILED: Final = BlockStatus.FAILED  # a member of an enum costs more than a call
 _STATUS: Final = {
-    Standing.IDLE: Status.IDLE,
-    Standing.OPEN: Status.BLOCK,
-    Standing.FAILED: Status.FAILED,
+    BlockStatus.IDLE: Status.IDLE,
+    BlockStatus.OPEN: Status.BLOCK,
+    BlockStatus.FAILED: Status.FAILED,
 }
 _STATES: Final = {
-    Standing.IDLE: "idle",
-    Standing.OPEN: "idle in transaction",
-    Standing.FAILED: "idle in transaction (aborted)",
+    BlockStatus.IDLE: "idle",
+    BlockStatus.OPEN: "idle in transaction",
+    BlockStatus.FAILED: "idle in transaction (aborted)",
 }
 
 
@@ -119,7 +119,7 @@ class SqlSession:
 
     @property
     def status(self) -> Status:
-        return _STATUS[self._state.block.standing]
+        return _STATUS[self._state.block.status]
 
     @property
     def hurried(self) -> bool:
@@ -177,7 +177,7 @@ class SqlSession:
     def prepare(
         self, statement: SessionStatement, types: Sequence[WireType | None]
     ) -> PreparedStatement:
-        if self._state.block.standing is Standing.FAILED and not statement.leaves_failed_block:
+        if self._state.block.status is BlockStatus.FAILED and not statement.leaves_failed_block:
             raise InFailedTransaction
         meaning = statement.meaning
         known = plan_types(types)
@@ -207,7 +207,7 @@ class SqlSession:
         return self._fetching.prepare_fetch(prepared.statement)
 
     def bind(self, prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
-        if self._state.block.standing is _FAILED and not prepared.leaves_failed_block:
+        if self._state.block.status is _FAILED and not prepared.leaves_failed_block:
             raise InFailedTransaction
         plan = prepared.plan
         if plan is not None and any(map(self._state.node.has_newer, plan.tables.values())):
@@ -273,7 +273,7 @@ class SqlSession:
             state.user,
             self._settings.values["application_name"],
             state.label,
-            "active" if running.runs else _STATES[state.block.standing],
+            "active" if running.runs else _STATES[state.block.status],
             None if isolation is None else isolation.spoken,
             running.text,
             state.opened_us,
@@ -304,7 +304,7 @@ class SqlSession:
 
     def _discard(self, said: Discard) -> Answer:
         if said.what == "sequences":
-            self._state.numbers.discard()
+            self._state.sequence_values.discard()
         if said.what != "all":
             return Answer(f"DISCARD {said.what.upper()}")
         if not self._state.is_idle:
@@ -312,7 +312,7 @@ class SqlSession:
         self._cursors.close(None)
         self._settings.reports += [Deallocated(None), PortalsClosed(None)]
         self._settings.reset(Reset(None))
-        self._state.numbers.discard()
+        self._state.sequence_values.discard()
         return Answer("DISCARD ALL")
 
     def _do_nothing(self, said: NothingToDo) -> Answer:

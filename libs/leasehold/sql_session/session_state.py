@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from functools import partial
 
 from leasehold.adapters.os.clock import unix_us
-from leasehold.replica.sequences.session_values import SessionNumbers
+from leasehold.replica.sequences.session_values import SessionSequenceValues
 from leasehold.replica.serving_node import SqlNode
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql_session.cursors import SqlCursors
 from leasehold.sql_session.running import Running
 from leasehold.sql_session.settings_commands import SettingCommands
 from leasehold.sql_session.system_views import NodeTelling
-from leasehold.transaction.block import Block, Standing
+from leasehold.transaction.block import Block, BlockStatus
 
-_IDLE = Standing.IDLE  # a member of an enum costs more than a call
+_IDLE = BlockStatus.IDLE  # a member of an enum costs more than a call
 
 
 class SessionState:
@@ -49,11 +49,11 @@ class SessionState:
         )
         self.running = Running()
         self.block = Block()
-        self.numbers = SessionNumbers()
+        self.sequence_values = SessionSequenceValues()
         # A statement that must not block uses only plans that are made already.
         self.plan_of = partial(plans.get, before_making=self.running.check_may_block)
 
     @property
     def is_idle(self) -> bool:
         """Whether the client is outside a transaction block."""
-        return self.block.standing is _IDLE
+        return self.block.status is _IDLE

@@ -25,7 +25,7 @@ TEXT: Final = Type("text")
 OWN_LEVEL: Final = "leasehold.isolation"
 SPOKEN_LEVEL: Final = "default_transaction_isolation"
 AS_OF: Final = "leasehold.as_of"
-_NEWEST: Final = frozenset(i.level.value for i in ISOLATION.values() if not i.one_moment)
+_NEWEST: Final = frozenset(i.level.value for i in ISOLATION.values() if not i.one_snapshot)
 
 
 class SettingCommands:

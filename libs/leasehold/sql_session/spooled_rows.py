@@ -77,8 +77,8 @@ class SpooledRows:
         except OSError as failed:
             raise DiskFull(f"rows of a cursor could not be read again: {failed}") from failed
         if self._beside and len(found) < count:
-            place = first + len(found) - self._spool.count
-            found += self._beside[place : place + count - len(found)]
+            position = first + len(found) - self._spool.count
+            found += self._beside[position : position + count - len(found)]
         return found
 
     def close(self) -> None:

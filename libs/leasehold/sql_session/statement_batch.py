@@ -14,7 +14,7 @@ from typing import Final, get_args
 from leasehold.adapters.os.clock import unix_us
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import FeatureNotSupported, Refused, UnknownTable
 from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.plan.joined_alterations import is_all_or_nothing, join_alterations
@@ -79,7 +79,7 @@ class SeveralStatements:
         changes = self.changes
         if not changes:
             return False
-        moment = Moment(unix_us(), b"")  # nothing of the plan is kept
+        context = CommitContext(unix_us(), b"")  # nothing of the plan is kept
         with node.single_read().snapshot() as snapshot:
             assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
             stored = snapshot.stored_catalog()
@@ -90,7 +90,7 @@ class SeveralStatements:
         for (change, sql), _ in join_alterations(changes):
             assert not isinstance(change, Explain), "looked at before"
             try:
-                script.take(change, sql, b"", moment, lambda _: -1)
+                script.take(change, sql, b"", context, lambda _: -1)
             except FeatureNotSupported:
                 return False  # one by one they may be possible
             except Refused as error:

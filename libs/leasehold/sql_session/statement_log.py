@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from leasehold.adapters.sqlite.write import Written
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import RequestTooLarge
 from leasehold.model.records.requests import Expression, Operation
 from leasehold.replica.pending_changes import PendingChanges
 from leasehold.replica.replay_log import Asked, KeysRead, ReadAgain, Shown, Step
-from leasehold.sql.functions.system.session import Caller, CallersMoment
+from leasehold.sql.functions.system.session import Caller, CallerContext
 from leasehold.sql.planning.plan import Prepared
 from leasehold.transaction.commit_time_updates import AtCommit
 from leasehold.transaction.isolation import Isolation
@@ -26,27 +26,29 @@ class StatementLog:
     """What a replay of a transaction runs again, and is compared with (T2).
 
     `steps` only grow. `place` is that of the last statement, one that is no step as well: what a
-    statement draws follows from it. `moment` is as the session is now. An update stays one that the
-    master may compute as long as no other step rests on its row (`AtCommit`).
+    statement draws follows from it. `context` is as the session is now. An update stays one that
+    the master may compute as long as no other step rests on its row (`AtCommit`).
     """
 
-    def __init__(self, isolation: Isolation, moment: Moment, pending: PendingChanges) -> None:
+    def __init__(
+        self, isolation: Isolation, context: CommitContext, pending: PendingChanges
+    ) -> None:
         self._isolation = isolation
         self._pending = pending
         self._at_commit = AtCommit(isolation)
-        self.moment = moment
-        self.place = 0
+        self.context = context
+        self.position = 0
         self.steps: list[Step] = []
 
     def set_caller(self, caller: Caller) -> None:
         """Let what the session has set since count for what comes."""
-        moment = self.moment
-        if isinstance(moment, CallersMoment) and moment.caller is not caller:
-            self.moment = CallersMoment.of(moment.now_us, moment.seed, caller)
+        context = self.context
+        if isinstance(context, CallerContext) and context.caller is not caller:
+            self.context = CallerContext.of(context.now_us, context.seed, caller)
 
     def rewind_to(self, step: Step) -> None:
         """Let the next statement be that step's, run again."""
-        self.place, self.moment = step.place - 1, step.moment
+        self.position, self.context = step.position - 1, step.context
 
     # ------------------------------------------------------------ steps
 
@@ -59,7 +61,7 @@ class StatementLog:
             )
         if step.sqlstate:
             self.add_error()
-        step.place, step.moment = self.place, self.moment
+        step.position, step.context = self.position, self.context
         self.steps.append(step)
 
     @property

@@ -157,7 +157,7 @@ class NodeTelling:
                 "message": letter.message,
                 "detail": jsonb.text_of(dict(letter.detail)),
                 "decided": letter.decided_us,
-                "lane": letter.lane,
+                "lane": letter.queue,
                 "lane_offset": letter.offset,
                 "content_type": letter.content_type,
                 "request": None if request is None else jsonb.text_of(request),

@@ -11,7 +11,7 @@ from leasehold.adapters.sqlite.query import Limits, Rows
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite.write import Writing, Written, own_rows
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.sequence_ownership import list_own_sequences, refuse_sequence
 from leasehold.model.errors import NotCoherent, RequestTooLarge, StaleVersion
 from leasehold.model.keys import Key
@@ -23,7 +23,7 @@ from leasehold.replica.pending_changes import OPERATIONS_MAX, Mark
 from leasehold.replica.reads import Reads
 from leasehold.replica.replay_log import Asked, Step, Types
 from leasehold.replica.sequences.node_blocks import last_value
-from leasehold.replica.sequences.session_values import DrawnNumbers
+from leasehold.replica.sequences.session_values import DrawnSequenceValues
 from leasehold.replica.sql_execute import apply, find_rows, gather_places, tables_read
 from leasehold.replica.sql_reads import Preparing, Seen, gather_sought, planned
 from leasehold.replica.write_set import WriteSet
@@ -70,26 +70,26 @@ class ReplayableTransaction:
         reads: Reads,
         plan_of: Preparing,
         isolation: Isolation,
-        moment: Moment,
+        context: CommitContext,
         wait_coherent: CoherentWait,
         *,
         block: bool,
-        numbers: DrawnNumbers,
+        sequence_values: DrawnSequenceValues,
         check_may_block: Callable[[], None] = lambda: None,
     ) -> None:
-        """Begin. `numbers` is what it draws from sequences; `check_may_block` is called before it
-        waits for some, and may raise WouldBlock."""
+        """Begin. `sequence_values` is what it draws from sequences; `check_may_block` is called
+        before it waits for some, and may raise WouldBlock."""
         self.isolation = isolation
         self._plan_of = plan_of
         self._block = block
         self._reads = reads
-        self._writes = WriteSet(reads, isolation, numbers)
+        self._writes = WriteSet(reads, isolation, sequence_values)
         self._pending = self._writes.pending
-        self.log = StatementLog(isolation, moment, self._pending)
-        self.numbers = numbers
+        self.log = StatementLog(isolation, context, self._pending)
+        self.sequence_values = sequence_values
         self._check_may_block = check_may_block
         self._wait_coherent = wait_coherent
-        self._lsn = reads.moment
+        self._lsn = reads.snapshot_lsn
 
     def become_block(self, reads: Reads) -> None:
         """Let it last, since BEGIN came behind its first statements. `reads` are of a block that
@@ -98,8 +98,8 @@ class ReplayableTransaction:
         self._reads.become_block(reads)
 
     @property
-    def moment(self) -> Moment:
-        return self.log.moment
+    def context(self) -> CommitContext:
+        return self.log.context
 
     @property
     def is_block(self) -> bool:
@@ -149,7 +149,7 @@ class ReplayableTransaction:
         versions are pinned; whether what is newest is too new for them `read` finds out."""
         own = self._own_tables()
         pin = self._reads.pin if self._block else None
-        zone = zone_at(self.moment)
+        zone = zone_at(self.context)
         return self._coherently(
             lambda: planned(self._plan_of, text, types, own, self._reads, pin, zone)
         )
@@ -204,11 +204,11 @@ class ReplayableTransaction:
         self._check(plan, snapshot)
         if plan.visits is not None:
             self.log.rest_on(plan, (values,))
-        moment = self._next_moment(plan, snapshot)
+        context = self._next_context(plan, snapshot)
         own = self._own_of(plan)
 
         def rows() -> Rows:
-            return find_rows(self._writes, snapshot, plan, values, moment, limits, later=later)
+            return find_rows(self._writes, snapshot, plan, values, context, limits, later=later)
 
         with own_rows(snapshot.connection, own, self._pending.emptied):
             if plan.counts and not plan.explain:
@@ -217,19 +217,19 @@ class ReplayableTransaction:
             else:
                 yield rows(), bool(own)
 
-    def _next_moment(self, plan: Prepared, snapshot: Seen) -> Moment:
+    def _next_context(self, plan: Prepared, snapshot: Seen) -> CommitContext:
         """Return the transaction's moment as the statement that begins sees it; in a replay it
         draws what it has drawn before (T2)."""
-        self.log.place += 1
-        moment = self.moment
+        self.log.position += 1
+        context = self.context
         if plan.draws:
-            moment = reseed(moment, moment.seed + self.log.place.to_bytes(_PLACE_BYTES))
+            context = reseed(context, context.seed + self.log.position.to_bytes(_PLACE_BYTES))
         if plan.counts:
-            moment = drawing(moment, self.numbers)
+            context = drawing(context, self.sequence_values)
         if not plan.asks_system:
-            return moment
+            return context
         return with_system(
-            moment, lambda: self._tables(snapshot), lambda sequence: last_value(snapshot, sequence)
+            context, lambda: self._tables(snapshot), lambda sequence: last_value(snapshot, sequence)
         )
 
     def _drawing(self, work: Callable[[], T]) -> T:
@@ -238,11 +238,11 @@ class ReplayableTransaction:
         wait = self._wait_coherent
         gone = {table.table_id for table in self._pending.schema.dropped.values()}
         try:
-            return self.numbers.running(
-                self.log.place, local, work, self._check_may_block, wait, gone
+            return self.sequence_values.running(
+                self.log.position, local, work, self._check_may_block, wait, gone
             )
         except WouldBlock:
-            self.log.place -= 1  # it comes again, and draws what it has drawn
+            self.log.position -= 1  # it comes again, and draws what it has drawn
             raise
 
     def _tables(self, snapshot: StoreSnapshot) -> list[Descriptor]:
@@ -287,18 +287,18 @@ class ReplayableTransaction:
         given = asked.values
         if computed is None:
             self.log.rest_on(plan, many or (given,))
-        moment = self._next_moment(plan, snapshot)
+        context = self._next_context(plan, snapshot)
         connection, lsn, keys = snapshot.connection, self._lsn or 0, self._writes.hidden_keys
         with own_rows(connection, self._own_of(plan), self._pending.emptied):
 
             def found() -> Written:
-                writing = Writing(connection, plan, given, moment, limits, keys, lsn)
+                writing = Writing(connection, plan, given, context, limits, keys, lsn)
                 return writing.run_each(many) if many else writing.run()
 
             written = self._drawing(found) if plan.counts else found()
             if self.isolation.verifies_reads:
                 for values in many or (given,):
-                    gather_places(self._writes, snapshot, plan, values, moment, limits)
+                    gather_places(self._writes, snapshot, plan, values, context, limits)
                 gather_sought(self._writes.seen.reads, descriptor, written.sought)
         if len(self._pending.operations) + len(written.writes) > OPERATIONS_MAX:
             raise RequestTooLarge(
@@ -321,7 +321,7 @@ class ReplayableTransaction:
         transaction."""
         assert not self._block, "nothing was pinned"
         assert not self.log.steps, "nothing came before"
-        self.log.place += 1
+        self.log.position += 1
         computed, written = update.write.computed, update.written
         assert computed is not None
         with self._reads.within(update):
@@ -346,7 +346,7 @@ class ReplayableTransaction:
             tables += self._coherently(lambda: [self._reads.pin(name) for name in names])
         refuse_referred(tables, known)
         self._pending.empty(tables)
-        self.log.place += 1
+        self.log.position += 1
         own = {s for table in tables for s in list_own_sequences(table) if asked.restarts}
         # One that has gone by itself is its column's still.
         restarted = [table for table in known if table.table_id in own and table.names]
@@ -361,7 +361,7 @@ class ReplayableTransaction:
         with self._coherently(self._reads.snapshot) as snapshot:
             assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
             schema = self._pending.schema
-            schema, notices = schema.with_change(text, snapshot.stored_catalog, self.moment)
+            schema, notices = schema.with_change(text, snapshot.stored_catalog, self.context)
         self._pending.change(schema)
         return notices
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from leasehold.adapters.os.clock import fresh_seed, unix_us
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import NotCoherent
-from leasehold.replica.sequences.session_values import DrawnNumbers
-from leasehold.sql.functions.system.session import CallersMoment
+from leasehold.replica.sequences.session_values import DrawnSequenceValues
+from leasehold.sql.functions.system.session import CallerContext
 from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.settings_commands import MS
 from leasehold.sql_session.transaction import ReplayableTransaction
@@ -21,8 +21,8 @@ class TransactionMaker:
     def __init__(self, state: SessionState) -> None:
         self._state = state
 
-    def new_moment(self) -> CallersMoment:
-        return CallersMoment.of(unix_us(), fresh_seed(), self._state.settings.caller)
+    def new_context(self) -> CallerContext:
+        return CallerContext.of(unix_us(), fresh_seed(), self._state.settings.caller)
 
     def choose_level(self, level: str | None, as_of: AsOf | None) -> tuple[Isolation, AsOf | None]:
         """Return the isolation and the AS OF of a transaction that asks for these; for None, as
@@ -37,32 +37,33 @@ class TransactionMaker:
     def choose_lsn(self, isolation: Isolation, as_of: AsOf | None) -> int | None:
         """Return the LSN that a transaction which begins now reads as of; None: what is newest.
 
-        Waits for coherence or a barrier, where the level needs one. Raises what `moment_of` raises.
+        Waits for coherence or a barrier, where the level needs one. Raises what `snapshot_lsn_of`
+        raises.
         """
-        if not isolation.one_moment:
+        if not isolation.one_snapshot:
             return None
         if as_of is None and isolation.sees is not Sees.BARRIER:
             self.wait_coherent()
         elif not isinstance(as_of, int):
             self._state.running.check_may_block()
-        return self._state.node.moment(isolation, as_of, self._wait_s)
+        return self._state.node.snapshot_lsn(isolation, as_of, self._wait_s)
 
     def make(
-        self, isolation: Isolation, moment: Moment, lsn: int | None, *, block: bool
+        self, isolation: Isolation, context: CommitContext, lsn: int | None, *, block: bool
     ) -> ReplayableTransaction:
         """Return a new transaction. One of a block leases what it uses, under the session's label,
         which those see who wait for it."""
         state = self._state
         node, running = state.node, state.running
         return ReplayableTransaction(
-            node.reads(state.label, lsn) if block else node.single_read(moment=lsn),
+            node.reads(state.label, lsn) if block else node.single_read(snapshot_lsn=lsn),
             state.plan_of,
             isolation,
-            moment,
+            context,
             self.wait_coherent,
             block=block,
-            numbers=DrawnNumbers(
-                node.numbers, state.numbers, self.check_may_write, running.stopped
+            sequence_values=DrawnSequenceValues(
+                node.sequence_values, state.sequence_values, self.check_may_write, running.stopped
             ),
             check_may_block=running.check_may_block,
         )

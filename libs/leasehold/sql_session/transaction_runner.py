@@ -18,9 +18,9 @@ from leasehold.sql_session.schema_changes import job_warnings
 from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.transaction import ReplayableTransaction
 from leasehold.sql_session.transaction_maker import TransactionMaker
-from leasehold.transaction.block import Standing
+from leasehold.transaction.block import BlockStatus
 
-_OPEN = Standing.OPEN  # a member of an enum costs more than a call
+_OPEN = BlockStatus.OPEN  # a member of an enum costs more than a call
 
 
 class TransactionRunner:
@@ -46,7 +46,7 @@ class TransactionRunner:
     def began_us(self) -> int | None:
         """The time at which the transaction has begun, in unix µs; may be asked by any thread."""
         current = self._current
-        return None if current is None else current.moment.now_us
+        return None if current is None else current.context.now_us
 
     # ------------------------------------------------------------ the strategies
 
@@ -68,15 +68,15 @@ class TransactionRunner:
         """Begin the transaction that is this update alone."""
         assert self._current is None
         isolation = self._state.settings.default_isolation
-        moment = self.maker.new_moment()
-        self._current = CommitTimeUpdate(asked, write, found, isolation, moment)
+        context = self.maker.new_context()
+        self._current = CommitTimeUpdate(asked, write, found, isolation, context)
 
     def replayable(self) -> ReplayableTransaction | None:
         """Return the transaction that runs, as one that more statements can join."""
         current = self._current
         if isinstance(current, CommitTimeUpdate):
             self._state.settings.begin()
-            made = self.maker.make(current.isolation, current.moment, None, block=False)
+            made = self.maker.make(current.isolation, current.context, None, block=False)
             made.continue_from(current)
             self._current = current = made
         assert current is None or isinstance(current, ReplayableTransaction)
@@ -100,7 +100,7 @@ class TransactionRunner:
         if lsn is None:
             lsn = maker.choose_lsn(isolation, as_of)
         self._state.settings.begin()
-        made = maker.make(isolation, maker.new_moment(), lsn, block=in_block)
+        made = maker.make(isolation, maker.new_context(), lsn, block=in_block)
         self._current = made
         block.used = in_block
         return made
@@ -119,7 +119,7 @@ class TransactionRunner:
         """Remember that a statement of a block has failed. A client may take another path after it,
         so a replay has to fail likewise (T2)."""
         current = self._current
-        if self._state.block.standing is _OPEN and isinstance(current, ReplayableTransaction):
+        if self._state.block.status is _OPEN and isinstance(current, ReplayableTransaction):
             current.log.add(Step(asked, sqlstate=error.sqlstate))
 
     # ------------------------------------------------------------ its end
@@ -205,7 +205,7 @@ class TransactionRunner:
 
         def fresh() -> ReplayableTransaction:
             lsn = self.maker.choose_lsn(isolation, None)
-            return self.maker.make(isolation, transaction.moment, lsn, block=in_block)
+            return self.maker.make(isolation, transaction.context, lsn, block=in_block)
 
         state = self._state
         alone = None if in_block or not self.answer_held else transaction.log.lone_write
@@ -226,17 +226,19 @@ class TransactionRunner:
     def _keep_current_values(self, transaction: ReplayableTransaction) -> None:
         """Let currval go on telling of sequences that the transaction has made; not of those that
         can't be found, even because this node has stopped: what is committed is no error (T5)."""
-        numbers = self._state.numbers
+        sequence_values = self._state.sequence_values
         made = transaction.made_sequences.items()
-        drawn = {name: number for name, number in made if numbers.known(number)}
+        drawn = {name: number for name, number in made if sequence_values.known(number)}
         if not drawn:
             return
         with suppress(LeaseholdError), self._state.node.single_read().snapshot() as snapshot:
             for name, provisional in drawn.items():
                 with suppress(UnknownTable):  # somebody has dropped it since
-                    numbers.rename(provisional, snapshot.newest(name).table_id)
+                    sequence_values.rename(provisional, snapshot.newest(name).table_id)
 
     def forget_made(self, kept: Collection[int] = ()) -> None:
         """Forget sequences that this transaction alone had, but for those `kept`: their ids are
         given to others again."""
-        self._state.numbers.forget(lambda number: number >= PROVISIONAL_FROM and number not in kept)
+        self._state.sequence_values.forget(
+            lambda number: number >= PROVISIONAL_FROM and number not in kept
+        )

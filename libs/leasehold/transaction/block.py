@@ -36,7 +36,7 @@ class UnknownSavepoint(Refused):
     sqlstate = "3B001"
 
 
-class Standing(Enum):
+class BlockStatus(Enum):
     __hash__ = object.__hash__  # members are one each; by name it would be computed each time
 
     IDLE = "no block"
@@ -49,7 +49,7 @@ class Block:
     """The state of a client's transaction block. `savepoints`: name and mark, oldest first; what a
     mark is, whoever runs statements knows."""
 
-    standing: Standing = Standing.IDLE
+    status: BlockStatus = BlockStatus.IDLE
     isolation: Isolation | None = None
     as_of: AsOf | None = None
     read_only: bool = False
@@ -58,9 +58,9 @@ class Block:
 
     def begin(self, isolation: Isolation, as_of: AsOf | None = None, *, read_only: bool) -> bool:
         """Open a block; return False where there is one already, and nothing changes."""
-        if self.standing is not Standing.IDLE:
+        if self.status is not BlockStatus.IDLE:
             return False
-        self.standing = Standing.OPEN
+        self.status = BlockStatus.OPEN
         self.isolation, self.as_of, self.read_only = isolation, as_of, read_only
         return True
 
@@ -85,11 +85,11 @@ class Block:
         self.read_only = self.read_only if read_only is None else read_only
 
     def fail(self) -> None:
-        if self.standing is Standing.OPEN:
-            self.standing = Standing.FAILED
+        if self.status is BlockStatus.OPEN:
+            self.status = BlockStatus.FAILED
 
     def end(self) -> None:
-        self.standing = Standing.IDLE
+        self.status = BlockStatus.IDLE
         self.isolation, self.as_of = None, None
         self.read_only, self.used = False, False
         self.savepoints.clear()
@@ -108,17 +108,17 @@ class Block:
         """Return the mark of a savepoint. It stays, those after it go; a failed block is open
         again."""
         self._need_block("ROLLBACK TO SAVEPOINT")
-        place = self._place(name)
-        del self.savepoints[place + 1 :]
-        self.standing = Standing.OPEN
-        return self.savepoints[place][1]
+        position = self._place(name)
+        del self.savepoints[position + 1 :]
+        self.status = BlockStatus.OPEN
+        return self.savepoints[position][1]
 
     def _place(self, name: str) -> int:
-        for place in range(len(self.savepoints) - 1, -1, -1):
-            if self.savepoints[place][0] == name:
-                return place
+        for position in range(len(self.savepoints) - 1, -1, -1):
+            if self.savepoints[position][0] == name:
+                return position
         raise UnknownSavepoint(f'savepoint "{name}" does not exist')
 
     def _need_block(self, what: str) -> None:
-        if self.standing is Standing.IDLE:
+        if self.status is BlockStatus.IDLE:
             raise NoTransaction(f"{what} can only be used in transaction blocks")

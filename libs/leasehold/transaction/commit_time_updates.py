@@ -31,7 +31,7 @@ class AtCommit:
             isolation.own_writes
         )  # where they are not seen, two of a row don't add up
         # At a level of one moment the first of two writers wins (P4), or all reads are verified.
-        self._may = isolation.replays and not isolation.one_moment
+        self._may = isolation.replays and not isolation.one_snapshot
         self._updates: dict[_Name, list[_Update]] = {}
         self._read: dict[int, set[Key] | None] = {}  # by table; None: any of its rows
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import (
     Refused,
     SequenceExhausted,
@@ -63,7 +63,7 @@ def decide(
     bound: Binding,
     key: Key,
     row: Row | None,
-    moment: Moment | None,
+    context: CommitContext | None,
     draw: Draw | None = None,
     *,
     replays: bool = False,
@@ -79,9 +79,9 @@ def decide(
     if kind is _INSERT:
         if row is not None and "" in operation.arbiters:
             raise in_the_way(descriptor, _words(descriptor, key), key)
-        return _insert(operation, bound, key, row, moment)
+        return _insert(operation, bound, key, row, context)
     try:
-        found = _composed(operation, kind, bound, key, row, moment, draw)
+        found = _composed(operation, kind, bound, key, row, context, draw)
     except SequenceExhausted:
         raise  # so it is for every replay
     except Refused as error:
@@ -113,7 +113,7 @@ def _composed(
     bound: Binding,
     key: Key,
     row: Row | None,
-    moment: Moment | None,
+    context: CommitContext | None,
     draw: Draw | None,
 ) -> _Composed | None:
     """Return what an update or a delete makes of its row, whose genids are looked at; None: it is
@@ -135,7 +135,9 @@ def _composed(
     if kind is _DELETE:
         return _Composed(None, locks)
     # T0 ⚠: from the row as it is, not as a writer at this version can have seen it.
-    return _Composed(compose(descriptor, _UPDATED, row.values, changed, moment, draw), locks, moves)
+    return _Composed(
+        compose(descriptor, _UPDATED, row.values, changed, context, draw), locks, moves
+    )
 
 
 def _is_found_out_by_replay(operation: Operation, error: Refused) -> bool:
@@ -189,12 +191,12 @@ def land_row(bound: Binding, image: Image) -> RowChange:
 def _checked_as_new(bound: Binding, image: Image) -> Image:
     """Return the image as that of a new row. ⚠ What broke a constraint before would be carried
     behind the slices of a verification that has passed there."""
-    image = _derived_anew(bound.descriptor, image)
+    image = _recompute_derived(bound.descriptor, image)
     bound.check(None, image)
     return image
 
 
-def _derived_anew(descriptor: Descriptor, image: Image) -> Image:
+def _recompute_derived(descriptor: Descriptor, image: Image) -> Image:
     if not descriptor.has_derived:
         return image
     made = dict(image)
@@ -207,13 +209,13 @@ def key_in(descriptor: Descriptor, image: Image) -> Key:
 
 
 def _insert(
-    operation: Operation, bound: Binding, key: Key, row: Row | None, moment: Moment | None
+    operation: Operation, bound: Binding, key: Key, row: Row | None, context: CommitContext | None
 ) -> RowChange:
     descriptor = bound.descriptor
     if row is not None:
         raise primary_key_exists(descriptor, key)
     changed = bound.with_key(bound.values(operation.values, None), key)
-    image = compose(descriptor, ChangeKind.INSERT, None, changed, moment)
+    image = compose(descriptor, ChangeKind.INSERT, None, changed, context)
     bound.check(None, image)
     return RowChange(
         ChangeKind.INSERT,

@@ -42,7 +42,7 @@ class References:
         self._touched = touched
         self._read = read
         self._holders = holders
-        self._standing: dict[tuple[int, tuple[int, ...]], set[Key]] = {}
+        self._present: dict[tuple[int, tuple[int, ...]], set[Key]] = {}
 
     def check(self, rows: Mapping[Name, FinalRow]) -> None:
         """Raises ForeignKeyViolation for the first row that refers to none, or that is referred to
@@ -94,18 +94,18 @@ class References:
     ) -> bool:
         """Will a row of `table` have `values` in `columns` after the request? By index, 0 = by
         key."""
-        if values in self._standing_of(table.table_id, columns):
+        if values in self._present_values(table.table_id, columns):
             return True
         rows_max = len(self._touched) + 1
         found = keys_by(table, columns, index_id, values, rows_max, self._read, self._holders)
         # Rows that the request touches were looked at above, as it leaves them.
         return any((table.table_id, tuple(key)) not in self._touched for key in found)
 
-    def _standing_of(self, table_id: int, columns: tuple[int, ...]) -> set[Key]:
+    def _present_values(self, table_id: int, columns: tuple[int, ...]) -> set[Key]:
         """What touched rows have in these columns."""
-        found = self._standing.get((table_id, columns))
+        found = self._present.get((table_id, columns))
         if found is None:
-            found = self._standing[table_id, columns] = {
+            found = self._present[table_id, columns] = {
                 values
                 for (table, _), row in self._touched.items()
                 if table == table_id and row is not None

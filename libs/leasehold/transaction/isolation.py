@@ -56,7 +56,7 @@ class Isolation:
         return _SPOKEN_AS[self.level]
 
     @property
-    def one_moment(self) -> bool:
+    def one_snapshot(self) -> bool:
         """Do all its reads see one moment, which needs kept history (not a long snapshot)?"""
         return self.sees is not Sees.NEWEST
 

@@ -29,7 +29,7 @@ class Overlay:
         self._read = rows
         self._lsn = lsn
         self._rows: dict[Name, Row | None] = {}
-        self._with_twin: dict[Name, tuple[Descriptor, Row | None]] = {}
+        self._with_mirror: dict[Name, tuple[Descriptor, Row | None]] = {}
         self.final: dict[Name, FinalRow] = {}
         self.refers = False
         self.changes: list[RowChange] = []
@@ -53,15 +53,15 @@ class Overlay:
             self.refers = self.refers or bool(refers)
             before_all = self.final[name].before if name in self.final else row
             self.final[name] = FinalRow(descriptor, before_all, change.image)
-        if descriptor.twin:
-            first = self._with_twin[name][1] if name in self._with_twin else row
-            self._with_twin[name] = (descriptor, first)
+        if descriptor.mirror:
+            first = self._with_mirror[name][1] if name in self._with_mirror else row
+            self._with_mirror[name] = (descriptor, first)
         self.changes.append(change)
         self.before.append(row)
 
     def touched(self) -> list[Touched]:
-        """Rows of tables that have a twin."""
-        return [Touched(*known, self._rows[name]) for name, known in self._with_twin.items()]
+        """Rows of tables that have a mirror."""
+        return [Touched(*known, self._rows[name]) for name, known in self._with_mirror.items()]
 
 
 def is_checked_at_end(descriptor: Descriptor, catalog: Catalog) -> bool:

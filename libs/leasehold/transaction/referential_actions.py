@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from leasehold.catalog.catalog import Catalog, Reference
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Column, ForeignKey, Moment, OnChange
+from leasehold.catalog.elements import Column, CommitContext, ForeignKey, OnChange
 from leasehold.model.errors import Refused, RequestTooLarge
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row
@@ -61,14 +61,14 @@ class Actions:
         losses: ReferencedChanges,
         catalog: Catalog,
         holders: HolderReader,
-        moment: Moment | None,
+        context: CommitContext | None,
         draw: Draw | None = None,
     ) -> None:
         self._overlay = overlay
         self._losses = losses
         self._catalog = catalog
         self._holders = holders
-        self._moment = moment
+        self._context = context
         self._draw = draw
         self._held: dict[Identity, _Held] = {}
         self._room = ROWS_MAX
@@ -134,7 +134,7 @@ class Actions:
         after: Image | None = None
         if loss.after is not None or action is not OnChange.CASCADE:
             changed = self._set(child, key, action, before, loss.after)
-            after = compose(child, ChangeKind.UPDATE, before, changed, self._moment, self._draw)
+            after = compose(child, ChangeKind.UPDATE, before, changed, self._context, self._draw)
         held.descriptor, held.image = child, after
         self._placed(row, before, after)
         if self._losses.is_referred_to(child.table_id):
@@ -155,7 +155,7 @@ class Actions:
             return dict.fromkeys(set_now)
         if action is OnChange.SET_DEFAULT:
             return {
-                column.element_id: default_of(child, column, before, self._moment, self._draw)
+                column.element_id: default_of(child, column, before, self._context, self._draw)
                 for column in columns
                 if column.element_id in set_now
             }

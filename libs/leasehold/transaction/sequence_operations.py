@@ -50,7 +50,7 @@ _CREATES: Final = (OperationKind.INSERT, OperationKind.UPSERT)
 _CHANGES: Final = (OperationKind.UPDATE, OperationKind.UPSERT)
 
 
-def lacks_numbers(operation: Operation, descriptor: Descriptor) -> tuple[Column, ...]:
+def lacks_sequence_values(operation: Operation, descriptor: Descriptor) -> tuple[Column, ...]:
     """Columns that draw their default, and that the operation leaves out."""
     if not descriptor.numbered or operation.kind not in _CREATES:
         return ()
@@ -77,7 +77,7 @@ def may_draw(operation: Operation, descriptor: Descriptor) -> bool:
     """Whether a number may have to be drawn for it. ⚠ Also for a row of before a column that draws
     one, whoever is first to write it: the backfill or an update (T0)."""
     old = descriptor.numbers_old_rows and operation.kind in _CHANGES
-    return old or bool(lacks_numbers(operation, descriptor))
+    return old or bool(lacks_sequence_values(operation, descriptor))
 
 
 def first_row(sequence: Descriptor, lsn: int) -> RowChange:
@@ -106,11 +106,9 @@ def rows_with_versions(
         yield Move(before, row, move_row(before, row, after))
 
 
-def _inserted(sequence: Descriptor, standing: SequencePosition) -> RowChange:
+def _inserted(sequence: Descriptor, state: SequencePosition) -> RowChange:
     table, version, locks = sequence.table_id, sequence.version, sequence.locks
-    return RowChange(
-        ChangeKind.INSERT, table, version, ROW_KEY, position_image(standing), {}, locks
-    )
+    return RowChange(ChangeKind.INSERT, table, version, ROW_KEY, position_image(state), {}, locks)
 
 
 class Move(NamedTuple):
@@ -137,14 +135,14 @@ class Drawing:
             raise MalformedRequest("the sequence of a default is gone: give a value")
         if sequence_id not in self._held:
             descriptor = self._catalog.newest(sequence_id)
-            self._held[sequence_id] = (descriptor, *self.standing(descriptor))
-        descriptor, row, standing = self._held[sequence_id]
+            self._held[sequence_id] = (descriptor, *self.state(descriptor))
+        descriptor, row, state = self._held[sequence_id]
         assert descriptor.sequence is not None, descriptor
-        found = take_numbers(descriptor.sequence, descriptor.name, standing, 1)
+        found = take_numbers(descriptor.sequence, descriptor.name, state, 1)
         self._held[sequence_id] = (descriptor, row, found.after)
         return found.first
 
-    def standing(self, descriptor: Descriptor) -> tuple[Row | None, SequencePosition]:
+    def state(self, descriptor: Descriptor) -> tuple[Row | None, SequencePosition]:
         """Return the row of a sequence, and where it stands, but for what is drawn here and not
         moved yet."""
         assert descriptor.sequence is not None, descriptor
@@ -169,7 +167,7 @@ def move_row(descriptor: Descriptor, row: Row | None, after: SequencePosition) -
     return update_row(descriptor, ROW_KEY, row, position_image(after), descriptor.locks)
 
 
-class Numbers:
+class SequenceValues:
     """The numbers that one request draws and takes. `answer`: the block that it has taken."""
 
     def __init__(
@@ -186,7 +184,7 @@ class Numbers:
     def given_to(self, operation: Operation, descriptor: Descriptor) -> Operation:
         """Return the operation with a number in each column that draws one. Raises
         SequenceExhausted."""
-        for column in lacks_numbers(operation, descriptor):
+        for column in lacks_sequence_values(operation, descriptor):
             values: dict[Any, Any] = {**operation.values, value_name_of(column): self.next(column)}
             key = operation.key
             if isinstance(key, Mapping) and key and column.element_id in descriptor.primary_key:
@@ -216,10 +214,10 @@ class Numbers:
                 table=descriptor.name,
             )
         self.settle()
-        row, standing = self._drawing.standing(descriptor)
+        row, state = self._drawing.state(descriptor)
         if TAKE in values:
             count = _whole(values, TAKE, 1, BLOCK_MAX)
-            found = take_numbers(sequence, descriptor.name, standing, count)
+            found = take_numbers(sequence, descriptor.name, state, count)
             self.answer = {
                 "numbers": (descriptor.table_id, found.first, found.got, found.after.epoch),
                 "at": self._lsn,
@@ -227,14 +225,14 @@ class Numbers:
             self._put(descriptor, row, move_row(descriptor, row, found.after))
             return
         if WITHIN in values:
-            _check_within(values, standing, sequence)
+            _check_within(values, state, sequence)
             return
         if BACK in values:
-            back = give_back(sequence, standing, values, self._lsn)
+            back = give_back(sequence, state, values, self._lsn)
             if back is not None and not _may_be_a_lap_later(sequence, row, values):
                 self._put(descriptor, row, move_row(descriptor, row, back))
             return
-        if values.get("own") and standing.epoch != self._lsn:
+        if values.get("own") and state.epoch != self._lsn:
             # ⚠ Its maker has seen another name for it than the one that this commit has found free.
             raise VerifyError(f"sequence {descriptor.name!r} is not made by this request")
         last = _whole(values, SET, *_BIGINT)
@@ -254,27 +252,25 @@ def _may_be_a_lap_later(sequence: Sequence, row: Row | None, values: Mapping[str
     return sequence.cycles and (row is None or values.get("at") != row.lsn)
 
 
-def _check_within(
-    values: Mapping[str, Any], standing: SequencePosition, sequence: Sequence
-) -> None:
+def _check_within(values: Mapping[str, Any], state: SequencePosition, sequence: Sequence) -> None:
     """Raise InvalidArgument where it stands beyond, as PostgreSQL says it of what ALTER SEQUENCE
     finds."""
     bounds = values[WITHIN]
     if type(bounds) not in (tuple, list) or len(bounds) != 2:
         raise MalformedRequest(f"{WITHIN!r} has two whole numbers")
     least, most = (_whole({WITHIN: each}, WITHIN, *_BIGINT) for each in bounds)
-    check_restart(sequence._replace(least=least, most=most), standing.last)
+    check_restart(sequence._replace(least=least, most=most), state.last)
 
 
 def give_back(
-    sequence: Sequence, standing: SequencePosition, values: Mapping[str, Any], lsn: int
+    sequence: Sequence, state: SequencePosition, values: Mapping[str, Any], lsn: int
 ) -> SequencePosition | None:
     """Return where it stands when a node has left off handing out a block from `back` on; None: as
     it does, since somebody has taken numbers behind that block, or set it. ⚠ Under another epoch,
     so that a request which comes again later finds nothing to give back."""
     first, last = _whole(values, BACK, *_BIGINT), _whole(values, "last", *_BIGINT)
     epoch = _whole(values, "epoch", 0, _BIGINT[1])
-    if not standing.called or (standing.last, standing.epoch) != (last, epoch):
+    if not state.called or (state.last, state.epoch) != (last, epoch):
         return None
     left, rest = divmod(last - first, sequence.increment)
     if rest or left < 0:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import DuplicateKey, MalformedRequest, RequestTooLarge
 from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX, genid_lsn
 from leasehold.model.keys import Key
@@ -35,7 +35,11 @@ from leasehold.transaction.read_set import Past, check_reads
 from leasehold.transaction.referenced_changes import Identity, ReferencedChanges
 from leasehold.transaction.referential_actions import Actions
 from leasehold.transaction.row_conflict import RowRefused
-from leasehold.transaction.sequence_operations import Numbers, lacks_numbers, may_draw
+from leasehold.transaction.sequence_operations import (
+    SequenceValues,
+    lacks_sequence_values,
+    may_draw,
+)
 from leasehold.transaction.uniqueness import (
     FinalRow,
     HolderReader,
@@ -51,8 +55,8 @@ _REPLAY: Final = OnConflict.REPLAY
 
 class Decided(NamedTuple):
     """An accepted request: its changes in order, with the rows they were verified against; behind
-    them what foreign keys' actions do (`referential_actions.py`), and what follows in twins
-    (`twins.py`).
+    them what foreign keys' actions do (`referential_actions.py`), and what follows in mirrors
+    (`mirrors.py`).
 
     `versions`: table id → version used. `before[i]` is the row under `changes[i]`. `answer`: what
     the result carries beyond counts.
@@ -71,11 +75,11 @@ def verify(
     rows: RowReader,
     lsn: int,
     holders: HolderReader | None = None,
-    moment: Moment | None = None,
+    context: CommitContext | None = None,
     past: Past | None = None,
 ) -> Decided:
     """Decide the row operations of `request` as commit `lsn`; `holders` finds rows by their entry
-    and is needed where tables have unique indexes, `moment` where defaults change from call to
+    and is needed where tables have unique indexes, `context` where defaults change from call to
     call, `past` where the request says what it has read.
 
     Raises a leaf of Refused: UnknownTable, UnknownColumn, UnknownVersion, StaleVersion (D5), the
@@ -87,11 +91,11 @@ def verify(
         # The common case needs no overlay.
         operation = request.operations[0]
         descriptor = catalog.resolve(operation.table, operation.schema_version)
-        alone = not is_checked_at_end(descriptor, catalog) and not descriptor.twin
+        alone = not is_checked_at_end(descriptor, catalog) and not descriptor.mirror
         if alone and descriptor.sequence is None and not may_draw(operation, descriptor):
             versions[descriptor.table_id] = descriptor.version
-            return _decide_one(request, descriptor, rows, moment, versions)
-    made = _Request(request, catalog, rows, lsn, holders, moment)
+            return _decide_one(request, descriptor, rows, context, versions)
+    made = _Request(request, catalog, rows, lsn, holders, context)
     slices = made.decide_all(request.operations, versions)
     while True:
         try:
@@ -108,13 +112,13 @@ def verify_in_slices(
     rows: RowReader,
     lsn: int,
     holders: HolderReader,
-    moment: Moment,
+    context: CommitContext,
     past: Past,
 ) -> Generator[None, None, Decided]:
     """Verify as `verify` does, so many operations in a slice; between two of them no row and no
     version may change."""
     versions = _check_used(request, catalog, past)
-    made = _Request(request, catalog, rows, lsn, holders, moment)
+    made = _Request(request, catalog, rows, lsn, holders, context)
     return (yield from made.decide_all(request.operations, versions, slice_operations))
 
 
@@ -137,7 +141,7 @@ def _decide_one(
     request: ChangeRequest,
     descriptor: Descriptor,
     rows: RowReader,
-    moment: Moment | None,
+    context: CommitContext | None,
     versions: dict[int, int],
 ) -> Decided:
     """Decide the only operation, on a table of which nothing is looked at in the end."""
@@ -148,7 +152,7 @@ def _decide_one(
     key = bound.key(operation.key)
     row = rows(descriptor, key)
     replays = request.on_conflict is _REPLAY
-    change = decide(operation, bound, key, row, moment, replays=replays)
+    change = decide(operation, bound, key, row, context, replays=replays)
     if change is None:
         return Decided((), (), versions, 0)
     if row is not None and change.kind is _COMES:
@@ -168,7 +172,7 @@ class _Request:
         rows: RowReader,
         lsn: int,
         holders: HolderReader | None,
-        moment: Moment | None,
+        context: CommitContext | None,
     ) -> None:
         self._request = request
         self._replays = request.on_conflict is _REPLAY
@@ -176,7 +180,7 @@ class _Request:
         self._rows = rows
         self._lsn = lsn
         self._holders = holders
-        self._moment = moment
+        self._context = context
         self._overlay = Overlay(catalog, rows, lsn)
         self._losses = ReferencedChanges(catalog) if catalog.has_actions else None
         self._landing: dict[Name, _Landing] = {}
@@ -190,8 +194,8 @@ class _Request:
         slice_operations: int = OPERATIONS_PER_COMMIT_MAX,
     ) -> Generator[None, None, Decided]:
         affected = 0
-        numbers = Numbers(self._catalog, self._overlay, versions, self._lsn)
-        self._draw = numbers.next
+        sequence_values = SequenceValues(self._catalog, self._overlay, versions, self._lsn)
+        self._draw = sequence_values.next
         for number, operation in enumerate(operations):
             if number % slice_operations == slice_operations - 1:
                 yield
@@ -203,10 +207,10 @@ class _Request:
                     f" {descriptor.name!r}, an earlier one {known}; a transaction pins one version"
                 )
             if descriptor.sequence is not None:
-                numbers.operation(operation, descriptor)
+                sequence_values.operation(operation, descriptor)
                 continue
             if descriptor.numbered and not self._is_there(number, operation, descriptor):
-                operation = numbers.given_to(operation, descriptor)
+                operation = sequence_values.given_to(operation, descriptor)
             try:
                 affected += self._decide_operation(number, operation, descriptor)
             except DuplicateKey:
@@ -218,7 +222,7 @@ class _Request:
         except DuplicateKey:
             self._refuse_sought()
             raise
-        numbers.settle()
+        sequence_values.settle()
         changes, before = self._overlay.changes, self._overlay.before
         if (
             self._losses is not None and self._losses.found
@@ -229,12 +233,12 @@ class _Request:
         before += [each.before for each in behind]
         if len(changes) > OPERATIONS_PER_COMMIT_MAX:
             raise RequestTooLarge(f"at most {OPERATIONS_PER_COMMIT_MAX} rows change in a request")
-        return Decided(tuple(changes), tuple(before), versions, affected, numbers.answer)
+        return Decided(tuple(changes), tuple(before), versions, affected, sequence_values.answer)
 
     def _is_there(self, number: int, operation: Operation, descriptor: Descriptor) -> bool:
         """Whether its row is there. ⚠ An upsert of such a row leaves what it does not name: its
         numbers, too."""
-        lacking = lacks_numbers(operation, descriptor)
+        lacking = lacks_sequence_values(operation, descriptor)
         keyed = any(column.element_id in descriptor.primary_key for column in lacking)
         if operation.kind is not OperationKind.UPSERT or keyed or not lacking:
             return False
@@ -257,19 +261,19 @@ class _Request:
         if self._landing and (operation.kind is not _UPDATE or row is None):
             self._land()
             row = self._overlay.row(descriptor, key)
-        moment = self._moment_of(number, descriptor)
+        context = self._context_of(number, descriptor)
         arbiters = operation.arbiters
         if arbiters and name in self._overlay.rows:  # a row of its own is in no other one's way
             operation = operation._replace(arbiters=())
         try:
-            change = decide(operation, bound, key, row, moment, self._draw, replays=self._replays)
+            change = decide(operation, bound, key, row, context, self._draw, replays=self._replays)
         except RowRefused as error:
             if self._is_of_own_making(name, row, error.locks):
                 raise uncommittable(number, descriptor, key) from error
             raise
         except DuplicateKey:
             if any(arbiters):  # by one of them there may be a row as well, which comes first
-                inserted = decide(operation, bound, key, None, moment)
+                inserted = decide(operation, bound, key, None, context)
                 self._seek(arbiters, descriptor, inserted)
             raise
         if any(arbiters):
@@ -307,12 +311,12 @@ class _Request:
             assert self._holders is not None, "unique indexes need a reader of entries"
             check_sought(self._sought, self._overlay.final, self._holders)
 
-    def _moment_of(self, number: int, descriptor: Descriptor) -> Moment | None:
+    def _context_of(self, number: int, descriptor: Descriptor) -> CommitContext | None:
         """Return the moment of an operation. ⚠ Random defaults differ by key and moment, and one
         key may be inserted twice in a request, when the first row has moved on."""
-        if not number or self._moment is None or not descriptor.defaults_change:
-            return self._moment
-        return self._moment._replace(seed=self._moment.seed + number.to_bytes(4, "big"))
+        if not number or self._context is None or not descriptor.defaults_change:
+            return self._context
+        return self._context._replace(seed=self._context.seed + number.to_bytes(4, "big"))
 
     def _record_losses(
         self, losses: ReferencedChanges, number: int, change: RowChange, row: Row | None
@@ -350,27 +354,28 @@ class _Request:
 
     def _check_end(self) -> list[Followed]:
         """Look at what can be judged when all of the request is known (T3); return the changes of
-        twins.
+        mirrors.
 
-        Twins' rows are equal to rows that are looked at, so nothing is asked of them. But they may
-        refer to a parent, and what a request does to them is part of it."""
+        Mirrors' rows are equal to rows that are looked at, so nothing is asked of them. But they
+        may refer to a parent, and what a request does to them is part of it."""
         overlay, catalog, holders = self._overlay, self._catalog, self._holders
         if self._losses is not None and self._losses.found:
             assert holders is not None, "foreign keys need a reader of entries"
-            Actions(overlay, self._losses, catalog, holders, self._moment, self._draw).run()
+            Actions(overlay, self._losses, catalog, holders, self._context, self._draw).run()
         if overlay.final:
             assert holders is not None, "unique indexes and foreign keys need a reader of entries"
             check_unique(overlay.final, holders)
         behind = follow_writes(overlay.touched(), catalog, self._rows)
         if overlay.refers:
             assert holders is not None
-            twins = {(f.descriptor.table_id, f.change.key): f for f in behind}
+            mirrors = {(f.descriptor.table_id, f.change.key): f for f in behind}
             final = {
-                name: FinalRow(f.descriptor, f.before, f.change.image) for name, f in twins.items()
+                name: FinalRow(f.descriptor, f.before, f.change.image)
+                for name, f in mirrors.items()
             }
             stand = {
                 name: None if f.change.image is None else Row(f.change.image, {}, self._lsn)
-                for name, f in twins.items()
+                for name, f in mirrors.items()
             }
             touched = {**overlay.rows, **stand}
             References(catalog, touched, self._rows, holders).check({**overlay.final, **final})

@@ -25,15 +25,15 @@ def date_of(day: int) -> date:
     return date.fromordinal(day + _EPOCH_DAY)
 
 
-def microseconds_of(moment: datetime, *, zoned: bool) -> int:
+def microseconds_of(timestamp: datetime, *, zoned: bool) -> int:
     """Return the microseconds of a time in UTC; without a zone, or where zones don't count, as it
     stands. Raises OutOfRange."""
-    if moment.tzinfo is None or not zoned:
-        moment = moment.replace(tzinfo=UTC)
+    if timestamp.tzinfo is None or not zoned:
+        timestamp = timestamp.replace(tzinfo=UTC)
     try:
-        return (moment.astimezone(UTC) - _EPOCH) // _MICROSECOND
+        return (timestamp.astimezone(UTC) - _EPOCH) // _MICROSECOND
     except OverflowError as error:
-        raise OutOfRange(f"{moment.isoformat()} in UTC is not in the years 1 to 9999") from error
+        raise OutOfRange(f"{timestamp.isoformat()} in UTC is not in the years 1 to 9999") from error
 
 
 def utc_of(microseconds: int) -> datetime:

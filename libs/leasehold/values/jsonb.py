@@ -176,14 +176,14 @@ def _write(value: Any, parts: list[str], depth: int) -> None:
     elif isinstance(value, Mapping):
         # Here, not in a function of its own: Python's own limit of depth counts calls.
         parts.append("{")
-        for place, (shown, each) in enumerate(_members(value)):
-            parts.append(f"{', ' if place else ''}{shown}: ")
+        for position, (shown, each) in enumerate(_members(value)):
+            parts.append(f"{', ' if position else ''}{shown}: ")
             _write(each, parts, depth + 1)
         parts.append("}")
     elif isinstance(value, list | tuple):
         parts.append("[")
-        for place, each in enumerate(value):
-            if place:
+        for position, each in enumerate(value):
+            if position:
                 parts.append(", ")
             _write(each, parts, depth + 1)
         parts.append("]")

@@ -55,8 +55,8 @@ def ascii_upper(text: str) -> str:
 def is_letter_or_digit(character: str) -> bool:
     code = ord(character)
     firsts, lasts = _letters_and_digits()
-    place = bisect_right(firsts, code) - 1
-    return place >= 0 and code <= lasts[place]
+    position = bisect_right(firsts, code) - 1
+    return position >= 0 and code <= lasts[position]
 
 
 def is_digits(text: str) -> bool:

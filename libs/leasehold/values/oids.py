@@ -19,58 +19,58 @@ WireType: TypeAlias = Type
 """One of NUMBERS, or an array of one."""
 
 
-class Numbers(NamedTuple):
+class TypeOids(NamedTuple):
     oid: int
     array_oid: int
     size: int
 
 
-NUMBERS: Final[Mapping[str, Numbers]] = {
-    "boolean": Numbers(16, 1000, 1),
-    "bytea": Numbers(17, 1001, VARIABLE),
-    '"char"': Numbers(18, 1002, 1),
-    "name": Numbers(19, 1003, 64),
-    "bigint": Numbers(20, 1016, 8),
-    "smallint": Numbers(21, 1005, 2),
-    "integer": Numbers(23, 1007, 4),
-    "text": Numbers(25, 1009, VARIABLE),
-    "oid": Numbers(26, 1028, 4),
-    "json": Numbers(114, 199, VARIABLE),
-    "double precision": Numbers(701, 1022, 8),
-    "char": Numbers(1042, 1014, VARIABLE),
-    "varchar": Numbers(1043, 1015, VARIABLE),
-    "date": Numbers(1082, 1182, 4),
-    "timestamp": Numbers(1114, 1115, 8),
-    "timestamptz": Numbers(1184, 1185, 8),
-    "interval": Numbers(1186, 1187, 16),
-    "numeric": Numbers(1700, 1231, VARIABLE),
-    "uuid": Numbers(2950, 2951, 16),
-    "jsonb": Numbers(3802, 3807, VARIABLE),
-    "void": Numbers(2278, 0, 4),
-    "int2vector": Numbers(22, 1006, VARIABLE),
-    "oidvector": Numbers(30, 1013, VARIABLE),
-    "regproc": Numbers(24, 1008, 4),
-    "regprocedure": Numbers(2202, 2207, 4),
-    "regoper": Numbers(2203, 2208, 4),
-    "regoperator": Numbers(2204, 2209, 4),
-    "regclass": Numbers(2205, 2210, 4),
-    "regtype": Numbers(2206, 2211, 4),
-    "regnamespace": Numbers(4089, 4090, 4),
-    "regrole": Numbers(4096, 4097, 4),
+TYPE_OIDS: Final[Mapping[str, TypeOids]] = {
+    "boolean": TypeOids(16, 1000, 1),
+    "bytea": TypeOids(17, 1001, VARIABLE),
+    '"char"': TypeOids(18, 1002, 1),
+    "name": TypeOids(19, 1003, 64),
+    "bigint": TypeOids(20, 1016, 8),
+    "smallint": TypeOids(21, 1005, 2),
+    "integer": TypeOids(23, 1007, 4),
+    "text": TypeOids(25, 1009, VARIABLE),
+    "oid": TypeOids(26, 1028, 4),
+    "json": TypeOids(114, 199, VARIABLE),
+    "double precision": TypeOids(701, 1022, 8),
+    "char": TypeOids(1042, 1014, VARIABLE),
+    "varchar": TypeOids(1043, 1015, VARIABLE),
+    "date": TypeOids(1082, 1182, 4),
+    "timestamp": TypeOids(1114, 1115, 8),
+    "timestamptz": TypeOids(1184, 1185, 8),
+    "interval": TypeOids(1186, 1187, 16),
+    "numeric": TypeOids(1700, 1231, VARIABLE),
+    "uuid": TypeOids(2950, 2951, 16),
+    "jsonb": TypeOids(3802, 3807, VARIABLE),
+    "void": TypeOids(2278, 0, 4),
+    "int2vector": TypeOids(22, 1006, VARIABLE),
+    "oidvector": TypeOids(30, 1013, VARIABLE),
+    "regproc": TypeOids(24, 1008, 4),
+    "regprocedure": TypeOids(2202, 2207, 4),
+    "regoper": TypeOids(2203, 2208, 4),
+    "regoperator": TypeOids(2204, 2209, 4),
+    "regclass": TypeOids(2205, 2210, 4),
+    "regtype": TypeOids(2206, 2211, 4),
+    "regnamespace": TypeOids(4089, 4090, 4),
+    "regrole": TypeOids(4096, 4097, 4),
 }
 _BY_OID: Final[Mapping[int, WireType]] = {
-    **{numbers.oid: Type(name) for name, numbers in NUMBERS.items()},
-    **{n.array_oid: array_of(Type(name)) for name, n in NUMBERS.items() if n.array_oid},
+    **{numbers.oid: Type(name) for name, numbers in TYPE_OIDS.items()},
+    **{n.array_oid: array_of(Type(name)) for name, n in TYPE_OIDS.items() if n.array_oid},
 }
 
 
 def oid_of(kind: WireType) -> int:
-    known = NUMBERS.get(kind.name)
-    return known.oid if known is not None else NUMBERS[kind.name.removesuffix("[]")].array_oid
+    known = TYPE_OIDS.get(kind.name)
+    return known.oid if known is not None else TYPE_OIDS[kind.name.removesuffix("[]")].array_oid
 
 
 def size_of(kind: WireType) -> int:
-    return VARIABLE if element_of(kind) else NUMBERS[kind.name].size
+    return VARIABLE if element_of(kind) else TYPE_OIDS[kind.name].size
 
 
 def modifier_of(kind: WireType) -> int:

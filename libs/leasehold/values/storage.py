@@ -231,14 +231,14 @@ def _date(value: Any) -> int:
 def _timestamp(value: Any, *, zoned: bool) -> int:
     if isinstance(value, str):
         try:
-            moment = datetime.fromisoformat(value)
+            timestamp = datetime.fromisoformat(value)
         except ValueError as error:
             raise _wrong(value, "timestamp (ISO 8601)") from error
     elif isinstance(value, datetime):
-        moment = value
+        timestamp = value
     else:
         raise _wrong(value, "timestamp")
-    return dates.microseconds_of(moment, zoned=zoned)
+    return dates.microseconds_of(timestamp, zoned=zoned)
 
 
 def _uuid(value: Any) -> str:

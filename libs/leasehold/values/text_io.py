@@ -140,8 +140,8 @@ def shows_zone(kind: Type) -> bool:
 
 
 def to_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
-    """Return what a cast to text gives. A boolean is a word; char(n) has lost the blanks that fill
-    it up."""
+    """Return what a cast to text gives. A boolean is a word; char(n) has lost the blanks that
+    backfill it up."""
     match kind.name:
         case "text" | "varchar" | "char" | "uuid" | "jsonb":
             return str(value)
@@ -156,10 +156,10 @@ def to_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
         case "date":
             return date_of(value).isoformat()
         case "timestamp":
-            return _moment_text(value)
+            return _timestamp_text(value)
         case "timestamptz":
             local = local_of(value, zone)
-            return _moment_text(local) + offset_text((local - value) // _SECOND_US)
+            return _timestamp_text(local) + offset_text((local - value) // _SECOND_US)
         case "interval":
             return interval_text(value)
     element = element_of(kind)
@@ -179,7 +179,7 @@ def shown_text(kind: Type, value: Any, zone: ZoneInfo = UTC) -> str:
     return to_text(kind, value, zone)
 
 
-def _moment_text(value: int) -> str:
+def _timestamp_text(value: int) -> str:
     text = utc_of(value).replace(tzinfo=None).isoformat(sep=" ")
     return text.rstrip("0") if "." in text else text
 

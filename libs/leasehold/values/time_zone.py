@@ -57,10 +57,10 @@ class NowInZone(NamedTuple):
     zone: ZoneInfo
 
 
-def zone_at(moment: Any) -> ZoneInfo:
+def zone_at(context: Any) -> ZoneInfo:
     """Return the zone of the session whose statement has this moment, UTC where there is no
     session."""
-    found: ZoneInfo = getattr(moment, "zone", UTC)
+    found: ZoneInfo = getattr(context, "zone", UTC)
     return found
 
 
@@ -212,29 +212,29 @@ def at_zone(local: int, zone: ZoneInfo) -> int:
     return in_range(microseconds_of(chosen.replace(tzinfo=PYTHON_UTC), zoned=True) - _us(chosen))
 
 
-def local_of(moment: int, zone: ZoneInfo) -> int:
+def local_of(timestamp: int, zone: ZoneInfo) -> int:
     """Return what the clocks of a zone show at a moment."""
-    return moment if zone is UTC else moment + offset_at(moment, zone) * _SECOND_US
+    return timestamp if zone is UTC else timestamp + offset_at(timestamp, zone) * _SECOND_US
 
 
-def offset_at(moment: int, zone: ZoneInfo) -> int:
+def offset_at(timestamp: int, zone: ZoneInfo) -> int:
     """Return the seconds by which a zone is ahead of UTC at a moment."""
-    return _us(_shown(moment, zone)) // _SECOND_US
+    return _us(_shown(timestamp, zone)) // _SECOND_US
 
 
-def abbreviation_at(moment: int, zone: ZoneInfo) -> str:
-    return _shown(moment, zone).tzname() or ""
+def abbreviation_at(timestamp: int, zone: ZoneInfo) -> str:
+    return _shown(timestamp, zone).tzname() or ""
 
 
-def _shown(moment: int, zone: ZoneInfo) -> datetime:
+def _shown(timestamp: int, zone: ZoneInfo) -> datetime:
     try:
-        return utc_of(in_range(moment)).astimezone(zone)
+        return utc_of(in_range(timestamp)).astimezone(zone)
     except OverflowError as error:
         raise MomentOutOfRange("timestamp out of range: the years are 1 to 9999") from error
 
 
-def _us(moment: datetime) -> int:
-    offset = moment.utcoffset()
+def _us(timestamp: datetime) -> int:
+    offset = timestamp.utcoffset()
     assert offset is not None
     return offset // timedelta(microseconds=1)
 
@@ -246,7 +246,7 @@ def offset_text(ahead_s: int) -> str:
 
 def by_zone(compute: Callable[..., Any]) -> Callable[..., Any]:
     """Turn a function of the zone and values into one of a moment and values."""
-    return lambda moment, *values: compute(zone_at(moment), *values)
+    return lambda timestamp, *values: compute(zone_at(timestamp), *values)
 
 
 UTC: Final = _listed("UTC")

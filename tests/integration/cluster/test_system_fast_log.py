@@ -266,7 +266,7 @@ def test_redis_disturbed_amid_writes_and_wire_updates(
         wire.more(50)
         await_told(cluster)
         if disturb is not stand_still:
-            assert client.info("stats")["total_connections_received"] > killed, "made anew"
+            assert client.info("stats")["total_connections_received"] > killed, "recreated"
     print(f"{disturb.__name__}: the longest wire update took {wire.longest_s * 1e3:.0f} ms")
     record_property("longest_ms", round(wire.longest_s * 1e3))
 

@@ -137,7 +137,7 @@ def test_p4_lost_update(replicas: tuple[Replica, Replica], test: str) -> None:
 def test_g2_phantom_in_a_range(level: str, replicas: tuple[Replica, Replica], test: str) -> None:
     meeting = Meeting()
 
-    def fill(key: int) -> Work:
+    def backfill(key: int) -> Work:
         def work(tx: WriteSet) -> int:
             found = len(list(tx.scan(test, 100, 200)))
             meeting.come()
@@ -147,7 +147,7 @@ def test_g2_phantom_in_a_range(level: str, replicas: tuple[Replica, Replica], te
 
         return work
 
-    ended = together(replicas, level, fill(101), fill(102))
+    ended = together(replicas, level, backfill(101), backfill(102))
     assert sorted(each.value for each in ended) == [0, 1]
     assert len(values(replicas[0], test)) == 3
 
@@ -180,8 +180,8 @@ def test_as_of_a_time_and_an_lsn(replicas: tuple[Replica, Replica], test: str) -
     then = datetime.now(UTC)
     after = right.transact(lambda tx: tx.update(test, 1, {"value": 12})).lsn
     left.wait_applied(after)
-    for moment in (lsn, then):
-        row = left.transact(lambda tx: tx.get(test, 1), as_of=moment).value
+    for snapshot_lsn in (lsn, then):
+        row = left.transact(lambda tx: tx.get(test, 1), as_of=snapshot_lsn).value
         assert row == {"id": 1, "value": 11}
     with pytest.raises(SnapshotTooOld):
         left.transact(lambda tx: tx.get(test, 1), as_of=datetime(2020, 1, 1, tzinfo=UTC))

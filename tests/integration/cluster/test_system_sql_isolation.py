@@ -121,7 +121,7 @@ class Appends:
         self._level = level
         self._table = f"lists_{level.value.replace(' ', '_')}"
         self._numbers = count()
-        self._moments = count()
+        self._ticks = count()
         self._lock = threading.Lock()
         self.history: list[Transaction] = []
         self.refusals: Counter[str] = Counter()
@@ -130,9 +130,9 @@ class Appends:
             rows = ", ".join(f"({number}, '')" for number in range(LISTS))
             said(connection, f"insert into {self._table} values {rows}")
 
-    def _moment(self) -> int:
+    def _next_tick(self) -> int:
         with self._lock:
-            return next(self._moments)
+            return next(self._ticks)
 
     def run(self) -> None:
         with ThreadPoolExecutor(CLIENTS) as pool:
@@ -146,7 +146,7 @@ class Appends:
                 with self._lock:
                     told = Transaction(len(self.history))
                     self.history.append(told)
-                told.begun = self._moment()
+                told.begun = self._next_tick()
                 try:
                     self._transaction(connection, told, rng)
                     told.committed = True
@@ -154,7 +154,7 @@ class Appends:
                     said(connection, "rollback")
                     with self._lock:
                         self.refusals[error.sqlstate] += 1
-                told.ended = self._moment()
+                told.ended = self._next_tick()
 
     def _transaction(
         self, connection: psycopg.Connection[Any], told: Transaction, rng: random.Random

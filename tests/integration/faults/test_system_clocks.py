@@ -103,7 +103,7 @@ def test_d6_d7_redis_hosts_clock_jumps_and_every_session_lives_on(
     load: Load,
     follower: Following,
 ) -> None:
-    """Redis's wall clock decides nothing: no session ends, no lease, and no ledger begins anew."""
+    """Redis's wall clock decides nothing: no session ends, no lease, and no ledger starts over."""
     seen(watch, lambda _: {"r1", AGENT} <= sessions(watch).keys(), "sessions of node and agent")
     before, ledger = sessions(watch), watch.view.ledger
     assert ledger is not None

@@ -1,4 +1,4 @@
-"""The log's topic deleted and made anew under a running system, which Kafka's clients may not
+"""The log's topic deleted and recreated under a running system, which Kafka's clients may not
 notice: once a broker has been restarted they take the new topic's metadata for outdated.
 
 Goal: whoever has read the old log ends and says what happened and what to do, reads and answers
@@ -109,7 +109,7 @@ def copy_of(settings: ClientSettings) -> list[bytes]:
         reader.close()
 
 
-def make_anew(settings: ClientSettings, records: list[bytes]) -> None:
+def recreate(settings: ClientSettings, records: list[bytes]) -> None:
     """The topic, with these records in it."""
     log = settings.topics.log
     client = AdminClient({"bootstrap.servers": settings.kafka.bootstrap})
@@ -123,7 +123,7 @@ def make_anew(settings: ClientSettings, records: list[bytes]) -> None:
         except (BusUnavailable, KafkaException):
             return False  # the old one is still on its way out
 
-    until(made, "the topic made anew")
+    until(made, "the topic recreated")
     writer = TopicWriter(settings.kafka, "anew", linger_ms=5)
     for record in records:
         writer.send(log.name, 0, None, record)
@@ -142,7 +142,7 @@ def assert_ended(cluster: LocalCluster, settings: ClientSettings, name: str) -> 
     log = logged(cluster, name)
     assert "Traceback" not in log, log
     last = log.strip().splitlines()[-1]
-    assert f"topic '{settings.topics.log.name}' was deleted and made anew" in last, last
+    assert f"topic '{settings.topics.log.name}' was deleted and recreated" in last, last
     assert "docs/how-to/recover-a-lost-log.md" in last, last
     assert "Rebuild this process" not in log, log
 
@@ -152,7 +152,7 @@ def assert_refuses(replica: Replica) -> None:
         try:
             replica.get("t", 0)
         except LogStopped as error:
-            return "was deleted and made anew" in error.message
+            return "was deleted and recreated" in error.message
         except LeaseholdError:
             return False
         return False
@@ -196,7 +196,7 @@ def test_l2_idle_and_then_started_in_another_log_and_in_the_old_one_brought_back
         old = copy_of(settings)
         while (more := copy_of(settings)) != old:  # what was on its way
             old = more
-        make_anew(settings, [])
+        recreate(settings, [])
         for name in NODES:
             cluster.kill(name, signal.SIGCONT)
         for name in SERVICES:
@@ -205,7 +205,7 @@ def test_l2_idle_and_then_started_in_another_log_and_in_the_old_one_brought_back
     assert command(cluster, "status").code == 1
     for name in SERVICES:
         assert "has only" in start(cluster, name), name
-    make_anew(settings, barriers(len(old) + 100))
+    recreate(settings, barriers(len(old) + 100))
     for name in SERVICES:
         last = start(cluster, name)
         assert "does not stand in topic" in last, last
@@ -220,7 +220,7 @@ def test_l2_idle_and_then_started_in_another_log_and_in_the_old_one_brought_back
             settings.kafka,
             settings.snapshot,
         )
-    make_anew(settings, old)
+    recreate(settings, old)
     for name in SERVICES:
         cluster.start(name)
     again = add_one(producer)
@@ -265,7 +265,7 @@ def test_l2_t5_under_writes_nothing_answered_is_missing_in_the_stores(
             if is_fast(cluster):
                 until(lambda: is_told(cluster, "r1"), "the log told to the replicant")
         finally:
-            make_anew(settings, [])
+            recreate(settings, [])
             for writer in writers:
                 writer.thread.join()
         for name in SERVICES:

@@ -19,12 +19,12 @@ import pytest
 from leasehold.adapters.sqlite.query import run
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.adapters.sqlite.write import Writing
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import Refused
 from leasehold.replica.queries import as_tuples, python_rows
 from leasehold.sql.planning.plan import prepare
 from tests.support.postgres.postgres_server import postgres_server
-from tests.support.postgres.query_cases import Grammar, fill, tables
+from tests.support.postgres.query_cases import Grammar, backfill, tables
 
 psycopg = pytest.importorskip("psycopg", reason="NOT TESTED against PostgreSQL: no psycopg")
 
@@ -63,7 +63,7 @@ def ours(store: SqliteStore, text: str) -> tuple[list[tuple[str, ...]], str]:
     with store.open_snapshot() as snapshot:
         try:
             prepared = prepare(text, snapshot.newest)
-            rows = run(snapshot.connection, prepared, moment=Moment(0, b"seed"))
+            rows = run(snapshot.connection, prepared, context=CommitContext(0, b"seed"))
             return plain(list(as_tuples(prepared, rows))), ""
         except Refused as error:
             return [], error.sqlstate
@@ -74,7 +74,7 @@ def ours_written(store: SqliteStore, text: str) -> tuple[list[tuple[str, ...]], 
     with store.open_snapshot() as snapshot:
         try:
             prepared = prepare(text, snapshot.newest)
-            written = Writing(snapshot.connection, prepared, (), Moment(0, b"seed")).run()
+            written = Writing(snapshot.connection, prepared, (), CommitContext(0, b"seed")).run()
             return plain(list(python_rows(prepared, written.rows))), ""
         except Refused as error:
             return [], error.sqlstate
@@ -104,7 +104,7 @@ def test_random_statements_mean_the_same(tmp_path: Path) -> None:
                 random = Random(seed)
                 made = tables(random)
                 store = SqliteStore(tmp_path / f"{seed}.db", cache_mb=1)
-                fill(store, made)
+                backfill(store, made)
                 for table in made:
                     pg.execute(f"drop table if exists {table.descriptor.name}")
                     for ddl in table.ddl:

@@ -610,7 +610,7 @@ def told_of(metadata: sa.MetaData) -> dict[str, Any]:
     }
 
 
-def fill(session: orm.Session) -> None:
+def backfill(session: orm.Session) -> None:
     ann = Author(name="Ann", books=[Book(title="One"), Book(title="Two")])
     session.add_all([ann, *(Author(name=f"a{n}") for n in range(50)), Shelf(place="left")])
     session.commit()
@@ -631,7 +631,7 @@ def test_sqlalchemy_orm_as_a_new_user_writes_it(server: Server) -> None:
         Base.metadata.create_all(engine)
         Base.metadata.create_all(engine)
         with orm.Session(engine) as session:
-            fill(session)
+            backfill(session)
             assert counted(session) == (51, 51, 2, 2, [100])
         reflected = sa.MetaData()
         reflected.reflect(engine, only=["author", "book", "shelf"])
@@ -665,7 +665,7 @@ def test_sqlalchemy_orm_over_asyncpg(server: Server) -> None:
             async with engine.begin() as connection:
                 await connection.run_sync(Base.metadata.create_all)
             async with sa_asyncio.AsyncSession(engine) as session:
-                await session.run_sync(fill)
+                await session.run_sync(backfill)
                 assert await session.run_sync(counted) == (51, 51, 2, 2, [100])
         finally:
             async with engine.begin() as connection:

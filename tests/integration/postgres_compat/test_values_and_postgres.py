@@ -29,7 +29,7 @@ from tests.support.sql.value_expressions import (
     random_cast,
 )
 
-MOMENTS = ("date", "timestamp", "timestamptz", "interval")
+TIMESTAMPS = ("date", "timestamp", "timestamptz", "interval")
 SEED = int(os.environ.get("SEED", "20261121"))
 CASES_PER_FUNCTION = int(os.environ.get("CASES", "12"))
 RECORD = "RECORD" in os.environ
@@ -56,7 +56,7 @@ def on_purpose(case: Case, theirs: str, mine: str) -> str:
         return "PostgreSQL has more functions of that name, for types that are not here"
     if case.name in ("upper", "lower") and not case.sql.isascii():
         return "letters beyond ASCII: by Unicode, not by the server's locale"
-    known = {text for name in MOMENTS for text in POOLS[name]}
+    known = {text for name in TIMESTAMPS for text in POOLS[name]}
     guessed = theirs.startswith("error:220") or not known & {a.text for a in case.arguments}
     if mine.startswith("error:22007:") and guessed:
         return "text that is no date: PostgreSQL guesses further what was meant"

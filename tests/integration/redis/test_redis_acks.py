@@ -37,7 +37,7 @@ class Both(Talk):
         self.heard: list[bytes] = []
         self.longest = 0
 
-    def tell(self, data: bytes = b"ack", term: tuple[int, bytes] = TERM) -> int:
+    def publish(self, data: bytes = b"ack", term: tuple[int, bytes] = TERM) -> int:
         self.number += 1
         if not self.speaker.publish_to_term(term, data, self.number):
             self.told[self.number] = False
@@ -64,14 +64,14 @@ class Both(Talk):
         """Tell until it is heard."""
 
         def heard() -> bool:
-            return self.outcome(self.tell()) and b"ack" in self.heard
+            return self.outcome(self.publish()) and b"ack" in self.heard
 
         self.until(heard, "an acknowledgement that is heard")
         self.heard.clear()
         self.told.clear()
 
     def fails(self) -> None:
-        self.until(lambda: not self.outcome(self.tell()), "an acknowledgement that is not heard")
+        self.until(lambda: not self.outcome(self.publish()), "an acknowledgement that is not heard")
 
     def close(self) -> None:
         self.speaker.close()
@@ -89,7 +89,7 @@ def both(server: RedisServer) -> Iterator[Both]:
 
 def test_what_is_told_is_heard_in_order_and_answered_for(both: Both) -> None:
     said = [b"%d" % n for n in range(300)]
-    last = [both.tell(data) for data in said][-1]
+    last = [both.publish(data) for data in said][-1]
     both.until(lambda: len(both.heard) == 300, "all that was told")
     assert both.heard == said
     assert both.outcome(last)
@@ -97,13 +97,13 @@ def test_what_is_told_is_heard_in_order_and_answered_for(both: Both) -> None:
 
 
 def test_nobody_listens_to_another_term_log_or_cluster(both: Both, server: RedisServer) -> None:
-    other_epoch = both.tell(term=(4, TERM[1]))
-    other_process = both.tell(term=(3, b"another process!"))
+    other_epoch = both.publish(term=(4, TERM[1]))
+    other_process = both.publish(term=(3, b"another process!"))
     assert not both.outcome(other_epoch)
     assert not both.outcome(other_process)
     other = Both(RedisSettings(url=server.url.replace("/0", "/1")), "t2")
-    other.until(lambda: other.tell() > 0 and other.speaker._line.up, "a connection")
-    assert not other.outcome(other.tell())
+    other.until(lambda: other.publish() > 0 and other.speaker._line.up, "a connection")
+    assert not other.outcome(other.publish())
     other.close()
     assert not both.heard
 
@@ -120,7 +120,7 @@ def test_a_redis_that_stands_still_answers_nothing_and_later_all(
     both: Both, server: RedisServer
 ) -> None:
     server.pause()
-    number = both.tell(b"late")
+    number = both.publish(b"late")
     for _ in range(20):
         both.turn()
         both.listener.wait(0.001)
@@ -135,7 +135,7 @@ def test_telling_never_waits_for_a_redis_that_stands_still(both: Both, server: R
     server.pause()
     begun = time.monotonic()
     for _ in range(20_000):
-        both.tell(b"x" * ACK_BYTES_MAX)
+        both.publish(b"x" * ACK_BYTES_MAX)
         both.turn()
     assert time.monotonic() - begun < DEADLINE_S
     assert list(both.told.values()).count(False) > 10_000
@@ -152,7 +152,7 @@ def test_half_a_command_is_none(both: Both, monkeypatch: pytest.MonkeyPatch) -> 
             return len(data) - 1
 
     monkeypatch.setattr(both.speaker._line, "_socket", Narrow())
-    assert not both.outcome(both.tell())
+    assert not both.outcome(both.publish())
     assert not both.speaker._line.up
     both.works()
 
@@ -221,7 +221,7 @@ def test_a_user_without_the_channels_is_told_once_what_to_do(
         def lines() -> list[str]:
             return [r.getMessage() for r in caplog.records if r.name == "leasehold.redis"]
 
-        both.until(lambda: both.tell() > 0 and len(lines()) == 2, "a line of each")
+        both.until(lambda: both.publish() > 0 and len(lines()) == 2, "a line of each")
         for _ in range(20):
             both.fails()
         assert len(lines()) == 2
@@ -241,7 +241,7 @@ def said_in_vain(settings: RedisSettings, caplog: pytest.LogCaptureFixture) -> l
     """The lines that a node logs whose acknowledgements fail again and again."""
     caplog.clear()
     both = Both(settings)
-    both.until(lambda: both.tell() > 0 and bool(caplog.records), "a line")
+    both.until(lambda: both.publish() > 0 and bool(caplog.records), "a line")
     for _ in range(5):
         both.fails()
     both.close()
@@ -275,14 +275,14 @@ def test_tls_as_for_the_ledger(server: RedisServer, tmp_path: Path) -> None:
     both.works()
     said = [bytes([n % 256]) * ACK_BYTES_MAX for n in range(500)]
     for data in said:
-        both.tell(data)
+        both.publish(data)
         both.turn()
     both.until(lambda: len(both.heard) == len(said), "all that was told")
     assert both.heard == said
     assert both.outcome(both.number)
     server.pause()
     for data in said * 20:
-        both.tell(data)
+        both.publish(data)
         both.turn()
     server.resume()
     both.works()

@@ -30,7 +30,7 @@ class Both(Talk):
         self.ear.listen(term)
         self.heard: list[tuple[int, bytes]] = []
 
-    def tell(self, offset: int, record: bytes = b"record", term: Term = TERM) -> int:
+    def publish(self, offset: int, record: bytes = b"record", term: Term = TERM) -> int:
         self.number += 1
         if not self.speaker.publish_record(self.number, term, offset, record):
             self.told[self.number] = False
@@ -44,11 +44,11 @@ class Both(Talk):
         self.ear.wait(0.002)
 
     def works(self) -> None:
-        self.until(lambda: self.outcome(self.tell(0)) and bool(self.heard), "a record heard")
+        self.until(lambda: self.outcome(self.publish(0)) and bool(self.heard), "a record heard")
         self.heard.clear()
 
     def fails(self) -> None:
-        self.until(lambda: not self.outcome(self.tell(0)), "a record that nobody hears")
+        self.until(lambda: not self.outcome(self.publish(0)), "a record that nobody hears")
 
     def close(self) -> None:
         self.speaker.close()
@@ -66,7 +66,7 @@ def both(server: RedisServer) -> Iterator[Both]:
 def test_what_is_told_is_heard_byte_by_byte_in_order(both: Both) -> None:
     said = [(10**12 + n, b"\x95" + bytes([n]) * 37 * n) for n in range(200)]
     for offset, record in said:
-        both.tell(offset, record)
+        both.publish(offset, record)
         both.turn()
     both.until(lambda: len(both.heard) == len(said), "all that was told")
     assert both.heard == said
@@ -75,18 +75,18 @@ def test_what_is_told_is_heard_byte_by_byte_in_order(both: Both) -> None:
 
 def test_a_record_that_is_too_large_is_named_without_its_bytes(both: Both) -> None:
     assert PUBLISHED_BYTES_MAX < REPLY_BYTES_MAX - 1_000, "with the channel's name and the offset"
-    both.tell(7, b"y" * PUBLISHED_BYTES_MAX)
-    both.tell(8, b"y" * (PUBLISHED_BYTES_MAX + 1))
-    both.tell(9, zlib.compress(bytes(10**6)))
+    both.publish(7, b"y" * PUBLISHED_BYTES_MAX)
+    both.publish(8, b"y" * (PUBLISHED_BYTES_MAX + 1))
+    both.publish(9, zlib.compress(bytes(10**6)))
     both.until(lambda: len(both.heard) == 3, "all")
     assert both.heard == [(7, b"y" * PUBLISHED_BYTES_MAX), (8, b""), (9, b"")]
 
 
 def test_another_terms_master_is_not_heard(both: Both) -> None:
-    assert not both.outcome(both.tell(1, term=(4, TERM[1])))
-    assert not both.outcome(both.tell(1, term=(3, b"another process!")))
+    assert not both.outcome(both.publish(1, term=(4, TERM[1])))
+    assert not both.outcome(both.publish(1, term=(3, b"another process!")))
     both.ear.listen((4, b"next"))
-    both.until(lambda: both.outcome(both.tell(2, term=(4, b"next"))), "the next term's master")
+    both.until(lambda: both.outcome(both.publish(2, term=(4, b"next"))), "the next term's master")
     both.until(lambda: (2, b"record") in both.heard, "its record")
     both.ear.listen(NOBODY)
     both.fails()
@@ -113,10 +113,10 @@ def test_a_redis_that_stands_still_is_given_up(
     monkeypatch.setattr(connection, "SILENCE_NS", 20_000_000)
     monkeypatch.setattr(pubsub, "SILENCE_NS", 20_000_000)
     server.pause()
-    first = both.tell(1)
+    first = both.publish(1)
     both.until(lambda: not both.ear.up, "the ear's end")
     assert first not in both.told, "nobody has said anything"
-    both.until(lambda: both.tell(2) > 0 and both.told.get(first) is False, "the speaker's end")
+    both.until(lambda: both.publish(2) > 0 and both.told.get(first) is False, "the speaker's end")
     server.resume()
     both.works()
 
@@ -141,7 +141,7 @@ def test_a_user_without_the_channels_is_told_once_what_to_do(
             return [r.getMessage() for r in caplog.records if r.name == "leasehold.redis"]
 
         caplog.set_level(logging.WARNING)
-        both.until(lambda: both.tell(1) > 0 and len(lines()) == 2, "a line of each")
+        both.until(lambda: both.publish(1) > 0 and len(lines()) == 2, "a line of each")
         for _ in range(20):
             both.fails()
         assert len(lines()) == 2

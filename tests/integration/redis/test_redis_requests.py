@@ -238,7 +238,7 @@ def test_a_connection_that_redis_ends_is_made_anew(
 def test_what_is_too_large_is_no_request_and_ends_no_connection(
     both: Both, server: RedisServer
 ) -> None:
-    """What Redis hands on whole. Beyond that the connection is given up, and made anew."""
+    """What Redis hands on whole. Beyond that the connection is given up, and recreated."""
     room = REQUEST_BYTES_MAX - len(pack_requests(ME, 1, 1, [(JSON, b"x" * 50_000)])) + 50_000
     assert both.outcome(both.ask(b"x" * room))
     both.until(lambda: len(both.heard) == 1, "the largest one")

@@ -314,8 +314,8 @@ def test_what_nobody_waits_for_shares_the_transaction_of_what_somebody_does(
     without_rows = len(log.records)
     for _ in range(30):
         log.write_rows(1, commits=1, keys=40)
-    filling = job(3, 1, 2)
-    step = next(number for number, each in enumerate(filling.steps) if each.fills)
+    backfilling = job(3, 1, 2)
+    step = next(number for number, each in enumerate(backfilling.steps) if each.backfills)
     begun = job(3, 1, 2, step=step, phase=Phase.BACKFILLING)
     log.decide((log.commit(catalog=(JobWrite(3, begun.to_wire()),)),))
     stop = Event()

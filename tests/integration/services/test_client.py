@@ -16,7 +16,7 @@ from leasehold.admin.kafka_events import ACKS_TAIL_RECORDS
 from leasehold.admin.report import report
 from leasehold.admin.watch import ClusterWatch
 from leasehold.cli.main import main
-from leasehold.client.pending import Standing
+from leasehold.client.pending import RequestStatus
 from leasehold.client.subscriber import News, VersionNotice
 from leasehold.events.rows import RowEvent
 from leasehold.lease.commands import (
@@ -108,8 +108,10 @@ def test_every_request_of_a_bulk_load_gets_its_own_outcome(
         sent = changes.submit_many([{**UPDATE, "key": [number]} for number in range(2_000)])
         assert changes.wait(SOON_S)
         told = changes.statistics
-    expected = [Standing.REFUSED if n % 7 == 0 else Standing.COMMITTED for n in range(2_000)]
-    assert [pending.standing for pending in sent] == expected
+    expected = [
+        RequestStatus.REFUSED if n % 7 == 0 else RequestStatus.COMMITTED for n in range(2_000)
+    ]
+    assert [pending.status for pending in sent] == expected
     assert (told.submitted, told.committed + told.refused) == (2_000, 2_000)
     assert [key_of(request) for request in answering.requests] == list(range(2_000))
 

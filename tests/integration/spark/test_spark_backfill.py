@@ -160,16 +160,16 @@ def test_beside_users_a_window_is_read_when_the_log_has_the_one_before(pipeline:
     """Goal: LSNs between the job's events that are not its own are users' commits. Then one window
     is sent, half of a micro-batch of two partitions, and no other until the log has its rows: two
     jobs over a few rows begin and end meanwhile. With each that is decided the next comes."""
-    lane = pipeline.topics.backfill.name
+    queue = pipeline.topics.backfill.name
     pipeline.publish_images(8, range(20_000))
     job, lsn = backfill_job(8, 8), 100
     pipeline.publish_job(job, lsn)
     pipeline.publish_job(job, lsn := lsn + 2)
-    messages = pipeline.records(lane, bool)
+    messages = pipeline.records(queue, bool)
     for other in (9, 10):
         pipeline.publish_images(other, range(10))
         pipeline.publish_job(backfill_job(other, other))
-        messages += pipeline.records(lane, ended(other))
+        messages += pipeline.records(queue, ended(other))
 
     def sent() -> list[int]:
         return keys_of([m for m in messages if chunk_of(m).job_id == 8])
@@ -177,7 +177,7 @@ def test_beside_users_a_window_is_read_when_the_log_has_the_one_before(pipeline:
     assert 4_000 <= len(sent()) <= 6_000
     while not ended(8)(messages):
         pipeline.publish_job(replace(job, rows_read=len(sent())), lsn := lsn + 2)
-        messages += pipeline.records(lane, bool)
+        messages += pipeline.records(queue, bool)
     assert sorted(sent()) == list(range(20_000))
     # Nobody has committed beside it for more than a second: what comes next is alone again.
     pipeline.publish_job(replace(job, status=Status.SUCCEEDED), lsn + 1, 2_000_000)

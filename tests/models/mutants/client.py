@@ -6,15 +6,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from leasehold.replica.sequences.node_blocks import Found, NodeNumbers
-from leasehold.replica.sequences.session_values import DrawnNumbers
+from leasehold.replica.sequences.node_blocks import Found, NodeSequenceValues
+from leasehold.replica.sequences.session_values import DrawnSequenceValues
 from tests.models.mutants.breaking import Breaks
 
 BREAKS: Final = Breaks()
 
 
 @dataclass(frozen=True, slots=True)
-class NumberRules:
+class SequenceValueRules:
     epochs_are_looked_at: bool = True  # T8: what was taken before a setval is nobody's any more
     drawn_is_drawn_again: bool = True  # T2: a number that was told stays
 
@@ -23,11 +23,11 @@ def broken(rules: Any) -> AbstractContextManager[None]:
     return BREAKS.broken_in(rules)
 
 
-@BREAKS("epochs_are_looked_at", NodeNumbers, "_holds")
-def _give_what_is_left(_kept: Any, _numbers: NodeNumbers, block: Any, _found: Found) -> bool:
+@BREAKS("epochs_are_looked_at", NodeSequenceValues, "_holds")
+def _give_what_is_left(_kept: Any, _numbers: NodeSequenceValues, block: Any, _found: Found) -> bool:
     return bool(block.left)
 
 
-@BREAKS("drawn_is_drawn_again", DrawnNumbers, "taking_over")
-def _draw_others(_kept: Any, _drawn: DrawnNumbers, _before: DrawnNumbers) -> None:
+@BREAKS("drawn_is_drawn_again", DrawnSequenceValues, "taking_over")
+def _draw_others(_kept: Any, _drawn: DrawnSequenceValues, _before: DrawnSequenceValues) -> None:
     pass

@@ -30,7 +30,7 @@ from leasehold.transaction import (
 from leasehold.transaction.commit_time_updates import AtCommit
 from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.referential_actions import Actions
-from leasehold.transaction.sequence_operations import Numbers
+from leasehold.transaction.sequence_operations import SequenceValues
 from tests.models.mutants.breaking import Breaks
 
 BREAKS: Final = Breaks()
@@ -46,8 +46,8 @@ class VerifyRules:
     min_version_fences: bool = True  # D5
     genids_are_verified: bool = True  # T1
     pinned_is_checked: bool = True  # D3: a statement reads rows two versions ahead of its own
-    fill_leaves_genids: bool = True  # chunks: a schema change gives writers verify errors
-    twin_follows: bool = True  # a write goes to both tables while a primary key changes
+    backfill_leaves_genids: bool = True  # chunks: a schema change gives writers verify errors
+    mirror_follows: bool = True  # a write goes to both tables while a primary key changes
     uncommittable_is_recognised: bool = True  # T2: what can never commit is replayed for ever
     arbiters_are_verified: bool = True  # T1: what ON CONFLICT has not found is not there now
     uncomputable_runs_again: bool = True  # T2: what was told to be computed is found out
@@ -140,7 +140,7 @@ def _ask_no_arbiter(kept: Any, operation: Operation, *more: Any, **named: Any) -
     return kept(operation._replace(arbiters=()), *more, **named)
 
 
-@BREAKS("twin_follows", verify, "follow_writes")
+@BREAKS("mirror_follows", verify, "follow_writes")
 def _write_to_one_table(_kept: Any, *_: Any) -> list[Any]:
     return []
 
@@ -164,17 +164,17 @@ def _act_once_public(kept: Any, actions: Actions, table_id: int) -> list[Any]:
 # -------------------------------------------------------------- sequences
 
 
-@BREAKS("setting_begins_an_epoch", Numbers, "operation")
+@BREAKS("setting_begins_an_epoch", SequenceValues, "operation")
 def _set_it_in_the_epoch(
-    kept: Any, numbers: Numbers, operation: Operation, descriptor: Descriptor
+    kept: Any, numbers: SequenceValues, operation: Operation, descriptor: Descriptor
 ) -> None:
     numbers.settle()
-    _, standing = numbers._drawing.standing(descriptor)
+    _, state = numbers._drawing.state(descriptor)
 
     def move_position(
         sequence: Any, name: str, last: int, called: bool, _epoch: int
     ) -> SequencePosition:
-        return sequence_move_position(sequence, name, last, called, standing.epoch)
+        return sequence_move_position(sequence, name, last, called, state.epoch)
 
     with patch.object(sequence_operations, "move_position", move_position):
         kept(numbers, operation, descriptor)
@@ -182,23 +182,23 @@ def _set_it_in_the_epoch(
 
 @BREAKS("altering_begins_an_epoch", sequence_operations, "continue_position")
 def _go_on_in_the_epoch(
-    kept: Any, sequence: Any, standing: SequencePosition, *more: Any
+    kept: Any, sequence: Any, state: SequencePosition, *more: Any
 ) -> SequencePosition:
-    after: SequencePosition = kept(sequence, standing, *more)
-    return after._replace(epoch=standing.epoch)
+    after: SequencePosition = kept(sequence, state, *more)
+    return after._replace(epoch=state.epoch)
 
 
 # -------------------------------------------------------------- backfills
 
 
-@BREAKS("fill_leaves_genids", backfill, "written")
-def _write_the_mirrored_row_anew(kept: Any, twin: Descriptor, *more: Any) -> RowChange:
-    change: RowChange = kept(twin, *more)
-    return change._replace(locks=twin.locks, carried={})
+@BREAKS("backfill_leaves_genids", backfill, "written")
+def _write_the_mirrored_row_anew(kept: Any, mirror: Descriptor, *more: Any) -> RowChange:
+    change: RowChange = kept(mirror, *more)
+    return change._replace(locks=mirror.locks, carried={})
 
 
-@BREAKS("fill_leaves_genids", backfill, "slice_chunk")
-@BREAKS("fill_leaves_genids", chunk_decider, "slice_chunk")
+@BREAKS("backfill_leaves_genids", backfill, "slice_chunk")
+@BREAKS("backfill_leaves_genids", chunk_decider, "slice_chunk")
 def _write_filled_rows_anew(
     kept: Any, chunk: Chunk, start: int, rows: int, catalog: Catalog, *more: Any
 ) -> Any:
@@ -206,16 +206,24 @@ def _write_filled_rows_anew(
     descriptor = catalog.version(chunk.table_id, chunk.version)
     anew = tuple(
         RowChange(
-            ChangeKind.UPDATE, fill.table_id, fill.version, key, image, genids, descriptor.locks
+            ChangeKind.UPDATE,
+            backfilled.table_id,
+            backfilled.version,
+            key,
+            image,
+            genids,
+            descriptor.locks,
         )
-        for fill in part.fills
-        if fill.images
-        for key, image, genids in zip(fill.keys, fill.images, fill.genids, strict=True)
+        for backfilled in part.backfills
+        if backfilled.images
+        for key, image, genids in zip(
+            backfilled.keys, backfilled.images, backfilled.genids, strict=True
+        )
     )
     if not anew:
         return part
     before = (*part.before, *(None,) * len(anew))
-    return part._replace(changes=(*part.changes, *anew), before=before, fills=())
+    return part._replace(changes=(*part.changes, *anew), before=before, backfills=())
 
 
 # -------------------------------------------------------------- computed at commit, replays

@@ -127,7 +127,7 @@ class MadeLog:
             del self._genids[table_id, key]
             return RowChange(ChangeKind.DELETE, table_id, 1, (key,), None, {0: before}, (0,))
         elif self.random.random() < 0.2:
-            kind, genids, locks = ChangeKind.FILL, {0: before}, ()
+            kind, genids, locks = ChangeKind.BACKFILL, {0: before}, ()
         else:
             kind, genids = ChangeKind.UPDATE, {0: before}
             self._genids[table_id, key] = new

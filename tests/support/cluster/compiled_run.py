@@ -22,14 +22,14 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.ids import format_request_id, genid, request_id
 from leasehold.model.ports import Now
-from leasehold.model.records.requests import Lane
+from leasehold.model.records.requests import Queue
 from leasehold.replication.effects import (
     Append,
     AskLogEnd,
     Effect,
-    LaneRead,
     LogEnd,
     LogRead,
+    QueueRead,
     Send,
     Sent,
     Tick,
@@ -102,7 +102,7 @@ class Pair:
                     self.master.step(Sent(effect.token), self._now())
 
     def ask(self, offset: int, content_type: str, body: bytes) -> None:
-        self.master.step(LaneRead(Lane.REQUESTS, offset, content_type, body), self._now())
+        self.master.step(QueueRead(Queue.REQUESTS, offset, content_type, body), self._now())
         if offset % 7 == 0:
             for node in (self.master, self._follower, self.master):
                 self._perform(node.step(Tick(), self._now()))

@@ -64,7 +64,7 @@ def _key_of_leases(leases: HeldLeases) -> Key:
             lease.retired,
             lease.lingers,
             lease.used,
-            lease.standing.name,
+            lease.status.name,
             len(lease.users),
             len(lease.named),
         )

@@ -21,7 +21,7 @@ from leasehold.lease.agent.events import (
     Wake,
     Want,
 )
-from leasehold.lease.agent.held_leases import HeldLease, Standing
+from leasehold.lease.agent.held_leases import HeldLease, LeaseStatus
 from leasehold.lease.agent.holder import Holder
 from leasehold.lease.agent.session import HolderLimits
 from leasehold.lease.commands import (
@@ -188,9 +188,9 @@ class Actor:
         leases = self.holder.leases
         return [lease for lease in self.users if leases.is_valid(lease, self.world.now_ns)]
 
-    def standing(self, version: int, table: int = 1) -> Standing | None:
+    def status(self, version: int, table: int = 1) -> LeaseStatus | None:
         lease = self.holder.leases.all.get(table, {}).get(version)
-        return None if lease is None else lease.standing
+        return None if lease is None else lease.status
 
 
 class Master:

@@ -40,7 +40,7 @@ def check_contents(
             if unknown:
                 error = f"version {newest.version} of {newest.name!r} has no element {unknown[0]}"
     if ALL_ROWS in elements:
-        found = (*found, *_unlike_twin(held, newest), *_of_twin(held, newest.twin))
+        found = (*found, *_unlike_mirror(held, newest), *_of_mirror(held, newest.mirror))
     entries: dict[int, int] = {}
     for index_id, _, _ in data.entries:
         entries[index_id] = entries.get(index_id, 0) + 1
@@ -63,31 +63,31 @@ def check_contents(
     )
 
 
-def _unlike_twin(held: Contents, table: Descriptor) -> list[Violation]:
+def _unlike_mirror(held: Contents, table: Descriptor) -> list[Violation]:
     """Each row is there under the other key, too, with all that it holds, genids included."""
-    twin = held.versions(table.twin)[-1]
+    mirror = held.versions(table.mirror)[-1]
     found: list[Violation] = []
     matched = set()
     for key in sorted((key for t, key in held.exists if t == table.table_id), key=order_of):
         row = held.row(table.table_id, key)
         assert row is not None, "it exists"
-        other_key = key_in(twin, row.values)
-        other = None if other_key is None else held.row(twin.table_id, other_key)
+        other_key = key_in(mirror, row.values)
+        other = None if other_key is None else held.row(mirror.table_id, other_key)
         if other is None:
             words = "the row is not there under the other key"
             found.append(Violation(4, ALL_ROWS, key, words))
             continue
         matched.add(other_key)
-        if other.values != row.values or genids_of(twin, other) != genids_of(twin, row):
+        if other.values != row.values or genids_of(mirror, other) != genids_of(mirror, row):
             found.append(Violation(5, ALL_ROWS, key, "the row under the other key differs"))
-    beyond = {key for t, key in held.exists if t == twin.table_id} - matched
+    beyond = {key for t, key in held.exists if t == mirror.table_id} - matched
     if beyond:
         words = f"{len(beyond)} rows under the other key belong to no row"
         found.append(Violation(7, ALL_ROWS, (), words))
     return found
 
 
-def _of_twin(held: Contents, table_id: int) -> tuple[Violation, ...]:
+def _of_mirror(held: Contents, table_id: int) -> tuple[Violation, ...]:
     newest = held.versions(table_id)[-1]
     return violations(data_of(held, table_id), newest, frozenset(), lambda key: _parents(held, key))
 

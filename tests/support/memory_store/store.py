@@ -21,9 +21,9 @@ from leasehold.model.keys import Key, order_of
 from leasehold.model.ports import Row, StoredCatalog
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import Genids, Image
-from leasehold.model.records.log import ChangeKind, CheckSlice, Fill, LogPosition, RowChange
+from leasehold.model.records.log import Backfill, ChangeKind, CheckSlice, LogPosition, RowChange
 from leasehold.model.records.requests import Outcome, ReadRange
-from leasehold.rows.filled_by_key import fill_row
+from leasehold.rows.filled_by_key import backfill_row
 from leasehold.rows.index_entries import entry_of
 from leasehold.rows.key_values import EntryChange, entries
 from tests.support.memory_store.check import check_contents, wrong_entries
@@ -192,7 +192,7 @@ class MemoryStore:
         if since < lsn:
             old = OldRow(genids, since, lsn, now.pairs.get(row, {}))
             now.old[row] = (*now.old.get(row, ()), old)
-        if change.kind is not ChangeKind.FILL:
+        if change.kind is not ChangeKind.BACKFILL:
             now.written[change.table_id] = lsn
 
     def _verify(self, descriptor: Descriptor, change: RowChange, row: Row | None) -> None:
@@ -241,16 +241,18 @@ class MemoryStore:
             now.old = {row: kept for row, kept in now.old.items() if row[0] != table_id}
             now.emptied[table_id] = now.written[table_id] = lsn
 
-    def fill(self, descriptor: Descriptor, fill: Fill) -> int:
-        element = descriptor.element(fill.element_id)
-        assert isinstance(element, Column | Index), f"no element {fill.element_id} to be filled"
+    def backfill(self, descriptor: Descriptor, backfill: Backfill) -> int:
+        element = descriptor.element(backfill.element_id)
+        assert isinstance(element, Column | Index), f"no element {backfill.element_id} to be filled"
         assert element.state in WRITTEN, f"{element.name!r} takes no pairs in this version"
         now, table, done = self._now, descriptor.table_id, 0
-        if fill.images:
-            for key, image, genids in zip(fill.keys, fill.images, fill.genids, strict=True):
-                self._fill_image(descriptor, key, image, genids)
-            return len(fill.keys)
-        for key in fill.keys:
+        if backfill.images:
+            for key, image, genids in zip(
+                backfill.keys, backfill.images, backfill.genids, strict=True
+            ):
+                self._backfill_image(descriptor, key, image, genids)
+            return len(backfill.keys)
+        for key in backfill.keys:
             row = now.row(table, key)
             if row is None:
                 continue
@@ -261,15 +263,17 @@ class MemoryStore:
                     done += entry not in now.entries
                     now.entries.add(entry)
                 continue
-            after = fill_row(element, row.values)
+            after = backfill_row(element, row.values)
             if after is not None:
                 now.pairs[table, key] = {**now.pairs[table, key], **after}
                 self._change_entries(table, key, entries(descriptor, row.values, after))
                 done += 1
         return done
 
-    def _fill_image(self, descriptor: Descriptor, key: Key, image: Image, genids: Genids) -> None:
-        table, version, kind = descriptor.table_id, descriptor.version, ChangeKind.FILL
+    def _backfill_image(
+        self, descriptor: Descriptor, key: Key, image: Image, genids: Genids
+    ) -> None:
+        table, version, kind = descriptor.table_id, descriptor.version, ChangeKind.BACKFILL
         row = self._now.row(table, key)
         change = RowChange(kind, table, version, key, image, genids, ())
         self._verify(descriptor, change, row)

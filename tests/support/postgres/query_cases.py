@@ -22,7 +22,7 @@ TEXTS: Final = ("", "a", "b", "ab", "aB", "Abc", "z_", "é", "a%", "100")
 NUMBERS: Final = (-3, -1, 0, 1, 2, 3, 7, 100)
 REALS: Final = ("0.5", "-1.25", "2.0", "3.75", "100.0", "0.0")
 DATES: Final = ("2024-01-31", "2024-02-29", "2023-12-31", "1999-06-01")
-MOMENTS: Final = ("2024-01-31 00:00:00", "2024-02-29 12:30:15.5", "1999-12-31 23:59:59")
+TIMESTAMPS: Final = ("2024-01-31 00:00:00", "2024-02-29 12:30:15.5", "1999-12-31 23:59:59")
 ROWS_MAX: Final = 12
 
 
@@ -56,7 +56,7 @@ def literal(random: Random, kind: Type) -> str:
             return random.choice(("true", "false"))
         case "date":
             return f"date '{random.choice(DATES)}'"
-    return f"timestamp '{random.choice(MOMENTS)}'"
+    return f"timestamp '{random.choice(TIMESTAMPS)}'"
 
 
 def value(random: Random, kind: Type) -> str:
@@ -73,7 +73,7 @@ def value(random: Random, kind: Type) -> str:
             return random.choice(("true", "false"))
         case "date":
             return random.choice(DATES)
-    return random.choice(MOMENTS)
+    return random.choice(TIMESTAMPS)
 
 
 def python_value(kind: Type, text: str | None) -> Any:
@@ -156,7 +156,7 @@ def _indexes(random: Random, columns: tuple[Column, ...]) -> list[Index]:
     return made
 
 
-def fill(store: Any, made: tuple[Made, ...]) -> None:
+def backfill(store: Any, made: tuple[Made, ...]) -> None:
     """The tables and their rows in a store."""
     store.begin()
     lsn = 0

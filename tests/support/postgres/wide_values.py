@@ -21,8 +21,8 @@ class Computed(Pieces):
             *("minute to second", "second(2)", "day to second(0)", "second(0)", "", ""),
         )
         made = f"interval '{text}' {fields}"
-        moment = self._value("timestamp")
-        return Statement(f"select {one(made, f'{moment} + {made}')} from t")
+        timestamp = self._value("timestamp")
+        return Statement(f"select {one(made, f'{timestamp} + {made}')} from t")
 
     def moments(self) -> Statement:
         one = self._one

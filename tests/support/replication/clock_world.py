@@ -15,18 +15,18 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.ids import format_request_id, request_id
 from leasehold.model.ports import Now
 from leasehold.model.records.log import Commit, Decisions, LogPosition, Refusal
-from leasehold.model.records.requests import Lane, Outcome
+from leasehold.model.records.requests import Outcome, Queue
 from leasehold.replication.effects import (
     Append,
-    AskLane,
     AskLogEnd,
+    AskQueue,
     ClockNotice,
     Effect,
-    LaneFound,
-    LaneRead,
     LogEnd,
     LogRead,
-    ReadLane,
+    QueueFound,
+    QueueRead,
+    ReadQueue,
     Tick,
 )
 from leasehold.replication.master.queue_topics import Found
@@ -54,7 +54,7 @@ class Hosts:
         self.ms = ms
         self.off_ms = dict.fromkeys(names, 0)
         self.log = [*log]
-        self.lane: list[bytes] = []
+        self.queue: list[bytes] = []
         self.master = ""
         self.notices: list[ClockNotice] = []
         self.decided: dict[bytes, list[Commit | Refusal]] = {}
@@ -119,18 +119,18 @@ class Hosts:
                     self.log.append(data)
                 case AskLogEnd():
                     self.perform(node.step(LogEnd(len(self.log)), self.now(self.master)))
-                case AskLane(lane):
-                    end = len(self.lane) if lane is Lane.REQUESTS else 0
-                    found = Found(f"demo.{lane.value}", "first", 0, end)
-                    self.perform(node.step(LaneFound(lane, found), self.now(self.master)))
-                case ReadLane(Lane.REQUESTS, offset):
-                    for at in range(offset, len(self.lane)):
+                case AskQueue(queue):
+                    end = len(self.queue) if queue is Queue.REQUESTS else 0
+                    found = Found(f"demo.{queue.value}", "first", 0, end)
+                    self.perform(node.step(QueueFound(queue, found), self.now(self.master)))
+                case ReadQueue(Queue.REQUESTS, offset):
+                    for at in range(offset, len(self.queue)):
                         self._hand_over(at)
                 case ClockNotice():
                     self.notices.append(effect)
 
     def _hand_over(self, at: int) -> None:
-        said = LaneRead(Lane.REQUESTS, at, "application/json", self.lane[at])
+        said = QueueRead(Queue.REQUESTS, at, "application/json", self.queue[at])
         self.perform(self.nodes[self.master].step(said, self.now(self.master)))
 
     def pump(self) -> None:
@@ -171,8 +171,8 @@ class Hosts:
     def ask(self, fields: Mapping[str, Any], number: bytes | None = None) -> bytes:
         """Decided when this returns; a fresh id is of the right time."""
         number = number or self.made_id(self.clock_ms())
-        self.lane.append(self.body(number, fields))
-        self._hand_over(len(self.lane) - 1)
+        self.queue.append(self.body(number, fields))
+        self._hand_over(len(self.queue) - 1)
         self.ms += 1
         self.tick()
         self.tick()

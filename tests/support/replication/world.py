@@ -14,16 +14,16 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.ids import format_request_id, request_id
 from leasehold.model.ports import Now
 from leasehold.model.records.log import Commit, Decisions
-from leasehold.model.records.requests import Lane, Outcome
+from leasehold.model.records.requests import Outcome, Queue
 from leasehold.replication.effects import (
     Append,
-    AskLane,
     AskLogEnd,
+    AskQueue,
     Effect,
-    LaneFound,
-    LaneRead,
     LogEnd,
     LogRead,
+    QueueFound,
+    QueueRead,
     Send,
     Tick,
     Topic,
@@ -54,7 +54,7 @@ class World:
         self,
         batch: BatchSettings | None = None,
         outcomes: OutcomeSettings | None = None,
-        fill: BackfillSettings | None = None,
+        backfill: BackfillSettings | None = None,
     ) -> None:
         self.ms = 1_000
         self.wall_off_ms = 0
@@ -65,11 +65,11 @@ class World:
         self.sent: list[Send] = []
         self.effects: list[Effect] = []
         self.lost = False
-        self.lanes_answer = True
+        self.queues_answer = True
         settings = MasterSettings(
             batch=batch or BatchSettings(),
             outcomes=outcomes or OutcomeSettings(),
-            fill=fill or BackfillSettings(),
+            backfill=backfill or BackfillSettings(),
         )
         self.master_settings = settings
         self.node = self.make("m1", candidate=True)
@@ -106,16 +106,16 @@ class World:
                 self.log.append(effect.data)
             elif isinstance(effect, AskLogEnd):
                 self.perform(self.node.step(LogEnd(len(self.log)), self.now()))
-            elif isinstance(effect, AskLane) and self.lanes_answer:
-                decided = self.node.position.decided_through.get(effect.lane, 0)
-                self.found(effect.lane, end=decided)
+            elif isinstance(effect, AskQueue) and self.queues_answer:
+                decided = self.node.position.decided_through.get(effect.queue, 0)
+                self.found(effect.queue, end=decided)
             elif isinstance(effect, Send):
                 self.sent.append(effect)
 
-    def found(self, lane: Lane, *, topic_id: str = "first", first: int = 0, end: int = 0) -> None:
-        """Kafka says which topic a lane is."""
-        found = Found(f"demo.{lane.value}", topic_id, first, end)
-        self.perform(self.node.step(LaneFound(lane, found), self.now()))
+    def found(self, queue: Queue, *, topic_id: str = "first", first: int = 0, end: int = 0) -> None:
+        """Kafka says which topic a queue is."""
+        found = Found(f"demo.{queue.value}", topic_id, first, end)
+        self.perform(self.node.step(QueueFound(queue, found), self.now()))
 
     def tick(self) -> None:
         self.ms += 1
@@ -149,8 +149,8 @@ class World:
         return number
 
     def raw(self, body: bytes) -> None:
-        lane = LaneRead(Lane.REQUESTS, next(self.offset), "application/json", body)
-        self.perform(self.node.step(lane, self.now()))
+        queue = QueueRead(Queue.REQUESTS, next(self.offset), "application/json", body)
+        self.perform(self.node.step(queue, self.now()))
 
     def ask(self, request: Mapping[str, Any], number: bytes | None = None) -> Outcome:
         """Put a request, let it be decided, → its outcome as the requester gets it."""
@@ -194,13 +194,13 @@ def update(key: int, expect: int | dict[str, int] | None = None, **values: Any) 
 
 
 def taken_over(world: World) -> Node:
-    """Another node becomes master by what the log says; nobody tells it which topics the lanes
+    """Another node becomes master by what the log says; nobody tells it which topics the queues
     are."""
     heir = world.make("m2", candidate=True)
     for offset in range(len(world.log)):
         heir.step(world.read(offset), world.now())
     world.node = heir
-    world.lanes_answer = False
+    world.queues_answer = False
     world.ms += 10_000
     world.tick()
     world.pump()

@@ -58,7 +58,7 @@ def made_of(before: Descriptor, job: Job) -> Descriptor:
     return before
 
 
-def same_but_for_numbers(before: Descriptor, after: Descriptor) -> bool:
+def same_but_for_ids(before: Descriptor, after: Descriptor) -> bool:
     """Everything as before but version, next_element_id and the time of publication."""
     keys = ("version", "next_element_id", "modified_us", "since_lsn")
     plain = [{k: v for k, v in d.to_wire().items() if k not in keys} for d in (before, after)]
@@ -76,6 +76,6 @@ def reach(world: World, step: int, phase: Phase) -> None:
     for _ in range(1_000):
         if (world.job().step, world.job().phase) == (step, phase):
             return
-        if not world.calm() and not world.perform_fill():
+        if not world.calm() and not world.perform_backfill():
             world.pass_time(5)
     raise AssertionError((world.job().step, world.job().phase))

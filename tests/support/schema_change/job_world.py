@@ -11,7 +11,7 @@ from typing import Any
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import Job, Phase, Status, job_from_wire
 from leasehold.lease.commands import (
     Command,
@@ -168,7 +168,7 @@ class World:
             self.reports.append(report._replace(error="disk" if failing else ""))
 
     def ddl(self, statement: Statement) -> Any:
-        made = plan(statement, self.catalog, moment=Moment(self.now.wall_us, b"s"))
+        made = plan(statement, self.catalog, context=CommitContext(self.now.wall_us, b"s"))
         match made:
             case CreateTablePlan(descriptor):
                 self.append(DescriptorWrite(descriptor.table_id, 1, descriptor.to_wire()))
@@ -231,7 +231,7 @@ class World:
             self.give(Reported(report))
         return True
 
-    def perform_fill(self) -> bool:
+    def perform_backfill(self) -> bool:
         """One decided chunk or the end marker of a job that is being filled."""
         for job in self.catalog.jobs.values() if self.spark else ():
             if job.phase is not Phase.BACKFILLING or job.status.ended:
@@ -284,7 +284,7 @@ class World:
             self.perform_write,
             self.perform_call,
             self.perform_report,
-            self.perform_fill,
+            self.perform_backfill,
             self.perform_findings,
             self.perform_agent,
             self.perform_stray,

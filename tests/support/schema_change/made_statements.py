@@ -8,7 +8,7 @@ import msgpack
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import Job, Phase
 from leasehold.model.records.log import DescriptorWrite, JobWrite, MinVersion
 from leasehold.schema_change.job.transitions import (
@@ -87,7 +87,7 @@ def catalog_with(*tables: CreateTable) -> Catalog:
 
 
 def job_plan(statement: Change, catalog: Catalog) -> JobPlan:
-    made = plan(statement, catalog, sql="…", request_id=b"r", moment=Moment(9, b"s"))
+    made = plan(statement, catalog, sql="…", request_id=b"r", context=CommitContext(9, b"s"))
     assert isinstance(made, JobPlan), made
     return made
 

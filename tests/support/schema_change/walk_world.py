@@ -121,8 +121,8 @@ class WalkWorld(World):
             if state in WRITTEN:
                 copy.entries.add((after, key))
 
-    def perform_fill(self) -> bool:
-        filled = super().perform_fill()
+    def perform_backfill(self) -> bool:
+        filled = super().perform_backfill()
         if filled and self.job().chunks_ended:
             left_out = self.random.choice((None, None, self.random.randrange(KEYS)))
             for copy in self.copies.values():

@@ -9,7 +9,7 @@ from typing import Any, Final
 from leasehold.adapters.sqlite.query import NO_LIMITS, Limits, run
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import EXPRESSION, Column, Index, Moment
+from leasehold.catalog.elements import EXPRESSION, Column, CommitContext, Index
 from leasehold.catalog.states import State
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.replica.queries import as_tuples
@@ -100,8 +100,8 @@ class Asked:
     ) -> list[tuple[Any, ...]]:
         prepared = self.prepared(text)
         stored = [to_storage(k)(v) for k, v in zip(prepared.parameters, parameters, strict=True)]
-        moment = with_system(Moment(1_700_000_000_000_000, b"seed"), self.snapshot.tables)
-        rows = run(self.snapshot.connection, prepared, stored, moment=moment, limits=limits)
+        context = with_system(CommitContext(1_700_000_000_000_000, b"seed"), self.snapshot.tables)
+        rows = run(self.snapshot.connection, prepared, stored, context=context, limits=limits)
         return list(as_tuples(prepared, rows))
 
     def plan(self, text: str) -> str:

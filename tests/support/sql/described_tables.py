@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
@@ -114,7 +114,7 @@ def described(database: str = "demo", user: str = "leasehold") -> SystemCatalog:
     taken = StatementBatch.on(Catalog())
     for statement, text in parse_statements(DDL):
         assert not isinstance(statement, Explain)
-        taken.take(statement, text, b"id", Moment(7, b"s"), lambda table: 0)
+        taken.take(statement, text, b"id", CommitContext(7, b"s"), lambda table: 0)
     return SystemCatalog(taken.made.values(), database, user)
 
 

@@ -10,7 +10,7 @@ import apsw
 from leasehold.adapters.sqlite.query import run
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import LeaseholdError, UnknownTable
-from leasehold.sql.functions.system.session import NOBODY, CallersMoment
+from leasehold.sql.functions.system.session import NOBODY, CallerContext
 from leasehold.sql.planning.plan import prepare
 from leasehold.values.time_zone import zone_of_setting
 from tests.support.sql.value_expressions import NAMES, WORDS
@@ -35,7 +35,7 @@ def random_expression(random: Random) -> str:
     """A random expression that depends on the session's time zone, as SQL."""
     change = f"'{random.choice(_CHANGES)}'"
     zone = random.choice(("CET", "EDT", "Asia/Tokyo", "-3"))
-    moment = random.choice(
+    timestamp = random.choice(
         [
             f"CAST({change} AS timestamptz)",
             f"CAST('{random.choice(_CHANGES)}+00' AS timestamptz)",
@@ -52,35 +52,35 @@ def random_expression(random: Random) -> str:
     span = random.choice(("1 day", "-1 day", "1 month", "-5 months", "24 hours", "1 mon 1 day 1 h"))
     return random.choice(
         [
-            moment,
-            moment,
-            f"CAST({moment} AS timestamp)",
-            f"CAST({moment} AS date)",
-            f"CAST({moment} AS text)",
-            f"('at ' || {moment})",
-            f"concat({moment}, 1)",
-            f"to_jsonb({moment})",
-            f"jsonb_build_object('at', {moment})",
-            f"format('%s', {moment})",
-            f"array_to_string(ARRAY[{moment}], ',')",
-            f"CAST(ARRAY[{moment}] AS text)",
+            timestamp,
+            timestamp,
+            f"CAST({timestamp} AS timestamp)",
+            f"CAST({timestamp} AS date)",
+            f"CAST({timestamp} AS text)",
+            f"('at ' || {timestamp})",
+            f"concat({timestamp}, 1)",
+            f"to_jsonb({timestamp})",
+            f"jsonb_build_object('at', {timestamp})",
+            f"format('%s', {timestamp})",
+            f"array_to_string(ARRAY[{timestamp}], ',')",
+            f"CAST(ARRAY[{timestamp}] AS text)",
             f"CAST(CAST('{{{change[1:-1].replace(' ', 'T')}}}' AS timestamptz[]) AS text)",
-            f"extract({unit} FROM {moment})",
-            f"date_part('{unit}', {moment})",
-            f"date_trunc('{trunc}', {moment})",
-            f"date_trunc('{trunc}', {moment}, '{random.choice(ZONES[:5])}')",
-            f"({moment} + interval '{span}')",
-            f"({moment} - interval '{span}')",
-            f"(interval '{span}' + {moment})",
-            f"age({moment}, timestamptz '2019-12-31 13:00')",
-            f"to_char({moment}, '{random.choice(WORDS['to_char'])}')",
+            f"extract({unit} FROM {timestamp})",
+            f"date_part('{unit}', {timestamp})",
+            f"date_trunc('{trunc}', {timestamp})",
+            f"date_trunc('{trunc}', {timestamp}, '{random.choice(ZONES[:5])}')",
+            f"({timestamp} + interval '{span}')",
+            f"({timestamp} - interval '{span}')",
+            f"(interval '{span}' + {timestamp})",
+            f"age({timestamp}, timestamptz '2019-12-31 13:00')",
+            f"to_char({timestamp}, '{random.choice(WORDS['to_char'])}')",
             "to_timestamp('2020-03-29 02:30', 'YYYY-MM-DD HH24:MI')",
-            f"({moment} AT TIME ZONE '{random.choice(WORDS['timezone'])}')",
-            f"({moment} = timestamp {change})",
-            f"({moment} >= date '2020-03-29')",
-            f"(SELECT jsonb_agg(x) FROM (VALUES ({moment})) AS given (x))",
-            f"(SELECT min(x) FROM (VALUES ({moment})) AS given (x))",
-            f"(CASE WHEN {moment} > '2020-06-01' THEN 'later' ELSE 'before' END)",
+            f"({timestamp} AT TIME ZONE '{random.choice(WORDS['timezone'])}')",
+            f"({timestamp} = timestamp {change})",
+            f"({timestamp} >= date '2020-03-29')",
+            f"(SELECT jsonb_agg(x) FROM (VALUES ({timestamp})) AS given (x))",
+            f"(SELECT min(x) FROM (VALUES ({timestamp})) AS given (x))",
+            f"(CASE WHEN {timestamp} > '2020-06-01' THEN 'later' ELSE 'before' END)",
         ]
     )
 
@@ -89,10 +89,10 @@ def ours(zone: str, expression: str) -> str:
     """As `value_oracle.Oracle.answers` says it."""
     text = f"SELECT v, coalesce(v::text, 'NULL') FROM (SELECT {expression} AS v) AS x"
     where = zone_of_setting(zone)
-    moment = CallersMoment.of(0, b"seed", NOBODY._replace(zone=where))
+    timestamp = CallerContext.of(0, b"seed", NOBODY._replace(zone=where))
     try:
         prepared = prepare(text, no_table, zone=where)
-        ((_, shown),) = run(apsw.Connection(":memory:"), prepared, moment=moment).all()
+        ((_, shown),) = run(apsw.Connection(":memory:"), prepared, context=timestamp).all()
     except LeaseholdError as error:
         return f"error:{error.sqlstate}:{error.message}"
     assert prepared.columns is not None

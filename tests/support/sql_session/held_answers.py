@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from leasehold.client.pending import Pending, standing_of
+from leasehold.client.pending import Pending, status_of
 from leasehold.dev.database import DevDatabase
 from leasehold.dev.node import DevNode
 from leasehold.model.records.requests import ChangeRequest, Outcome
@@ -32,5 +32,5 @@ class HeldAnswers:
         request, pending = self.waiting.pop(0)
         outcome = self._database.submit(request, WAIT_S)
         with self._lock:
-            pending.settle(standing_of(outcome), outcome)
+            pending.settle(status_of(outcome), outcome)
         return outcome

@@ -9,7 +9,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Check, Column, Derived, Index, Lock, Missing, Moment
+from leasehold.catalog.elements import Check, Column, CommitContext, Derived, Index, Lock, Missing
 from leasehold.catalog.states import State
 from leasehold.values.doubles import NAN
 from leasehold.values.jsonb import text_of
@@ -94,7 +94,7 @@ def columns(draw: st.DrawFn, element_id: int, name: str) -> Column:
         derived=draw(st.sampled_from(FOLLOWED)),
         missing=draw(st.none() | st.builds(Missing, st.integers(1, 9), storage_values(kind))),
         default_expression=decided,
-        moment=draw(st.sampled_from([None, Moment(7, b"seed")])) if decided else None,
+        moment=draw(st.sampled_from([None, CommitContext(7, b"seed")])) if decided else None,
     )
 
 

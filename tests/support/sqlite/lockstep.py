@@ -19,7 +19,7 @@ from leasehold.model.ids import first_id
 from leasehold.model.keys import Key
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.acks import CheckReport
-from leasehold.model.records.log import ChangeKind, Fill, LogPosition, RowChange
+from leasehold.model.records.log import Backfill, ChangeKind, LogPosition, RowChange
 from leasehold.model.records.requests import Outcome, ReadRange
 from leasehold.rows.key_values import compose
 from tests.support.memory_store.store import MemoryStore
@@ -201,39 +201,47 @@ class Lockstep:
         for column in then.columns:
             before = now.by_id.get(column.element_id)
             if column.state in READABLE and before is not None and before.state not in READABLE:
-                self.fill_images(now, column, tuple(keys[::2]))
-                self.fill(now, column, tuple(keys))
+                self.backfill_images(now, column, tuple(keys[::2]))
+                self.backfill(now, column, tuple(keys))
         for index in then.indexes:
             if index.state in READABLE and now.element(index.element_id) != index:
-                self.fill(now, index, tuple(keys))
+                self.backfill(now, index, tuple(keys))
 
-    def fill(self, descriptor: Descriptor, element: Column | Index, keys: tuple[Key, ...]) -> None:
-        fill = Fill(TABLE, descriptor.version, element.element_id, keys)
-        counts = {store.fill(descriptor, fill) for store in self.writers}
+    def backfill(
+        self, descriptor: Descriptor, element: Column | Index, keys: tuple[Key, ...]
+    ) -> None:
+        backfill = Backfill(TABLE, descriptor.version, element.element_id, keys)
+        counts = {store.backfill(descriptor, backfill) for store in self.writers}
         assert len(counts) == 1, counts
 
-    def fill_images(self, descriptor: Descriptor, column: Column, keys: tuple[Key, ...]) -> None:
+    def backfill_images(
+        self, descriptor: Descriptor, column: Column, keys: tuple[Key, ...]
+    ) -> None:
         """As a master decides it on the reference's rows: those that lack the pair."""
         lacking = []
         for key in keys:
             row = self.memory.row(descriptor, key)
             if row is not None and row.values.get(column.element_id) is None:
                 pair = {column.element_id: column.default}
-                image = compose(descriptor, ChangeKind.FILL, row.values, pair)
+                image = compose(descriptor, ChangeKind.BACKFILL, row.values, pair)
                 lacking.append((key, image, row.genids))
         if lacking:
             self.lsn += 1
-            fill = Fill(TABLE, descriptor.version, column.element_id, *zip(*lacking, strict=True))
-            assert {store.fill(descriptor, fill) for store in self.writers} == {len(lacking)}
+            backfill = Backfill(
+                TABLE, descriptor.version, column.element_id, *zip(*lacking, strict=True)
+            )
+            assert {store.backfill(descriptor, backfill) for store in self.writers} == {
+                len(lacking)
+            }
             self._noted()
 
-    def fill_some(self, keys: tuple[Key, ...]) -> None:
+    def backfill_some(self, keys: tuple[Key, ...]) -> None:
         newest = self.versions[self.newest() - 1]
         if self.lowest() == newest.version:
             elements: tuple[Column | Index, ...] = (*newest.columns, *newest.indexes)
             for element in elements:
                 if element.state is State.WRITE_ONLY:
-                    self.fill(newest, element, keys)
+                    self.backfill(newest, element, keys)
 
     def write(
         self, kind: ChangeKind, descriptor: Descriptor, key: Key, values: Mapping[int, Any]
@@ -242,7 +250,7 @@ class Lockstep:
         row = self.memory.row(descriptor, key)
         for store in self.writers[1:]:
             assert store.row(descriptor, key) == row
-        if row is None and kind in (ChangeKind.UPDATE, ChangeKind.FILL):
+        if row is None and kind in (ChangeKind.UPDATE, ChangeKind.BACKFILL):
             kind = ChangeKind.INSERT
         if row is not None and kind is ChangeKind.INSERT:
             kind = ChangeKind.UPDATE
@@ -256,7 +264,7 @@ class Lockstep:
                 pairs.update(zip(descriptor.primary_key, key, strict=True))
             image = compose(descriptor, kind, before, pairs)
         self.lsn += 1
-        locks = () if kind is ChangeKind.FILL else descriptor.locks
+        locks = () if kind is ChangeKind.BACKFILL else descriptor.locks
         genids = {} if row is None else row.genids
         change = RowChange(kind, TABLE, descriptor.version, key, image, genids, locks)
         for store in self.writers:

@@ -76,7 +76,7 @@ def test_events_that_come_again_change_nothing() -> None:
 
 
 def test_a_name_is_that_of_the_table_that_has_it_now() -> None:
-    """Both names while two versions live; a name made anew is the new table's; one that nobody
+    """Both names while two versions live; a name recreated is the new table's; one that nobody
     has any more is that of the last table that had it."""
     renamed = [*KEPT, event(V7)]
     assert history_of(renamed, "departures").newest.version == 7

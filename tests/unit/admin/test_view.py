@@ -162,10 +162,10 @@ def test_rates_are_of_whole_seconds_and_bounded() -> None:
     assert told["last_minute"][-1] == [10, 0, 0]
 
 
-def test_l3_a_record_tells_of_its_own_lanes_only() -> None:
+def test_l3_a_record_tells_of_its_own_queues_only() -> None:
     ends = TopicEnds({"requests": 9, "backfill": 4})
     view = seen(log(1, decided_through={"requests": 5}), log(2, decided_through={}), ends)
-    told = {lane["lane"]: lane["waiting"] for lane in report(view, NOW)["lanes"]}
+    told = {queue["lane"]: queue["waiting"] for queue in report(view, NOW)["lanes"]}
     assert told == {"requests": 4, "backfill": None}
 
 
@@ -241,19 +241,19 @@ def test_versions_come_once_newest_first_and_bounded() -> None:
 
 def test_progress_may_come_before_its_job_and_of_another_run_it_says_nothing() -> None:
     progress = JobProgress(2, 1, 700, 7, 100.0, "reading", NOW)
-    filling = {"step": 1, "phase": Phase.BACKFILLING, "run": 1}
+    backfilling = {"step": 1, "phase": Phase.BACKFILLING, "run": 1}
     ends = TopicEnds({"rows/1": 1_000})
-    (told,) = report(seen(progress, job(**filling), ends), NOW)["jobs"]
+    (told,) = report(seen(progress, job(**backfilling), ends), NOW)["jobs"]
     assert (told["rows"], told["rows_total"], told["eta_s"]) == (700, 1_000, 3.0)
-    (told,) = report(seen(progress, job(**{**filling, "run": 2}), ends), NOW)["jobs"]
+    (told,) = report(seen(progress, job(**{**backfilling, "run": 2}), ends), NOW)["jobs"]
     assert (told["rows"], told["eta_s"]) == (0, None)
 
 
 def test_rows_and_time_left_by_what_the_job_counted_and_recent_ones_took() -> None:
-    filling = {"step": 1, "phase": Phase.BACKFILLING, "run": 1, "rows": 10_000}
-    (told,) = report(seen(job(**filling)), NOW)["jobs"]
+    backfilling = {"step": 1, "phase": Phase.BACKFILLING, "run": 1, "rows": 10_000}
+    (told,) = report(seen(job(**backfilling)), NOW)["jobs"]
     assert (told["rows_total"], told["eta_s"], told["ends_in_s"]) == (10_000, None, None)
-    (told,) = report(seen(job(**filling, settings={"rows_per_second": 500})), NOW)["jobs"]
+    (told,) = report(seen(job(**backfilling, settings={"rows_per_second": 500})), NOW)["jobs"]
     assert told["eta_s"] == 20.0, "no quicker than was allowed"
     marks = [(1, Phase.PUBLISHING, 0), (1, Phase.BACKFILLING, 1), (1, Phase.VERIFYING, 3)]
     marks += [(2, Phase.PUBLISHING, 4), (2, Phase.DONE, 5)]
@@ -265,10 +265,10 @@ def test_rows_and_time_left_by_what_the_job_counted_and_recent_ones_took() -> No
         marks=tuple((step, phase.value, at * SECOND) for step, phase, at in marks),
     )
     earlier = JobEvent(ended.job_id, 1, NOW, ended.to_wire())
-    _, told = report(seen(earlier, job(**filling)), NOW)["jobs"]
+    _, told = report(seen(earlier, job(**backfilling)), NOW)["jobs"]
     # 1,000 rows/s to fill, 2,000 to verify, and a second for the leases of the step after.
     assert (told["eta_s"], told["ends_in_s"]) == (10.0, 10.0 + 5.0 + 1.0)
-    _, told = report(seen(earlier, job(**filling, settings={"postpone": 1})), NOW)["jobs"]
+    _, told = report(seen(earlier, job(**backfilling, settings={"postpone": 1})), NOW)["jobs"]
     assert (told["eta_s"], told["ends_in_s"]) == (10.0, None), "a person may take for ever"
     held = ledger({1: (Holding(1, 2, 77, "pricing"),)})
     draining = job(phase=Phase.DRAINING, versions={1: 3}, rows=10)
@@ -451,13 +451,13 @@ WORK = {Phase.BACKFILLING: "backfill", Phase.VALIDATING: "validation"}
 def test_a_backfill_and_a_verification_say_who_is_silent() -> None:
     at = {"step": 1, "run": 1, "marks": ((1, "backfilling", NOW),)}
     late = NOW + 20 * SECOND
-    filling = job(phase=Phase.BACKFILLING, **at)
-    (words,) = report(seen(filling), late)["jobs"][0]["waits_for"]
+    backfilling = job(phase=Phase.BACKFILLING, **at)
+    (words,) = report(seen(backfilling), late)["jobs"][0]["waits_for"]
     assert "has not begun run 1" in words
     progress = JobProgress(2, 1, 700, 7, 100.0, "reading", NOW + SECOND)
-    (words,) = report(seen(filling, progress), late)["jobs"][0]["waits_for"]
+    (words,) = report(seen(backfilling, progress), late)["jobs"][0]["waits_for"]
     assert "has stopped telling of run 1 of the backfill, for 19.0 s" in words
-    assert report(seen(filling, progress), NOW)["jobs"][0]["waits_for"] == []
+    assert report(seen(backfilling, progress), NOW)["jobs"][0]["waits_for"] == []
     validating = job(phase=Phase.VALIDATING, **at)
     (words,) = report(seen(validating), late)["jobs"][0]["waits_for"]
     assert "has not begun run 1 of the validation" in words
@@ -470,10 +470,10 @@ def test_a_backfill_and_a_verification_say_who_is_silent() -> None:
 
 def test_spark_is_not_blamed_for_the_time_that_a_job_was_paused() -> None:
     marks = ((1, Phase.BACKFILLING.value, NOW),)
-    filling = {"step": 1, "phase": Phase.BACKFILLING, "run": 1, "marks": marks}
+    backfilling = {"step": 1, "phase": Phase.BACKFILLING, "run": 1, "marks": marks}
     progress = JobProgress(2, 1, 700, 7, 100.0, "reading", NOW)
     resumed_us = NOW + 3_600 * SECOND
-    resumed = job(**filling)._replace(commit_us=resumed_us)
+    resumed = job(**backfilling)._replace(commit_us=resumed_us)
 
     def said(after_us: int) -> list[str]:
         (told,) = report(seen(progress, resumed), resumed_us + after_us)["jobs"]
@@ -628,7 +628,7 @@ def test_any_order_gives_a_report_that_json_can_hold(events: list[Event]) -> Non
     told = report(view, NOW)
     assert json.loads(json.dumps(told)) == told
     assert all(0 <= one["fraction"] <= 1 for one in told["jobs"])
-    assert all(lane["waiting"] is None or lane["waiting"] >= 0 for lane in told["lanes"])
+    assert all(queue["waiting"] is None or queue["waiting"] >= 0 for queue in told["lanes"])
 
 
 def test_a_job_that_is_forgotten_is_shown_no_more() -> None:

@@ -79,7 +79,7 @@ JOB = index_job(
     4,
     request_id=b"r",
     step=1,
-    fill=0,
+    backfill=0,
     phase=Phase.BACKFILLING,
     status=Status.PAUSED,
     versions={4: 3},

@@ -30,7 +30,7 @@ from leasehold.catalog.sequence import (
 from leasehold.catalog.sequence_ownership import derive_sequence_name
 from leasehold.model.errors import InvalidArgument, OutOfRange, Refused, SequenceExhausted
 from leasehold.model.records.requests import Operation
-from leasehold.schema_change.plan.plan import NO_MOMENT
+from leasehold.schema_change.plan.plan import NO_CONTEXT
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
 
@@ -55,14 +55,14 @@ def random_sequence(rng: random.Random) -> Sequence:
 def test_blocks_are_the_numbers_one_after_the_other(seed: int) -> None:
     rng = random.Random(seed)
     sequence = random_sequence(rng)
-    standing, given = first_position(sequence, 7), list[int]()
+    state, given = first_position(sequence, 7), list[int]()
 
     def more() -> None:
-        nonlocal standing
-        first, got, standing = take_numbers(sequence, "s", standing, rng.randint(1, 12))
+        nonlocal state
+        first, got, state = take_numbers(sequence, "s", state, rng.randint(1, 12))
         given.extend(first + sequence.increment * n for n in range(got))
-        assert read_position(position_image(standing)) == standing
-        assert standing.epoch == 7
+        assert read_position(position_image(state)) == state
+        assert state.epoch == 7
 
     left = len(one_by_one(sequence))
     while len(given) < left:
@@ -81,9 +81,9 @@ def test_one_that_cycles_begins_again_at_its_other_bound(seed: int) -> None:
     sequence = random_sequence(rng)._replace(cycles=True)
     around = sequence._replace(start=sequence.least if sequence.increment > 0 else sequence.most)
     expected = one_by_one(sequence) + 3 * one_by_one(around)
-    standing, given = first_position(sequence, 7), list[int]()
+    state, given = first_position(sequence, 7), list[int]()
     while len(given) < len(expected):
-        first, got, standing = take_numbers(sequence, "s", standing, rng.randint(1, 12))
+        first, got, state = take_numbers(sequence, "s", state, rng.randint(1, 12))
         given.extend(first + sequence.increment * n for n in range(got))
     assert given[: len(expected)] == expected
 
@@ -136,9 +136,9 @@ def test_what_does_not_cycle_is_written_as_it_always_was() -> None:
 @pytest.mark.parametrize("called", [True, False])
 def test_a_sequence_that_is_set_goes_on_from_there(called: bool) -> None:
     sequence = define_sequence(Options(increment=5))
-    standing = move_position(sequence, "s", 100, called, 9)
-    assert standing == SequencePosition(100, called, 9)
-    assert take_numbers(sequence, "s", standing, 2).first == (105 if called else 100)
+    state = move_position(sequence, "s", 100, called, 9)
+    assert state == SequencePosition(100, called, 9)
+    assert take_numbers(sequence, "s", state, 2).first == (105 if called else 100)
 
 
 def test_it_is_set_inside_of_its_bounds() -> None:
@@ -196,7 +196,7 @@ def script(text: str) -> StatementBatch:
     made = StatementBatch.on(Catalog())
     for statement, sql in parse_statements(text):
         assert not isinstance(statement, str)
-        made.take(statement, sql, b"", NO_MOMENT, lambda _: -1)  # type: ignore[arg-type]
+        made.take(statement, sql, b"", NO_CONTEXT, lambda _: -1)  # type: ignore[arg-type]
     return made
 
 
@@ -275,7 +275,7 @@ def test_refused(text: str, code: str) -> None:
     assert error.value.sqlstate == code
 
 
-def standing(text: str) -> Catalog:
+def state(text: str) -> Catalog:
     """As the log has it once `text` is committed."""
     catalog = Catalog()
     for write in script(text).writes:
@@ -287,7 +287,7 @@ def said_of(text: str, catalog: Catalog) -> tuple[tuple[Operation, ...], list[li
     """What a statement asks of rows, and the options that its job's steps put."""
     made = StatementBatch.on(catalog)
     for statement, sql in parse_statements(text):
-        made.take(statement, sql, b"", NO_MOMENT, lambda _: -1)  # type: ignore[arg-type]
+        made.take(statement, sql, b"", NO_CONTEXT, lambda _: -1)  # type: ignore[arg-type]
     edits = [e for job in made.jobs.values() for step in job.steps for e in step.edits]
     bodies = (edit.after for edit in edits if edit.kind is Kind.TABLE)
     return made.opening, [body["sequence"] for body in bodies if body is not None]
@@ -319,7 +319,7 @@ TABLE = "create sequence s; create table t (k int primary key, n int generated a
 def test_what_is_altered_of_one_that_is_there(
     text: str, asked: list[object], put: list[object]
 ) -> None:
-    opening, bodies = said_of(text, standing(TABLE))
+    opening, bodies = said_of(text, state(TABLE))
     assert ([o.values for o in opening], bodies) == (asked, put)
 
 

@@ -17,11 +17,11 @@ from leasehold.model.ids import SEQUENCES_FROM, genid
 from leasehold.model.records.events import RowImage, RowsTruncated, VersionEvent
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.records.log import (
+    Backfill,
     ChangeKind,
     ChunkDecided,
     DescriptorWrite,
     Disposition,
-    Fill,
     JobForgotten,
     JobWrite,
     RowChange,
@@ -150,8 +150,8 @@ def test_an_image_names_everything_about_its_row() -> None:
 
 def test_a_fill_keeps_genids_and_has_an_lsn_of_its_own() -> None:
     log = begun()
-    fill = RowChange(ChangeKind.FILL, 1, 1, (7,), {1: 7, 2: 0}, {0: 99}, ())
-    log.decide((log.commit((fill,)),))
+    backfill = RowChange(ChangeKind.BACKFILL, 1, 1, (7,), {1: 7, 2: 0}, {0: 99}, ())
+    log.decide((log.commit((backfill,)),))
     (publication,) = [p for p in follow(Changefeed(), log) if isinstance(p, RowPublication)]
     assert publication.image is not None
     assert publication.image.genids == {0: 99}
@@ -162,9 +162,9 @@ def test_rows_filled_by_image_are_told_under_the_lsn_of_the_fill() -> None:
     """One entry of the log; a reader of images has no other way to the value."""
     log = begun()
     images = ({1: 7, 2: 0}, {1: 8, 2: 1})
-    fill = Fill(1, 1, 2, ((7,), (8,)), images, ({0: 99}, {0: 98, 3: 5}))
-    by_key = Fill(1, 1, 2, ((9,),))
-    commit = log.commit(())._replace(fills=(fill, by_key))
+    backfill = Backfill(1, 1, 2, ((7,), (8,)), images, ({0: 99}, {0: 98, 3: 5}))
+    by_key = Backfill(1, 1, 2, ((9,),))
+    commit = log.commit(())._replace(backfills=(backfill, by_key))
     log.decide((commit,))
     told = [p for p in follow(Changefeed(), log) if isinstance(p, RowPublication)]
     assert [p.image for p in told] == [
@@ -320,9 +320,9 @@ def test_only_the_begin_of_a_run_over_the_rows_is_urgent() -> None:
     log = begun()
     log.write_rows(1, 1, 5)
     log.run_job(3, 1, chunks=2)
-    filling = next(n for n, step in enumerate(job(3, 1, 2).steps) if step.fills)
+    backfilling = next(n for n, step in enumerate(job(3, 1, 2).steps) if step.backfills)
     for phase in Phase:
-        now = job(3, 1, 2, step=filling, phase=phase)
+        now = job(3, 1, 2, step=backfilling, phase=phase)
         log.decide((log.commit(catalog=(JobWrite(3, now.to_wire()),)),))
     feed = Changefeed()
     urgent = []
@@ -347,7 +347,7 @@ def test_what_the_log_forgets_loses_its_keys_and_its_topic() -> None:
     told = [ForgottenJob(3, keys), ForgottenTable(1)]
     assert sorted(follow(feed, log, before), key=repr) == told
     assert feed._jobs == {}
-    # One that begins anew has read back what is left of the jobs; the record may come to it again.
+    # One that starts over has read back what is left of the jobs; the record may come to it again.
     anew = Changefeed()
     follow(anew, log)
     assert anew._jobs == {}

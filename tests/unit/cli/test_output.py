@@ -81,12 +81,12 @@ def test_what_json_has_no_number_for_goes_out_as_text(capsys: pytest.CaptureFixt
 
 def read(data: bytes) -> list[tuple[str, Any, str]]:
     requests = read_requests(io.BytesIO(data), as_json=looks_like_json(data[:1]))
-    return [(request.place, request.fields, request.error) for request in requests]
+    return [(request.where, request.fields, request.error) for request in requests]
 
 
 def test_json_lines_with_their_places() -> None:
     found = read(b'{"a": 1}\n\n[1]\n{bad\n{"b": 2}')
-    assert [place for place, _, _ in found] == ["line 1", "line 3", "line 4", "line 5"]
+    assert [where for where, _, _ in found] == ["line 1", "line 3", "line 4", "line 5"]
     assert [fields for _, fields, _ in found] == [{"a": 1}, None, None, {"b": 2}]
     assert "no object" in found[1][2]
     assert "no JSON" in found[2][2]

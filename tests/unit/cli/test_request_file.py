@@ -28,7 +28,7 @@ def test_nothing_is_no_request(as_json: bool) -> None:
 def test_an_object_that_the_file_ends_in_is_told(left: int) -> None:
     found = read(OBJECT * 2 + OBJECT[:left], as_json=False)
     assert [each.fields for each in found] == [GOOD, GOOD, None]
-    assert found[-1].place == "object 3"
+    assert found[-1].where == "object 3"
     assert "cut short" in found[-1].error
 
 
@@ -57,7 +57,7 @@ def test_a_line_that_is_too_long_is_told_and_the_next_is_read() -> None:
     found = read(LINE + data + LINE, as_json=True)
     assert [each.fields for each in found] == [GOOD, None, GOOD]
     assert found[1].error == f"is longer than {LINE_BYTES_MAX} bytes"
-    assert found[2].place == "line 3"
+    assert found[2].where == "line 3"
     assert found[2].bytes_read == len(data) + 2 * len(LINE)
 
 

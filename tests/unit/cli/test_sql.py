@@ -194,8 +194,8 @@ def test_statements_are_told_apart(
 
 def test_the_caret_stands_under_its_place() -> None:
     long = "select " + "a, " * 60 + "nope from t"
-    place = str(long.index("nope") + 1)
-    line, caret = error_words({"M": "m", "C": "42703", "P": place}, Statement(long, 7)).split("\n")[
+    where = str(long.index("nope") + 1)
+    line, caret = error_words({"M": "m", "C": "42703", "P": where}, Statement(long, 7)).split("\n")[
         1:
     ]
     assert line.startswith("line 7: …")

@@ -13,7 +13,7 @@ import pytest
 from leasehold.adapters.codec.request_decoding import decode_request
 from leasehold.client import request_group
 from leasehold.client.change_producer import ChangeProducer, Statistics
-from leasehold.client.pending import Pending, Standing
+from leasehold.client.pending import Pending, RequestStatus
 from leasehold.model.errors import BusUnavailable, InvalidText, MalformedRequest, OutcomeUnknown
 from leasehold.model.records.requests import ChangeRequest, OnConflict, Outcome, Result
 from leasehold.settings.client import ClientSettings
@@ -57,7 +57,7 @@ class Road:
     def send_gathered(self) -> None:
         """What was gathered is sent already."""
 
-    def tell(self, requests: Sequence[tuple[bytes, str, bytes]]) -> bool:
+    def publish(self, requests: Sequence[tuple[bytes, str, bytes]]) -> bool:
         if self.tells:
             self.told.append((threading.current_thread().name, len(requests)))
             for request in requests:
@@ -149,7 +149,7 @@ def test_statistics_account_for_every_request() -> None:
             five[3].result(SOON_S)
         assert changes.statistics == Statistics(5, 1, 1, 1, 1, 1)
     assert changes.statistics == Statistics(5, 1, 1, 1, 2, 0)
-    assert five[4].standing is Standing.UNKNOWN
+    assert five[4].status is RequestStatus.UNKNOWN
 
 
 def test_l7_repeats_and_answers_to_others_are_dropped() -> None:
@@ -172,7 +172,7 @@ def test_a_refusal_that_is_retried_is_not_the_answer() -> None:
         for pending in (retried, replayed):
             road.put(pending.request_id, refused(final=False))
         assert replayed.result(SOON_S).code == "40001"
-        assert retried.standing is Standing.WAITING
+        assert retried.status is RequestStatus.WAITING
         road.put(retried.request_id, committed(8))
         assert retried.result(SOON_S).lsn == 8
 
@@ -206,7 +206,7 @@ def test_an_outcome_that_never_comes_is_unknown_by_itself_and_makes_room() -> No
     with producing(in_flight_max=1, outcome_timeout_ms=1) as (changes, _):
         first = changes.submit(UPDATE)
         changes.submit(UPDATE, timeout_s=SOON_S)
-        assert first.standing is Standing.UNKNOWN
+        assert first.status is RequestStatus.UNKNOWN
 
 
 def test_back_pressure_waits_for_room_and_says_so() -> None:

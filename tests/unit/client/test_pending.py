@@ -6,7 +6,7 @@ from threading import Event, Lock
 
 import pytest
 
-from leasehold.client.pending import Pending, Standing
+from leasehold.client.pending import Pending, RequestStatus
 from leasehold.model.errors import OutcomeUnknown, QueryCanceled
 from leasehold.model.records.requests import OnConflict, Outcome
 
@@ -27,7 +27,7 @@ def test_an_outcome_that_is_there_is_given_though_he_was_told_to_end(
     pending: Pending, lock: Lock
 ) -> None:
     with lock:
-        pending.settle(Standing.COMMITTED, DONE)
+        pending.settle(RequestStatus.COMMITTED, DONE)
     assert pending.result_unless(lambda: True, 5.0) is DONE
 
 
@@ -37,7 +37,7 @@ def test_who_is_told_to_end_hears_nothing_and_the_outcome_stays(
     with pytest.raises(QueryCanceled):
         pending.result_unless(lambda: True, 5.0)
     with lock:
-        pending.settle(Standing.COMMITTED, DONE)
+        pending.settle(RequestStatus.COMMITTED, DONE)
     assert pending.result(0.0) is DONE
 
 
@@ -53,7 +53,7 @@ def test_an_outcome_that_comes_meanwhile(pending: Pending, lock: Lock) -> None:
         if not looked.is_set():
             looked.set()
             with lock:
-                pending.settle(Standing.COMMITTED, DONE)
+                pending.settle(RequestStatus.COMMITTED, DONE)
         return False
 
     assert pending.result_unless(stopped, 5.0) is DONE

@@ -130,8 +130,8 @@ class World:
             self.roads.gather(key, JSON, b"body of " + key)
         self.roads.send_gathered()
 
-    def tell(self, *keys: bytes) -> bool:
-        return self.roads.tell([(key, JSON, b"body of " + key) for key in keys])
+    def publish(self, *keys: bytes) -> bool:
+        return self.roads.publish([(key, JSON, b"body of " + key) for key in keys])
 
     def by_kafka(self, *keys: bytes, timeout_s: float = 0.0, **outcome: Any) -> None:
         self.kafka.given += (result(key, **outcome) for key in keys)
@@ -192,28 +192,28 @@ def world(slow: World) -> World:
 
 
 def test_what_can_be_told_alone_goes_at_once_and_is_asked_on_as_any_other(world: World) -> None:
-    assert world.tell(b"a", b"b")
+    assert world.publish(b"a", b"b")
     assert world.redis.told == [[b"a", b"b"]]
     assert world.bodies == {b"a", b"b"}
     world.told(b"a", b"b")
     assert world.handed_on == [b"a", b"b"]
     world.redis.away = True
-    assert world.tell(b"c"), "it may have been heard"
+    assert world.publish(b"c"), "it may have been heard"
     assert not world.kafka.sent
     world.take()
     assert world.kafka.sent == [b"c"]
 
 
 def test_what_would_wait_for_anything_is_not_told(slow: World) -> None:
-    assert not slow.tell(b"a"), "it would be the trial, both ways"
+    assert not slow.publish(b"a"), "it would be the trial, both ways"
     slow.send(b"trial")
-    assert not slow.tell(b"a"), "nobody knows yet whether telling works"
+    assert not slow.publish(b"a"), "nobody knows yet whether telling works"
     slow.told(b"trial")
     slow.by_kafka(b"trial")
     with slow.roads._lock:
-        assert not slow.tell(b"a"), "another thread is at it"
+        assert not slow.publish(b"a"), "another thread is at it"
     slow.lose_redis()
-    assert not slow.tell(b"a")
+    assert not slow.publish(b"a")
     assert slow.redis.told == [[b"trial"]]
     assert (slow.kafka.sent, slow.bodies) == ([b"trial"], set())
 

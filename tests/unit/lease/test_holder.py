@@ -11,7 +11,7 @@ from leasehold.lease.agent.events import (
     TableGone,
     VersionKnown,
 )
-from leasehold.lease.agent.held_leases import FOREVER_NS, HeldLeases, Standing, Use
+from leasehold.lease.agent.held_leases import FOREVER_NS, HeldLeases, LeaseStatus, Use
 from leasehold.lease.commands import (
     Acquire,
     Change,
@@ -45,7 +45,7 @@ def test_d1_a_new_table_is_asked_for_until_the_ledger_has_it(has_store: bool) ->
     agent.do(VersionKnown(99, 1))
     first, other = agent.want(98), agent.want(99)
     assert (first is not None, other is not None) == (has_store, has_store)
-    assert agent.use(1).standing is Standing.HELD
+    assert agent.use(1).status is LeaseStatus.HELD
     master.call(Publish(1, (Change(98, 0, 1),)))
     agent.do(TableGone(99))
     world.pass_time(SECOND, agent)

@@ -9,7 +9,7 @@ from leasehold.lease.agent.events import (
     TimePassed,
     VersionKnown,
 )
-from leasehold.lease.agent.held_leases import Standing
+from leasehold.lease.agent.held_leases import LeaseStatus
 from leasehold.lease.commands import (
     Acquire,
     ExpireAgent,
@@ -61,11 +61,11 @@ def test_d3_a_node_with_a_store_does_not_wait_for_a_ledger_that_is_away() -> Non
     world.ready_master()
     agent = world.agent("n1")
     world.ledger.reachable = False
-    assert agent.use().standing is Standing.UNLEASED
+    assert agent.use().status is LeaseStatus.UNLEASED
     world.ledger.reachable = True
     world.pass_time(SECOND, agent)
     assert world.printed() == "/1/n1"
-    assert agent.standing(1) is Standing.HELD
+    assert agent.status(1) is LeaseStatus.HELD
 
 
 def test_d3_a_subscriber_waits_for_a_ledger_that_is_away() -> None:
@@ -103,7 +103,7 @@ def test_d3_an_older_version_without_a_ledger_is_used_and_taken_when_it_is_back(
     wake = agent.want(1, version=1)
     assert wake is not None
     assert wake.lease is not None
-    assert wake.lease.standing is Standing.UNLEASED
+    assert wake.lease.status is LeaseStatus.UNLEASED
     world.ledger.reachable = True
     world.pass_time(SECOND, agent)
     assert world.printed() == "/1/n1"

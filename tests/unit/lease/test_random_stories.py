@@ -182,10 +182,10 @@ def test_copies_are_equal_and_apart() -> None:
         for actor in world.agents:
             before = key_of_holder(actor.holder)
             hash(before)
-            twin = deepcopy(actor.holder)
-            assert key_of_holder(twin) == before
-            twin.step(VersionKnown(1, 10_000), world.now_ns + TTL)
-            assert key_of_holder(twin) != before
+            mirror = deepcopy(actor.holder)
+            assert key_of_holder(mirror) == before
+            mirror.step(VersionKnown(1, 10_000), world.now_ns + TTL)
+            assert key_of_holder(mirror) != before
             assert key_of_holder(actor.holder) == before
         master = world.ready_master(1_000)
         hash(key_of_watch(master.watch))

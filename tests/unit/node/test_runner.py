@@ -12,7 +12,7 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.errors import LogStopped
 from leasehold.model.ports import Now
 from leasehold.model.records.acks import Ack
-from leasehold.model.records.requests import Lane, ResultBatch
+from leasehold.model.records.requests import Queue, ResultBatch
 from leasehold.model.topics import Topics
 from leasehold.node.node_topics import NodeTopics
 from leasehold.node.runner import NodeRunner
@@ -25,7 +25,7 @@ from tests.support.memory_store.store import MemoryStore
 CODEC: Final = MessagePackCodec()
 NOW: Final = Now(1_000_000_000, 1_750_000_000_000_000)
 TOPICS: Final = NodeTopics(Topics("demo"))
-LOG, LANE = TOPICS.log, TOPICS.of_lane[Lane.REQUESTS]
+LOG, QUEUE = TOPICS.log, TOPICS.of_queue[Queue.REQUESTS]
 TERM: Final = (3, b"incarnation")
 ACK: Final = Ack("r1", b"r1", "replicant", 5, 3, 2, 0, True, "", 0)
 SEND: Final = e.Send(e.Topic.ACKS, 0, b"r1", ACK, 0)
@@ -61,16 +61,16 @@ class Runner(NodeRunner):
         (e.PublishAck(9, *TERM, ACK), [("publish_ack", 9, TERM, CODEC.encode(ACK))]),
         (e.PublishAnswers(b"q", ResultBatch(())), [("publish_answers", b"q", ResultBatch(()))]),
         (e.BeginTerm(*TERM), [("begin_term", TERM)]),
-        (e.StopLanes(), [("end_term",), *(("stop", topic) for topic in TOPICS.lanes)]),
+        (e.StopQueues(), [("end_term",), *(("stop", topic) for topic in TOPICS.queues)]),
         (e.CallLedger("token", "command"), [("call_ledger", "token", "command")]),
         (e.AskLogEnd(), [("find", LOG)]),
-        (e.AskLane(Lane.REQUESTS), [("find", LANE)]),
+        (e.AskQueue(Queue.REQUESTS), [("find", QUEUE)]),
         (e.AskLogIdentity(), [("identify", LOG)]),
-        (e.AskLaneIdentity(Lane.REQUESTS), [("identify", LANE)]),
-        (e.ReadLane(Lane.REQUESTS, 4), [("read", LANE, 4)]),
-        (e.PauseLane(Lane.REQUESTS), [("pause", LANE)]),
-        (e.ResumeLane(Lane.REQUESTS), [("resume", LANE)]),
-        (e.DeleteBelow(Lane.REQUESTS, 4), [("delete_below", LANE, 4)]),
+        (e.AskQueueIdentity(Queue.REQUESTS), [("identify", QUEUE)]),
+        (e.ReadQueue(Queue.REQUESTS, 4), [("read", QUEUE, 4)]),
+        (e.PauseQueue(Queue.REQUESTS), [("pause", QUEUE)]),
+        (e.ResumeQueue(Queue.REQUESTS), [("resume", QUEUE)]),
+        (e.DeleteBelow(Queue.REQUESTS, 4), [("delete_below", QUEUE, 4)]),
         (e.DeleteLogBelow(4), [("delete_below", LOG, 4)]),
         *((notice, [("report", notice)]) for notice in NOTICES),
         (e.Stop(ERROR), [("end", ERROR)]),
@@ -85,17 +85,17 @@ def test_each_effect_is_carried_out(effect: e.Effect, told: list[tuple[Any, ...]
 @pytest.mark.parametrize(("given", "taken"), [(None, "application/json"), ("x/y", "x/y")])
 def test_a_request_without_a_content_type_is_json(given: str | None, taken: str) -> None:
     runner = Runner()
-    runner.take(LANE, 4, given, b"{}", NOW)
-    assert runner.events == [e.LaneRead(Lane.REQUESTS, 4, taken, b"{}")]
+    runner.take(QUEUE, 4, given, b"{}", NOW)
+    assert runner.events == [e.QueueRead(Queue.REQUESTS, 4, taken, b"{}")]
 
 
-def test_what_was_found_out_of_a_topic_is_told_of_the_log_or_of_its_lane() -> None:
+def test_what_was_found_out_of_a_topic_is_told_of_the_log_or_of_its_queue() -> None:
     """Of the log first which it is: a Claim in another one would stop who reads that (L1)."""
-    log, lane = Found(LOG, "id", 1, 9), Found(LANE, "id", 1, 9)
+    log, queue = Found(LOG, "id", 1, 9), Found(QUEUE, "id", 1, 9)
     assert TOPICS.found(log) == (e.LogIdentified(LOG, "id"), e.LogEnd(9))
-    assert TOPICS.found(lane) == (e.LaneFound(Lane.REQUESTS, lane),)
+    assert TOPICS.found(queue) == (e.QueueFound(Queue.REQUESTS, queue),)
     assert TOPICS.identified(LOG, "id") == e.LogIdentified(LOG, "id")
-    assert TOPICS.identified(LANE, "id") == e.LaneIdentified(Lane.REQUESTS, LANE, "id")
+    assert TOPICS.identified(QUEUE, "id") == e.QueueIdentified(Queue.REQUESTS, QUEUE, "id")
 
 
 def test_bytes_that_are_no_record_stop_a_node_that_read_them_once_and_for_all() -> None:

@@ -91,8 +91,8 @@ class Topic:
     def truncated(self, table_id: int = 1) -> None:
         for partition in (0, 1):
             value = CODEC.encode(RowsTruncated(table_id, 1, 1))
-            place = next(self.places)
-            self.facts += self.extractors[table_id].extract(TRUNCATION, partition, place, value)
+            position = next(self.places)
+            self.facts += self.extractors[table_id].extract(TRUNCATION, partition, position, value)
 
     def found(self, element_id: int) -> list[int]:
         given = reversed(self.facts)  # their order in files says nothing
@@ -226,7 +226,7 @@ def test_an_image_of_before_a_fill_by_key_is_read_as_the_row_is() -> None:
 
 
 def test_a_parents_column_that_was_filled_by_key_is_read_as_its_row_is() -> None:
-    """Images of before the fill lack the value that a child may refer to, and offer it."""
+    """Images of before the backfill lack the value that a child may refer to, and offer it."""
     key = ForeignKey(REFERENCE, "f", (3,), PARENT, (2,), 5)
     child = replace(TABLE, foreign_keys=(key,))
     side = FactSource(REFERENCE, True, PARENT)

@@ -15,8 +15,8 @@ from tests.support.schema_change.made_job import index_job
 
 
 def job(job_id: int, **fields: Any) -> Job:
-    filling = {"step": 1, "phase": Phase.BACKFILLING, "run": 1}
-    return index_job(job_id, job_id, **{**filling, **fields})
+    backfilling = {"step": 1, "phase": Phase.BACKFILLING, "run": 1}
+    return index_job(job_id, job_id, **{**backfilling, **fields})
 
 
 def decided(*jobs: Job, running: Any = (), finished: Any = (), most: int = 4) -> Decision:

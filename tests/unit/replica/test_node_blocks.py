@@ -15,10 +15,10 @@ from leasehold.model.errors import LeaseholdError, NoMaster, OutcomeUnknown, Que
 from leasehold.model.records.requests import ChangeRequest, Outcome
 from leasehold.replica.sequences import node_blocks as numbers
 from leasehold.replica.sequences.node_blocks import (
-    BLOCK_NUMBERS,
-    BLOCK_NUMBERS_MAX,
+    BLOCK_VALUES,
+    BLOCK_VALUES_MAX,
     Found,
-    NodeNumbers,
+    NodeSequenceValues,
 )
 
 SEQUENCE = make_sequence_relation(define_sequence(Options()), 1 << 30 | 1, "s")
@@ -54,30 +54,30 @@ def master() -> Master:
 
 
 @pytest.fixture
-def node(master: Master) -> NodeNumbers:
+def node(master: Master) -> NodeSequenceValues:
     def no_reads() -> object:
         raise AssertionError("nothing is looked up here")
 
-    return NodeNumbers(master.submit, no_reads)  # type: ignore[arg-type]
+    return NodeSequenceValues(master.submit, no_reads)  # type: ignore[arg-type]
 
 
-def drawn(node: NodeNumbers, epoch: int = 1) -> int:
+def drawn(node: NodeSequenceValues, epoch: int = 1) -> int:
     found = Found(SEQUENCE, epoch)
     while (number := node.draw(found)) is None:
         node.fill(found, 0)
     return number
 
 
-def test_blocks_grow_while_they_are_used_up_soon(node: NodeNumbers, master: Master) -> None:
+def test_blocks_grow_while_they_are_used_up_soon(node: NodeSequenceValues, master: Master) -> None:
     assert [drawn(node) for _ in range(200)] == list(range(1, 201))
-    assert master.asked[:3] == [BLOCK_NUMBERS, 2 * BLOCK_NUMBERS, 4 * BLOCK_NUMBERS]
-    for _ in range(5 * BLOCK_NUMBERS_MAX):
+    assert master.asked[:3] == [BLOCK_VALUES, 2 * BLOCK_VALUES, 4 * BLOCK_VALUES]
+    for _ in range(5 * BLOCK_VALUES_MAX):
         drawn(node)
-    assert max(master.asked) == BLOCK_NUMBERS_MAX
+    assert max(master.asked) == BLOCK_VALUES_MAX
 
 
 @contextmanager
-def another_waiting(node: NodeNumbers, master: Master) -> Iterator[None]:
+def another_waiting(node: NodeSequenceValues, master: Master) -> Iterator[None]:
     """Somebody waits for the master's answer, which comes when this ends."""
     asked, answered = Event(), Event()
 
@@ -98,7 +98,7 @@ def another_waiting(node: NodeNumbers, master: Master) -> Iterator[None]:
 
 
 def test_who_waits_for_another_one_waits_no_longer_than_he_would(
-    node: NodeNumbers, master: Master, monkeypatch: pytest.MonkeyPatch
+    node: NodeSequenceValues, master: Master, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with another_waiting(node, master):
         monkeypatch.setattr(numbers, "ANSWER_TIMEOUT_S", 0.01)
@@ -107,7 +107,7 @@ def test_who_waits_for_another_one_waits_no_longer_than_he_would(
     assert drawn(node) == 1
 
 
-def test_who_is_told_to_end_waits_no_longer(node: NodeNumbers, master: Master) -> None:
+def test_who_is_told_to_end_waits_no_longer(node: NodeSequenceValues, master: Master) -> None:
     """Neither for his own answer nor for another one's; who comes next takes a block."""
     ended = Event()
     with another_waiting(node, master), pytest.raises(QueryCanceled):
@@ -128,19 +128,21 @@ def test_who_is_told_to_end_waits_no_longer(node: NodeNumbers, master: Master) -
     assert drawn(node, epoch=2) == 1
 
 
-def test_a_statement_that_needs_many_gets_them_at_once(node: NodeNumbers, master: Master) -> None:
+def test_a_statement_that_needs_many_gets_them_at_once(
+    node: NodeSequenceValues, master: Master
+) -> None:
     node.fill(Found(SEQUENCE, 1), 100_000)
     assert master.asked == [100_000]
 
 
-def test_a_block_of_another_epoch_is_thrown_away(node: NodeNumbers, master: Master) -> None:
+def test_a_block_of_another_epoch_is_thrown_away(node: NodeSequenceValues, master: Master) -> None:
     assert drawn(node) == 1
     master.epoch, master.last = 2, 0
     assert drawn(node, epoch=2) == 1
     assert node.draw(Found(SEQUENCE, 1)) is None
 
 
-def test_threads_share_a_block(node: NodeNumbers) -> None:
+def test_threads_share_a_block(node: NodeSequenceValues) -> None:
     given: list[list[int]] = [[] for _ in range(THREADS)]
     begin = Barrier(THREADS)
 
@@ -163,7 +165,7 @@ def test_threads_share_a_block(node: NodeNumbers) -> None:
     [("42P01", "40001"), ("2200H", "2200H"), ("", "57P03")],
 )
 def test_what_a_statement_is_told_without_numbers(
-    node: NodeNumbers, master: Master, code: str, told: str
+    node: NodeSequenceValues, master: Master, code: str, told: str
 ) -> None:
     """It has done nothing; so never that its outcome is unknown (T5)."""
 
@@ -179,7 +181,7 @@ def test_what_a_statement_is_told_without_numbers(
 
 
 def test_what_is_left_of_a_block_is_given_back_once_and_handed_out_no_more(
-    node: NodeNumbers, master: Master
+    node: NodeSequenceValues, master: Master
 ) -> None:
     """Before ALTER SEQUENCE: the next number would be behind the block otherwise."""
     for _ in range(3):
@@ -195,7 +197,7 @@ def test_what_is_left_of_a_block_is_given_back_once_and_handed_out_no_more(
     assert not told, "it is a block of another epoch"
     node.give_back(Found(SEQUENCE, 1))
     node.give_back(Found(SEQUENCE, 1))
-    last = BLOCK_NUMBERS
+    last = BLOCK_VALUES
     assert told == [{"back": 4, "last": last, "epoch": 1, "untouched": False, "at": 7}]
     node._submit = taking
-    assert drawn(node) == BLOCK_NUMBERS + 1
+    assert drawn(node) == BLOCK_VALUES + 1

@@ -14,8 +14,8 @@ from leasehold.model.keys import IntKeys
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.jobs import Chunk, ChunksEnd
 from leasehold.model.records.log import ChunkDecided, Decisions
-from leasehold.model.records.requests import Lane
-from leasehold.replication.effects import AckRead, LaneRead, Wake
+from leasehold.model.records.requests import Queue
+from leasehold.replication.effects import AckRead, QueueRead, Wake
 from leasehold.replication.master.backfill import IMAGE_COST
 from leasehold.replication.master.backfill_pacing import BackfillSettings
 from leasehold.replication.master.settings import MasterSettings
@@ -32,7 +32,7 @@ JOB = Job(
     request_id=b"",
     kind="add column",
     subject="column b",
-    steps=(Step((), fills=(COLUMN,)),),
+    steps=(Step((), backfills=(COLUMN,)),),
     point=1,
     phase=Phase.BACKFILLING,
     versions={1: 1},
@@ -52,9 +52,9 @@ REST_MS_MAX = SETTINGS.round_ms * 10
 
 
 @pytest.fixture
-def lane(monkeypatch: pytest.MonkeyPatch) -> World:
+def queue(monkeypatch: pytest.MonkeyPatch) -> World:
     """A table of 20 rows, and a master that takes the chunks of job 1."""
-    world = World(fill=SETTINGS)
+    world = World(backfill=SETTINGS)
     world.ask({"sql": "create table t (id bigint primary key, a integer, b text)"})
     for key in range(ROWS):
         world.ask(insert(key, a=key))
@@ -67,9 +67,9 @@ def lane(monkeypatch: pytest.MonkeyPatch) -> World:
     return world
 
 
-def fill(world: World, *messages: Chunk | ChunksEnd) -> None:
+def backfill(world: World, *messages: Chunk | ChunksEnd) -> None:
     for message, offset in zip(messages, itertools.count(), strict=False):
-        event = LaneRead(Lane.BACKFILL, offset, "", CODEC.encode(message))
+        event = QueueRead(Queue.BACKFILL, offset, "", CODEC.encode(message))
         world.perform(world.node.step(event, world.now()))
 
 
@@ -88,79 +88,79 @@ def turn(world: World) -> None:
     world.pump()
 
 
-def test_alone_a_backfill_takes_large_parts(lane: World) -> None:
-    fill(lane, CHUNK, ChunksEnd(1, 1, ROWS, 1))
+def test_alone_a_backfill_takes_large_parts(queue: World) -> None:
+    backfill(queue, CHUNK, ChunksEnd(1, 1, ROWS, 1))
     for _ in range(5):
-        turn(lane)
-    assert filled(lane) == [8, 8, 4]
-    through = [record.decided_through.get(Lane.BACKFILL, 0) for record in lane.decided()]
+        turn(queue)
+    assert filled(queue) == [8, 8, 4]
+    through = [record.decided_through.get(Queue.BACKFILL, 0) for record in queue.decided()]
     assert max(through) == 2
 
 
-def test_a_column_filled_by_key_is_keys_in_the_log_and_a_value_in_every_store(lane: World) -> None:
-    for node in (lane.node, lane.follower):
+def test_a_column_filled_by_key_is_keys_in_the_log_and_a_value_in_every_store(queue: World) -> None:
+    for node in (queue.node, queue.follower):
         told = node.catalog.newest(1)
         column = replace(told.by_id[COLUMN], default="x", missing=Missing(1, "x"))
         column = replace(column, state=State.WRITE_ONLY)
         versions = node.catalog._versions[1]
         versions[told.version] = replace(told, columns=(*told.columns[:2], column))
-    before = lane.row(lane.node, 7)
+    before = queue.row(queue.node, 7)
     assert before is not None
-    genids = lane.node._store.row(lane.node.catalog.newest(1), (7,))
-    fill(lane, CHUNK, ChunksEnd(1, 1, ROWS, 1))
-    turn(lane)
-    (commit,) = [commit for commit in lane.commits() if commit.fills]
-    assert filled(lane) == [ROWS], "a row costs what an entry does"
+    genids = queue.node._store.row(queue.node.catalog.newest(1), (7,))
+    backfill(queue, CHUNK, ChunksEnd(1, 1, ROWS, 1))
+    turn(queue)
+    (commit,) = [commit for commit in queue.commits() if commit.backfills]
+    assert filled(queue) == [ROWS], "a row costs what an entry does"
     assert commit.changes == ()
-    assert commit.fills[0].keys == tuple((key,) for key in range(ROWS))
-    for node in (lane.node, lane.follower):
-        assert lane.row(node, 7) == {**before, COLUMN: "x"}
-    after = lane.node._store.row(lane.node.catalog.newest(1), (7,))
+    assert commit.backfills[0].keys == tuple((key,) for key in range(ROWS))
+    for node in (queue.node, queue.follower):
+        assert queue.row(node, 7) == {**before, COLUMN: "x"}
+    after = queue.node._store.row(queue.node.catalog.newest(1), (7,))
     assert after is not None
     assert genids is not None
     assert (after.genids, after.lsn) == (genids.genids, genids.lsn)
 
 
 def test_a_column_filled_by_image_is_one_entry_of_the_log_and_no_write_of_a_row(
-    lane: World,
+    queue: World,
 ) -> None:
     """Genids and LSN stay in every store: nobody who has read the row meets a verify error."""
-    for node in (lane.node, lane.follower):
+    for node in (queue.node, queue.follower):
         told = node.catalog.newest(1)
         column = replace(told.by_id[COLUMN], default="x", state=State.WRITE_ONLY)
         versions = node.catalog._versions[1]
         versions[told.version] = replace(told, columns=(*told.columns[:2], column))
-    newest = lane.node.catalog.newest(1)
-    before = lane.node._store.row(newest, (7,))
+    newest = queue.node.catalog.newest(1)
+    before = queue.node._store.row(newest, (7,))
     assert before is not None
-    fill(lane, CHUNK, CHUNK, ChunksEnd(1, 1, ROWS, 1))
+    backfill(queue, CHUNK, CHUNK, ChunksEnd(1, 1, ROWS, 1))
     for _ in range(8):
-        turn(lane)
-    commits = [commit for commit in lane.commits() if commit.fills]
-    assert sum(filled(lane)) == 2 * ROWS
-    assert [key for commit in commits for key in commit.fills[0].keys] == [
+        turn(queue)
+    commits = [commit for commit in queue.commits() if commit.backfills]
+    assert sum(filled(queue)) == 2 * ROWS
+    assert [key for commit in commits for key in commit.backfills[0].keys] == [
         (key,) for key in range(ROWS)
     ], "each once: the second chunk finds the pairs there"
     assert not any(commit.changes for commit in commits)
     for commit in commits:
-        (put,) = commit.fills
+        (put,) = commit.backfills
         assert [image[COLUMN] for image in put.images] == ["x"] * len(put.keys)
-    for node in (lane.node, lane.follower):
+    for node in (queue.node, queue.follower):
         after = node._store.row(newest, (7,))
         assert after == before._replace(values={**before.values, COLUMN: "x"})
 
 
-def test_beside_users_it_takes_small_ones_until_they_have_gone(lane: World) -> None:
-    fill(lane, CHUNK)
-    lane.put(update(1, a=7))
-    turn(lane)
-    turn(lane)
-    assert filled(lane) == [3]
-    rest(lane)
-    assert filled(lane) == [3, 3]
-    lane.ms += 2_000
-    turn(lane)
-    assert filled(lane) == [3, 3, 8]
+def test_beside_users_it_takes_small_ones_until_they_have_gone(queue: World) -> None:
+    backfill(queue, CHUNK)
+    queue.put(update(1, a=7))
+    turn(queue)
+    turn(queue)
+    assert filled(queue) == [3]
+    rest(queue)
+    assert filled(queue) == [3, 3]
+    queue.ms += 2_000
+    turn(queue)
+    assert filled(queue) == [3, 3, 8]
 
 
 def ack(world: World, offset: int, *, ask: bool = False) -> None:
@@ -178,46 +178,46 @@ def make_coherent(world: World) -> int:
     return len(world.log)
 
 
-def test_none_while_a_coherent_node_is_behind(lane: World) -> None:
+def test_none_while_a_coherent_node_is_behind(queue: World) -> None:
     """C1: what the node has not applied yet stands before the next user's answer."""
-    stands = make_coherent(lane)
-    fill(lane, CHUNK)
+    stands = make_coherent(queue)
+    backfill(queue, CHUNK)
     for _ in range(6):
-        turn(lane)
+        turn(queue)
     # It has not applied even its grant: two records later no more rows are taken …
-    assert filled(lane) == [8, 8]
-    number = lane.put(update(1, a=7))
-    turn(lane)
-    assert lane.row(lane.node, 1) == {1: 1, 2: 7}, "… while users are served"
-    assert not lane.answers(number)
-    ack(lane, stands)
-    turn(lane)
-    assert sum(filled(lane)) == 16
-    ack(lane, len(lane.log))
-    turn(lane)
-    assert sum(filled(lane)) > 16
+    assert filled(queue) == [8, 8]
+    number = queue.put(update(1, a=7))
+    turn(queue)
+    assert queue.row(queue.node, 1) == {1: 1, 2: 7}, "… while users are served"
+    assert not queue.answers(number)
+    ack(queue, stands)
+    turn(queue)
+    assert sum(filled(queue)) == 16
+    ack(queue, len(queue.log))
+    turn(queue)
+    assert sum(filled(queue)) > 16
 
 
-def test_beside_users_one_part_at_a_time_is_on_its_way(lane: World) -> None:
+def test_beside_users_one_part_at_a_time_is_on_its_way(queue: World) -> None:
     """C1: the next part waits until every coherent node has the one before; users do not."""
-    stands = make_coherent(lane)
-    ack(lane, stands, ask=True)
-    lane.put(update(1, a=7))
-    fill(lane, CHUNK)
+    stands = make_coherent(queue)
+    ack(queue, stands, ask=True)
+    queue.put(update(1, a=7))
+    backfill(queue, CHUNK)
     for value in range(3):
-        turn(lane)
-        lane.put(update(1, a=value))
-    assert filled(lane) == [3]
-    assert lane.row(lane.node, 1) == {1: 1, 2: 1}
-    part = next(n for n, data in enumerate(lane.log) if filled_in(data))
-    ack(lane, part)
-    turn(lane)
-    assert filled(lane) == [3], "it has applied what stands before that part"
-    ack(lane, part + 1)
-    turn(lane)
-    assert filled(lane) == [3], "and it takes a rest first"
-    rest(lane)
-    assert filled(lane) == [3, 3]
+        turn(queue)
+        queue.put(update(1, a=value))
+    assert filled(queue) == [3]
+    assert queue.row(queue.node, 1) == {1: 1, 2: 1}
+    part = next(n for n, data in enumerate(queue.log) if filled_in(data))
+    ack(queue, part)
+    turn(queue)
+    assert filled(queue) == [3], "it has applied what stands before that part"
+    ack(queue, part + 1)
+    turn(queue)
+    assert filled(queue) == [3], "and it takes a rest first"
+    rest(queue)
+    assert filled(queue) == [3, 3]
 
 
 def rest(world: World) -> None:
@@ -241,25 +241,25 @@ def filled_in(data: bytes) -> bool:
     )
 
 
-def test_requests_gather_while_a_coherent_node_is_behind(lane: World) -> None:
-    ack(lane, make_coherent(lane))
-    records = len(lane.log)
+def test_requests_gather_while_a_coherent_node_is_behind(queue: World) -> None:
+    ack(queue, make_coherent(queue))
+    records = len(queue.log)
     for value in range(10):
-        lane.put(update(1, a=value))
-        turn(lane)
-    assert len(lane.log) == records + MasterSettings().ahead_max + 1
-    ack(lane, len(lane.log))
-    turn(lane)
-    assert len(lane.log) == records + MasterSettings().ahead_max + 2, "all of them in one record"
-    assert lane.row(lane.node, 1) == {1: 1, 2: 9}
+        queue.put(update(1, a=value))
+        turn(queue)
+    assert len(queue.log) == records + MasterSettings().ahead_max + 1
+    ack(queue, len(queue.log))
+    turn(queue)
+    assert len(queue.log) == records + MasterSettings().ahead_max + 2, "all of them in one record"
+    assert queue.row(queue.node, 1) == {1: 1, 2: 9}
 
 
-def test_a_silent_node_holds_nobody_up_for_long(lane: World) -> None:
+def test_a_silent_node_holds_nobody_up_for_long(queue: World) -> None:
     """C4: until its lease is surely over, and not longer than to the next heartbeat anyway."""
-    make_coherent(lane)
+    make_coherent(queue)
     for value in range(10):
-        lane.put(update(1, a=value))
-        turn(lane)
-    lane.ms += MasterSettings().heartbeat_ms
-    turn(lane)
-    assert lane.row(lane.node, 1) == {1: 1, 2: 9}
+        queue.put(update(1, a=value))
+        turn(queue)
+    queue.ms += MasterSettings().heartbeat_ms
+    turn(queue)
+    assert queue.row(queue.node, 1) == {1: 1, 2: 9}

@@ -46,7 +46,7 @@ def test_c3_a_delayed_grant_grants_nothing() -> None:
 
 
 def test_c3_a_grant_counts_only_for_an_ask_of_this_incarnation() -> None:
-    """A boot-time clock begins anew: an echo from before lies days in the future (races 4)."""
+    """A boot-time clock starts over: an echo from before lies days in the future (races 4)."""
     lease = CoherencyLease("r1", ME)
     lease.ask(40_000 * MS)
     assert not lease.granted(Grant("r1", b"before the reboot", 950_400_000 * MS, 500))

@@ -217,7 +217,7 @@ def test_what_exists_already_does_not_keep_the_rows_away(world: Stored) -> None:
     assert [key for key, *_ in world.rows("t")] == [1, 5, 6]
 
 
-def test_what_follows_in_the_lane_sees_it(world: Stored) -> None:
+def test_what_follows_in_the_queue_sees_it(world: Stored) -> None:
     """It closes its record, so that the next request is decided under what it has made."""
     numbers = [
         world.put({"sql": NEW, "transaction": [row("n", 1, a=1)]}),

@@ -12,7 +12,7 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.ports import Now
 from leasehold.model.records.acks import Ack, HoldingReport
 from leasehold.model.records.log import Barrier, Claim, Decisions, Grant, LedgerRun
-from leasehold.model.records.requests import Lane, Outcome, Result
+from leasehold.model.records.requests import Outcome, Queue, Result
 from leasehold.replication.coherency import (
     GIVEN_UP,
     NODES_MAX,
@@ -26,11 +26,11 @@ from leasehold.replication.effects import (
     Append,
     BeginTerm,
     Effect,
-    LaneRead,
     LogRead,
     PublishAck,
+    QueueRead,
     Send,
-    StopLanes,
+    StopQueues,
     Tick,
     Topic,
     Wake,
@@ -390,7 +390,7 @@ def test_a_master_listens_from_its_claim_until_its_epoch_ends(pair: Pair) -> Non
     assert BeginTerm(1, b"m1") in pair.began
     pair.log.append(CODEC.encode(Claim(2, b"m2", pair.m1.position.digest, "m2")))
     effects = pair.deliver(pair.m1)
-    assert any(isinstance(effect, StopLanes) for effect in effects)
+    assert any(isinstance(effect, StopQueues) for effect in effects)
 
 
 def waits_for_r1(pair: Pair) -> CoherencyWatch:
@@ -452,10 +452,10 @@ def test_what_waits_for_nodes_is_let_go_by_what_is_told(pair: Pair) -> None:
     assert master is not None
     watch = waits_for_r1(pair)
     assert not awaits(pair)
-    chunk = LaneRead(Lane.BACKFILL, 0, "application/msgpack", b"")
+    chunk = QueueRead(Queue.BACKFILL, 0, "application/msgpack", b"")
     pair.m1.step(chunk, pair.now())
     assert awaits(pair)
-    master._log_end = 1 + master._settings.fill.behind_max + 1  # r1 is too far behind for rows
+    master._log_end = 1 + master._settings.backfill.behind_max + 1  # r1 is too far behind for rows
     master._appended_ns = pair.now().mono_ns
     watch._nodes["r1", b"r1"].asked_ns = 0
     assert not master.acks_let_go(pair.now())

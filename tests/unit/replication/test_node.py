@@ -6,18 +6,18 @@ import pytest
 
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.jobs import JobEvent
-from leasehold.model.records.requests import Lane
+from leasehold.model.records.requests import Queue
 from leasehold.replication.effects import (
     AckRead,
     Append,
     AppendFailed,
-    AskLane,
     AskLogIdentity,
+    AskQueue,
     Became,
     LogIdentified,
-    ReadLane,
+    ReadQueue,
     Stop,
-    StopLanes,
+    StopQueues,
     Tick,
     Topic,
 )
@@ -83,12 +83,12 @@ def test_a_store_is_tidied_while_nobody_waits_for_its_node(
 def test_l3_a_new_master_begins_where_the_log_says(world: World) -> None:
     world.ask(insert(1, a=1))
     heir = taken_over(world)
-    asked = [effect.lane for effect in world.effects[-8:] if isinstance(effect, AskLane)]
-    assert asked == [Lane.REQUESTS, Lane.BACKFILL]
-    for lane in asked:
-        world.found(lane, end=9)
-    starts = {e.lane: e.offset for e in world.effects[-2:] if isinstance(e, ReadLane)}
-    assert starts == {Lane.REQUESTS: 2, Lane.BACKFILL: 0}
+    asked = [effect.queue for effect in world.effects[-8:] if isinstance(effect, AskQueue)]
+    assert asked == [Queue.REQUESTS, Queue.BACKFILL]
+    for queue in asked:
+        world.found(queue, end=9)
+    starts = {e.queue: e.offset for e in world.effects[-2:] if isinstance(e, ReadQueue)}
+    assert starts == {Queue.REQUESTS: 2, Queue.BACKFILL: 0}
     assert heir.role == "master"
 
 
@@ -102,7 +102,7 @@ def test_l4_an_append_of_unknown_fate_ends_the_epoch_and_nothing_is_applied(worl
     assert world.node.position.epoch == 2
     assert world.answers(number) == []
     assert world.row(world.node, 1) is None
-    # The lane is read again from where the log stands, and decided once.
+    # The queue is read again from where the log stands, and decided once.
     assert world.ask(insert(1, a=1), number).lsn == 2
 
 
@@ -195,9 +195,9 @@ def test_l2_a_log_made_anew_ends_master_and_follower_and_their_leases(world: Wor
     for node in (world.node, world.follower):
         before = node.position
         stopped = node.step(LogIdentified("demo.log", "second"), world.now())
-        assert stopped[0] == StopLanes()
+        assert stopped[0] == StopQueues()
         assert isinstance(stopped[1], Stop)
-        assert "'demo.log' was deleted and made anew" in stopped[1].error.message
+        assert "'demo.log' was deleted and recreated" in stopped[1].error.message
         assert node.master is None
         assert not node.lease.holds(world.now().mono_ns)
         assert node._store.position() == before

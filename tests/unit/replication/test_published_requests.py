@@ -12,7 +12,7 @@ import pytest
 
 from leasehold.model.ids import format_request_id
 from leasehold.model.records.log import Disposition, LogPosition, Refusal
-from leasehold.model.records.requests import Lane, Outcome
+from leasehold.model.records.requests import Outcome, Queue
 from leasehold.replication.effects import (
     NOWHERE,
     AppendFailed,
@@ -113,12 +113,12 @@ def test_what_is_told_is_decided_and_told_to_its_asker_alone(world: Heard) -> No
     assert world.position.decided_through == through, "it stands in no topic (L3)"
 
 
-def test_l3_what_is_told_never_touches_where_the_lane_goes_on(world: Heard) -> None:
-    before = world.position.decided_through[Lane.REQUESTS]
+def test_l3_what_is_told_never_touches_where_the_queue_goes_on(world: Heard) -> None:
+    before = world.position.decided_through[Queue.REQUESTS]
     numbers = [world.tell(ADD_ONE), world.put(ADD_ONE), world.tell(update(1, expect=99, a=7))]
     world.tell_raw(b"no request")
     world.turn()
-    assert world.position.decided_through[Lane.REQUESTS] == before + 1
+    assert world.position.decided_through[Queue.REQUESTS] == before + 1
     assert world.told(numbers[0])[0].lsn == 3
     assert world.answers(numbers[1])[0].lsn == 4
     assert world.told(numbers[2])[0].code
@@ -255,7 +255,7 @@ def test_l5_a_large_one_is_decided_once_and_told(world: Heard, operations: int) 
     (outcome,) = world.told(large)
     assert outcome.rows_affected == operations
     assert world.told(behind)[0].lsn == outcome.lsn + 1
-    assert world.position.decided_through[Lane.REQUESTS] == 2
+    assert world.position.decided_through[Queue.REQUESTS] == 2
     world.tell({"transaction": rows, "on_conflict": "fail"}, large)
     world.turn(6)
     assert world.told(large) == [outcome, outcome]

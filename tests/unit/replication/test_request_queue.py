@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.errors import MalformedRequest, Refused
 from leasehold.model.ids import format_request_id, request_id
-from leasehold.model.records.requests import ChangeRequest, Lane
-from leasehold.replication.effects import LaneRead
+from leasehold.model.records.requests import ChangeRequest, Queue
+from leasehold.replication.effects import QueueRead
 from leasehold.replication.master.batch_limits import BatchSettings
 from leasehold.replication.master.request_queue import READ_AHEAD_BYTES_MAX, RequestQueue
 from tests.support.replication.world import TABLE, WALL_MS, World, insert
@@ -32,13 +32,13 @@ def id_of(number: int) -> bytes:
     return request_id(WALL_MS, number.to_bytes(10, "big"))
 
 
-def message(number: int, body: bytes | None = None) -> LaneRead:
+def message(number: int, body: bytes | None = None) -> QueueRead:
     request = {"id": format_request_id(id_of(number)), **insert(number)}
     data = json.dumps(request).encode() if body is None else body
-    return LaneRead(Lane.REQUESTS, number, "application/json", data)
+    return QueueRead(Queue.REQUESTS, number, "application/json", data)
 
 
-def said(found: tuple[LaneRead, ChangeRequest | Refused]) -> tuple[int, Any]:
+def said(found: tuple[QueueRead, ChangeRequest | Refused]) -> tuple[int, Any]:
     read, what = found
     return read.offset, what.message if isinstance(what, Refused) else what.id
 
@@ -54,7 +54,7 @@ def said(found: tuple[LaneRead, ChangeRequest | Refused]) -> tuple[int, Any]:
 )
 def test_order_and_words_are_those_of_a_queue(steps: list[tuple[str, Any]]) -> None:
     codec = CountingCodec()
-    waiting, plain, numbers = RequestQueue(codec), list[LaneRead](), itertools.count()
+    waiting, plain, numbers = RequestQueue(codec), list[QueueRead](), itertools.count()
     for what, how in steps:
         if what == "append":
             read = message(next(numbers), b"no JSON" if how else None)

@@ -16,7 +16,7 @@ from tests.models.mutants.transaction import VerifyRules, broken
 from tests.support.replication.world import TABLE, World, insert, update
 
 
-def test_l3_refusals_are_in_the_log_and_lanes_go_on_behind_them(world: World) -> None:
+def test_l3_refusals_are_in_the_log_and_queues_go_on_behind_them(world: World) -> None:
     world.raw(b"not json")
     world.put(insert(1, a="wrong type"))
     good = world.put(insert(2, a=2))

@@ -11,11 +11,11 @@ import pytest
 from leasehold.model.ids import format_request_id
 from leasehold.model.records.jobs import ChunksEnd
 from leasehold.model.records.log import Decisions
-from leasehold.model.records.requests import Lane
+from leasehold.model.records.requests import Queue
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.replication.effects import AppendFailed, LaneRead
+from leasehold.replication.effects import AppendFailed, QueueRead
 from leasehold.replication.master.attempts import BUSY_MS_MAX, Attempts
-from leasehold.replication.master.backfill_queue import FILL_MS_MAX
+from leasehold.replication.master.backfill_queue import BACKFILL_MS_MAX
 from leasehold.replication.master.batch import Batch
 from leasehold.replication.master.batch_limits import OPERATIONS_MAX, BatchSettings
 from leasehold.replication.master.chunk_decider import ChunkDecider
@@ -23,10 +23,10 @@ from leasehold.replication.master.large_request import WORK_MS_MAX
 from leasehold.transaction.decide import decide
 from tests.support.replication.world import TABLE, World, insert, update
 from tests.unit.replication import test_backfill_queue
-from tests.unit.replication.test_backfill_queue import CHUNK, ROWS, fill, filled
+from tests.unit.replication.test_backfill_queue import CHUNK, ROWS, backfill, filled
 
 SLOW_MS = 20
-lane = test_backfill_queue.lane
+queue = test_backfill_queue.queue
 
 
 def works(world: World, monkeypatch: pytest.MonkeyPatch, method: str, each_ms: int) -> None:
@@ -50,9 +50,9 @@ def sizes(records: list[Decisions]) -> list[int]:
     return [count for count in decided if count]
 
 
-def request_at(world: World, offset: int) -> LaneRead:
+def request_at(world: World, offset: int) -> QueueRead:
     body = {"id": format_request_id(world.fresh_id()), "reply_to": 1, **update(1, a=1)}
-    return LaneRead(Lane.REQUESTS, offset, "application/json", json.dumps(body).encode())
+    return QueueRead(Queue.REQUESTS, offset, "application/json", json.dumps(body).encode())
 
 
 @pytest.mark.parametrize("refused", [False, True])
@@ -108,22 +108,24 @@ def test_the_slices_of_a_large_request_end_when_a_moment_is_over(
     assert world.answers(asked)[0].lsn
 
 
-def test_rows_of_a_backfill_are_taken_by_time(lane: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_a_backfill_are_taken_by_time(
+    queue: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a row costs is measured, and it may cost much: fewer go into a record then."""
     real = ChunkDecider.decide
 
     def working(chunks: ChunkDecider, draft: Any, chunk: Any, done: int, rows_max: int) -> int:
         after = real(chunks, draft, chunk, done, rows_max)
-        lane.worked_ns += (after - done) * 70 * NS_PER_MS
+        queue.worked_ns += (after - done) * 70 * NS_PER_MS
         return after
 
     monkeypatch.setattr(ChunkDecider, "decide", working)
-    fill(lane, CHUNK, ChunksEnd(1, 1, ROWS, 1))
-    turns(lane, 20)
-    parts = filled(lane)
+    backfill(queue, CHUNK, ChunksEnd(1, 1, ROWS, 1))
+    turns(queue, 20)
+    parts = filled(queue)
     assert sum(parts) == ROWS
     assert parts[0] == 8, "as many as there may be: nothing is known yet"
-    assert all(part * 70 <= FILL_MS_MAX for part in parts[1:]), parts
+    assert all(part * 70 <= BACKFILL_MS_MAX for part in parts[1:]), parts
 
 
 def test_l10_a_busy_master_does_not_spare_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ VALUES = st.fixed_dictionaries(
 STEP = st.one_of(
     st.tuples(
         st.just("write"),
-        st.sampled_from([ChangeKind.UPDATE, ChangeKind.DELETE, ChangeKind.FILL]),
+        st.sampled_from([ChangeKind.UPDATE, ChangeKind.DELETE, ChangeKind.BACKFILL]),
         st.integers(0, 1),
         st.sampled_from(KEYS),
         VALUES,
@@ -94,7 +94,7 @@ class Twice:
                 pairs[NUMBER] = key[0]
             image = compose(descriptor, kind, None if row is None else row.values, pairs)
         self.lsn += 1
-        locks = () if kind is ChangeKind.FILL else descriptor.locks
+        locks = () if kind is ChangeKind.BACKFILL else descriptor.locks
         genids = {} if row is None else row.genids
         change = RowChange(kind, TABLE, descriptor.version, key, image, genids, locks)
         for store in (self.told, self.late):

@@ -33,7 +33,7 @@ from tests.support.schema_change.made_statements import (
 )
 from tests.support.schema_change.next_descriptor import next_descriptor
 
-INSERT, UPDATE, FILL = ChangeKind.INSERT, ChangeKind.UPDATE, ChangeKind.FILL
+INSERT, UPDATE, BACKFILL = ChangeKind.INSERT, ChangeKind.UPDATE, ChangeKind.BACKFILL
 ID, A, NEW = 1, 2, 3
 
 
@@ -83,7 +83,7 @@ def test_an_explicit_null_of_a_public_version_is_kept() -> None:
 def test_a_value_that_is_there_is_never_touched(filled: bool) -> None:
     version = table(State.WRITE_ONLY, filled=filled)
     assert compose(version, UPDATE, image_of(1, 5, 50), {A: 6}) == image_of(1, 6, 50)
-    assert compose(version, FILL, image_of(1, 5, 50), {NEW: 7}) == image_of(1, 5, 50)
+    assert compose(version, BACKFILL, image_of(1, 5, 50), {NEW: 7}) == image_of(1, 5, 50)
 
 
 ADD = alter("t", add_column("n", default=7))

@@ -16,7 +16,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.edits import apply_edits
 from leasehold.catalog.element_forms import COLUMN_FORM
-from leasehold.catalog.elements import Column, Derived, Moment
+from leasehold.catalog.elements import Column, CommitContext, Derived
 from leasehold.model.errors import DivisionByZero, LeaseholdError, Refused
 from leasehold.model.records.log import ChangeKind
 from leasehold.rows.defaults import default_of_old_rows
@@ -31,7 +31,7 @@ from tests.schema_change.changes import catalog_of, standing
 TABLE = "CREATE TABLE t (id integer PRIMARY KEY, a integer, b text, c integer NOT NULL)"
 GENERATED = TABLE.replace("b text", "g integer GENERATED ALWAYS AS (a + c) STORED, b text")
 INT = "int GENERATED ALWAYS AS"
-AT = Moment(1_700_000_000_000_000, b"seed")
+AT = CommitContext(1_700_000_000_000_000, b"seed")
 ID, A, G, B, C = 1, 2, 3, 4, 5  # element ids of GENERATED
 
 
@@ -39,7 +39,7 @@ def planned(sql: str, *given: str) -> Any:
     catalog = catalog_of(standing(*given)) if given else Catalog()
     statement = parse_ddl(sql)
     assert not isinstance(statement, Explain)
-    return plan(statement, catalog, moment=AT)
+    return plan(statement, catalog, context=AT)
 
 
 def versions(sql: str, *given: str) -> list[Descriptor]:
@@ -148,7 +148,7 @@ def test_it_is_kept_right_by_writers_who_do_not_know_it() -> None:
         assert compose(version, ChangeKind.UPDATE, {**row, g: 5}, {2: 7})[g] == 10
     for version in (filling, strict):
         assert compose(version, ChangeKind.UPDATE, row, {3: "x"})[g] == 5
-        assert compose(version, ChangeKind.FILL, row, {})[g] == 5
+        assert compose(version, ChangeKind.BACKFILL, row, {})[g] == 5
     assert g not in compose(deleting, ChangeKind.UPDATE, {**row, g: 5}, {2: 7})
     assert compose(deleting, ChangeKind.UPDATE, {**row, g: 5}, {3: "x"})[g] == 5
 
@@ -249,8 +249,8 @@ def test_old_rows_have_the_default_as_of_the_statement(null: str) -> None:
     filling = versions(sql, TABLE)[2]
     d = filling.columns[-1].element_id
     row = {1: 1, 4: 3}
-    later = Moment(AT.now_us + 1, b"other")
-    assert compose(filling, ChangeKind.FILL, row, {})[d] == AT.now_us
+    later = CommitContext(AT.now_us + 1, b"other")
+    assert compose(filling, ChangeKind.BACKFILL, row, {})[d] == AT.now_us
     assert compose(filling, ChangeKind.UPDATE, row, {3: "x"}, later)[d] == AT.now_us
     assert compose(filling, ChangeKind.INSERT, None, row, later)[d] == later.now_us
 
@@ -259,11 +259,11 @@ def test_each_old_row_has_its_own_random_value() -> None:
     sql = "ALTER TABLE t ADD COLUMN u uuid NOT NULL DEFAULT gen_random_uuid()"
     filling = versions(sql, TABLE)[2]
     u = filling.columns[-1].element_id
-    made = {key: compose(filling, ChangeKind.FILL, {1: key, 4: 3}, {})[u] for key in range(9)}
+    made = {key: compose(filling, ChangeKind.BACKFILL, {1: key, 4: 3}, {})[u] for key in range(9)}
     assert len(set(made.values())) == 9
     for key, value in made.items():
         # A chunk that comes again, or an update that comes first, makes the same of it.
-        assert compose(filling, ChangeKind.FILL, {1: key, 4: 4}, {})[u] == value
+        assert compose(filling, ChangeKind.BACKFILL, {1: key, 4: 4}, {})[u] == value
         assert compose(filling, ChangeKind.UPDATE, {1: key, 4: 3}, {3: "x"}, AT)[u] == value
 
 

@@ -18,11 +18,11 @@ KEY = Column(1, "id", Type("bigint"), nullable=False)
 A = Column(2, "a", Type("integer"))
 C = Column(3, "c", Type("integer"), nullable=False, default=7)
 INDEX = Index(4, "i", (2,))
-INSERT, UPDATE, DELETE, FILL = (
+INSERT, UPDATE, DELETE, BACKFILL = (
     ChangeKind.INSERT,
     ChangeKind.UPDATE,
     ChangeKind.DELETE,
-    ChangeKind.FILL,
+    ChangeKind.BACKFILL,
 )
 
 
@@ -82,8 +82,8 @@ def test_delete_removes_the_pairs_its_version_knows(state: State, gone: tuple[in
 
 def test_fill_writes_only_where_nothing_is() -> None:
     write_only = table(State.WRITE_ONLY)
-    assert compose(write_only, FILL, {1: 5}, {3: 8}) == {1: 5, 3: 8}
-    assert compose(write_only, FILL, {1: 5, 3: 50}, {3: 8}) == {1: 5, 3: 50}
+    assert compose(write_only, BACKFILL, {1: 5}, {3: 8}) == {1: 5, 3: 8}
+    assert compose(write_only, BACKFILL, {1: 5, 3: 50}, {3: 8}) == {1: 5, 3: 50}
 
 
 def test_null_is_no_pair() -> None:

@@ -15,7 +15,7 @@ from leasehold.catalog.elements import MISSING_BYTES_MAX, Column, Missing
 from leasehold.catalog.job import Step
 from leasehold.catalog.states import State
 from leasehold.model.records.log import ChangeKind, DescriptorWrite
-from leasehold.rows.filled_by_key import complete_image, fill_row
+from leasehold.rows.filled_by_key import backfill_row, complete_image
 from leasehold.rows.key_values import compose
 from leasehold.schema_change.plan.plan import plan
 from leasehold.schema_change.plan.results import JobPlan
@@ -91,8 +91,8 @@ def test_an_image_of_before_gets_the_value_and_a_later_one_says_null() -> None:
 
 def test_a_pair_that_is_there_stays() -> None:
     column = Column(2, "c", Type("integer"), False, 7, State.WRITE_ONLY, missing=Missing(7, 7))
-    assert fill_row(column, {1: 1}) == {1: 1, 2: 7}
-    assert fill_row(column, {1: 1, 2: 0}) is None
+    assert backfill_row(column, {1: 1}) == {1: 1, 2: 7}
+    assert backfill_row(column, {1: 1, 2: 0}) is None
 
 
 def test_an_image_under_the_version_that_is_filled_has_the_pair() -> None:

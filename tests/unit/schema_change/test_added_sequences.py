@@ -115,7 +115,7 @@ def test_who_sees_the_column_can_draw_and_nobody_else(database: Database, text: 
     assert public == [(State.PUBLIC, State.PUBLIC)] * len(public)
     assert seen[0] == (State.DELETE_ONLY, State.WRITE_ONLY)
     assert seen[1] == (State.WRITE_ONLY, State.WRITE_ONLY), "old rows are numbered"
-    assert job.steps[1].fills, "by a backfill"
+    assert job.steps[1].backfills, "by a backfill"
     assert public, "in the end"
 
 
@@ -322,7 +322,7 @@ def test_of_another_sequence_every_row_gets_a_number_too(database: Database) -> 
     planned = database.planned("alter table t add c int default nextval('s')")
     assert isinstance(planned, JobPlan)
     assert planned.made == ()
-    assert planned.job.steps[1].fills
+    assert planned.job.steps[1].backfills
     sequence = database.named("s")
     assert sequence is not None
     assert planned.job.needs == (sequence.table_id,)

@@ -23,7 +23,7 @@ from tests.support.schema_change.made_statements import (
 )
 
 
-def filling_world() -> World:
+def backfilling_world() -> World:
     world = World(agents=0)
     world.ddl(create_table("t", column("a")))
     world.until_ready()
@@ -36,7 +36,7 @@ CHUNK = Chunk(job_id=1, run=1, table_id=1, version=3, element_id=3, keys=((1,),)
 
 
 def test_chunk_of_the_run_that_is_being_filled_is_taken() -> None:
-    world = filling_world()
+    world = backfilling_world()
     assert accept_chunk(world.catalog, CHUNK)
     assert accept_chunk(world.catalog, CHUNK), "twice is harmless"
     assert accept_end(world.catalog, ChunksEnd(1, 1, 1, 1))
@@ -55,11 +55,11 @@ def test_chunk_of_the_run_that_is_being_filled_is_taken() -> None:
     ],
 )
 def test_chunk_of_anything_else_is_not(late: Chunk) -> None:
-    assert not accept_chunk(filling_world().catalog, late)
+    assert not accept_chunk(backfilling_world().catalog, late)
 
 
 def test_end_of_another_run_ends_nothing() -> None:
-    world = filling_world()
+    world = backfilling_world()
     assert not accept_end(world.catalog, ChunksEnd(1, 2, 1, 1))
     assert not accept_end(world.catalog, ChunksEnd(2, 1, 1, 1))
 
@@ -75,7 +75,7 @@ def test_end_of_another_run_ends_nothing() -> None:
     ],
 )
 def test_chunk_of_a_job_that_is_elsewhere_is_not(change: dict[str, object]) -> None:
-    world = filling_world()
+    world = backfilling_world()
     job = replace(world.job(), **change)  # type: ignore[arg-type]
     world.catalog.apply(JobWrite(1, job.to_wire()), 1, 99)
     assert not accept_chunk(world.catalog, CHUNK)
@@ -83,14 +83,14 @@ def test_chunk_of_a_job_that_is_elsewhere_is_not(change: dict[str, object]) -> N
 
 
 def test_paused_jobs_chunks_on_their_way_are_taken() -> None:
-    world = filling_world()
+    world = backfilling_world()
     paused = control(world.catalog, JobControl(1, "pause"), 1)
     world.catalog.apply(JobWrite(1, paused.to_wire()), 1, 99)
     assert accept_chunk(world.catalog, CHUNK)
 
 
 def test_races_8_chunk_of_a_cancelled_job_meets_the_next_index_of_that_name() -> None:
-    world = filling_world()
+    world = backfilling_world()
     world.control("cancel")
     world.settle()
     world.ddl(create_index("i", "t", "a"))
@@ -99,7 +99,7 @@ def test_races_8_chunk_of_a_cancelled_job_meets_the_next_index_of_that_name() ->
 
 
 def test_rule_turned_off_takes_a_chunk_of_another_run() -> None:
-    world = filling_world()
+    world = backfilling_world()
     other = CHUNK._replace(run=7)
     with broken(JobRules(chunk_names_run=False)):
         assert accept_chunk(world.catalog, other)

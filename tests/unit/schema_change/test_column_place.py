@@ -58,7 +58,7 @@ def test_a_column_of_an_earlier_release_stands_where_its_element_does() -> None:
     wire = COLUMN_FORM.to_wire(table.column("a"))
     assert wire.pop("ordinal") == 1
     moved = COLUMN_FORM.from_wire(wire)
-    assert (moved.ordinal, moved.place) == (0, moved.element_id)
+    assert (moved.ordinal, moved.position) == (0, moved.element_id)
     assert "ordinal" not in COLUMN_FORM.to_wire(table.column("b")), "nothing new is said of others"
 
 

@@ -39,7 +39,7 @@ from tests.support.schema_change.job_story import (
     made_of,
     reach,
     ready_world,
-    same_but_for_numbers,
+    same_but_for_ids,
 )
 from tests.support.schema_change.job_world import World
 from tests.support.schema_change.made_statements import add_column, alter, create_table
@@ -62,7 +62,7 @@ def test_job_succeeds_and_the_table_is_as_its_steps_say(change: Change) -> None:
     world.settle()
     assert world.job().status is Status.SUCCEEDED
     assert world.job().phase is Phase.DONE
-    assert same_but_for_numbers(world.table(), made_of(before, job))
+    assert same_but_for_ids(world.table(), made_of(before, job))
     assert world.catalog.min_version(1) == world.table().version == 1 + len(job.steps)
 
 
@@ -140,7 +140,7 @@ def test_takeover_at_every_point(change: Change) -> None:
         world = ready_world()
         job = world.ddl(change)
         for _ in range(point):
-            if not (world.calm() or world.perform_fill()):
+            if not (world.calm() or world.perform_backfill()):
                 world.pass_time(5)
         ended = world.job().status.ended
         world.takeover()
@@ -221,10 +221,10 @@ def test_any_schedule_with_agents_and_crashes(seed: int) -> None:
     job = world.ddl(change)
     _shaken(world, 300, steered=seed % 4 == 0)
     if world.job().status is Status.SUCCEEDED:
-        assert same_but_for_numbers(world.table(), made_of(before, job))
+        assert same_but_for_ids(world.table(), made_of(before, job))
     else:
         assert world.job().status is Status.CANCELLED
-        assert same_but_for_numbers(before, world.table())
+        assert same_but_for_ids(before, world.table())
     assert world.catalog.min_version(1) == world.table().version
     for late in world.late_chunks:
         assert not accept_chunk(world.catalog, late)

@@ -51,7 +51,7 @@ class Walked(NamedTuple):
     """What a step changes (fields of the element), and whether it fills and verifies it."""
 
     changes: dict[str, Any]
-    fills: bool = False
+    backfills: bool = False
     verifies: bool = False
 
 
@@ -275,9 +275,9 @@ def changed(path: ElementPath, edits: tuple[Edit, ...]) -> dict[str, Any]:
 
 def walked(path: ElementPath, step: Step) -> Walked:
     element_id = path.name[1]
-    assert set(step.fills) <= {element_id}
+    assert set(step.backfills) <= {element_id}
     assert set(step.verifies) <= {element_id}
-    return Walked(changed(path, step.edits), bool(step.fills), bool(step.verifies))
+    return Walked(changed(path, step.edits), bool(step.backfills), bool(step.verifies))
 
 
 @pytest.mark.parametrize("name", WAYS)
@@ -305,7 +305,7 @@ def test_each_step_begins_where_the_one_before_has_ended(name: str) -> None:
 def test_reversed_steps_say_the_opposite_and_ask_no_work(name: str) -> None:
     for step in steps_of([WAYS[name].path]).steps:
         back = step.reversed
-        assert (back.fills, back.verifies) == ((), ())
+        assert (back.backfills, back.verifies) == ((), ())
         assert back.reversed.edits == step.edits
         assert [(e.before, e.after) for e in back.edits] == [
             (e.after, e.before) for e in reversed(step.edits)

@@ -122,10 +122,10 @@ def test_steps_in_words(statement: Change, words: list[str]) -> None:
 
 
 def test_each_step_says_whom_it_waits_for() -> None:
-    first, filling, enforced, last = explained(alter("t", add_unique("a")))
+    first, backfilling, enforced, last = explained(alter("t", add_unique("a")))
     leases = "leases below version 2 to end; leases below version 3 to end"
     assert first.waits_for == leases
-    assert filling.waits_for.endswith(
+    assert backfilling.waits_for.endswith(
         "version 4 to end; the backfill of the rows there are; every coherent node to verify"
     )
     assert enforced.waits_for.endswith(

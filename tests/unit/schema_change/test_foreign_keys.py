@@ -95,7 +95,7 @@ def test_it_waits_for_its_index_and_is_verified_before_it_is_public(catalog: Cat
         [("foreign key", "write-only")],
         [("index", "public"), ("foreign key", "public")],
     ]
-    assert [step.fills for step in job.steps] == [(), (index.element_id,), (), ()]
+    assert [step.backfills for step in job.steps] == [(), (index.element_id,), (), ()]
     assert job.steps[2].verifies == (key.element_id,)
     assert job.point == 3
     assert job.needs == (1,)

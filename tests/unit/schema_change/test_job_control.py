@@ -29,7 +29,7 @@ from tests.support.schema_change.job_story import (
     REQUIRED,
     reach,
     ready_world,
-    same_but_for_numbers,
+    same_but_for_ids,
 )
 from tests.support.schema_change.job_world import World
 
@@ -62,7 +62,7 @@ def test_cancel_before_the_point_of_no_return(
         world.takeover()
     world.settle()
     assert world.job().status is Status.CANCELLED
-    assert same_but_for_numbers(before, world.table())
+    assert same_but_for_ids(before, world.table())
     assert world.catalog.min_version(1) == world.table().version
     world.ddl(change)
     world.settle()
@@ -140,7 +140,7 @@ def test_chunks_of_a_paused_job_are_taken_and_verified_after_resume() -> None:
     reach(world, 1, Phase.BACKFILLING)
     world.control("pause")
     while not world.job().chunks_ended:
-        assert world.perform_fill()
+        assert world.perform_backfill()
     world.calm()
     assert world.job().phase is Phase.BACKFILLING
     world.control("resume")
@@ -201,7 +201,7 @@ def test_counted_chunks_make_a_write_stale_so_that_no_count_is_lost() -> None:
     world.ddl(INDEX)
     reach(world, 1, Phase.BACKFILLING)
     write = world.coordinator._write_controlled(replace(world.job(), status=Status.PAUSED))
-    world.perform_fill()
+    world.perform_backfill()
     assert not write.holds(world.catalog)
 
 

@@ -68,7 +68,7 @@ def test_confirmed_findings_fail_the_job_before_any_node_looks(change: Change, s
 def test_unique_is_looked_through_when_its_entries_are_complete() -> None:
     world = ready_world()
     job = world.ddl(alter("t", add_unique("a")))
-    assert [(bool(s.fills), bool(s.validates), bool(s.verifies)) for s in job.steps] == [
+    assert [(bool(s.backfills), bool(s.validates), bool(s.verifies)) for s in job.steps] == [
         (False, False, False),
         (True, False, True),
         (False, True, True),

@@ -11,7 +11,7 @@ from tests.support.schema_change.job_story import (
     INDEX,
     reach,
     ready_world,
-    same_but_for_numbers,
+    same_but_for_ids,
 )
 
 INDEX_ID = 3
@@ -30,7 +30,7 @@ def test_findings_on_a_node_roll_the_job_back_and_stay_with_it() -> None:
     assert [tuple(f)[:2] for f in job.findings] == [(4, INDEX_ID)] * 2
     walked = ["delete-only", "write-only", "delete-only", "absent"]
     assert [step.label for step in job.steps] == walked
-    assert same_but_for_numbers(before, world.table())
+    assert same_but_for_ids(before, world.table())
     assert world.table().next_element_id == before.next_element_id + 1
     (edit,) = world.ddl(INDEX).current.edits
     assert edit.element_id == INDEX_ID + 1, "an id is never used again"
@@ -113,7 +113,7 @@ def test_verification_nobody_reports_is_tried_again_then_given_up() -> None:
             break
     assert world.job().status is Status.FAILED
     assert "5 tries" in world.job().error
-    assert same_but_for_numbers(before, world.table())
+    assert same_but_for_ids(before, world.table())
 
 
 def test_node_that_could_not_check_is_asked_again() -> None:

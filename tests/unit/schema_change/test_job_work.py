@@ -1,4 +1,4 @@
-"""A step's work: several fills in a row, verification alone, a constraint that fails."""
+"""A step's work: several backfills in a row, verification alone, a constraint that fails."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from leasehold.schema_change.coordinator.effects import Reported
 from leasehold.schema_change.coordinator.verification import make_subject
 from leasehold.schema_change.job.chunk_acceptance import accept_chunk, accept_end
 from leasehold.sql.syntax.statements import Change, SetNotNull, ValidateConstraint
-from tests.support.schema_change.job_story import UNIQUE, reach, ready_world, same_but_for_numbers
+from tests.support.schema_change.job_story import UNIQUE, reach, ready_world, same_but_for_ids
 from tests.support.schema_change.job_world import World
 from tests.support.schema_change.made_statements import add_check, add_column, add_unique, alter
 
-TWO_FILLS = alter("t", add_column("b", default=1), add_unique("a"))
+TWO_BACKFILLS = alter("t", add_column("b", default=1), add_unique("a"))
 
 
 def phases(job: Job) -> list[tuple[int, str]]:
@@ -30,7 +30,7 @@ def chunk_of(job: Job) -> Chunk:
 # ------------------------------------------------------------------ an empty table
 
 
-@pytest.mark.parametrize("change", [TWO_FILLS, alter("t", add_check("a > 0"))])
+@pytest.mark.parametrize("change", [TWO_BACKFILLS, alter("t", add_check("a > 0"))])
 def test_an_empty_table_needs_no_spark(change: Change) -> None:
     world = ready_world()
     world.spark, world.rows = False, 0
@@ -44,7 +44,7 @@ def test_a_table_that_becomes_empty_after_the_fence_is_filled() -> None:
     """What was there at the fence is gone; what comes later is written whole."""
     world = ready_world()
     world.spark = False
-    world.ddl(TWO_FILLS)
+    world.ddl(TWO_BACKFILLS)
     reach(world, 1, Phase.BACKFILLING)
     for _ in range(200):
         world.one_of_many()
@@ -64,10 +64,10 @@ def test_a_table_that_becomes_empty_after_the_fence_is_filled() -> None:
 def test_a_constraint_is_verified_without_a_fill(change: Change) -> None:
     world = ready_world()
     job = world.ddl(change)
-    assert (job.current.fills, len(job.current.verifies)) == ((), 1)
+    assert (job.current.backfills, len(job.current.verifies)) == ((), 1)
     reach(world, 0, Phase.VERIFYING)
     assert world.job().run == 1, "a run of its own: reports name it"
-    assert not world.perform_fill()
+    assert not world.perform_backfill()
     world.settle()
     assert world.job().status is Status.SUCCEEDED
     assert phases(world.job()) == [
@@ -86,7 +86,7 @@ def test_validation_of_a_constraint_publishes_an_unchanged_version_first() -> No
     before = world.table()
     world.ddl(alter("t", ValidateConstraint("k")))
     world.until(lambda: world.job(2).phase is Phase.VERIFYING)
-    assert same_but_for_numbers(world.table(), before)
+    assert same_but_for_ids(world.table(), before)
     assert world.table().version == before.version + 1
     world.settle()
     check = world.table().check("k")
@@ -115,14 +115,14 @@ def test_each_verification_is_a_run_that_older_reports_do_not_count_for() -> Non
 
 def test_two_fills_of_a_step_are_two_runs_and_one_verification() -> None:
     world = ready_world()
-    job = world.ddl(TWO_FILLS)
-    step = next(number for number, each in enumerate(job.steps) if each.fills)
-    column, index = job.steps[step].fills
+    job = world.ddl(TWO_BACKFILLS)
+    step = next(number for number, each in enumerate(job.steps) if each.backfills)
+    column, index = job.steps[step].backfills
     reach(world, step, Phase.BACKFILLING)
     seen = []
     while world.job().phase is Phase.BACKFILLING:
         seen.append((world.job().element_id, world.job().run))
-        world.calm() or world.perform_fill()
+        world.calm() or world.perform_backfill()
     assert list(dict.fromkeys(seen)) == [(column, 1), (index, 2)]
     assert world.job().phase is Phase.VERIFYING
     assert set(world.job().current.verifies) == {column, index}
@@ -137,19 +137,19 @@ def test_two_fills_of_a_step_are_two_runs_and_one_verification() -> None:
     assert world.job().status is Status.SUCCEEDED
 
 
-def filling_second(world: World) -> Chunk:
-    """Where the second fill runs; → a chunk of the first, on its way still."""
-    world.ddl(TWO_FILLS)
+def backfilling_second(world: World) -> Chunk:
+    """Where the second backfill runs; → a chunk of the first, on its way still."""
+    world.ddl(TWO_BACKFILLS)
     reach(world, 1, Phase.BACKFILLING)
     late = chunk_of(world.job())
     while world.job().run == 1:
-        world.calm() or world.perform_fill()
+        world.calm() or world.perform_backfill()
     return late
 
 
 def test_a_chunk_of_the_first_fill_is_late_in_the_second() -> None:
     world = ready_world()
-    late = filling_second(world)
+    late = backfilling_second(world)
     job = world.job()
     assert (job.rows_read, job.rows_applied, job.chunks_ended) == (0, 0, False)
     assert not accept_chunk(world.catalog, late)
@@ -160,7 +160,7 @@ def test_a_chunk_of_the_first_fill_is_late_in_the_second() -> None:
 
 def test_the_next_master_goes_on_with_the_second_fill() -> None:
     world = ready_world()
-    filling_second(world)
+    backfilling_second(world)
     before = world.job()
     world.takeover()
     assert world.job() == before
@@ -172,11 +172,11 @@ def test_the_next_master_goes_on_with_the_second_fill() -> None:
 def test_cancelled_in_the_second_fill_both_elements_go() -> None:
     world = ready_world()
     table = world.table()
-    filling_second(world)
+    backfilling_second(world)
     world.control("cancel")
     world.settle()
     assert world.job().status is Status.CANCELLED
-    assert same_but_for_numbers(world.table(), table)
+    assert same_but_for_ids(world.table(), table)
 
 
 # ------------------------------------------------------------------ a constraint that fails
@@ -197,7 +197,7 @@ def test_duplicates_turn_the_job_back_and_the_error_names_the_key() -> None:
     assert [tuple(f) for f in failed.findings] == [(4, element_id, (7,), "entry missing")] * 2
     walked = [edit.state for step in failed.steps for edit in step.edits]
     assert walked == ["delete-only", *["write-only"] * 3, "delete-only", "absent"]
-    assert same_but_for_numbers(before, world.table())
+    assert same_but_for_ids(before, world.table())
     world.findings.clear()
     world.ddl(UNIQUE)
     world.settle()
@@ -211,5 +211,5 @@ def test_a_failed_not_null_is_enforced_no_more() -> None:
     world.ddl(alter("t", SetNotNull("a")))
     world.settle()
     assert world.job().status is Status.FAILED
-    assert same_but_for_numbers(before, world.table())
+    assert same_but_for_ids(before, world.table())
     assert not world.table().by_id[2].refuses_null

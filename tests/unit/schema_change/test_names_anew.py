@@ -9,7 +9,7 @@ import pytest
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import from_wire
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import NO_WAY_BACK, Status, job_from_wire
 from leasehold.catalog.states import State
 from leasehold.model.errors import FeatureNotSupported, UnknownTable, WrongJobState
@@ -39,7 +39,7 @@ def taken(catalog: Catalog, sql: str) -> StatementBatch:
     script = StatementBatch.on(catalog)
     for statement, text in parse_statements(sql):
         assert not isinstance(statement, Explain)
-        script.take(statement, text, b"id", Moment(7, b"s"), lambda _: 1)
+        script.take(statement, text, b"id", CommitContext(7, b"s"), lambda _: 1)
     return script
 
 

@@ -14,7 +14,7 @@ from tests.support.schema_change.job_story import (
     UNIQUE,
     reach,
     ready_world,
-    same_but_for_numbers,
+    same_but_for_ids,
 )
 from tests.support.schema_change.job_world import World
 from tests.support.schema_change.made_statements import alter
@@ -33,7 +33,7 @@ def postponed_world(change: Change) -> World:
 
 def wait(world: World) -> None:
     for _ in range(300):
-        if not world.calm() and not world.perform_fill():
+        if not world.calm() and not world.perform_backfill():
             world.pass_time(20)
 
 
@@ -78,7 +78,7 @@ def test_it_can_be_cancelled_where_it_waits(change: Change) -> None:
     world.control("cancel")
     world.settle()
     assert world.job().status is Status.CANCELLED
-    assert same_but_for_numbers(world.table(), before)
+    assert same_but_for_ids(world.table(), before)
 
 
 def test_the_ledger_is_not_even_asked_for_that_version() -> None:

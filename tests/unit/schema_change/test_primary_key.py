@@ -6,7 +6,7 @@ import pytest
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import ALL_ROWS, Moment
+from leasehold.catalog.elements import ALL_ROWS, CommitContext
 from leasehold.catalog.job import Job, Phase, Status, job_from_wire
 from leasehold.catalog.states import State
 from leasehold.model.errors import (
@@ -90,7 +90,7 @@ def test_the_rows_go_over_to_a_table_with_the_other_key() -> None:
         "primary key (b, a)",
         (2, 3),
     )
-    assert [(s.label, s.fills, s.verifies) for s in job.steps] == [
+    assert [(s.label, s.backfills, s.verifies) for s in job.steps] == [
         ("delete-only", (), ()),
         ("write-only", (9,), (9,)),
         ("public, write-only, delete-only", (), (9, 2)),
@@ -138,7 +138,7 @@ def test_the_name_means_one_table_at_each_version() -> None:
     step(catalog, job, 5)
     last = step(catalog, job, 6)
     old, new = catalog.newest(2), catalog.resolve("t")
-    assert (old.state, old.twin, new.twin, new.former) == (State.ABSENT, 0, 0, 2)
+    assert (old.state, old.mirror, new.mirror, new.former) == (State.ABSENT, 0, 0, 2)
     assert [c.name for c in new.key_columns] == ["b"]
     assert [t.table_id for t in catalog.tables()] == [1, 3]
     assert not is_moving(catalog, 2), last
@@ -156,7 +156,7 @@ def test_elements_keep_their_ids_and_a_foreign_key_gets_an_index() -> None:
     assert (key.index, index.name, index.columns) == (index.element_id, "t_id_fkey_index", (1,))
     assert {i.element_id for i in old.indexes}.isdisjoint({index.element_id})
     assert new.checks == old.checks
-    assert (old.twin, new.twin, new.version) == (3, 2, old.version)
+    assert (old.mirror, new.mirror, new.version) == (3, 2, old.version)
 
 
 def content(table: Descriptor) -> object:
@@ -300,7 +300,7 @@ def test_without_another_key_rows_get_one_that_nobody_sees() -> None:
     catalog = catalog_of(PARENT, TABLE)
     job = job_of("ALTER TABLE t DROP CONSTRAINT t_pkey", catalog)
     assert (job.kind, job.subject, job.tables) == ("drop primary key", "primary key (id)", (2, 3))
-    assert [(s.label, s.fills, s.verifies) for s in job.steps] == [
+    assert [(s.label, s.backfills, s.verifies) for s in job.steps] == [
         ("public, delete-only", (), ()),
         ("write-only", (9, ALL_ROWS), (9, ALL_ROWS)),
         ("write-only, public", (), ()),
@@ -380,15 +380,15 @@ def test_both_tables_are_the_jobs() -> None:
 
 def test_a_table_of_the_same_request_is_made_with_its_key() -> None:
     script = StatementBatch.on(catalog_of(PARENT))
-    moment = Moment(1, b"")
+    context = CommitContext(1, b"")
     for sql in (TABLE, CHANGE + "(a)"):
         statement = parse_ddl(sql)
         assert not isinstance(statement, Explain)
         if sql == TABLE:
-            script.take(statement, sql, b"", moment, lambda _: 0)
+            script.take(statement, sql, b"", context, lambda _: 0)
             continue
         with pytest.raises(FeatureNotSupported, match="make it with that primary key"):
-            script.take(statement, sql, b"", moment, lambda _: 0)
+            script.take(statement, sql, b"", context, lambda _: 0)
 
 
 def test_the_plan_in_words() -> None:

@@ -187,7 +187,7 @@ def test_a_rate_holds_for_slices_too_and_makes_them_smaller() -> None:
 
 
 def test_what_was_set_and_set_back_leaves_an_older_write_harmless() -> None:
-    """A job that is as it was makes a write count that was given up: the master begins anew."""
+    """A job that is as it was makes a write count that was given up: the master starts over."""
     world = verifying()
     while not world.writes:
         assert world.calm()

@@ -8,7 +8,7 @@ import pytest
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor, from_wire
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.sequence_ownership import list_own_sequences
 from leasehold.catalog.states import State
 from leasehold.model.errors import (
@@ -43,7 +43,7 @@ def script(catalog: Catalog, sql: str) -> tuple[StatementBatch, Any]:
     answers = []
     for statement, text in parse_statements(sql):
         assert not isinstance(statement, Explain)
-        answers.append(taken.take(statement, text, b"id", Moment(7, b"s"), lambda _: 42))
+        answers.append(taken.take(statement, text, b"id", CommitContext(7, b"s"), lambda _: 42))
     return taken, join_answers(tuple(answers))
 
 

@@ -134,12 +134,19 @@ def walked(change: int) -> tuple[Job, ...]:
         seen: set[tuple[Any, ...]] = set()
         while not world.job().status.ended:
             job = world.job()
-            place = (job.step, job.phase, job.fill, job.chunks_ended, job.status, len(job.steps))
+            place = (
+                job.step,
+                job.phase,
+                job.backfill,
+                job.chunks_ended,
+                job.status,
+                len(job.steps),
+            )
             places.setdefault(place, job)
             seen.add(place)
             if len(seen) == stop and job.status is Status.RUNNING and kind_of(job) != "past":
                 world.control("cancel")
-            elif not world.calm() and not world.perform_fill():
+            elif not world.calm() and not world.perform_backfill():
                 world.pass_time(5)
         job = world.job()
         places.setdefault((job.status, len(job.steps)), job)
@@ -241,11 +248,19 @@ def test_who_meets_it_on_a_table_is_told_what_can_be_done(change: int) -> None:
 
 
 def test_of_several_fills_in_one_step_the_bar_never_goes_back() -> None:
-    filling = next(job for job in walked(0) if job.phase is Phase.BACKFILLING)
-    step = replace(filling.current, fills=filling.current.fills * 2)
-    steps = (*filling.steps[: filling.step], step, *filling.steps[filling.step + 1 :])
-    two = replace(filling, steps=steps, rows=100)
-    at = [replace(two, fill=fill, rows_read=rows) for fill in (0, 1) for rows in (0, 50, 100)]
+    backfilling = next(job for job in walked(0) if job.phase is Phase.BACKFILLING)
+    step = replace(backfilling.current, backfills=backfilling.current.backfills * 2)
+    steps = (
+        *backfilling.steps[: backfilling.step],
+        step,
+        *backfilling.steps[backfilling.step + 1 :],
+    )
+    two = replace(backfilling, steps=steps, rows=100)
+    at = [
+        replace(two, backfill=backfill, rows_read=rows)
+        for backfill in (0, 1)
+        for rows in (0, 50, 100)
+    ]
     found = [told_of(job)["fraction"] for job in at]
     assert found == sorted(found)
     assert found[0] < found[-1]
@@ -284,8 +299,8 @@ def test_a_job_that_was_told_something_ends_as_it_should(
         places: set[tuple[Any, ...]] = set()
         while not world.job().status.ended and len(places) <= stop:
             job = world.job()
-            places.add((job.step, job.phase, job.fill, job.chunks_ended))
-            if len(places) <= stop and not world.calm() and not world.perform_fill():
+            places.add((job.step, job.phase, job.backfill, job.chunks_ended))
+            if len(places) <= stop and not world.calm() and not world.perform_backfill():
                 world.pass_time(5)
         if world.job().status.ended:
             return

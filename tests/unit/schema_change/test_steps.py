@@ -45,7 +45,7 @@ def test_elements_of_one_statement_share_steps_and_commit_together() -> None:
         ["old delete-only"],
         ["old absent"],
     ]
-    assert [step.fills for step in made.steps] == [(), (5, 6), (), (), (), ()]
+    assert [step.backfills for step in made.steps] == [(), (5, 6), (), (), (), ()]
     assert [step.verifies for step in made.steps] == [(), (5, 6), (6,), (), (), ()]
     assert made.point == 3, "what was made is public: the whole can't be undone any more"
 
@@ -55,7 +55,7 @@ def test_columns_are_filled_before_the_indexes_over_them_whatever_their_ids() ->
     made = steps_of(
         [element_paths.add_index(early, unique=False), element_paths.add_column(REQUIRED)]
     )
-    assert made.steps[1].fills == (5, 2)
+    assert made.steps[1].backfills == (5, 2)
 
 
 def test_point_is_the_first_stage_that_can_not_be_undone() -> None:
@@ -87,7 +87,7 @@ def test_two_tracks_of_one_element_are_one_edit() -> None:
 
 def test_two_tracks_of_one_element_that_change_the_same_step_merge_its_work() -> None:
     made = steps_of([element_paths.add_column(NULLABLE), element_paths.rename(NULLABLE, "d")])
-    assert [step.fills for step in made.steps] == [(), (5,), (), (), ()]
+    assert [step.backfills for step in made.steps] == [(), (5,), (), (), ()]
     assert [e.name for step in made.steps for e in step.edits] == ["c", "c", "c", "d", "d"]
 
 
@@ -118,7 +118,7 @@ def test_a_check_is_looked_at_when_the_column_that_comes_with_it_is_filled_and_s
         steps, point = steps_of(
             [element_paths.add_column(column), element_paths.add_check(CHECK, not_valid=False)]
         )
-        filled = next(n for n, step in enumerate(steps) if step.fills)
+        filled = next(n for n, step in enumerate(steps) if step.backfills)
         (verified,) = [n for n, step in enumerate(steps) if 7 in step.verifies]
         assert filled < verified < point
         assert "c public" in labels(steps)[verified]

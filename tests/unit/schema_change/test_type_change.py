@@ -61,7 +61,7 @@ def test_using_follows_every_column_that_it_names() -> None:
         assert made[NEW] == 5_000, "what is NULL has a value"
         made = compose(version, ChangeKind.UPDATE, made, {B: 6})
         assert made[NEW] == 6_000, "another column than its own has changed"
-        made = compose(version, ChangeKind.FILL, {ID: 1, B: 7}, {})
+        made = compose(version, ChangeKind.BACKFILL, {ID: 1, B: 7}, {})
         assert made[NEW] == 7_000
         made = compose(version, ChangeKind.UPDATE, made, {A: 3, B: None})
         assert made[NEW] == 3

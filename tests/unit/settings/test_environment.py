@@ -109,24 +109,24 @@ def test_rows_go_by_no_way_that_is_guarded_less_unless_somebody_says_so(
     kafka: str, redis: str, told: bool
 ) -> None:
     reached = from_environment(KafkaSettings, {**SASL, "LEASEHOLD_KAFKA_SECURITY": kafka})
-    assert RedisSettings(url=redis).tells_records(reached) == told
-    assert RedisSettings(url=redis, fast_log="on").tells_records(reached)
-    assert not RedisSettings(url=redis, fast_log="off").tells_records(reached)
-    assert RedisSettings(url=redis).tells_requests(reached) == told
-    assert RedisSettings(url=redis, fast_requests="on").tells_requests(reached)
-    assert not RedisSettings(url=redis, fast_requests="off").tells_requests(reached)
+    assert RedisSettings(url=redis).publishes_records(reached) == told
+    assert RedisSettings(url=redis, fast_log="on").publishes_records(reached)
+    assert not RedisSettings(url=redis, fast_log="off").publishes_records(reached)
+    assert RedisSettings(url=redis).publishes_requests(reached) == told
+    assert RedisSettings(url=redis, fast_requests="on").publishes_requests(reached)
+    assert not RedisSettings(url=redis, fast_requests="off").publishes_requests(reached)
     if kafka == "SASL_PLAINTEXT":
-        assert RedisSettings(url="redis://h:1/0", password="word").tells_records(reached)
-        assert RedisSettings(url="redis://h:1/0", password="word").tells_requests(reached)
+        assert RedisSettings(url="redis://h:1/0", password="word").publishes_records(reached)
+        assert RedisSettings(url="redis://h:1/0", password="word").publishes_requests(reached)
 
 
 def test_each_way_is_turned_off_by_itself() -> None:
     off = from_environment(RedisSettings, {"LEASEHOLD_FAST_REQUESTS": "OFF"})
-    assert not off.tells_requests(KafkaSettings())
-    assert off.tells_records(KafkaSettings())
+    assert not off.publishes_requests(KafkaSettings())
+    assert off.publishes_records(KafkaSettings())
     off = from_environment(RedisSettings, {"LEASEHOLD_FAST_LOG": "off"})
-    assert off.tells_requests(KafkaSettings())
-    assert not off.tells_records(KafkaSettings())
+    assert off.publishes_requests(KafkaSettings())
+    assert not off.publishes_records(KafkaSettings())
     with pytest.raises(ConfigurationError, match="LEASEHOLD_FAST_REQUESTS"):
         from_environment(RedisSettings, {"LEASEHOLD_FAST_REQUESTS": "maybe"})
 

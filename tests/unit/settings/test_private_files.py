@@ -14,7 +14,7 @@ from leasehold.adapters.http.snapshot_server import SnapshotServer
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.errors import ConfigurationError
 from leasehold.settings.private_files import make_private_folder
-from tests.unit.adapters.sqlite.test_snapshot import fill
+from tests.unit.adapters.sqlite.test_snapshot import backfill
 
 TOKEN = "known-to-all-nodes"
 
@@ -34,7 +34,7 @@ def modes(folder: Path) -> set[int]:
 
 def test_a_store_is_closed_to_others(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "r1" / "store.db", cache_mb=1)
-    fill(store)
+    backfill(store)
     names = {path.name for path in (tmp_path / "r1").iterdir()}
     assert names == {"store.db", "store.db-wal", "store.db-shm", "store.db.lock"}
     assert modes(tmp_path / "r1") == {0o700, 0o600}
@@ -43,7 +43,7 @@ def test_a_store_is_closed_to_others(tmp_path: Path) -> None:
 
 def test_so_is_one_that_was_copied(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "theirs" / "store.db", cache_mb=1)
-    fill(store)
+    backfill(store)
     server = SnapshotServer(store.path, token=TOKEN)
     try:
         fetch_snapshot(server.url, tmp_path / "mine" / "store.db", token=TOKEN)
@@ -58,7 +58,7 @@ def test_an_open_store_of_an_older_release_is_closed_and_it_is_said(
 ) -> None:
     folder = tmp_path / "r1"
     store = SqliteStore(folder / "store.db", cache_mb=1)
-    fill(store)
+    backfill(store)
     for name in ("store.db", "store.db-wal", "store.db-shm"):
         (folder / name).chmod(0o644)
     folder.chmod(0o755)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.client.pending import Pending, Standing
+from leasehold.client.pending import Pending, RequestStatus
 from leasehold.dev.database import DevDatabase
 from leasehold.dev.node import DevNode
 from leasehold.model.errors import LeaseholdError, QueryCanceled
@@ -92,8 +92,8 @@ def test_who_cancels_is_told_that_it_may_be_done(
         client.ask("select nextval('s')")  # its numbers are there
     with monkeypatch.context() as patch:
         unanswered = Unanswered(patch)
-        submit = client.node.numbers._submit
-        client.node.numbers._submit = client.node.submit
+        submit = client.node.sequence_values._submit
+        client.node.sequence_values._submit = client.node.submit
         try:
             error = ended(client, text, unanswered.waits)
             assert (error.sqlstate, error.message, error.definite) == ("57014", USER, False)
@@ -104,7 +104,7 @@ def test_who_cancels_is_told_that_it_may_be_done(
             assert (caught.value.sqlstate, caught.value.definite) == ("57014", False)
             assert "may be" in str(caught.value.detail["detail"])
         finally:
-            client.node.numbers._submit = submit
+            client.node.sequence_values._submit = submit
         assert len(unanswered.sent) == 2
     client.ask("reset statement_timeout")
     assert client.ask("select 1") == [(1,)]
@@ -122,7 +122,7 @@ def test_an_answer_that_is_there_is_given() -> None:
     """It is known then what became of the request, whoever does not want to know."""
     outcome = Outcome(1, 7, 0, 0, final=True)
     pending = Pending(b"r" * 16, "", b"", OnConflict.FAIL, Lock(), lambda _: None)
-    pending.settle(Standing.COMMITTED, outcome)
+    pending.settle(RequestStatus.COMMITTED, outcome)
     assert pending.result_unless(lambda: True, 30.0) is outcome
 
 

@@ -16,7 +16,7 @@ from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import QueryCanceled
 from leasehold.pgwire.wire_errors import Canceled
 from leasehold.replica.sequences import session_values
-from leasehold.replica.sequences.node_blocks import BLOCK_NUMBERS, TRIES_MAX
+from leasehold.replica.sequences.node_blocks import BLOCK_VALUES, TRIES_MAX
 from tests.support.sql_session.sql_client import SqlClient, client_of_tables
 
 
@@ -52,7 +52,7 @@ def test_each_node_draws_from_numbers_of_its_own(one: SqlClient, other: SqlClien
 
 
 def test_many_rows_of_one_statement(one: SqlClient) -> None:
-    count = 20 * BLOCK_NUMBERS
+    count = 20 * BLOCK_VALUES
     one.ask(f"insert into t (v) select 'x' from generate_series(1, {count})")
     assert one.ask("select count(*), count(distinct id) from t") == [(count, count)]
     assert one.ask("select max(id) - min(id) + 1 from t") == [(count,)]
@@ -65,7 +65,7 @@ def test_a_wait_for_numbers_is_cancelled(one: SqlClient) -> None:
     def run() -> None:
         caught.append(one.code("insert into t (v) values ('a')"))
 
-    numbers = one.node.numbers
+    numbers = one.node.sequence_values
     waits, submit = Event(), numbers._submit
 
     def unanswered(request: Any, timeout_s: float, stopped: Any) -> Any:

@@ -207,9 +207,9 @@ def test_a_type_is_changed_in_the_zone_of_who_changes_it(
 ) -> None:
     maker.ask("create table v (id int primary key, at timestamp, note text)")
     maker.ask("insert into v values (1, '2020-07-01 12:00', ''), (2, '2020-01-01 12:00', '')")
-    moments = "select at at time zone 'UTC' = timestamp '2020-07-01 10:00' from v where id = 1"
+    timestamps = "select at at time zone 'UTC' = timestamp '2020-07-01 10:00' from v where id = 1"
     maker.ask("alter table v alter at type timestamptz, alter note type date using at::date")
-    assert maker.ask(moments) == [(1,)]
+    assert maker.ask(timestamps) == [(1,)]
     maker.ask("set time zone 'Asia/Tokyo'")
     maker.ask("alter table v alter at type text using at::text")
     assert maker.ask("select at from v order by id") == [

@@ -29,7 +29,7 @@ MAY_USE_DATES = frozenset(
         *("values/storage.py", "values/dates.py", "values/date_text.py", "values/time_zone.py"),
         *(
             "sql/functions/dates/templates.py",
-            "sql/functions/dates/moments.py",
+            "sql/functions/dates/timestamps.py",
             "sql/syntax/as_of.py",
         ),
     }

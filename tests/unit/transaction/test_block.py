@@ -6,8 +6,8 @@ import pytest
 
 from leasehold.transaction.block import (
     Block,
+    BlockStatus,
     NoTransaction,
-    Standing,
     TransactionActive,
     UnknownSavepoint,
 )
@@ -23,8 +23,8 @@ def block() -> Block:
     return made
 
 
-def standing(block: Block) -> Standing:
-    return block.standing
+def standing(block: Block) -> BlockStatus:
+    return block.status
 
 
 def test_begin_inside_a_block_changes_nothing(block: Block) -> None:
@@ -34,10 +34,10 @@ def test_begin_inside_a_block_changes_nothing(block: Block) -> None:
 
 def test_an_error_fails_a_block_and_nothing_outside_of_one(block: Block) -> None:
     block.fail()
-    assert standing(block) == Standing.FAILED
+    assert standing(block) == BlockStatus.FAILED
     block.end()
     block.fail()
-    assert standing(block) == Standing.IDLE
+    assert standing(block) == BlockStatus.IDLE
 
 
 def test_rolling_back_to_a_savepoint_opens_a_failed_block_and_keeps_that_one(block: Block) -> None:
@@ -46,7 +46,7 @@ def test_rolling_back_to_a_savepoint_opens_a_failed_block_and_keeps_that_one(blo
     block.savepoint("a", 3)
     block.fail()
     assert block.roll_back_to("b") == 2
-    assert standing(block) == Standing.OPEN
+    assert standing(block) == BlockStatus.OPEN
     assert block.roll_back_to("b") == 2
     assert block.roll_back_to("a") == 1  # the later one of that name is gone
     with pytest.raises(UnknownSavepoint):

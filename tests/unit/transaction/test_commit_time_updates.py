@@ -32,7 +32,7 @@ TABLE = Descriptor(
     checks=(Check(5, "small", "a < 2147483647", (2,)),),
 )
 MORE = {"a": Expression("a + $1", (1,), ("integer",))}
-NEWEST = [level for level in Level if not ISOLATION[level].one_moment]
+NEWEST = [level for level in Level if not ISOLATION[level].one_snapshot]
 SEEN = update("t", 1, a=11)._replace(expect=77)
 OWN = update("t", 1, a=12)
 COMPUTED = update("t", 1, **MORE)._replace(expect=ANY_GENID)

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Derived, Lock, Moment
+from leasehold.catalog.elements import CommitContext, Derived, Lock
 from leasehold.model.errors import (
     DivisionByZero,
     DuplicateKey,
@@ -158,8 +158,8 @@ def test_a_request_has_one_moment(store: Store) -> None:
     )
     table = WrittenTable(store, decided)
     request = ChangeRequest(b"r" * 16, (insert("t", 1), insert("t", 2), insert("t", 3, d=None)))
-    moment = Moment(77, b"seed")
-    made = verify(request, table.catalog, store.row, 1, holders=store.holders, moment=moment)
+    context = CommitContext(77, b"seed")
+    made = verify(request, table.catalog, store.row, 1, holders=store.holders, context=context)
     images = [change.image or {} for change in made.changes]
     assert [image.get(2) for image in images] == [77, 77, None]
     assert len({image[3] for image in images}) == 3

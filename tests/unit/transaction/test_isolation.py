@@ -10,7 +10,7 @@ from leasehold.transaction.isolation import ISOLATION, Level, chosen, isolation_
 
 def test_the_table_is_the_designs() -> None:
     table = {
-        level: (i.one_moment, i.own_writes, i.verifies_reads, i.replays, i.any_time)
+        level: (i.one_snapshot, i.own_writes, i.verifies_reads, i.replays, i.any_time)
         for level, i in ISOLATION.items()
     }
     assert table == {

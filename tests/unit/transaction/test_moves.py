@@ -221,8 +221,8 @@ def test_unique_values_go_along(table: WrittenTable) -> None:
 def test_rows_move_in_both_tables_while_the_primary_key_changes(store: Any) -> None:
     """The other table has another key: what moves in one is an update in the other."""
     columns = (*COLUMNS[:2], replace(COLUMNS[2], nullable=False))
-    old = replace(TABLE, columns=columns, indexes=(), twin=2)
-    new = replace(old, table_id=2, primary_key=(B,), twin=1, former=1, state=State.WRITE_ONLY)
+    old = replace(TABLE, columns=columns, indexes=(), mirror=2)
+    new = replace(old, table_id=2, primary_key=(B,), mirror=1, former=1, state=State.WRITE_ONLY)
     made = WrittenTable(store, old, new)
 
     def ids(table_id: int, *keys: int) -> list[tuple[Any, Any]]:

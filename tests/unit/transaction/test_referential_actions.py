@@ -364,8 +364,8 @@ def test_while_the_child_changes_its_primary_key(store: Any, own: bool) -> None:
     """Two tables have the same rows, both versions are in use, and each row goes once from each."""
     columns = (*COLUMNS[:2], replace(COLUMNS[2], nullable=False))
     key = (child().foreign_keys[0],)
-    old = replace(child(foreign_keys=key, twin=3), columns=columns)
-    new = replace(old, table_id=3, primary_key=(B,), twin=2, former=2, state=State.WRITE_ONLY)
+    old = replace(child(foreign_keys=key, mirror=3), columns=columns)
+    new = replace(old, table_id=3, primary_key=(B,), mirror=2, former=2, state=State.WRITE_ONLY)
     written = WrittenTable(store, PARENT, old, new)
     written.send(insert("p", 1), insert("c", 1, a=1, b=11), insert("c", 2, a=1, b=12))
     assert rows(written, 3, 11, 12) == {11: (1, 11), 12: (1, 12)}

@@ -29,7 +29,7 @@ from leasehold.model.records.requests import (
     OperationKind,
 )
 from leasehold.replication.master.backfill import BackfillSlice, slice_chunk
-from leasehold.schema_change.plan.plan import NO_MOMENT
+from leasehold.schema_change.plan.plan import NO_CONTEXT
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import parse_statements
 from leasehold.transaction.verify import Decided, verify
@@ -52,7 +52,7 @@ class Master:
     def __init__(self) -> None:
         made = StatementBatch.on(Catalog())
         for statement, sql in parse_statements(TABLES):
-            made.take(statement, sql, b"", NO_MOMENT, lambda _: -1)  # type: ignore[arg-type]
+            made.take(statement, sql, b"", NO_CONTEXT, lambda _: -1)  # type: ignore[arg-type]
         self.catalog = made.catalog
         self.rows: dict[tuple[int, Key], Row] = {}
         self.lsn = 0
@@ -64,7 +64,9 @@ class Master:
     def decide(self, *operations: Operation, on_conflict: OnConflict = OnConflict.FAIL) -> Decided:
         lsn = self.lsn + 1
         request = ChangeRequest(lsn.to_bytes(16, "big"), operations, on_conflict=on_conflict)
-        found = verify(request, self.catalog, self.row, lsn, holders=self.holders, moment=NO_MOMENT)
+        found = verify(
+            request, self.catalog, self.row, lsn, holders=self.holders, context=NO_CONTEXT
+        )
         for change in found.changes:
             name = (change.table_id, change.key)
             if change.image is None:
@@ -298,7 +300,7 @@ class Adding(Master):
             f" default 'h' references old on delete set null on update cascade);"
             " create table alone (k text primary key, v text, n serial)"
         ):
-            made.take(statement, sql, b"", NO_MOMENT, lambda _: -1)  # type: ignore[arg-type]
+            made.take(statement, sql, b"", NO_CONTEXT, lambda _: -1)  # type: ignore[arg-type]
         self.catalog = made.catalog
         self.decide(*made.opening)
         self.old, self.child = self.hidden("old"), self.hidden("child")
@@ -316,16 +318,16 @@ class Adding(Master):
     def numbers(self, name: str = "old") -> dict[str, int | None]:
         return {row["k"]: row.get("n") for row in self.of(name)}
 
-    def fill(self, *keys: str) -> BackfillSlice:
+    def backfill(self, *keys: str) -> BackfillSlice:
         chunk = Chunk(1, 1, self.old.table_id, self.old.version, 3, tuple((k,) for k in keys))
         self.lsn += 1
         part = slice_chunk(chunk, 0, len(keys), self.catalog, self, lsn=self.lsn)
         for change in part.changes:
             assert change.image is not None
             self.rows[change.table_id, change.key] = Row(change.image, {0: self.lsn}, self.lsn)
-        for fill in part.fills:
-            for key, image in zip(fill.keys, fill.images, strict=True):
-                self.rows[fill.table_id, key] = Row(image, {0: 1}, 1)
+        for backfill in part.backfills:
+            for key, image in zip(backfill.keys, backfill.images, strict=True):
+                self.rows[backfill.table_id, key] = Row(image, {0: 1}, 1)
         return part
 
 
@@ -369,7 +371,7 @@ def test_a_default_that_draws_is_what_set_default_sets() -> None:
         " p int default nextval('s') references p on delete set default)"
     )
     for statement, sql in parse_statements(text):
-        made.take(statement, sql, b"", NO_MOMENT, lambda _: -1)  # type: ignore[arg-type]
+        made.take(statement, sql, b"", NO_CONTEXT, lambda _: -1)  # type: ignore[arg-type]
     master.catalog = made.catalog
     of_keys = [Operation(INSERT, "p", (key,), {}) for key in (1, 7)]
     master.decide(*of_keys, Operation(INSERT, "c", (1,), {"p": 7}))
@@ -380,20 +382,20 @@ def test_a_default_that_draws_is_what_set_default_sets() -> None:
 def test_a_backfill_gives_each_row_one_number_and_moves_the_sequence_once() -> None:
     master = Adding()
     master.decide(Operation(UPDATE, "old", ("c",), {"v": "x"}))
-    part = master.fill("a", "b", "c", "gone", "a")
+    part = master.backfill("a", "b", "c", "gone", "a")
     assert [change.key for change in part.changes] == [(0,)]
-    assert (part.applied, len(part.fills[0].keys)) == (2, 2)
+    assert (part.applied, len(part.backfills[0].keys)) == (2, 2)
     assert [master.numbers()[k] for k in "cab"] == [1, 2, 3]
-    again = master.fill("a", "b", "c")
-    assert (again.changes, again.fills, again.applied) == ((), (), 0)
-    master.fill("d", "e", "f", "g", "h")
+    again = master.backfill("a", "b", "c")
+    assert (again.changes, again.backfills, again.applied) == ((), (), 0)
+    master.backfill("d", "e", "f", "g", "h")
     assert sorted(n for n in master.numbers().values() if n) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 def test_where_the_numbers_end_rows_stay_without_and_writers_are_told() -> None:
     """The verification names them, and the job is turned back; nobody replays for that."""
     master = Adding("(maxvalue 3)")
-    assert master.fill("a", "b", "c", "d", "e").applied == 3
+    assert master.backfill("a", "b", "c", "d", "e").applied == 3
     assert [master.numbers()[k] for k in "de"] == [None, None]
     update = Operation(UPDATE, "old", ("d",), {"v": "x"}, expect=ANY_GENID)
     with pytest.raises(Refused) as error:
@@ -411,7 +413,7 @@ def test_no_old_row_has_a_number_of_another(seed: int) -> None:
         keys = rng.sample(rows, min(len(rows), rng.randint(1, 4)))
         match rng.randrange(4):
             case 0:
-                master.fill(*keys)
+                master.backfill(*keys)
             case 1:
                 master.decide(*(Operation(UPDATE, "old", (k,), {"v": str(turn)}) for k in keys))
             case 2:
@@ -419,7 +421,7 @@ def test_no_old_row_has_a_number_of_another(seed: int) -> None:
             case _:
                 master.decide(Operation(UPDATE, "old", (keys[0],), {"k": f"m{turn}."}))
     rows = [k for (t, (k, *_)), _ in master.rows.items() if t == master.old.table_id]
-    master.fill(*rows)
+    master.backfill(*rows)
     found = [n for n in master.numbers().values() if n is not None]
     assert len(found) == len(rows)
     assert sorted(found) == list(range(1, len(rows) + 1)), "one each, and none is left out"

@@ -36,13 +36,13 @@ from leasehold.model.keys import IntKeys
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.log import (
     Attempt,
+    Backfill,
     Barrier,
     CatalogWrite,
     ChangeKind,
     Claim,
     Commit,
     Decisions,
-    Fill,
     Grant,
     LogPosition,
     LogRecord,
@@ -78,7 +78,7 @@ _ATTEMPT: Final = record_restorer(Attempt)
 _DECISIONS_TAG: Final = TAG_BY_CLASS[Decisions]
 _POSITION_TAG: Final = TAG_BY_CLASS[LogPosition]
 _LOG_TAGS: Final = frozenset(TAG_BY_CLASS[c] for c in (Claim, Decisions, Barrier))
-_FILL_FIELDS: Final = len(Fill._fields)
+_BACKFILL_FIELDS: Final = len(Backfill._fields)
 _COMMIT_FIELDS: Final = len(Commit._fields)
 _COMMITS_FIELD: Final = Decisions._fields.index("commits")
 _DECISIONS_HEAD: Final = Decisions._fields.index("grants") + 1
@@ -310,7 +310,7 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
     elif count < _DECISIONS_FIELDS:
         fields += _DECISIONS_TAIL[count - _DECISIONS_HEAD :]
     epoch, incarnation, sequence, previous, first, commits, refusals = fields[:7]
-    through, answered, grants, closed_us, id_horizon_us, reset_us, lane_topics, attempts = fields[
+    through, answered, grants, closed_us, id_horizon_us, reset_us, queue_topics, attempts = fields[
         7:
     ]
     return Decisions(
@@ -327,7 +327,7 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
         closed_us,
         id_horizon_us,
         reset_us,
-        lane_topics,
+        queue_topics,
         tuple([_ATTEMPT(attempt) for attempt in attempts]) if attempts else (),
     )
 
@@ -335,7 +335,9 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
 def _commit(fields: Any) -> Commit:
     if len(fields) != _COMMIT_FIELDS:
         fields = complete_fields(Commit, fields)
-    request_id, attempt, at_us, versions, changes, rows, reply_to, fills, catalog, answer = fields
+    request_id, attempt, at_us, versions, changes, rows, reply_to, backfills, catalog, answer = (
+        fields
+    )
     restored: tuple[Any, ...] = (
         request_id,
         attempt,
@@ -354,24 +356,24 @@ def _commit(fields: Any) -> Commit:
         ),
         rows,
         reply_to,
-        tuple([_fill(fill) for fill in fills]) if fills else (),
+        tuple([_backfill(backfill) for backfill in backfills]) if backfills else (),
         tuple([_CATALOG(write) for write in catalog]) if catalog else (),
         answer,
     )
     return _new(Commit, restored)
 
 
-def _fill(fields: tuple[Any, ...]) -> Fill:
-    """Restore a fill as a row change is: values of images and genids are not looked at one by
+def _backfill(fields: tuple[Any, ...]) -> Backfill:
+    """Restore a backfill as a row change is: values of images and genids are not looked at one by
     one."""
-    if len(fields) != _FILL_FIELDS:
-        fields = complete_fields(Fill, fields)
+    if len(fields) != _BACKFILL_FIELDS:
+        fields = complete_fields(Backfill, fields)
     *head, keys, images, genids = fields
     if type(images) is not tuple or type(genids) is not tuple:
         raise ValueError("Fill: expected arrays of images and genids")
     if not {dict}.issuperset(map(type, images + genids)):
         raise ValueError("Fill: expected maps as images and genids")
-    return _new(Fill, (*head, restore_keys(keys), images, genids))
+    return _new(Backfill, (*head, restore_keys(keys), images, genids))
 
 
 _RESULT: Final = record_restorer(Result)

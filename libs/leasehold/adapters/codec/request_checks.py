@@ -34,8 +34,8 @@ def check_storable(value: Any, where: str, field: str, name: Any) -> None:
         wanted = "a number of as many digits as a numeric has"
     else:
         wanted = "text, a number, true, false, bytes or null"
-    place = f"{where}{field}" if name is None else f"{where}{field}.{show_name(name)}"
-    raise unexpected_value(place, wanted, value)
+    position = f"{where}{field}" if name is None else f"{where}{field}.{show_name(name)}"
+    raise unexpected_value(position, wanted, value)
 
 
 def check_name(value: Any, where: str, field: str) -> str:
@@ -116,5 +116,5 @@ def refuse_unknown(fields: Mapping[Any, Any], known: frozenset[str], where: str)
             continue
         near = get_close_matches(name[:64], sorted(known), n=1) if type(name) is str else []
         hint = f"; did you mean '{near[0]}'?" if near else f"; known are {', '.join(sorted(known))}"
-        place = f"{where}{show_name(name)}"
-        raise MalformedRequest(f"'{place}' is not a field of this request{hint}", field=place)
+        position = f"{where}{show_name(name)}"
+        raise MalformedRequest(f"'{position}' is not a field of this request{hint}", field=position)

@@ -72,11 +72,11 @@ def _download(
     address = urlsplit(url)
     if address.scheme not in ("http", "https") or address.hostname is None:
         raise ConfigurationError(f"{url!r} is not the http(s) address of a snapshot server")
-    place = (address.hostname, address.port)
+    position = (address.hostname, address.port)
     connection = (
-        HTTPSConnection(*place, timeout=timeout_s, context=tls)
+        HTTPSConnection(*position, timeout=timeout_s, context=tls)
         if address.scheme == "https"
-        else HTTPConnection(*place, timeout=timeout_s)
+        else HTTPConnection(*position, timeout=timeout_s)
     )
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     try:

@@ -98,7 +98,7 @@ def copy_store(source: Path, target: Path) -> StoreCopy:
         copy = apsw.Connection(str(target))
         try:
             # All pages in one step are one read snapshot; in several steps a commit in between
-            # would make the backup begin anew, for ever under steady writes.
+            # would make the backup start over, for ever under steady writes.
             with copy.backup("main", reader, "main") as backup:
                 backup.step(-1)
             copy.execute("PRAGMA journal_mode = DELETE")

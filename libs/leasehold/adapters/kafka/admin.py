@@ -31,7 +31,7 @@ LOOK_AGAIN_S: Final = 0.02
 
 
 class AdminConnection:
-    """An admin client, which is made anew once it has lost all its brokers."""
+    """An admin client, which is recreated once it has lost all its brokers."""
 
     def __init__(self, settings: KafkaSettings, client_id: str) -> None:
         self._watch = ClientWatch(settings, client_id)
@@ -153,8 +153,8 @@ class TopicAdmin:
         """Begin to delete the records of a partition below `offset` (L7). Returns a Future, whose
         `low_watermark` is the partition's new first offset."""
         assert offset >= 0, offset
-        place = TopicPartition(topic, partition, offset)
-        (future,) = self._connection.client_for(topic).delete_records([place]).values()
+        topic_partition = TopicPartition(topic, partition, offset)
+        (future,) = self._connection.client_for(topic).delete_records([topic_partition]).values()
         return future
 
     def topic_id(self, topic: str, give_up: Callable[[], bool] = lambda: False) -> str:

@@ -131,7 +131,7 @@ class ClientWatch:
         return boottime_ns() - self._heard_ns >= LOST_AFTER_S * 1e9 * (1 << self._losses)
 
     def is_lost(self, client: Producer | Consumer | AdminClient, topic: str) -> bool:
-        """Whether `client` has no broker and looks for none: it has to be made anew (librdkafka
+        """Whether `client` has no broker and looks for none: it has to be recreated (librdkafka
         2.16; its issue 5301, see DESIGN.md). Cheap, so that it can be asked at every turn; whoever
         asks has run the client's callbacks, else a broker that is away looks the same. `topic`: any
         that the client uses."""

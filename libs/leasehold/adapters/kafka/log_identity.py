@@ -18,10 +18,10 @@ from leasehold.replication.log.identity import TO_DO, LogIdentity, check_log
 RECORDS_PER_READ_MAX: Final = 1_000
 READ_SLICE_S: Final = 0.1
 LOG_MISSING: Final = (
-    "nothing can be decided, and nobody is coherent. If it was deleted, one that is made anew is"
+    "nothing can be decided, and nobody is coherent. If it was deleted, one that is recreated is"
     f" another log. {TO_DO}"
 )
-LANE_MISSING: Final = (
+QUEUE_MISSING: Final = (
     "the master takes nothing from it. If it was deleted, make it anew (leasehold topics, or"
     " with its settings); it is then read from its begin: docs/how-to/recover-a-lost-log.md"
 )

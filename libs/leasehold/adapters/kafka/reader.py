@@ -191,8 +191,14 @@ class TopicReader:
         Offsets of a partition rise; those of compacted and transactional topics have gaps.
         """
         return [
-            Record(*place, offset, message.key(), message.value(), tuple(message.headers() or ()))
-            for place, offset, message in self._wanted(records_max, timeout_s)
+            Record(
+                *topic_partition,
+                offset,
+                message.key(),
+                message.value(),
+                tuple(message.headers() or ()),
+            )
+            for topic_partition, offset, message in self._wanted(records_max, timeout_s)
         ]
 
     def messages(self, records_max: int, timeout_s: float) -> list[Any]:
@@ -224,12 +230,12 @@ class TopicReader:
             if error is not None:
                 self._heed(message, error)
                 continue
-            place, offset = (message.topic(), message.partition()), message.offset()
-            wanted = self._next.get(place)
+            topic_partition, offset = (message.topic(), message.partition()), message.offset()
+            wanted = self._next.get(topic_partition)
             if wanted is None or offset < wanted:
                 continue  # of a partition stopped or restarted while this was on its way
-            self._next[place] = offset + 1
-            yield place, offset, message
+            self._next[topic_partition] = offset + 1
+            yield topic_partition, offset, message
 
     def _look(self, topic: str) -> None:
         """Make a consumer that has lost all its brokers anew; it goes on where it was."""
@@ -239,7 +245,7 @@ class TopicReader:
         self._consumer.close()
         self._consumer = make_client(Consumer, self._options)
         self._consumer.incremental_assign([TopicPartition(*p, o) for p, o in self._next.items()])
-        self._consumer.pause([TopicPartition(*place) for place in self._paused])
+        self._consumer.pause([TopicPartition(*topic_partition) for topic_partition in self._paused])
 
     def _heed(self, message: Any, error: KafkaError) -> None:
         """Raise an error in the stream that will not pass, and tell of the others."""
@@ -279,12 +285,14 @@ class TopicReader:
         self, topic: str, partition: int, timeout_s: float = ASK_TIMEOUT_S
     ) -> tuple[int, int]:
         """Return `first_offset` and `end_offset`, asked together. Raises BusUnavailable."""
-        place = TopicPartition(topic, partition)
+        topic_partition = TopicPartition(topic, partition)
         doing = f"asking for the end of {topic}"
         self._look(topic)
 
         def ask(slice_s: float) -> tuple[int, int]:
-            found = self._consumer.get_watermark_offsets(place, timeout=slice_s, cached=False)
+            found = self._consumer.get_watermark_offsets(
+                topic_partition, timeout=slice_s, cached=False
+            )
             if found is None:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
             return found

@@ -106,7 +106,7 @@ class KafkaRequestTransport:
         if self._gathering is not None:
             self._gathering.flush(GATHERED_FLUSH_S)
 
-    def tell(self, requests: Sequence[tuple[bytes, str, bytes]]) -> bool:
+    def publish(self, requests: Sequence[tuple[bytes, str, bytes]]) -> bool:
         """Return False, nothing is published: librdkafka takes records with a lock, and may wait
         for room."""
         return False

@@ -103,8 +103,8 @@ class TopicEndsReader:
         found: dict[str, int] = {}
         unknown: set[str] = set()
         for sign, part in ((-1, asked.first), (1, asked.end)):
-            for place, future in part.items():
-                label = asked.labels[place.topic]
+            for topic_partition, future in part.items():
+                label = asked.labels[topic_partition.topic]
                 try:
                     offset: int = future.result(timeout=0).offset
                 except KafkaException as error:

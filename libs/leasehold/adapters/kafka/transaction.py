@@ -229,7 +229,7 @@ class TransactionWriter:
             if self._has_timed_out():
                 return BusUnavailable(
                     f"{doing}: Kafka has ended a transaction that was open for longer than "
-                    f"{self._timeout_ms} ms; it has to be made anew"
+                    f"{self._timeout_ms} ms; it has to be recreated"
                 )
             return Fenced(
                 f"Another process has taken over the transactional id {self._transactional_id!r} "

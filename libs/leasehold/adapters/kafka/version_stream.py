@@ -60,7 +60,7 @@ class KafkaVersionStream:
         try:
             return [record.value for record in self._reader.read(EVENTS_MAX, timeout_s)]
         except LogStopped:
-            # A topic that was made anew: its newest records are the state, whatever came before.
+            # A topic that was recreated: its newest records are the state, whatever came before.
             self._begin_again.set()
             return []
 

@@ -202,7 +202,7 @@ class TopicWriter:
             prepare_producer(self._producer, self._topic)
 
     def _renew(self) -> None:
-        # After a fatal error librdkafka refuses every call: outcomes are told, then begin anew.
+        # After a fatal error librdkafka refuses every call: outcomes are told, then start over.
         assert self._watch.fatal is not None
         self._watch.starts_anew(self._watch.fatal)
         self._producer.purge()
@@ -217,15 +217,19 @@ class TopicWriter:
             self._watch.works()
             if token is not None and self._tells_all:
                 offset = message.offset()
-                place = message.topic(), message.partition(), -1 if offset is None else offset
-                self._deliveries.append(Delivery(token, *place, None))
+                topic_partition = (
+                    message.topic(),
+                    message.partition(),
+                    -1 if offset is None else offset,
+                )
+                self._deliveries.append(Delivery(token, *topic_partition, None))
             return
         if error.fatal():
             self._watch.fatal = error.str()
         words = self._watch.words(error)
         too_large = error.code() == KafkaError.MSG_SIZE_TOO_LARGE
-        place = message.topic(), message.partition(), -1
-        self._deliveries.append(Delivery(token, *place, words, too_large))
+        topic_partition = message.topic(), message.partition(), -1
+        self._deliveries.append(Delivery(token, *topic_partition, words, too_large))
 
 
 def log_writer(

@@ -108,8 +108,8 @@ class RowSpool:
         if first >= self.count:
             return []
         number = bisect_right(self._firsts, first) - 1
-        place = first - self._firsts[number]
-        return self._batch_of(number)[place : place + count]
+        position = first - self._firsts[number]
+        return self._batch_of(number)[position : position + count]
 
     def _batch_of(self, number: int) -> list[tuple[Any, ...]]:
         if self._batch[0] != number:

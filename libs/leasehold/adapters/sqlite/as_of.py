@@ -36,7 +36,7 @@ FEW_CHANGES: Final = 1_000
 class SqlitePast(Closing):
     """StoreSnapshot of an earlier LSN, inside a snapshot that stays open as long as this is used.
 
-    A column that was filled by key since is no exception although a fill has no image: in the
+    A column that was filled by key since is no exception although a backfill has no image: in the
     version of then it was not public, and every image that is valid later was copied later.
     """
 

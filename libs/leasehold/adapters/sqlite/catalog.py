@@ -23,9 +23,9 @@ from leasehold.model.ports import StoredCatalog
 from leasehold.model.records.log import Attempt, LogPosition
 
 # All of it: a store that an earlier program has written has fewer columns while it is only read.
-_GET_POSITION: Final = "SELECT * FROM position"  # as TABLES, LANE_TOPICS and TIMES of the layout
+_GET_POSITION: Final = "SELECT * FROM position"  # as TABLES, QUEUE_TOPICS and TIMES of the layout
 _POSITION_FIELDS: Final = slice(1, 11)
-_LANE_TOPICS: Final = 13
+_QUEUE_TOPICS: Final = 13
 _TIMES: Final = slice(14, 17)
 _PUT_POSITION: Final = """
 UPDATE position SET log_offset = ?, epoch = ?, incarnation = ?, sequence = ?, digest = ?, lsn = ?,
@@ -42,10 +42,10 @@ def read_position(connection: apsw.Connection) -> LogPosition:
     store of an earlier release has no table for, the writer alone knows."""
     found: tuple[Any, ...] = connection.execute(_GET_POSITION).fetchall()[0]
     position = LogPosition(*found[_POSITION_FIELDS], *found[_TIMES])
-    topics = found[_LANE_TOPICS] if len(found) > _LANE_TOPICS else _NO_TOPICS
+    topics = found[_QUEUE_TOPICS] if len(found) > _QUEUE_TOPICS else _NO_TOPICS
     return position._replace(
         decided_through=msgpack.unpackb(position.decided_through),
-        lane_topics=msgpack.unpackb(topics),
+        queue_topics=msgpack.unpackb(topics),
     )
 
 
@@ -73,11 +73,11 @@ class DecodedDescriptors:
             "SELECT table_id, version, body FROM descriptors ORDER BY table_id, version"
         ).fetchall()
         for table_id, version, body in found:
-            place = table_id, version
-            same = known.get(place)
+            position = table_id, version
+            same = known.get(position)
             if same is None or same[0] != body:
                 same = (body, from_wire(msgpack.unpackb(body, strict_map_key=False)))
-            kept[place] = same
+            kept[position] = same
         self._kept = kept
         return ((table_id, one) for (table_id, _), (_, one) in kept.items())
 
@@ -107,7 +107,7 @@ class StoredTables:
         self._connection = connection
         self._execute = connection.cursor().execute
         self._briefs: dict[tuple[int, int], tuple[bytes, VersionBrief]] = {}
-        self._lane_topics: tuple[Mapping[str, str], bytes] = ({}, _NO_TOPICS)
+        self._queue_topics: tuple[Mapping[str, str], bytes] = ({}, _NO_TOPICS)
         self._attempts: tuple[Attempt, ...] | None = None  # as they are stored, None: not known
 
     def position(self) -> LogPosition:
@@ -117,9 +117,9 @@ class StoredTables:
 
     def put_position(self, position: LogPosition) -> None:
         through = msgpack.packb(dict(position.decided_through))
-        if position.lane_topics is not self._lane_topics[0]:  # one object for all of a term
-            self._lane_topics = (position.lane_topics, msgpack.packb(dict(position.lane_topics)))
-        fields = (*position[:7], through, *position[8:13], self._lane_topics[1])
+        if position.queue_topics is not self._queue_topics[0]:  # one object for all of a term
+            self._queue_topics = (position.queue_topics, msgpack.packb(dict(position.queue_topics)))
+        fields = (*position[:7], through, *position[8:13], self._queue_topics[1])
         self._execute(_PUT_POSITION, fields)
         if position.attempts != self._attempts:
             self._put_attempts(position.attempts)

@@ -1,7 +1,7 @@
 """Decides when a store's WAL is copied into its file, and by which thread.
 
 What takes long, to write the pages and to have the disk take them, a thread does by a connection of
-its own: the writer goes on meanwhile. Every 16 MB it copies what it finds. But the WAL begins anew
+its own: the writer goes on meanwhile. Every 16 MB it copies what it finds. But the WAL starts over
 only when all of it is copied, and SQLite has the disk take the file's pages only in a copying that
 gets to the end. So from 41 MB on the thread does not stop at the end that it saw: what was written
 meanwhile is less each time, and once nothing was, the next commit begins the WAL anew. Where the
@@ -13,7 +13,7 @@ longer then, and is tried for again when the snapshot ends.
 A WAL has its room before it needs it: a commit that makes the file longer waits for whatever the
 file system is at. A file that was cut by a hundred megabytes kept its writer waiting for 60 ms, on
 a file system that tells its device at once what is free (`discard`). So one that a snapshot made
-long is cut a little each time the WAL begins anew.
+long is cut a little each time the WAL starts over.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WAL_PAGES_COPIED: Final = 4_000
 """Copied when so many are not: 16 MB. Pages are written again and again, and copied once."""
 WAL_PAGES_LEFT: Final = 400
 """So many the writer copies itself: some ms, of which the disk takes half."""
-WAL_PAGES_ANEW: Final = 10_000
+WAL_PAGES_RESTART: Final = 10_000
 """Begun anew when so many are there, 41 MB: the commit that does it waits for the disk, and so do
 the thread's passes before it, so it is done less often than copying."""
 WAL_PAGES_MAX: Final = 24_000
@@ -62,23 +62,23 @@ class Checkpoints:
         share = random.uniform(1 - WAL_SPREAD, 1 + WAL_SPREAD)  # noqa: S311 - no secret
         self.pages_after_snapshot = int(WAL_PAGES_COPIED * random.random())  # noqa: S311
         self.pages = int(WAL_PAGES_COPIED * share)
-        self.pages_anew = int(WAL_PAGES_ANEW * share)
+        self.restart_pages = int(WAL_PAGES_RESTART * share)
         self.pages_max = int(WAL_PAGES_MAX * share)
         self._there = 0  # in the WAL
         self._copied = 0  # of those
         self._due = self.pages  # when so many are there
         self._must = self.pages_max  # by the commit that gets there
         self._kept = 0  # bytes that the file is not cut below
-        self._begun_anew = True
+        self._restarted = True
         self._reserved = False
         self._copier: _Copier | None = None
         self._ahead = WalReadAhead(path)
         connection.set_wal_hook(self._committed)
 
     def _committed(self, _connection: apsw.Connection, _schema: str, pages: int) -> int:
-        if pages < self._there:  # it has begun anew
+        if pages < self._there:  # it has restarted
             self._copied, self._due, self._must = 0, self.pages, self.pages_max
-            self._begun_anew = True
+            self._restarted = True
             self._ahead.note_new_begin()
             if self._copier is not None:
                 self._copier.take()  # of what was there before
@@ -93,7 +93,7 @@ class Checkpoints:
 
     def tidy(self) -> None:
         """Do what was put off; to be called between transactions, when nobody waits."""
-        if self._begun_anew or self._there * _FRAME_BYTES > self._kept + WAL_BYTES_CUT:
+        if self._restarted or self._there * _FRAME_BYTES > self._kept + WAL_BYTES_CUT:
             self._keep()
         if not self._reserved and self._there >= WAL_PAGES_UNRESERVED:
             self._reserve()
@@ -109,8 +109,8 @@ class Checkpoints:
         if self._copied and self._there - self._copied <= WAL_PAGES_LEFT:
             self._copy()
         else:
-            self._ahead.begins_anew_soon()  # where nobody writes meanwhile, also before its end
-            self._copier.begin(to_the_end=self._there >= self.pages_anew)
+            self._ahead.restarts_soon()  # where nobody writes meanwhile, also before its end
+            self._copier.begin(to_the_end=self._there >= self.restart_pages)
 
     def released(self) -> None:
         """A snapshot that was held for long has ended, on other nodes at this very moment, too:
@@ -120,8 +120,8 @@ class Checkpoints:
     def _keep(self) -> None:
         """A commit that begins the WAL anew cuts its file to the limit that holds then."""
         long = max(self._kept, self._there * _FRAME_BYTES)
-        self._kept = max(WAL_BYTES_KEPT_MAX, long - WAL_BYTES_CUT * self._begun_anew)
-        self._begun_anew = False
+        self._kept = max(WAL_BYTES_KEPT_MAX, long - WAL_BYTES_CUT * self._restarted)
+        self._restarted = False
         with suppress(apsw.Error):
             self._connection.execute(f"PRAGMA journal_size_limit = {self._kept}")
 
@@ -138,7 +138,7 @@ class Checkpoints:
                 os.close(descriptor)
 
     def _copy(self) -> None:
-        self._ahead.begins_anew_soon()
+        self._ahead.restarts_soon()
         with suppress(apsw.Error):
             _, copied = self._connection.wal_checkpoint()
             self._note(copied)
@@ -149,11 +149,11 @@ class Checkpoints:
             self._copied = min(copied, self._there)
             self._must = self._copied + self.pages_max
         if self._copied == self._there:
-            # It begins anew with the next commit, unless somebody reads at that very moment.
+            # It starts over with the next commit, unless somebody reads at that very moment.
             self._due = self._there + WAL_PAGES_LEFT // 2
         elif not goes_on:  # what is left is kept for somebody's snapshot
             self._due = self._there + self.pages // 4
-        elif self._there < self.pages_anew:
+        elif self._there < self.restart_pages:
             self._due = self._copied + self.pages
 
     def close(self) -> None:

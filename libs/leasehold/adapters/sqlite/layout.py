@@ -68,7 +68,7 @@ CREATE TABLE IF NOT EXISTS removed (
     PRIMARY KEY (table_id, element_id)) WITHOUT ROWID
 """
 
-LANE_TOPICS: Final = "ALTER TABLE position ADD COLUMN lane_topics BLOB NOT NULL DEFAULT x'80'"
+QUEUE_TOPICS: Final = "ALTER TABLE position ADD COLUMN lane_topics BLOB NOT NULL DEFAULT x'80'"
 
 
 # Of messages that masters are about to decide (L10), beside the position; made as the one above.
@@ -251,7 +251,7 @@ def make_writer(connection: apsw.Connection, synchronous: str) -> None:
             connection.execute(f"PRAGMA user_version = {LAYOUT_VERSION}")
     connection.execute(REMOVED)
     if "lane_topics" not in physical_columns(connection, "position"):  # of an earlier program
-        connection.execute(LANE_TOPICS)
+        connection.execute(QUEUE_TOPICS)
     for column in TIMES:
         if column not in physical_columns(connection, "position"):
             added = f"ALTER TABLE position ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0"

@@ -176,7 +176,7 @@ class WritePlan(ReadPlan):
         self._deletes: dict[tuple[int, ...], str] = {}
         # Columns that a backfill by images may put, and whether an index has to be told of it.
         filled = {c.element_id for c in descriptor.columns if c.state is State.WRITE_ONLY}
-        self.fill_moves_entries = any(
+        self.backfill_moves_entries = any(
             plan.index.state is not State.PUBLIC or not filled.isdisjoint(plan.index.over)
             for plan in self.entries.values()
         )
@@ -192,7 +192,7 @@ class WritePlan(ReadPlan):
             self._updates[written, verified] = text
         return text
 
-    def fill(self, verified: tuple[int, ...]) -> str:
+    def backfill(self, verified: tuple[int, ...]) -> str:
         """UPDATE of every pair and of nothing else, where the genids of `verified` agree."""
         sets = ", ".join(f"{column_name(e)} = ?" for e in self.other_ids)
         return f"UPDATE {self.name} SET {sets} WHERE {self.where_key}{_verify(verified)}"

@@ -13,7 +13,7 @@ import apsw
 from leasehold.adapters.sqlite.explain import explain_statement
 from leasehold.adapters.sqlite.snapshot import STEPS_BETWEEN_LOOKS
 from leasehold.adapters.sqlite.statement_functions import begin
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import (
     InvalidFrame,
     OutOfRange,
@@ -63,7 +63,7 @@ def run(
     prepared: Prepared,
     parameters: Sequence[Any] = (),
     *,
-    moment: Moment,
+    context: CommitContext,
     limits: Limits = NO_LIMITS,
     as_of: int = 0,
     visit: Visit | None = None,
@@ -83,7 +83,7 @@ def run(
         connection,
         prepared.emitted,
         parameters,
-        moment=moment,
+        context=context,
         limits=limits,
         as_of=as_of,
         later=later,
@@ -98,7 +98,7 @@ def run(
         for emitted, each in zip(prepared.visited, apart, strict=True) if visit else ():
             seen = each.visits.shown(visit)
             found = emitted_rows(
-                connection, emitted, parameters, moment=moment, limits=limits, as_of=as_of
+                connection, emitted, parameters, context=context, limits=limits, as_of=as_of
             )
             while batch := found.fetch():
                 seen(batch)
@@ -113,17 +113,17 @@ def emitted_rows(
     emitted: Emitted,
     parameters: Sequence[Any],
     *,
-    moment: Moment,
+    context: CommitContext,
     limits: Limits = NO_LIMITS,
     as_of: int = 0,
     later: bool = False,
 ) -> Rows:
     """Return the rows of one of a statement's queries; arguments and errors are those of `run`."""
-    begin(connection, emitted, moment)
+    begin(connection, emitted, context)
     bindings = (*parameters, *emitted.constants)
     if emitted.now_at is not None:
         at = len(parameters) + emitted.now_at
-        bindings = (*bindings[:at], moment.now_us, *bindings[at + 1 :])
+        bindings = (*bindings[:at], context.now_us, *bindings[at + 1 :])
     if emitted.as_of_at is not None:
         at = len(parameters) + emitted.as_of_at
         bindings = (*bindings[:at], as_of, genid(as_of + 1, 0), *bindings[at + 2 :])

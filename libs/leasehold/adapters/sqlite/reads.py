@@ -9,18 +9,18 @@ from typing import Any
 import apsw
 
 from leasehold.adapters.sqlite.query import Limits, emitted_rows
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import QueryCanceled, Refused
 from leasehold.sql.planning.plan import Prepared
 from leasehold.sql.planning.read_set import LOOKED_UP_MAX
 from leasehold.sql.planning.reads import Lookup, Read, as_stored
 
 
-def places_read(
+def ranges_read(
     connection: apsw.Connection,
     plan: Prepared,
     values: Sequence[Any],
-    moment: Moment,
+    context: CommitContext,
     limits: Limits,
     as_of: int,
 ) -> Iterator[Read]:
@@ -28,7 +28,7 @@ def places_read(
     tables lead to. The arguments are those of `query.run`. Raises QueryCanceled."""
     yield from plan.reads.of(values)
     for lookup in plan.reads.lookups:
-        for prefix in _looked_up(connection, plan, lookup, values, moment, limits, as_of):
+        for prefix in _looked_up(connection, plan, lookup, values, context, limits, as_of):
             if None not in prefix:  # which is equal to nothing
                 key = as_stored(tuple(prefix), lookup.scales)
                 yield Read(lookup.table_id, lookup.index_id, key)
@@ -39,7 +39,7 @@ def _looked_up(
     plan: Prepared,
     lookup: Lookup,
     values: Sequence[Any],
-    moment: Moment,
+    context: CommitContext,
     limits: Limits,
     as_of: int,
 ) -> list[tuple[Any, ...]]:
@@ -48,7 +48,7 @@ def _looked_up(
     emitted = lookup.emit(len(plan.parameters), plan.beside)
     try:
         found = emitted_rows(
-            connection, emitted, values, moment=moment, limits=limits, as_of=as_of
+            connection, emitted, values, context=context, limits=limits, as_of=as_of
         ).all()
     except QueryCanceled:
         raise

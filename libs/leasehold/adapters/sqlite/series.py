@@ -96,8 +96,8 @@ class _Table:
             if not info.get_aConstraint_usable(number):
                 return False
             taken.append((column, number))
-        for place, (_, number) in enumerate(sorted(taken), 1):
-            info.set_aConstraintUsage_argvIndex(number, place)
+        for position, (_, number) in enumerate(sorted(taken), 1):
+            info.set_aConstraintUsage_argvIndex(number, position)
             info.set_aConstraintUsage_omit(number, True)
         info.estimatedRows = _GUESSED_ROWS
         info.estimatedCost = float(_GUESSED_ROWS)

@@ -55,7 +55,7 @@ def needs_nothing(prepared: Prepared) -> bool:
         or prepared.visits is not None
         or prepared.beside.tables
         or emitted.asks_system
-        or emitted.depends_on_moment
+        or emitted.depends_on_context
     )
 
 

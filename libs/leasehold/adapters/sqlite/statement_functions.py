@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import apsw
 
 from leasehold.adapters.sqlite import series, system
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import InvalidLimit, InvalidOffset, OutOfRange, TooManyRows
 from leasehold.sql.functions.aggregates.aggregates import Aggregate
 from leasehold.sql.functions.function import Function
@@ -23,19 +23,19 @@ from leasehold.values.numeric import sort_key
 
 
 class _Functions:
-    """What one connection has registered. `moment` is that of the statement that runs on it: what
+    """What one connection has registered. `context` is that of the statement that runs on it: what
     is drawn at random follows from its seed and from how many have been drawn before in that
     statement, so that who runs it again draws the same."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
-        self.moment = Moment(0, b"")
+        self.context = CommitContext(0, b"")
         self._calls = count(1)
 
-    def begin(self, moment: Moment) -> None:
+    def begin(self, context: CommitContext) -> None:
         """Begin one of the queries of a statement, all of which have that very moment."""
-        if moment is not self.moment:
-            self.moment = moment
+        if context is not self.context:
+            self.context = context
             self._calls = count(1)
 
     def install(self, connection: apsw.Connection, emitted: Emitted) -> None:
@@ -61,7 +61,7 @@ class _Functions:
                 self.names.add(name)
         for name, relation in emitted.systems.items():
             if name not in self.names:
-                system.install(connection, name, relation, lambda: system_of(self.moment))
+                system.install(connection, name, relation, lambda: system_of(self.context))
                 self.names.add(name)
 
     def _callable(self, function: Function) -> Callable[..., Any]:
@@ -69,13 +69,13 @@ class _Functions:
         if function.volatility == "volatile":
 
             def called(*values: Any) -> Any:
-                seed = self.moment.seed + next(self._calls).to_bytes(8, "big")
-                return compute(reseed(self.moment, seed), *values)
+                seed = self.context.seed + next(self._calls).to_bytes(8, "big")
+                return compute(reseed(self.context, seed), *values)
 
         elif function.volatility == "stable":
 
             def called(*values: Any) -> Any:
-                return compute(self.moment, *values)
+                return compute(self.context, *values)
 
         else:
             called = compute
@@ -89,11 +89,11 @@ class _Functions:
 _INSTALLED: Final[WeakKeyDictionary[apsw.Connection, _Functions]] = WeakKeyDictionary()
 
 
-def begin(connection: apsw.Connection, emitted: Emitted, moment: Moment) -> None:
+def begin(connection: apsw.Connection, emitted: Emitted, context: CommitContext) -> None:
     """Give the connection what a query calls, and the moment of the statement it is part of."""
     functions = _functions_of(connection)
     functions.install(connection, emitted)
-    functions.begin(moment)
+    functions.begin(context)
 
 
 def install(connection: apsw.Connection, emitted: Emitted) -> None:

@@ -12,12 +12,17 @@ from typing import Any, Final
 
 import apsw
 
+from leasehold.adapters.sqlite.backfill import (
+    backfill_column,
+    backfill_entries,
+    backfill_images,
+    backfill_indexed,
+)
 from leasehold.adapters.sqlite.catalog import StoredTables
 from leasehold.adapters.sqlite.checking.checker import Checker
 from leasehold.adapters.sqlite.checking.repair import repair_entry
 from leasehold.adapters.sqlite.checkpoints import Checkpoints
 from leasehold.adapters.sqlite.counts import RowCounts
-from leasehold.adapters.sqlite.fill import fill_column, fill_entries, fill_images, fill_indexed
 from leasehold.adapters.sqlite.history import make_history
 from leasehold.adapters.sqlite.layout import (
     WriterLock,
@@ -44,14 +49,14 @@ from leasehold.model.keys import Key
 from leasehold.model.ports import Row, StoredCatalog
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import Image
-from leasehold.model.records.log import ChangeKind, CheckSlice, Fill, LogPosition, RowChange
+from leasehold.model.records.log import Backfill, ChangeKind, CheckSlice, LogPosition, RowChange
 from leasehold.model.records.requests import Outcome, ReadRange
 from leasehold.rows.key_values import entries
 from leasehold.settings.private_files import FOLDER_MODE, keep_store_private
 
 CACHE_MB: Final = 64
 """Of a connection: the writer's where nobody says otherwise, and a reader's at most."""
-_INSERT, _DELETE, _FILL = ChangeKind.INSERT, ChangeKind.DELETE, ChangeKind.FILL
+_INSERT, _DELETE, _BACKFILL = ChangeKind.INSERT, ChangeKind.DELETE, ChangeKind.BACKFILL
 
 
 class SqliteStore:
@@ -278,7 +283,7 @@ class SqliteStore:
             # What the row was up to now, for those who read as of an earlier LSN.
             if kind is not _INSERT:
                 self._execute(plan.keep, (stamp, *key, lsn))
-            if kind is not _FILL:
+            if kind is not _BACKFILL:
                 self._past.written[table_id] = lsn
         if kind is _DELETE:
             self._execute(plan.delete(tuple(verified)), (*key, *verified.values()))
@@ -373,29 +378,33 @@ class SqliteStore:
         if self._past.keeps:
             self._past.emptied(table_id, lsn)
 
-    def fill(self, descriptor: Descriptor, fill: Fill) -> int:
-        plan, element = self._plan(descriptor), descriptor.element(fill.element_id)
+    def backfill(self, descriptor: Descriptor, backfill: Backfill) -> int:
+        plan, element = self._plan(descriptor), descriptor.element(backfill.element_id)
         assert element is not None, f"version {descriptor.version} has no such element"
-        if fill.images:
-            self._fill_images(plan, fill)
-            return len(fill.keys)
+        if backfill.images:
+            self._backfill_images(plan, backfill)
+            return len(backfill.keys)
         if not isinstance(element, Column):
-            return fill_entries(self._connection, plan, plan.entries[element.element_id], fill.keys)
+            return backfill_entries(
+                self._connection, plan, plan.entries[element.element_id], backfill.keys
+            )
         if element.element_id not in plan.indexed_ids:
-            return fill_column(self._connection, plan, element, fill.keys)
-        return fill_indexed(self._connection, plan, element, fill.keys, self._change_entries)
+            return backfill_column(self._connection, plan, element, backfill.keys)
+        return backfill_indexed(
+            self._connection, plan, element, backfill.keys, self._change_entries
+        )
 
-    def _fill_images(self, plan: WritePlan, fill: Fill) -> None:
-        unknown = set().union(*fill.images) - plan.known
+    def _backfill_images(self, plan: WritePlan, backfill: Backfill) -> None:
+        unknown = set().union(*backfill.images) - plan.known
         if unknown:
             raise self._unprepared(plan, unknown)
-        other = fill_images(self._connection, plan, fill, self._change_entries)
+        other = backfill_images(self._connection, plan, backfill, self._change_entries)
         if other is not None:
-            place = fill.keys.index(other)
-            genids = fill.genids[place]
+            position = backfill.keys.index(other)
+            genids = backfill.genids[position]
             raise self._contradiction(
                 plan,
-                RowChange(_FILL, fill.table_id, fill.version, other, None, genids, ()),
+                RowChange(_BACKFILL, backfill.table_id, backfill.version, other, None, genids, ()),
             )
 
     # ------------------------------------------------------------ outcomes

@@ -49,10 +49,10 @@ class _Table:
         found."""
         places: list[int] = []
         for number in range(info.nConstraint):
-            place = info.get_aConstraint_iColumn(number)
+            position = info.get_aConstraint_iColumn(number)
             equal = info.get_aConstraint_op(number) == apsw.SQLITE_INDEX_CONSTRAINT_EQ
-            if equal and place >= 0 and info.get_aConstraint_usable(number):
-                places.append(place)
+            if equal and position >= 0 and info.get_aConstraint_usable(number):
+                places.append(position)
                 info.set_aConstraintUsage_argvIndex(number, len(places))
         rows = _GUESSED_FOUND if places else _GUESSED_ROWS
         info.idxStr = ",".join(map(str, places))

@@ -1,6 +1,6 @@
 """Reads the blocks that a WAL will be written over before it is.
 
-A WAL that has begun anew is written over its own old blocks. A frame has 4,120 bytes, so it covers
+A WAL that has restarted is written over its own old blocks. A frame has 4,120 bytes, so it covers
 parts of two blocks, and of a block that is changed in part the kernel needs the rest: where that
 is no longer in the page cache, the commit waits for a read of the disk. Where memory is short, or
 the system gives up what was not touched for a minute, commits waited 50 times a second for 1.5 ms
@@ -43,10 +43,10 @@ class WalReadAhead:
         self._path = path
         self._has_old = _keeps_room(path)  # blocks of before; those of a new file nobody reads
         self._asked = 0  # up to where, of what the WAL is now
-        self._anew = 0  # up to where, of what it will be once it has begun anew
+        self._anew = 0  # up to where, of what it will be once it has restarted
         self._reader: _Reader | None = None
 
-    def begins_anew_soon(self) -> None:
+    def restarts_soon(self) -> None:
         """The next commits may write over the file's begin. Say so again where they do not: what
         was read may not stay."""
         self._anew = self._ask(0, AHEAD_BYTES)

@@ -18,7 +18,7 @@ import apsw
 
 from leasehold.adapters.sqlite.query import NO_LIMITS, Limits, emitted_rows
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.physical_names import column_name, shadow_name, table_name
 from leasehold.model.errors import (
     NotNullViolation,
@@ -80,7 +80,7 @@ class Writing:
         connection: apsw.Connection,
         prepared: Prepared,
         parameters: Sequence[Any],
-        moment: Moment,
+        context: CommitContext,
         limits: Limits = NO_LIMITS,
         hidden_keys: Iterator[str] | None = None,
         as_of: int = 0,
@@ -92,7 +92,7 @@ class Writing:
         self._prepared = prepared
         self._write: Write = prepared.write
         self._parameters = tuple(parameters)
-        self._moment = moment
+        self._context = context
         self._limits = limits
         self._hidden_keys = hidden_keys or iter(())
         self._as_of = as_of
@@ -122,7 +122,7 @@ class Writing:
             self._connection,
             emitted,
             values,
-            moment=self._moment,
+            context=self._context,
             limits=self._limits,
             as_of=self._as_of,
         ).all()

@@ -19,7 +19,7 @@ from leasehold.model.records.requests import ReadRange
 def written_in(
     connection: apsw.Connection, plan: WritePlan, index_id: int, part: ReadRange, lsn: int
 ) -> Key | None:
-    """A row of now; by its genids, which a fill leaves alone."""
+    """A row of now; by its genids, which a backfill leaves alone."""
     later = genid(lsn + 1, 0)
     newer = " OR ".join(f"t.{lock_name(lock)} >= ?" for lock in plan.locks)
     stamps = (later,) * len(plan.locks)
@@ -39,8 +39,8 @@ def written_in(
 def gone_from(
     connection: apsw.Connection, plan: WritePlan, index_id: int, part: ReadRange, lsn: int
 ) -> Key | None:
-    """An old image whose row is not there any more as it was. Of one that a fill has replaced the
-    genids are what they were."""
+    """An old image whose row is not there any more as it was. Of one that a backfill has replaced
+    the genids are what they were."""
     later = genid(lsn + 1, 0)
     same = " AND ".join(f"ifnull(n.{lock_name(lock)}, 0) < ?" for lock in plan.locks)
     stamps = (later,) * len(plan.locks)

@@ -19,7 +19,7 @@ LABEL_CHARS_MAX: Final = 120
 SQL_CHARS_MAX: Final = 500
 
 
-class Standing(Enum):
+class LeaseStatus(Enum):
     """What the ledger knows of a lease."""
 
     WANTED = "asked for"
@@ -67,7 +67,7 @@ class HeldLease:
         "retired",
         "retired_ns",
         "since_ns",
-        "standing",
+        "status",
         "table",
         "used",
         "users",
@@ -84,7 +84,7 @@ class HeldLease:
         self.named: dict[Use, None] = {}
         self.retired = False  # D4: no new users; set before the users are counted
         self.lingers = False  # had users when a newer version took its place
-        self.standing = Standing.WANTED
+        self.status = LeaseStatus.WANTED
 
     @property
     def is_idle(self) -> bool:
@@ -92,7 +92,7 @@ class HeldLease:
 
     def __repr__(self) -> str:
         users = len(self.users) + len(self.named)
-        return f"/{self.version}/{users} of table {self.table}, {self.standing.value}"
+        return f"/{self.version}/{users} of table {self.table}, {self.status.value}"
 
 
 class HeldLeases:
@@ -165,7 +165,7 @@ class HeldLeases:
 
     def is_valid(self, lease: HeldLease, now_ns: int) -> bool:
         """Whether a subscriber may still decode under a lease that it uses (D3)."""
-        return lease.standing is not Standing.GONE and now_ns < self.valid_until_ns
+        return lease.status is not LeaseStatus.GONE and now_ns < self.valid_until_ns
 
     def find_blockers(
         self, table: int, below_version: int, now_ns: int, limit: int
@@ -225,7 +225,7 @@ class HeldLeases:
 
     def remove(self, lease: HeldLease) -> None:
         """Make a lease unusable; those who still use it find out by :meth:`is_valid`."""
-        lease.standing = Standing.GONE
+        lease.status = LeaseStatus.GONE
         if self.newest.get(lease.table) is lease:
             del self.newest[lease.table]
         lease.retired = True

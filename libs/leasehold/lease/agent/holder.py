@@ -20,7 +20,7 @@ from leasehold.lease.agent.events import (
     Wake,
     Want,
 )
-from leasehold.lease.agent.held_leases import FOREVER_NS, HeldLease, HeldLeases, Standing
+from leasehold.lease.agent.held_leases import FOREVER_NS, HeldLease, HeldLeases, LeaseStatus
 from leasehold.lease.agent.session import AgentSession, HolderLimits
 from leasehold.lease.agent.waiters import Waiters
 from leasehold.lease.commands import Acquire, Command, Lease, Register, Release
@@ -35,7 +35,7 @@ from leasehold.lease.replies import (
     Reply,
 )
 
-NOT_HELD = (Standing.WANTED, Standing.UNLEASED)
+NOT_HELD = (LeaseStatus.WANTED, LeaseStatus.UNLEASED)
 STOPPING = "this agent is stopping"
 
 
@@ -96,8 +96,8 @@ class Holder:
 
     def held(self) -> list[Lease]:
         """Return what the ledger has under this session, as far as this agent knows."""
-        standings = (Standing.HELD, Standing.RELEASING)
-        return sorted(lease.id for lease in self.leases.each() if lease.standing in standings)
+        statuses = (LeaseStatus.HELD, LeaseStatus.RELEASING)
+        return sorted(lease.id for lease in self.leases.each() if lease.status in statuses)
 
     # --- stepping ------------------------------------------------------------------------------
 
@@ -155,7 +155,7 @@ class Holder:
         are used, nobody ever waits."""
         lease = self.leases.newest.get(table)
         if table not in self._resting:
-            unused = lease is not None and lease.standing is Standing.HELD and not lease.used
+            unused = lease is not None and lease.status is LeaseStatus.HELD and not lease.used
             if self.has_store or not self._limits.rest_ns or not unused:
                 return False
             assert lease is not None, "it is unused"
@@ -172,7 +172,7 @@ class Holder:
         lease = self.leases.find(wanted)
         if lease is None:
             lease = self.leases.add(wanted)
-        if lease.standing in NOT_HELD and wanted not in self._missing:
+        if lease.status in NOT_HELD and wanted not in self._missing:
             self._wanted[wanted] = lease
         newest = self.leases.newest.get(wanted.table)
         if self.has_store and newest is not None and newest.version < wanted.version:
@@ -229,7 +229,7 @@ class Holder:
         leases = self.leases
         for wanted in list(self._waiters.wanted()):
             lease = leases.find(wanted) if wanted.version else leases.newest.get(wanted.table)
-            if lease is not None and lease.standing in (Standing.HELD, Standing.UNLEASED):
+            if lease is not None and lease.status in (LeaseStatus.HELD, LeaseStatus.UNLEASED):
                 effects += self._waiters.serve(wanted, lease)
 
     def _drain(self, effects: list[Effect]) -> None:
@@ -245,9 +245,9 @@ class Holder:
             lease = self.leases.idle.popleft()
             if not lease.is_idle or lease.id in self._waiters:
                 continue
-            if lease.standing is Standing.HELD:
+            if lease.status is LeaseStatus.HELD:
                 self._leaving[lease.id] = lease
-            elif lease.standing in NOT_HELD and not self._acquiring(lease):
+            elif lease.status in NOT_HELD and not self._acquiring(lease):
                 self._wanted.pop(lease.id, None)
                 self._missing.pop(lease.id, None)
                 self.leases.remove(lease)
@@ -271,8 +271,8 @@ class Holder:
             return session.renewal(len(self.held()))
         while self._leaving:
             lease = self._leaving.pop(next(iter(self._leaving)))
-            if lease.standing is Standing.HELD and self._may_go(lease):
-                lease.standing = Standing.RELEASING
+            if lease.status is LeaseStatus.HELD and self._may_go(lease):
+                lease.status = LeaseStatus.RELEASING
                 return Release(session.id, session.counter, *lease.id)
         for wanted in self._wanted:
             return Acquire(session.id, session.counter, *wanted)
@@ -290,13 +290,13 @@ class Holder:
         held = (
             lease.id
             for lease in self.leases.each()
-            if lease.standing is Standing.HELD and not (lease.retired and lease.is_idle)
+            if lease.status is LeaseStatus.HELD and not (lease.retired and lease.is_idle)
         )
         return self.session.registration(tuple(sorted(held)))
 
     def _lose_all(self) -> None:
         for lease in self.leases.each():
-            if lease.standing is not Standing.WANTED:
+            if lease.status is not LeaseStatus.WANTED:
                 self._lose(lease)
         self._follow()
         for wanted in self._waiters.wanted():
@@ -314,7 +314,7 @@ class Holder:
         self._missing.pop(lease.id, None)
         newest = self.leases.newest.get(lease.table) is lease
         if self.has_store and (newest or not lease.is_idle):
-            lease.standing = Standing.UNLEASED
+            lease.status = LeaseStatus.UNLEASED
         else:
             self.leases.remove(lease)
 
@@ -351,7 +351,7 @@ class Holder:
     ) -> None:
         kept = set(command.leases) - set(reply.refused)
         for lease in self.leases.each():
-            if lease.standing is Standing.HELD and lease.id not in kept:
+            if lease.status is LeaseStatus.HELD and lease.id not in kept:
                 self._lose(lease)  # refused, or left out because nobody uses it
                 self._acknowledge(lease.table, effects)
         if reply.seeded:
@@ -367,7 +367,7 @@ class Holder:
         self.session.served_by(reply.run_id)
         lease = self._wanted.pop(Lease(reply.table, reply.version), None)
         assert lease is not None, f"D1: granted, but not asked for: {reply}"
-        lease.standing = Standing.HELD
+        lease.status = LeaseStatus.HELD
         self._settle(lease)
 
     def _released(self, command: Release, effects: list[Effect]) -> None:
@@ -402,8 +402,8 @@ class Holder:
         if not isinstance(command, Release):
             return
         lease = self.leases.find(Lease(command.table, command.version))
-        if lease is not None and lease.standing is Standing.RELEASING:
-            lease.standing = Standing.HELD
+        if lease is not None and lease.status is LeaseStatus.RELEASING:
+            lease.status = LeaseStatus.HELD
             self._leaving[lease.id] = lease
 
     def _serve_unleased(self) -> None:
@@ -411,7 +411,7 @@ class Holder:
         reads hang on Redis."""
         if self.has_store:
             for lease in list(self._wanted.values()):
-                lease.standing = Standing.UNLEASED
+                lease.status = LeaseStatus.UNLEASED
                 self._settle(lease)
 
     def _refused(
@@ -453,7 +453,7 @@ class Holder:
         self._missing[asked] = lease
         self._missing_ns = now_ns + self._limits.retry_after_ns
         if self.has_store:
-            lease.standing = Standing.UNLEASED
+            lease.status = LeaseStatus.UNLEASED
             self._settle(lease)
 
     def _not_granted(self, command: Acquire, effects: list[Effect]) -> None:
@@ -462,7 +462,7 @@ class Holder:
         if lease is None:
             return
         if self.has_store:
-            lease.standing = Standing.UNLEASED  # its store is behind; D3 checks each statement
+            lease.status = LeaseStatus.UNLEASED  # its store is behind; D3 checks each statement
             self._settle(lease)
             return
         # Who wants the newest waits for it: there is one that this agent has not heard of yet.

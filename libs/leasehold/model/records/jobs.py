@@ -1,4 +1,4 @@
-"""Schema-change jobs outside of the log: what the topic of jobs and the backfill lane carry."""
+"""Schema-change jobs outside of the log: what the topic of jobs and the backfill queue carry."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Chunk(NamedTuple):
 
 
 class ChunksEnd(NamedTuple):
-    """Every chunk of this run stands before this marker in the lane."""
+    """Every chunk of this run stands before this marker in the queue."""
 
     job_id: int
     run: int

@@ -14,7 +14,8 @@ class ChangeKind(IntEnum):
     INSERT = 1
     UPDATE = 2
     DELETE = 3
-    FILL = 4  # a row that a backfill has filled: genids unchanged; written by older masters alone
+    # a row that a backfill has filled: genids unchanged; written by older masters alone
+    BACKFILL = 4
 
 
 class RowChange(NamedTuple):
@@ -26,7 +27,7 @@ class RowChange(NamedTuple):
     (empty for an insert). `locks` get the new genid `genid(lsn, position)`; none for a FILL.
     `carried` are genids that other locks get as they are: what they took over from an old lock of
     their columns, before that one is written for another column's sake (Claim 8). A row that
-    follows another one in its table's twin has all of that one's genids in it, and no lock.
+    follows another one in its table's mirror has all of that one's genids in it, and no lock.
     """
 
     kind: ChangeKind
@@ -39,7 +40,7 @@ class RowChange(NamedTuple):
     carried: Mapping[int, int] = {}
 
 
-class Fill(NamedTuple):
+class Backfill(NamedTuple):
     """A decided chunk of rows that get an element's pair, each node by its own row: an index entry,
     or the value of a column that is `missing` there.
 
@@ -164,7 +165,7 @@ class Commit(NamedTuple):
     changes: tuple[RowChange, ...]
     rows_affected: int
     reply_to: int = -1
-    fills: tuple[Fill, ...] = ()
+    backfills: tuple[Backfill, ...] = ()
     catalog: tuple[CatalogWrite, ...] = ()
     answer: Any = None  # what the result carries beyond counts, e.g. {"job": 7}
 
@@ -183,7 +184,7 @@ class Refusal(NamedTuple):
 
     `body` is the request as received where somebody needs it later (conflict, dead-letter).
     `image` is the row that refused it, with its genids, for a verify error.
-    `lane` and `offset` say where the request stood; offset -1: nowhere, it was told to the master.
+    `queue` and `offset` say where the request stood; offset -1: nowhere, it was told to the master.
     `request_id` is empty when it had none.
     """
 
@@ -195,7 +196,7 @@ class Refusal(NamedTuple):
     detail: Mapping[str, Any]
     decided_us: int
     reply_to: int
-    lane: str
+    queue: str
     offset: int
     content_type: str
     body: bytes | None
@@ -221,11 +222,11 @@ class Claim(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """What a master says of a lane's message before it decides it, alone (L10): it is about to, and
-    `lost` terms will have ended over it if this one does. `rows`: of a chunk, those that are
+    """What a master says of a queue's message before it decides it, alone (L10): it is about to,
+    and `lost` terms will have ended over it if this one does. `rows`: of a chunk, those that are
     decided. Said again with a smaller number it is taken back."""
 
-    lane: str
+    queue: str
     offset: int
     rows: int
     lost: int
@@ -235,13 +236,13 @@ class Decisions(NamedTuple):
     """A batch of decisions; with nothing to decide it carries grants and is the heartbeat.
 
     `sequence` is dense within (epoch, incarnation), from 1. `previous` is the digest of the
-    counting record before (L2). `decided_through`: lane → next offset (L3). `answered_through`: log
-    offset below which results and conflicts were given (L7). `closed_us`: every commit after this
-    record has a later time (L9). `id_horizon_us`: from this record on ids of an earlier time are
-    refused, and their outcomes may be forgotten (L5). 0 in both: an older master says nothing.
+    counting record before (L2). `decided_through`: queue → next offset (L3). `answered_through`:
+    log offset below which results and conflicts were given (L7). `closed_us`: every commit after
+    this record has a later time (L9). `id_horizon_us`: from this record on ids of an earlier time
+    are refused, and their outcomes may be forgotten (L5). 0 in both: an older master says nothing.
     `reset_us`, unless 0: before this record's commits the log's time, and what it has closed,
     become that; and the id horizon becomes this record's, where else it never goes back.
-    `lane_topics`: lane → id of the topic that its `decided_through` counts in from here on, where
+    `queue_topics`: queue → id of the topic that its `decided_through` counts in from here on, where
     that is news. `attempts`: messages that the master is about to decide alone (L10).
     """
 
@@ -258,7 +259,7 @@ class Decisions(NamedTuple):
     closed_us: int = 0
     id_horizon_us: int = 0
     reset_us: int = 0
-    lane_topics: Mapping[str, str] = {}
+    queue_topics: Mapping[str, str] = {}
     attempts: tuple[Attempt, ...] = ()
 
 
@@ -291,7 +292,7 @@ class LogPosition(NamedTuple):
 
     `offset` is the next offset to read; `digest` that of the last counting record. `closed_us`,
     `id_horizon_us` and `reset_us`: the newest of the records so far, see Decisions. `attempts`:
-    those said of messages that are not decided yet, one of a lane (L10).
+    those said of messages that are not decided yet, one of a queue (L10).
     """
 
     offset: int = 0
@@ -307,7 +308,7 @@ class LogPosition(NamedTuple):
     closed_us: int = 0
     id_horizon_us: int = 0
     reset_us: int = 0
-    lane_topics: Mapping[str, str] = {}
+    queue_topics: Mapping[str, str] = {}
     attempts: tuple[Attempt, ...] = ()
 
     @property

@@ -10,7 +10,7 @@ from leasehold.model.keys import Key
 from leasehold.model.records.events import RowImage
 
 
-class Lane(StrEnum):
+class Queue(StrEnum):
     """A topic from which the master takes work, each with its own decided_through offset (L3)."""
 
     REQUESTS = "requests"
@@ -208,7 +208,7 @@ class DeadLetter(NamedTuple):
     message: str
     detail: Mapping[str, Any]
     decided_us: int
-    lane: str
+    queue: str
     offset: int
     content_type: str
     body: bytes | None

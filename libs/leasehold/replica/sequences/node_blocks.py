@@ -43,9 +43,9 @@ from leasehold.model.records.requests import (
 from leasehold.replica.reads import Reads
 from leasehold.transaction.sequence_operations import BACK, BLOCK_MAX, TAKE
 
-BLOCK_NUMBERS: Final = 32
+BLOCK_VALUES: Final = 32
 """As PostgreSQL writes ahead of itself; twice as many after one that was used up soon."""
-BLOCK_NUMBERS_MAX: Final = 8_192
+BLOCK_VALUES_MAX: Final = 8_192
 SOON_S: Final = 1.0
 ANSWER_TIMEOUT_S: Final = 30.0
 TRIES_MAX: Final = 100
@@ -76,7 +76,7 @@ class _Block:
     filling: threading.Lock = field(default_factory=threading.Lock)
 
 
-class NodeNumbers:
+class NodeSequenceValues:
     """The blocks of one node; methods may be called from any thread."""
 
     def __init__(self, submit: Submit, reads: Callable[[], Reads]) -> None:
@@ -165,7 +165,7 @@ class NodeNumbers:
         assert descriptor.sequence is not None, descriptor
         soon = not block.left and time.monotonic() - block.taken_s < SOON_S
         size = 2 * block.size if soon else block.size // 2
-        size = max(BLOCK_NUMBERS, min(size, BLOCK_NUMBERS_MAX))
+        size = max(BLOCK_VALUES, min(size, BLOCK_VALUES_MAX))
         block.size = size
         return min(max(size, wanted, descriptor.sequence.cache), BLOCK_MAX)
 

@@ -1,4 +1,4 @@
-"""The numbers that one session's transactions draw: `sql.functions_sequence.Numbers`.
+"""The numbers that one session's transactions draw: `sql.functions_sequence.SequenceValues`.
 
 ⚠ What a statement has drawn it draws again when it runs again, by its place in the transaction
 (T2): a number that RETURNING has told stays.
@@ -14,7 +14,13 @@ from leasehold.catalog.sequence import SequencePosition, move_position, take_num
 from leasehold.catalog.sequence_ownership import set_operation
 from leasehold.model.errors import NoNumberYet, NotCoherent, QueryCanceled, RequestTooLarge
 from leasehold.model.records.requests import Operation
-from leasehold.replica.sequences.node_blocks import TRIES_MAX, Found, NodeNumbers, Wanted, gave_up
+from leasehold.replica.sequences.node_blocks import (
+    TRIES_MAX,
+    Found,
+    NodeSequenceValues,
+    Wanted,
+    gave_up,
+)
 
 T = TypeVar("T")
 DRAWN_MAX: Final = 1_000_000
@@ -42,7 +48,7 @@ Local = Mapping[int, LocalSequence]
 """By their ids."""
 
 
-class SessionNumbers:
+class SessionSequenceValues:
     """The values that currval and lastval tell, by sequence id; a session's, over its
     transactions."""
 
@@ -91,13 +97,13 @@ class SessionNumbers:
         self._current, self._last = {}, None
 
 
-class DrawnNumbers:
+class DrawnSequenceValues:
     """The numbers that one transaction has drawn."""
 
     def __init__(
         self,
-        node: NodeNumbers,
-        session: SessionNumbers,
+        node: NodeSequenceValues,
+        session: SessionSequenceValues,
         check_may_write: Callable[[], None] = lambda: None,
         stopped: Callable[[], bool] | None = None,
     ) -> None:
@@ -115,9 +121,9 @@ class DrawnNumbers:
         self._local: Local = {}
         self._gone: Collection[int] = ()
         self._wait_coherent: Callable[[], None] = _never
-        self._standings: dict[tuple[int, int, int], SequencePosition] = {}
+        self._states: dict[tuple[int, int, int], SequencePosition] = {}
 
-    def take_over(self, before: DrawnNumbers) -> None:
+    def take_over(self, before: DrawnSequenceValues) -> None:
         """Draw what `before` has drawn, of which this is a replay: a number that was told stays
         (T2)."""
         self._told, self._drawn = before._told, before._drawn
@@ -126,7 +132,7 @@ class DrawnNumbers:
 
     def running(
         self,
-        place: int,
+        position: int,
         local: Local,
         work: Callable[[], T],
         check_may_block: Callable[[], None],
@@ -136,11 +142,11 @@ class DrawnNumbers:
         """Return what `work` does, which runs the statement at that place, more than once where it
         has to wait for numbers in between; nothing of it may stay when it raises. `gone` are
         sequences that its transaction drops. Raises what `work` raises, WouldBlock, what
-        `NodeNumbers.fill` raises."""
+        `NodeSequenceValues.fill` raises."""
         self._local, self._wait_coherent, self._gone = local, wait_coherent, gone
         tries = known = 0
         while tries < TRIES_MAX:
-            self._place, self._again, self._found = place, {}, {}
+            self._place, self._again, self._found = position, {}, {}
             try:
                 return work()
             except Wanted as wanted:
@@ -174,7 +180,7 @@ class DrawnNumbers:
             number = self._shared(sequence_id) if own is None else self._own(own)
             self._tell(sequence_id, number)
         elif own is not None:
-            self._standings[own.name] = SequencePosition(number, True, 0)
+            self._states[own.name] = SequencePosition(number, True, 0)
         self._session.set_drawn(sequence_id, number)
         return number
 
@@ -213,7 +219,7 @@ class DrawnNumbers:
             self._check_may_write()
             assert sequence.sequence is not None, sequence
             after = move_position(sequence.sequence, sequence.name, value, called, 0)
-            self._standings[own.name] = after
+            self._states[own.name] = after
         elif self._next_redrawn(SET) is None:
             self._check_may_write()
             raise Wanted(lambda: self._set(sequence, value, called=called))
@@ -229,16 +235,16 @@ class DrawnNumbers:
     def _own(self, own: LocalSequence) -> int:
         sequence = own.descriptor.sequence
         assert sequence is not None, own
-        before = self._standings.get(own.name, SequencePosition(own.start, False, 0))
+        before = self._states.get(own.name, SequencePosition(own.start, False, 0))
         found = take_numbers(sequence, own.descriptor.name, before, 1)
-        self._standings[own.name] = found.after
+        self._states[own.name] = found.after
         return found.first
 
     def settings(self, local: Local) -> list[Operation]:
         """Return how far it came with its own sequences, as operations of its commit."""
         found: list[Operation] = []
         for own in local.values():
-            known = self._standings.get(own.name)
+            known = self._states.get(own.name)
             if known is None:
                 continue
             said = set_operation(own.descriptor, known.last, called=known.called)

@@ -15,7 +15,7 @@ first, before anything else is: requests of one requester are decided in the ord
 were sent.
 
 - ⚠ `numbers_in_order`: what is published is numbered, and the master takes each only behind the one
-  before it (`ReceivedRequests`): one that is lost is not overtaken by the next. A run begins anew.
+  before it (`ReceivedRequests`): one that is lost is not overtaken by the next. A run starts over.
 - ⚠ `one_way_at_a_time`: nothing is published while Kafka carries a request that has no answer.
 - ⚠ `asks_on`: who has published a request asks for its answer again and again. The log does not say
   that somebody waits for it, so no later master gives it by itself (L7).

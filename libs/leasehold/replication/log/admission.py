@@ -116,10 +116,10 @@ def _admit_decisions(
         lsn=position.lsn + len(record.commits),
         commit_us=commit_us,
         decided_through={**position.decided_through, **record.decided_through},
-        lane_topics=(
-            {**position.lane_topics, **record.lane_topics}
-            if record.lane_topics
-            else position.lane_topics
+        queue_topics=(
+            {**position.queue_topics, **record.queue_topics}
+            if record.queue_topics
+            else position.queue_topics
         ),
         answered_through=max(position.answered_through, record.answered_through),
         longest_grant_ms=max(

@@ -42,8 +42,8 @@ def apply_rows(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -
     for position, change in enumerate(commit.changes):
         descriptor = catalog.version(change.table_id, change.version)
         store.change(descriptor, change, lsn, position, None)
-    for fill in commit.fills:
-        store.fill(catalog.version(fill.table_id, fill.version), fill)
+    for backfill in commit.backfills:
+        store.backfill(catalog.version(backfill.table_id, backfill.version), backfill)
 
 
 def apply_catalog(commit: Commit, lsn: int, catalog: Catalog, store: StoreWriter) -> bool:

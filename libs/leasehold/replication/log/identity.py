@@ -1,4 +1,4 @@
-"""Checks that it is the log which this reader has read (L2). A topic may be deleted and made anew
+"""Checks that it is the log which this reader has read (L2). A topic may be deleted and recreated
 under its name, and an offset alone does not tell one from the other.
 
 At a start by content: the record that the position ends in has to stand before it. That also holds
@@ -53,7 +53,7 @@ def check_log(
         raise LogStopped(
             f"L2: this process has applied the log up to offset {position.offset} (LSN"
             f" {position.lsn}), and topic {topic!r} has only {end}: the broker lost acknowledged"
-            " records, the topic was deleted and made anew, or this store belongs to another log."
+            " records, the topic was deleted and recreated, or this store belongs to another log."
             f" {TO_DO}",
             topic=topic,
         )
@@ -69,7 +69,7 @@ def check_log(
         raise LogStopped(
             f"L2: the record that this process applied last (LSN {position.lsn}, epoch"
             f" {position.epoch}) does not stand in topic {topic!r} before offset {position.offset}:"
-            " the topic was deleted and made anew, or this store belongs to another log."
+            " the topic was deleted and recreated, or this store belongs to another log."
             f" {TO_DO}",
             topic=topic,
         )
@@ -100,7 +100,7 @@ class LogIdentity:
             self._known = topic_id
         if topic_id != self._known:
             raise LogStopped(
-                f"L2: topic {topic!r} was deleted and made anew: this process has applied the log"
+                f"L2: topic {topic!r} was deleted and recreated: this process has applied the log"
                 f" up to offset {position.offset} (LSN {position.lsn}), and Kafka has another one"
                 f" under that name now (topic id {topic_id}, it was {self._known}). {TO_DO}",
                 topic=topic,

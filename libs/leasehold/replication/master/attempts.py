@@ -1,6 +1,6 @@
 """A message that no master survives is refused (L10).
 
-A new master decides the first message of each lane alone, and says in the log that it is about to
+A new master decides the first message of each queue alone, and says in the log that it is about to
 before it looks into it: a process that dies of a message, or is deposed while it decides it, can
 say nothing afterwards. Who finds there that `LOST_MAX` terms have ended over the very message that
 is next only reads it, to know who asked, and refuses it; one that has ended another term even so
@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from leasehold.model.errors import TooComplex
 from leasehold.model.records.log import Attempt, Decisions, LogPosition
-from leasehold.model.records.requests import Lane
+from leasehold.model.records.requests import Queue
 from leasehold.model.time_units import NS_PER_MS
 
 LOST_MAX: Final = 2
@@ -38,38 +38,38 @@ SPARED_MAX: Final = 16
 class Spared(NamedTuple):
     """An attempt, as it was said by a term of this process that ended for another reason."""
 
-    lane: str
+    queue: str
     offset: int
     rows: int
 
 
 def attempts_after(known: tuple[Attempt, ...], record: Decisions) -> tuple[Attempt, ...]:
-    """Return what is known of the lanes behind a record that counts, by lane; the same on all
-    nodes. ⚠ In a lane that was made anew, or begins at another place, another message has that
+    """Return what is known of the queues behind a record that counts, by queue; the same on all
+    nodes. ⚠ In a queue that was recreated, or begins at another place, another message has that
     offset."""
     through = record.decided_through
-    of_lane = {
-        each.lane: each
+    of_queue = {
+        each.queue: each
         for each in known
-        if through.get(each.lane, each.offset) == each.offset
-        and each.lane not in record.lane_topics
+        if through.get(each.queue, each.offset) == each.offset
+        and each.queue not in record.queue_topics
     }
     for attempt in record.attempts:
-        of_lane[attempt.lane] = attempt
-    return tuple([of_lane[lane] for lane in sorted(of_lane)])
+        of_queue[attempt.queue] = attempt
+    return tuple([of_queue[queue] for queue in sorted(of_queue)])
 
 
 class Attempts:
-    """What one term knows of the message that it decides first of each lane."""
+    """What one term knows of the message that it decides first of each queue."""
 
     def __init__(self, position: LogPosition, spared: Iterable[Spared] = ()) -> None:
         """Begin at `position`, right after the Claim. `spared`: what this process has said in
         earlier terms, and no statement of its has taken back yet."""
-        self._alone = {lane.value for lane in Lane}  # nothing of it was decided in this term
+        self._alone = {queue.value for queue in Queue}  # nothing of it was decided in this term
         self._spared = list(spared)
-        self._before = {each.lane: self._without_spared(each) for each in position.attempts}
+        self._before = {each.queue: self._without_spared(each) for each in position.attempts}
         self._said: dict[str, Attempt] = {}  # in the log or on its way, and still to be decided
-        self._in_log: set[str] = set()  # lanes of which it was read back
+        self._in_log: set[str] = set()  # queues of which it was read back
         self._busy = False
         self._most = 1
 
@@ -77,48 +77,48 @@ class Attempts:
         spared = self._spared.count(Spared(*attempt[:3]))
         return attempt._replace(lost=max(0, attempt.lost - spared))
 
-    def forget(self, lane: Lane) -> None:
-        """Forget the lane, which is not the one that was spoken of: what its offsets name are other
-        messages."""
-        self._before.pop(lane.value, None)
+    def forget(self, queue: Queue) -> None:
+        """Forget the queue, which is not the one that was spoken of: what its offsets name are
+        other messages."""
+        self._before.pop(queue.value, None)
 
-    def is_alone(self, lane: Lane) -> bool:
-        """Whether the next message of the lane is to be decided alone."""
-        return lane.value in self._alone
+    def is_alone(self, queue: Queue) -> bool:
+        """Whether the next message of the queue is to be decided alone."""
+        return queue.value in self._alone
 
-    def rows_before(self, lane: Lane, offset: int) -> int:
+    def rows_before(self, queue: Queue, offset: int) -> int:
         """Return how many rows of that message (a chunk) the log says were decided, 0 of any
         other."""
-        before = self._before.get(lane.value)
+        before = self._before.get(queue.value)
         return before.rows if before is not None and before.offset == offset else 0
 
-    def lost_over(self, lane: Lane, offset: int, rows: int = 0) -> int:
+    def lost_over(self, queue: Queue, offset: int, rows: int = 0) -> int:
         """Return how many terms have ended over just that."""
-        before = self._before.get(lane.value)
+        before = self._before.get(queue.value)
         return before.lost if before is not None and before[1:3] == (offset, rows) else 0
 
-    def is_said(self, lane: Lane, offset: int, rows: int = 0) -> bool:
+    def is_said(self, queue: Queue, offset: int, rows: int = 0) -> bool:
         """Whether the log says that just that is decided now."""
-        if lane.value not in self._in_log:
+        if queue.value not in self._in_log:
             return False
-        return self._said[lane.value] == self._charged(lane, offset, rows)
+        return self._said[queue.value] == self._charged(queue, offset, rows)
 
-    def say(self, lane: Lane, offset: int, rows: int = 0) -> list[Attempt]:
+    def say(self, queue: Queue, offset: int, rows: int = 0) -> list[Attempt]:
         """Return what the next record says: that this is decided then. What was said of another
-        lane is taken back: if this term ends over the one, the other is not to blame."""
+        queue is taken back: if this term ends over the one, the other is not to blame."""
         said = [
-            other._replace(lost=self.lost_over(Lane(other.lane), other.offset, other.rows))
+            other._replace(lost=self.lost_over(Queue(other.queue), other.offset, other.rows))
             for other in self._said.values()
-            if other.lane != lane.value
+            if other.queue != queue.value
         ]
-        said.append(self._charged(lane, offset, rows))
+        said.append(self._charged(queue, offset, rows))
         for attempt in said:
-            self._said[attempt.lane] = attempt
-            self._in_log.discard(attempt.lane)
+            self._said[attempt.queue] = attempt
+            self._in_log.discard(attempt.queue)
         return said
 
-    def _charged(self, lane: Lane, offset: int, rows: int) -> Attempt:
-        return Attempt(lane.value, offset, rows, self.lost_over(lane, offset, rows) + 1)
+    def _charged(self, queue: Queue, offset: int, rows: int) -> Attempt:
+        return Attempt(queue.value, offset, rows, self.lost_over(queue, offset, rows) + 1)
 
     def note_turn(self, took_ns: int) -> None:
         """Take how long a turn of this master's took."""
@@ -126,25 +126,25 @@ class Attempts:
             self._busy = True
 
     def read_back(self, record: Decisions, decided: Container[str]) -> None:
-        """Take a record of this term that counts. `decided`: lanes of which it has decided a
-        message; what it says of where a lane begins is none."""
-        for lane in list(self._alone):
-            if lane in decided:
-                self._alone.discard(lane)
-                self._said.pop(lane, None)
-                self._in_log.discard(lane)
+        """Take a record of this term that counts. `decided`: queues of which it has decided a
+        message; what it says of where a queue begins is none."""
+        for queue in list(self._alone):
+            if queue in decided:
+                self._alone.discard(queue)
+                self._said.pop(queue, None)
+                self._in_log.discard(queue)
                 self._busy = False
         for attempt in record.attempts:
-            self._in_log.add(attempt.lane)
-            place = Spared(*attempt[:3])
-            self._spared = [each for each in self._spared if each != place]
+            self._in_log.add(attempt.queue)
+            position = Spared(*attempt[:3])
+            self._spared = [each for each in self._spared if each != position]
 
-    def is_refused(self, lane: Lane, offset: int, rows: int = 0) -> bool:
-        return self.lost_over(lane, offset, rows) >= LOST_MAX
+    def is_refused(self, queue: Queue, offset: int, rows: int = 0) -> bool:
+        return self.lost_over(queue, offset, rows) >= LOST_MAX
 
-    def is_refused_unread(self, lane: Lane, offset: int, rows: int = 0) -> bool:
+    def is_refused_unread(self, queue: Queue, offset: int, rows: int = 0) -> bool:
         """Whether reading it has ended a term, too."""
-        return self.lost_over(lane, offset, rows) > LOST_MAX
+        return self.lost_over(queue, offset, rows) > LOST_MAX
 
     def limit_requests(self, requests_max: int) -> int:
         """Return how many requests the next record may decide."""
@@ -160,8 +160,8 @@ class Attempts:
         lives."""
         spared = list(self._spared)
         if not self._busy:
-            for lane, said in self._said.items():
-                if said.lost > self.lost_over(Lane(lane), said.offset, said.rows):
+            for queue, said in self._said.items():
+                if said.lost > self.lost_over(Queue(queue), said.offset, said.rows):
                     spared.append(Spared(*said[:3]))
         return spared[-SPARED_MAX:]
 

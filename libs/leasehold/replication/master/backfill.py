@@ -7,13 +7,19 @@ from typing import Final, NamedTuple
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import ALL_ROWS, Column, Moment
+from leasehold.catalog.elements import ALL_ROWS, Column, CommitContext
 from leasehold.model.errors import MalformedRequest, Refused, RequestTooLarge, SequenceExhausted
 from leasehold.model.keys import INTEGER_LEAST, INTEGER_MOST, IntKeys, Key, Keys
 from leasehold.model.ports import Row, RowSource
 from leasehold.model.records.events import Genids, Image
 from leasehold.model.records.jobs import Chunk
-from leasehold.model.records.log import ChangeKind, ChunkDecided, Fill, FindingsDecided, RowChange
+from leasehold.model.records.log import (
+    Backfill,
+    ChangeKind,
+    ChunkDecided,
+    FindingsDecided,
+    RowChange,
+)
 from leasehold.rows.defaults import Draw
 from leasehold.rows.generated import refusal_of
 from leasehold.rows.key_values import compose
@@ -43,13 +49,13 @@ def _by_images(descriptor: Descriptor, element_id: int) -> Column | None:
 
 
 class BackfillSlice(NamedTuple):
-    """A part of a chunk, decided: `fills`, or `changes` that put rows of another table. Beside
+    """A part of a chunk, decided: `backfills`, or `changes` that put rows of another table. Beside
     fills `changes` are of sequences, of which the filled rows have drawn; `before`: the rows under
     them. `decided`: how far the job has come by that, or which row ends it."""
 
     changes: tuple[RowChange, ...]
     before: tuple[Row | None, ...]
-    fills: tuple[Fill, ...]
+    backfills: tuple[Backfill, ...]
     applied: int
     decided: ChunkDecided | FindingsDecided
 
@@ -60,7 +66,7 @@ def slice_chunk(
     rows: int,
     catalog: Catalog,
     store: RowSource,
-    moment: Moment | None = None,
+    context: CommitContext | None = None,
     lsn: int = 0,
 ) -> BackfillSlice:
     """Return the decision on rows [start, start + rows) of an accepted chunk.
@@ -69,30 +75,30 @@ def slice_chunk(
     position, so an image that is older than the row can write nothing wrong. By image: an operation
     like any other (⚠ `key_values`, an image with its own LSN), all rows in one entry of the log.
     Genids and LSN of a row stay in both, so that no writer, nor who has read it at a level that
-    verifies reads, gets a verify error from a schema change. `moment`: as of when a column is
+    verifies reads, gets a verify error from a schema change. `context`: as of when a column is
     filled that has none of its own; `lsn`: of the commit that this is going to be. Raises
     MalformedRequest."""
     descriptor = catalog.version(chunk.table_id, chunk.version)
     keys = chunk.keys[start : start + rows]
     _check_keys(descriptor, keys)
     if chunk.element_id == ALL_ROWS:
-        twins = _rows_of_twin(descriptor, keys, catalog, store)
-        decided = ChunkDecided(chunk.job_id, chunk.run, rows, len(twins), False)
-        return BackfillSlice(twins, (None,) * len(twins), (), len(twins), decided)
+        mirrors = _rows_of_mirror(descriptor, keys, catalog, store)
+        decided = ChunkDecided(chunk.job_id, chunk.run, rows, len(mirrors), False)
+        return BackfillSlice(mirrors, (None,) * len(mirrors), (), len(mirrors), decided)
     column = _by_images(descriptor, chunk.element_id)
     if column is None:
-        fill = Fill(chunk.table_id, chunk.version, chunk.element_id, keys)
+        backfill = Backfill(chunk.table_id, chunk.version, chunk.element_id, keys)
         decided = ChunkDecided(chunk.job_id, chunk.run, rows, rows, False)
-        return BackfillSlice((), (), (fill,), rows, decided)
-    numbers = Drawing(catalog, store.row, lsn)
-    fill, ended = _images(descriptor, column, keys, store, moment, numbers.next)
+        return BackfillSlice((), (), (backfill,), rows, decided)
+    sequence_values = Drawing(catalog, store.row, lsn)
+    backfill, ended = _images(descriptor, column, keys, store, context, sequence_values.next)
     if ended is not None:
         return BackfillSlice((), (), (), 0, _given_up(chunk, start + rows, column, *ended))
-    put = len(fill.keys)
+    put = len(backfill.keys)
     decided = ChunkDecided(chunk.job_id, chunk.run, rows, put, False)
-    moves = tuple(numbers.moved())
+    moves = tuple(sequence_values.moved())
     changes, before = tuple(m.change for m in moves), tuple(m.row for m in moves)
-    return BackfillSlice(changes, before, (fill,) if put else (), put, decided)
+    return BackfillSlice(changes, before, (backfill,) if put else (), put, decided)
 
 
 def _check_keys(descriptor: Descriptor, keys: Keys) -> None:
@@ -114,15 +120,15 @@ def _check_keys(descriptor: Descriptor, keys: Keys) -> None:
 
 
 def row_too_large(
-    chunk: Chunk, place: int, catalog: Catalog, error: RequestTooLarge
+    chunk: Chunk, position: int, catalog: Catalog, error: RequestTooLarge
 ) -> RequestTooLarge:
     """Return the reason for which a row of a chunk can't be filled: it alone is too large for a
     record of the log."""
     name = catalog.version(chunk.table_id, chunk.version).name
-    return RequestTooLarge(f"row {chunk.keys[place]!r:.200} of table {name!r}: {error.message}")
+    return RequestTooLarge(f"row {chunk.keys[position]!r:.200} of table {name!r}: {error.message}")
 
 
-def _rows_of_twin(
+def _rows_of_mirror(
     descriptor: Descriptor,
     keys: Keys,
     catalog: Catalog,
@@ -130,14 +136,14 @@ def _rows_of_twin(
 ) -> tuple[RowChange, ...]:
     """Return the changes that put rows into the table under the other key, as they are now, with
     their genids. One that is there is right already: whoever has written its row has written it."""
-    twin = catalog.version(descriptor.twin, descriptor.version)
+    mirror = catalog.version(descriptor.mirror, descriptor.version)
     made: dict[Key, RowChange] = {}
     for key in dict.fromkeys(keys):
         row = store.row(descriptor, key)
-        other = None if row is None else key_in(twin, row.values)
-        if row is None or other is None or other in made or store.row(twin, other) is not None:
+        other = None if row is None else key_in(mirror, row.values)
+        if row is None or other is None or other in made or store.row(mirror, other) is not None:
             continue
-        made[other] = written(twin, other, None, row)
+        made[other] = written(mirror, other, None, row)
     return tuple(made.values())
 
 
@@ -154,9 +160,9 @@ def _images(
     column: Column,
     keys: Keys,
     store: RowSource,
-    moment: Moment | None,
+    context: CommitContext | None,
     draw: Draw,
-) -> tuple[Fill, tuple[Key, Refused] | None]:
+) -> tuple[Backfill, tuple[Key, Refused] | None]:
     """Return the images of those rows that are there and lack a value that is not NULL; and the
     first row of which it can't be computed. ⚠ What a sequence has no number left for stays without,
     and the verification names it."""
@@ -167,7 +173,7 @@ def _images(
         if row is None or row.values.get(column.element_id) is not None:
             continue
         try:
-            image = compose(descriptor, ChangeKind.FILL, row.values, {}, moment, draw)
+            image = compose(descriptor, ChangeKind.BACKFILL, row.values, {}, context, draw)
         except SequenceExhausted:
             continue
         except Refused as refused:  # a default that fails on this row
@@ -182,5 +188,5 @@ def _images(
                 break
     filled, images, genids = zip(*found, strict=True) if found else ((), (), ())
     element_id = column.element_id
-    made = Fill(descriptor.table_id, descriptor.version, element_id, filled, images, genids)
+    made = Backfill(descriptor.table_id, descriptor.version, element_id, filled, images, genids)
     return made, ended

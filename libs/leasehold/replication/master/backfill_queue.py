@@ -1,6 +1,6 @@
-"""The backfill lane of a master: chunks, their ends and findings that it has read, and how they are
-decided. Nobody's request is here, and anybody may write to it: what can't be decided is passed over
-and kept for people, and its job is told where nothing else would tell it.
+"""The backfill queue of a master: chunks, their ends and findings that it has read, and how they
+are decided. Nobody's request is here, and anybody may write to it: what can't be decided is passed
+over and kept for people, and its job is told where nothing else would tell it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from leasehold.model.errors import (
 from leasehold.model.ports import Codec, Now
 from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings
 from leasehold.model.records.log import ChunkDecided
-from leasehold.model.records.requests import Lane
+from leasehold.model.records.requests import Queue
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.replication.effects import LaneRead
+from leasehold.replication.effects import QueueRead
 from leasehold.replication.master.attempts import Attempts, no_master_survives
 from leasehold.replication.master.batch import Batch
 from leasehold.replication.master.chunk_decider import ChunkDecider
@@ -30,22 +30,22 @@ from leasehold.replication.master.refusals import internal_failure
 from leasehold.replication.master.schema_changes import SchemaChanges
 from leasehold.replication.master.write_behind import WriteBehind
 
-FILL_MS_MAX: Final = 200
+BACKFILL_MS_MAX: Final = 200
 """Of one turn, for rows of a backfill: what may lie between two heartbeats in any case."""
-FILL_ROWS_FIRST: Final = 64
+BACKFILL_ROWS_FIRST: Final = 64
 """What a row costs is known after the first few; a function over it may be a dear one."""
 
 
 class OpenChunk(NamedTuple):
-    """A chunk that is decided in parts, from that message of the lane; `done`: rows so far."""
+    """A chunk that is decided in parts, from that message of the queue; `done`: rows so far."""
 
-    message: LaneRead
+    message: QueueRead
     chunk: Chunk
     done: int
 
 
-class BackfillLane:
-    """The backfill lane of one term. A message leaves it only when it is opened or decided."""
+class BackfillQueue:
+    """The backfill queue of one term. A message leaves it only when it is opened or decided."""
 
     def __init__(
         self,
@@ -63,9 +63,9 @@ class BackfillLane:
         self._attempts = attempts
         self._chunks = chunks
         self._clock_ns = clock_ns
-        self._messages: deque[LaneRead] = deque()
+        self._messages: deque[QueueRead] = deque()
         self._open: OpenChunk | None = None
-        self._fill_rows = FILL_ROWS_FIRST  # index entries that take a moment
+        self._backfill_rows = BACKFILL_ROWS_FIRST  # index entries that take a moment
 
     def __len__(self) -> int:
         """Return how many messages are not begun."""
@@ -76,68 +76,68 @@ class BackfillLane:
         """Whether there is anything to decide."""
         return bool(self._messages) or self._open is not None
 
-    def append(self, message: LaneRead) -> None:
+    def append(self, message: QueueRead) -> None:
         self._messages.append(message)
 
     def take(self, batch: Batch, rows_max: int, now: Now) -> None:
         """Decide rows, in index entries at most `rows_max`; of the first message of this term say
         that it is decided next (L10). Raises Full."""
-        draft, place = batch.draft, self._to_say()
-        if place is not None:
+        draft, position = batch.draft, self._to_say()
+        if position is not None:
             if rows_max > 0:
-                draft.attempts += self._attempts.say(Lane.BACKFILL, *place)
+                draft.attempts += self._attempts.say(Queue.BACKFILL, *position)
             return
         begun_ns = self._clock_ns()
         while draft.rows_filled < rows_max and not draft.closed:
             if self._open is None and not self._open_next(batch, now):
                 return
             if self._open is not None:
-                self._fill(batch, rows_max - draft.rows_filled, now)
-            if self._clock_ns() - begun_ns >= FILL_MS_MAX * NS_PER_MS:
+                self._backfill(batch, rows_max - draft.rows_filled, now)
+            if self._clock_ns() - begun_ns >= BACKFILL_MS_MAX * NS_PER_MS:
                 return
 
     def is_said(self) -> bool:
         """Whether the log says that the first message of this term is decided now (L10)."""
-        place = self._to_say()
-        return place is not None and self._attempts.is_said(Lane.BACKFILL, *place)
+        position = self._to_say()
+        return position is not None and self._attempts.is_said(Queue.BACKFILL, *position)
 
     def _to_say(self) -> tuple[int, int] | None:
-        """Return offset and rows decided of the first message of the lane in this term; None once
+        """Return offset and rows decided of the first message of the queue in this term; None once
         one is decided, or while there is none."""
-        if not self._attempts.is_alone(Lane.BACKFILL):
+        if not self._attempts.is_alone(Queue.BACKFILL):
             return None
         if self._open is not None:
             return self._open.message.offset, self._open.done
         if not self._messages:
             return None
         offset = self._messages[0].offset
-        return offset, self._attempts.rows_before(Lane.BACKFILL, offset)
+        return offset, self._attempts.rows_before(Queue.BACKFILL, offset)
 
     def take_alone(self, batch: Batch, rows_max: int, now: Now) -> None:
         """Decide in a record of its own what the log says is decided now (L10). What is said of the
         rows that come next stands in the record of those before; whoever is master next goes on
         there. Raises Full."""
-        place = self._to_say()
-        assert place is not None, "L10"
-        attempts, (offset, done) = self._attempts, place
-        if attempts.is_refused(Lane.BACKFILL, offset, done):
+        position = self._to_say()
+        assert position is not None, "L10"
+        attempts, (offset, done) = self._attempts, position
+        if attempts.is_refused(Queue.BACKFILL, offset, done):
             self._refuse(batch, offset, done, now)
         else:
             if self._open is None:
                 self._open_next(batch, now, done)
             if self._open is not None:
-                self._fill(batch, rows_max, now)
+                self._backfill(batch, rows_max, now)
             if self._open is not None:
-                batch.draft.attempts += attempts.say(Lane.BACKFILL, offset, self._open.done)
+                batch.draft.attempts += attempts.say(Queue.BACKFILL, offset, self._open.done)
         batch.draft.closed = True
 
     def _refuse(self, batch: Batch, offset: int, rows: int, now: Now) -> None:
         """Refuse the message, read only to know which job waits for it, and unread if that has
         ended a master, too. Raises Full."""
         message = self._messages[0]
-        error = no_master_survives(self._attempts.lost_over(Lane.BACKFILL, offset, rows))
+        error = no_master_survives(self._attempts.lost_over(Queue.BACKFILL, offset, rows))
         job_id = None
-        if not self._attempts.is_refused_unread(Lane.BACKFILL, offset, rows):
+        if not self._attempts.is_refused_unread(Queue.BACKFILL, offset, rows):
             job_id = self._changes.job_of(self._decoded(message))
         detail = {} if job_id is None else {"job": job_id}
         batch.dead_letter(message, error, detail=detail)
@@ -155,23 +155,23 @@ class BackfillLane:
         except Full:
             self._changes.write_soon(job_id, writes)
 
-    def _decoded(self, message: LaneRead) -> object:
+    def _decoded(self, message: QueueRead) -> object:
         """Return what a message says, None where its bytes are no record."""
         try:
             return self._codec.decode(message.body)
         except MalformedRequest:
             return None
 
-    def _fill(self, batch: Batch, rows_max: int, now: Now) -> None:
+    def _backfill(self, batch: Batch, rows_max: int, now: Now) -> None:
         """Decide rows of the open chunk, as many as are computed in a moment. Raises Full."""
         chunk = self._open
         assert chunk is not None, "one is open"
         if not self._changes.accepts(chunk.chunk):
             # ⚠ a late chunk: decided, and not taken
-            batch.draft.pass_over(Lane.BACKFILL, chunk.message.offset)
+            batch.draft.pass_over(Queue.BACKFILL, chunk.message.offset)
             self._open = None
             return
-        rows = min(rows_max, self._fill_rows)
+        rows = min(rows_max, self._backfill_rows)
         begun_ns = self._clock_ns()
         try:
             done = self._chunks.decide(batch.draft, chunk.chunk, chunk.done, rows)
@@ -179,11 +179,11 @@ class BackfillLane:
             self._give_up(batch, chunk, error, now)
             return
         took_ns = self._clock_ns() - begun_ns
-        self._fill_rows = max(1, rows * FILL_MS_MAX * NS_PER_MS // max(1, 2 * took_ns))
+        self._backfill_rows = max(1, rows * BACKFILL_MS_MAX * NS_PER_MS // max(1, 2 * took_ns))
         if done < len(chunk.chunk.keys):
             self._open = chunk._replace(done=done)
             return
-        batch.draft.pass_over(Lane.BACKFILL, chunk.message.offset)
+        batch.draft.pass_over(Queue.BACKFILL, chunk.message.offset)
         self._open = None
 
     def _give_up(self, batch: Batch, chunk: OpenChunk, error: Refused, now: Now) -> None:
@@ -195,7 +195,7 @@ class BackfillLane:
             self._fail_job(batch, chunk.chunk.job_id, error, now)
 
     def _open_next(self, batch: Batch, now: Now, done: int = 0) -> bool:
-        """Take the next message of the backfill lane, of which `done` rows are decided; False when
+        """Take the next message of the backfill queue, of which `done` rows are decided; False when
         there is none, or the batch is closed by it. Raises Full."""
         if not self._messages:
             return False
@@ -209,11 +209,13 @@ class BackfillLane:
             # Anything but a chunk or the end of a run is nobody's request: it is passed over.
             if isinstance(record, ChunksEnd) and self._changes.accepts_end(record):
                 batch.write_catalog((ChunkDecided(record.job_id, record.run, 0, 0, True),))
-            batch.draft.pass_over(Lane.BACKFILL, message.offset)
+            batch.draft.pass_over(Queue.BACKFILL, message.offset)
         self._messages.popleft()
         return not batch.draft.closed
 
-    def _take_findings(self, batch: Batch, message: LaneRead, findings: Findings, now: Now) -> None:
+    def _take_findings(
+        self, batch: Batch, message: QueueRead, findings: Findings, now: Now
+    ) -> None:
         """Decide findings. Nothing else ends the run that they end: its job is told if they can't
         be looked into. Raises Full."""
         try:
@@ -227,4 +229,4 @@ class BackfillLane:
             return
         if decided is not None:
             batch.write_catalog((decided,))
-        batch.draft.pass_over(Lane.BACKFILL, message.offset)
+        batch.draft.pass_over(Queue.BACKFILL, message.offset)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.overlay import CatalogAhead
 from leasehold.model.errors import GaveUp, LeaseholdError, Refused
 from leasehold.model.ports import Codec
@@ -23,7 +23,7 @@ from leasehold.model.records.log import (
     Disposition,
 )
 from leasehold.model.records.requests import ChangeRequest
-from leasehold.replication.effects import LaneRead
+from leasehold.replication.effects import QueueRead
 from leasehold.replication.log.clock import Reading
 from leasehold.replication.master.batch_limits import LOOK_OPERATIONS, BatchSettings, CommitLimits
 from leasehold.replication.master.record_draft import Full, RecordDraft, Repeat
@@ -88,7 +88,7 @@ class Batch:
 
     # ------------------------------------------------------------ requests
 
-    def open(self, message: LaneRead, decoded: ChangeRequest | Refused) -> ChangeRequest | None:
+    def open(self, message: QueueRead, decoded: ChangeRequest | Refused) -> ChangeRequest | None:
         """Return the request of a message, or None when that settled it: unreadable, too old, or
         decided before (then the remembered answer is given again). `decoded`: what its bytes say,
         or why they say nothing. Raises Full."""
@@ -127,7 +127,7 @@ class Batch:
 
     def decide(
         self,
-        message: LaneRead,
+        message: QueueRead,
         request: ChangeRequest,
         made: Made = NOTHING_MADE,
         catalog: Catalog | None = None,
@@ -162,26 +162,28 @@ class Batch:
         except Exception as error:  # noqa: BLE001 - see `internal_failure`
             return internal_failure(error)
 
-    def _against(self, made: Made) -> tuple[RowReader, int, HolderReader, Moment, WriteBehind]:
+    def _against(
+        self, made: Made
+    ) -> tuple[RowReader, int, HolderReader, CommitContext, WriteBehind]:
         """Return what a request is verified against: the store's rows, but those of tables that it
         makes or truncates itself."""
         store, draft, empty = self._store, self.draft, made.empty
         row, holders = store.row, store.holders
         if not empty:
-            return row, draft.next_lsn, holders, draft.next_moment(), store
+            return row, draft.next_lsn, holders, draft.next_context(), store
         return (
             lambda table, key: None if table.table_id in empty else row(table, key),
             draft.next_lsn,
             lambda table, index, values, most: (
                 () if table.table_id in empty else holders(table, index, values, most)
             ),
-            draft.next_moment(),
+            draft.next_context(),
             store,
         )
 
     def settle(
         self,
-        message: LaneRead,
+        message: QueueRead,
         request: ChangeRequest,
         made: Made,
         catalog: Catalog,
@@ -196,7 +198,7 @@ class Batch:
 
     def _accept(
         self,
-        message: LaneRead,
+        message: QueueRead,
         request: ChangeRequest,
         decided: Decided,
         made: Made,
@@ -236,22 +238,22 @@ class Batch:
 
     # ------------------------------------------------------------ refusals
 
-    def refuse(self, message: LaneRead, request: ChangeRequest, error: LeaseholdError) -> None:
+    def refuse(self, message: QueueRead, request: ChangeRequest, error: LeaseholdError) -> None:
         """Refuse a request for good. Raises Full."""
         self._refuse(message, request, error, disposition_for_good(request))
 
     def dead_letter(
         self,
-        message: LaneRead,
+        message: QueueRead,
         error: Refused,
         request: ChangeRequest = NOBODYS,
         detail: Mapping[str, object] | None = None,
     ) -> None:
-        """Refuse a message of any lane for good and keep it for people; with `request` its sender
+        """Refuse a message of any queue for good and keep it for people; with `request` its sender
         is told. Raises Full."""
         self._refuse(message, request, error, Disposition.DEAD_LETTER, detail)
 
-    def _refuse_unreadable(self, message: LaneRead, error: Refused) -> None:
+    def _refuse_unreadable(self, message: QueueRead, error: Refused) -> None:
         """Keep the message as a dead letter, and answer it where its bytes show who asked. Raises
         Full."""
         detail = dict(error.detail)
@@ -276,7 +278,7 @@ class Batch:
 
     def _refuse(
         self,
-        message: LaneRead,
+        message: QueueRead,
         request: ChangeRequest,
         error: LeaseholdError,
         disposition: Disposition,
@@ -302,7 +304,7 @@ class Batch:
 
     # ------------------------------------------------------------ the log's time
 
-    def reset_clock(self, message: LaneRead, request: ChangeRequest, clock: Reading) -> None:
+    def reset_clock(self, message: QueueRead, request: ChangeRequest, clock: Reading) -> None:
         """Set the log's time to that of `clock` if it is ahead of it: with the first commit of a
         record, which says what it was and closes it."""
         draft = self.draft
@@ -321,7 +323,7 @@ class Batch:
     def write_catalog(
         self,
         writes: tuple[CatalogWrite, ...],
-        message: LaneRead | None = None,
+        message: QueueRead | None = None,
         request: ChangeRequest | None = None,
         answer: Any = None,
     ) -> None:

@@ -64,9 +64,9 @@ class ChunkDecider:
 
     def _slice(self, draft: RecordDraft, chunk: Chunk, done: int, rows: int) -> BackfillSlice:
         """Raises Refused: anybody may write chunks, and every master would come to this one."""
-        moment, lsn = draft.next_moment(), draft.next_lsn
+        context, lsn = draft.next_context(), draft.next_lsn
         try:
-            return slice_chunk(chunk, done, rows, self._catalog, self._store, moment, lsn)
+            return slice_chunk(chunk, done, rows, self._catalog, self._store, context, lsn)
         except LeaseholdError:
             raise
         except Exception as error:
@@ -75,7 +75,7 @@ class ChunkDecider:
     def _apply(self, commit: Commit, before: tuple[Row | None, ...], lsn: int) -> None:
         """Raises Refused for what computing raises, with nothing applied. ⚠ A store that can't be
         written raises errors of other kinds: that is no chunk's fault."""
-        if not commit.fills:
+        if not commit.backfills:
             self._store.apply(commit, before, lsn, self._catalog)
             return
         self._store.savepoint()
@@ -96,6 +96,6 @@ def _commit_of(part: BackfillSlice, chunk: Chunk, commit_us: int) -> Commit:
         versions={chunk.table_id: chunk.version, **sequences},
         changes=part.changes,
         rows_affected=part.applied,
-        fills=part.fills,
+        backfills=part.backfills,
         catalog=(part.decided,),
     )

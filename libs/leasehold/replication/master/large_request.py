@@ -14,7 +14,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.records.requests import ChangeRequest
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.replication.effects import LaneRead
+from leasehold.replication.effects import QueueRead
 from leasehold.replication.master.batch import Batch, Made
 from leasehold.transaction.verify import Decided
 
@@ -27,7 +27,7 @@ class OversizedRequest:
     """A request that is verified in slices. `wall_us`: when it was begun, which the commit's time
     is made of, as its defaults are. `slices_max`: in a turn, whatever the clock says."""
 
-    message: LaneRead
+    message: QueueRead
     request: ChangeRequest
     made: Made
     catalog: Catalog

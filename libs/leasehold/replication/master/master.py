@@ -14,17 +14,17 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.model.ports import Codec, Now
 from leasehold.model.records.acks import Ack, Acknowledgement, CheckReport, LeaseAck
 from leasehold.model.records.log import Decisions, LogPosition
-from leasehold.model.records.requests import Lane
+from leasehold.model.records.requests import Queue
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.coherency import CoherencyWatch
-from leasehold.replication.effects import Append, AskLane, BeginTerm, Effect, Wake
+from leasehold.replication.effects import Append, AskQueue, BeginTerm, Effect, Wake
 from leasehold.replication.log.apply import apply_catalog, keep_past
 from leasehold.replication.log.clock import LogClock, Reading
 from leasehold.replication.log.truncation import COPY_ROLE
 from leasehold.replication.master.answers import Answers, answers_of
 from leasehold.replication.master.attempts import Attempts, Spared
 from leasehold.replication.master.backfill_pacing import BackfillPace
-from leasehold.replication.master.backfill_queue import BackfillLane
+from leasehold.replication.master.backfill_queue import BackfillQueue
 from leasehold.replication.master.batch import Batch
 from leasehold.replication.master.batch_limits import CommitLimits
 from leasehold.replication.master.chunk_decider import ChunkDecider
@@ -46,7 +46,7 @@ class Master:
 
     It owns the loop of the term: when the next record begins, what goes into it in which order, and
     what its read-back sets off. Each part owns the rest of the state: `intake` what waits,
-    `RequestDecider` and `BackfillLane` what is being decided, `RecordInFlight` what travels,
+    `RequestDecider` and `BackfillQueue` what is being decided, `RecordInFlight` what travels,
     `Release` what is given when nodes have it, `Cleanup` what is deleted."""
 
     def __init__(
@@ -93,8 +93,8 @@ class Master:
             clock_ns,
         )
         chunks = ChunkDecider(catalog, store, codec, self._limits)
-        self._backfill = BackfillLane(codec, store, changes, self.attempts, chunks, clock_ns)
-        self._pace = BackfillPace(settings.fill)
+        self._backfill = BackfillQueue(codec, store, changes, self.attempts, chunks, clock_ns)
+        self._pace = BackfillPace(settings.backfill)
         self.intake = Intake(position, now.mono_ns, self._queue, self._backfill, self.attempts)
         self.flight = RecordInFlight(position, codec)
         self._release = Release(unanswered)
@@ -111,8 +111,8 @@ class Master:
         return not (self.in_flight or waits or self._release.answers.waiting())
 
     def begin(self) -> list[Effect]:
-        """Ask for the topics of the lanes, to read on where the log says (L3)."""
-        return [BeginTerm(self._epoch, self._incarnation), *(AskLane(lane) for lane in Lane)]
+        """Ask for the topics of the queues, to read on where the log says (L3)."""
+        return [BeginTerm(self._epoch, self._incarnation), *(AskQueue(queue) for queue in Queue)]
 
     # ------------------------------------------------------------ events
 
@@ -224,7 +224,7 @@ class Master:
         if large is not None:
             reading = reading._replace(wall_us=large.wall_us)
         batch = self._new_batch(position, reading)
-        self._fill_batch(batch, large, now._replace(wall_us=reading.wall_us))
+        self._gather_batch(batch, large, now._replace(wall_us=reading.wall_us))
         if batch.draft.is_empty and not due and not self._grants_due(now):
             self._store.rollback()
             return []
@@ -243,7 +243,7 @@ class Master:
             settings.outcomes,
         )
 
-    def _fill_batch(self, batch: Batch, large: OversizedRequest | None, now: Now) -> None:
+    def _gather_batch(self, batch: Batch, large: OversizedRequest | None, now: Now) -> None:
         """Decide `large`, of which all is known, or else what waits; beside a large request of
         which it is not there are heartbeats and grants alone."""
         self._store.begin()
@@ -265,9 +265,9 @@ class Master:
             return True
         if self.watch.records_behind(self._log_end, now.mono_ns) > self._settings.ahead_max:
             return False
-        return bool(self._queue) or self._rows_to_fill(now) > 0
+        return bool(self._queue) or self._rows_to_backfill(now) > 0
 
-    def _rows_to_fill(self, now: Now) -> int:
+    def _rows_to_backfill(self, now: Now) -> int:
         """Return how many backfill rows of those that wait may be taken, in index entries."""
         if not self._backfill.waits:
             return 0
@@ -289,13 +289,13 @@ class Master:
         draft = batch.draft
         try:
             if self._backfill.is_said():
-                rows_max = self._rows_to_fill(now)
+                rows_max = self._rows_to_backfill(now)
                 if rows_max > 0:
                     self._backfill.take_alone(batch, rows_max, now)
                     return
             self._requests.take(batch, now)
             if not draft.closed:
-                self._backfill.take(batch, self._rows_to_fill(now), now)
+                self._backfill.take(batch, self._rows_to_backfill(now), now)
             if not draft.closed:
                 self._take_writes(batch, now)
         except Full:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.records.log import Attempt, Commit, Decisions, Grant, LogPosition, Refusal
-from leasehold.model.records.requests import Lane, Outcome
-from leasehold.replication.effects import NOWHERE, LaneRead
+from leasehold.model.records.requests import Outcome, Queue
+from leasehold.replication.effects import NOWHERE, QueueRead
 from leasehold.replication.log.clock import Reading
 from leasehold.replication.master.batch_limits import HEADER_BYTES
 
@@ -84,9 +84,9 @@ class RecordDraft:
         """Return the time of the next commit, which rises strictly over masters, too (L9)."""
         return max(self._commit_us + 1, self._wall_us)
 
-    def next_moment(self) -> Moment:
+    def next_context(self) -> CommitContext:
         """Return the next commit's time, with what nobody can foretell and no other commit has."""
-        return Moment(self.next_commit_us(), self._secret + self.next_lsn.to_bytes(8, "big"))
+        return CommitContext(self.next_commit_us(), self._secret + self.next_lsn.to_bytes(8, "big"))
 
     def reset_clock(self, clock: Reading) -> int:
         """Go by `clock` from now on, and set the log's time back if it is ahead of it; return the
@@ -113,17 +113,17 @@ class RecordDraft:
         self.refusals.append(refusal)
         self.packed_refusals.append(packed)
 
-    def settle(self, message: LaneRead, request_id: bytes = b"") -> None:
+    def settle(self, message: QueueRead, request_id: bytes = b"") -> None:
         """Count the message as decided. `request_id`: that of a request decided now, and not
         before."""
         if message.offset != NOWHERE:
-            self.pass_over(message.lane, message.offset)
+            self.pass_over(message.queue, message.offset)
         elif request_id:
             self.requesters[request_id] = message.requester
 
-    def pass_over(self, lane: Lane, offset: int) -> None:
+    def pass_over(self, queue: Queue, offset: int) -> None:
         """Count a message as decided that needs no decision of its own, or is wholly decided."""
-        self.decided_through[lane] = offset + 1
+        self.decided_through[queue] = offset + 1
 
     def complete(self, header: Decisions) -> Decisions:
         """Return the record whose other fields are those of `header`."""

@@ -36,7 +36,7 @@ class RecordInFlight:
         draft: RecordDraft,
         previous: bytes,
         decided_through: Mapping[str, int],
-        lane_topics: Mapping[str, str],
+        queue_topics: Mapping[str, str],
         answered_through: int,
     ) -> bytes:
         """Return the bytes to append, which are in flight from now on. `previous`: digest of the
@@ -56,7 +56,7 @@ class RecordInFlight:
             closed_us=draft.time_us,
             id_horizon_us=draft.id_horizon_us,
             reset_us=draft.reset_us,
-            lane_topics=lane_topics,
+            queue_topics=queue_topics,
             attempts=tuple(draft.attempts),
         )
         data = self._codec.join_decisions(header, draft.packed_commits, draft.packed_refusals)

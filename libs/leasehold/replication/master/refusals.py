@@ -9,7 +9,7 @@ from leasehold.model.errors import InternalFailure, LeaseholdError, Refused
 from leasehold.model.records.events import RowImage
 from leasehold.model.records.log import Disposition, Refusal
 from leasehold.model.records.requests import ChangeRequest, OnConflict
-from leasehold.replication.effects import LaneRead
+from leasehold.replication.effects import QueueRead
 from leasehold.transaction.retry import is_recomputed
 from leasehold.transaction.row_conflict import RowRefused
 
@@ -39,7 +39,7 @@ def disposition_of(request: ChangeRequest, error: LeaseholdError, attempts_max: 
 
 
 def refusal_of(
-    message: LaneRead,
+    message: QueueRead,
     request: ChangeRequest,
     error: LeaseholdError,
     disposition: Disposition,
@@ -57,7 +57,7 @@ def refusal_of(
         detail=_as_from_the_log(error.detail if detail is None else detail),
         decided_us=decided_us,
         reply_to=reply_partition(message, request),
-        lane=message.lane,
+        queue=message.queue,
         offset=message.offset,
         content_type=message.content_type,
         body=message.body if _keeps_body(disposition) else None,
@@ -78,7 +78,7 @@ def _keeps_body(disposition: Disposition) -> bool:
     return disposition in (Disposition.CONFLICT, Disposition.DEAD_LETTER)
 
 
-def reply_partition(message: LaneRead, request: ChangeRequest) -> int:
+def reply_partition(message: QueueRead, request: ChangeRequest) -> int:
     """Return the partition of `results` that the answer is for; -1 for a request that was told,
     which is answered by telling."""
     return -1 if message.requester else request.reply_to

@@ -8,9 +8,9 @@ from typing import Final
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.errors import Refused
 from leasehold.model.ports import Now
-from leasehold.model.records.requests import ChangeRequest, Lane
+from leasehold.model.records.requests import ChangeRequest, Queue
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.replication.effects import NOWHERE, LaneRead
+from leasehold.replication.effects import NOWHERE, QueueRead
 from leasehold.replication.log.clock import LogClock
 from leasehold.replication.master.attempts import Attempts, no_master_survives
 from leasehold.replication.master.batch import NOTHING_MADE, Batch, Made
@@ -21,13 +21,13 @@ from leasehold.replication.master.refusals import internal_failure
 from leasehold.replication.master.request_queue import RequestQueue
 from leasehold.replication.master.schema_changes import Decision, SchemaChanges
 
-_REQUESTS: Final = Lane.REQUESTS  # a member of an enum costs as much as a call
+_REQUESTS: Final = Queue.REQUESTS  # a member of an enum costs as much as a call
 
 
 class RequestDecider:
     """Decides in the order of the queue; a request leaves it only when it is decided.
 
-    The first message of the lane in this term has a record of its own, once the log says so (L10).
+    The first message of the queue in this term has a record of its own, once the log says so (L10).
     While a large request is verified, over several turns, nothing else is decided."""
 
     def __init__(
@@ -85,7 +85,7 @@ class RequestDecider:
         self._large = None
 
     def _begin_large(
-        self, batch: Batch, message: LaneRead, request: ChangeRequest, now: Now
+        self, batch: Batch, message: QueueRead, request: ChangeRequest, now: Now
     ) -> None:
         """Raises Full, unless it is refused for its DDL."""
         if not batch.draft.is_empty:
@@ -148,7 +148,7 @@ class RequestDecider:
         return operations
 
     def _decide_schema_change(
-        self, batch: Batch, message: LaneRead, request: ChangeRequest, now: Now
+        self, batch: Batch, message: QueueRead, request: ChangeRequest, now: Now
     ) -> None:
         """Raises Full."""
         try:
@@ -166,7 +166,7 @@ class RequestDecider:
         else:
             batch.write_catalog(decision.writes, message, request, decision.answer)
 
-    def _reset_clock(self, batch: Batch, message: LaneRead, request: ChangeRequest) -> None:
+    def _reset_clock(self, batch: Batch, message: QueueRead, request: ChangeRequest) -> None:
         """Raises Full."""
         if not batch.draft.is_empty:
             raise Full  # its record begins with it
@@ -174,8 +174,8 @@ class RequestDecider:
 
     # ------------------------------------------------------------ the first of a term
 
-    def _take_alone(self, batch: Batch, message: LaneRead, now: Now) -> None:
-        """Decide the first message of the lane in this term, in a record of its own, once the log
+    def _take_alone(self, batch: Batch, message: QueueRead, now: Now) -> None:
+        """Decide the first message of the queue in this term, in a record of its own, once the log
         says so (L10). Raises Full."""
         attempts, offset, draft = self._attempts, message.offset, batch.draft
         if not attempts.is_said(_REQUESTS, offset):
@@ -191,7 +191,7 @@ class RequestDecider:
         draft.requests_taken += 1
         draft.closed = True
 
-    def _refuse_attempted(self, batch: Batch, message: LaneRead) -> None:
+    def _refuse_attempted(self, batch: Batch, message: QueueRead) -> None:
         """Read it to know who waits for an answer, unless that has ended a master, too."""
         attempts, offset = self._attempts, message.offset
         error = no_master_survives(attempts.lost_over(_REQUESTS, offset))

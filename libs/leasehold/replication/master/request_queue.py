@@ -1,4 +1,4 @@
-"""Requests that the master has read and not decided, in the order of their lane."""
+"""Requests that the master has read and not decided, in the order of their queue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from leasehold.model.errors import Refused
 from leasehold.model.ports import Codec
 from leasehold.model.records.requests import ChangeRequest
-from leasehold.replication.effects import LaneRead
+from leasehold.replication.effects import QueueRead
 from leasehold.replication.master.refusals import internal_failure
 
 READ_AHEAD_BYTES_MAX: Final = 256 * 1024
@@ -21,14 +21,14 @@ class RequestQueue:
 
     def __init__(self, codec: Codec) -> None:
         self._codec = codec
-        self._messages: deque[LaneRead] = deque()
+        self._messages: deque[QueueRead] = deque()
         self._decoded: deque[ChangeRequest | Refused] = deque()  # of the first messages
         self._decoded_bytes = 0
 
     def __len__(self) -> int:
         return len(self._messages)
 
-    def append(self, message: LaneRead) -> None:
+    def append(self, message: QueueRead) -> None:
         self._messages.append(message)
 
     def read_ahead(self, requests_max: int) -> None:
@@ -44,11 +44,11 @@ class RequestQueue:
         next_bytes = len(self._messages[known].body)
         return self._decoded_bytes + next_bytes <= READ_AHEAD_BYTES_MAX
 
-    def next(self) -> LaneRead:
+    def next(self) -> QueueRead:
         """Return the oldest message, not looked into. Raises IndexError."""
         return self._messages[0]
 
-    def first(self) -> tuple[LaneRead, ChangeRequest | Refused]:
+    def first(self) -> tuple[QueueRead, ChangeRequest | Refused]:
         """Return the oldest message, and what its bytes say, or why they say nothing. Raises
         IndexError."""
         message = self._messages[0]
@@ -63,7 +63,7 @@ class RequestQueue:
             self._decoded.popleft()
             self._decoded_bytes -= len(message.body)
 
-    def _read(self, message: LaneRead) -> None:
+    def _read(self, message: QueueRead) -> None:
         said: ChangeRequest | Refused
         try:
             said = self._codec.decode_request(message.content_type, message.body)

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.model.ports import Now
 from leasehold.model.records.acks import CheckReport, LeaseAck
@@ -29,7 +29,7 @@ from leasehold.schema_change.job.transitions import can_turn_back, turn_back
 from leasehold.schema_change.plan.answers import answers_for, join_answers
 from leasehold.schema_change.plan.explain import explain
 from leasehold.schema_change.plan.joined_alterations import join_alterations
-from leasehold.schema_change.plan.plan import NO_MOMENT, plan
+from leasehold.schema_change.plan.plan import NO_CONTEXT, plan
 from leasehold.schema_change.plan.results import JobPlan, Plan, refuse_lacking
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import Said, parse_statements
@@ -95,12 +95,12 @@ class SchemaChanges:
         if any(isinstance(each.statement, Explain) for each in said):
             return self._explain(said, request)
         script = StatementBatch.on(self._catalog)
-        moment = self._moment(request.id, now)
+        context = self._context(request.id, now)
         answers: list[Mapping[str, Any]] = []
         for (statement, sql), count in join_alterations(said):
             assert not isinstance(statement, Explain), "looked at before"
             text = request.sql if len(said) == 1 else sql
-            said_of_it = script.take(statement, text, request.id, moment, self._rows_about)
+            said_of_it = script.take(statement, text, request.id, context, self._rows_about)
             answers += answers_for(said_of_it, count)
         for job in script.jobs.values():
             if job.table_id not in script.empty and not self._is_empty(job.table_id):
@@ -124,7 +124,7 @@ class SchemaChanges:
         if isinstance(statement.change, CreateSequence):
             # With OWNED BY it is made at once, and a job of its owner's table follows.
             script = StatementBatch.on(self._catalog)
-            script.take(statement.change, "", b"", NO_MOMENT, self._rows_about)
+            script.take(statement.change, "", b"", NO_CONTEXT, self._rows_about)
             planned += map(JobPlan, script.jobs.values())
         pace = measure_pace(self._catalog.jobs.values())
         steps: list[dict[str, Any]] = []
@@ -133,12 +133,12 @@ class SchemaChanges:
             steps += (step.to_wire() for step in explain(each, rows, pace))
         return steps
 
-    def _moment(self, request_id: bytes, now: Now) -> Moment:
+    def _context(self, request_id: bytes, now: Now) -> CommitContext:
         """Return as of when rows that are there get a default that changes from call to call."""
         seed = blake2b(request_id, key=self._secret, digest_size=SEED_BYTES).digest()
-        return Moment(now.wall_us, seed)
+        return CommitContext(now.wall_us, seed)
 
-    # ------------------------------------------------------------ the backfill lane
+    # ------------------------------------------------------------ the backfill queue
 
     def accepts(self, chunk: Chunk) -> bool:
         return accept_chunk(self._catalog, chunk)
@@ -153,7 +153,7 @@ class SchemaChanges:
         return confirm(findings, self._catalog, store)
 
     def job_of(self, record: object) -> int | None:
-        """Return the job that waits for that record of the backfill lane; None: none does."""
+        """Return the job that waits for that record of the backfill queue; None: none does."""
         match record:
             case Chunk():
                 waits = self.accepts(record)

@@ -25,7 +25,7 @@ class MasterSettings:
 
     coherency: CoherencySettings = field(default_factory=CoherencySettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
-    fill: BackfillSettings = field(default_factory=BackfillSettings)
+    backfill: BackfillSettings = field(default_factory=BackfillSettings)
     outcomes: OutcomeSettings = field(default_factory=OutcomeSettings)
     history: HistorySettings = field(default_factory=HistorySettings)
     truncation: TruncationSettings = field(default_factory=TruncationSettings)

@@ -16,7 +16,7 @@ from typing import Any
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row, StoreWriter
-from leasehold.model.records.log import ChangeKind, Commit, Fill, RowChange, TableTruncated
+from leasehold.model.records.log import Backfill, ChangeKind, Commit, RowChange, TableTruncated
 from leasehold.model.records.requests import Outcome, ReadRange
 from leasehold.transaction.overlay import row_after
 
@@ -103,8 +103,8 @@ class WriteBehind:
         for position, (change, row) in enumerate(zip(commit.changes, before, strict=True)):
             descriptor = catalog.version(change.table_id, change.version)
             self.change(descriptor, change, lsn, position, row)
-        for fill in commit.fills:
-            self.fill(catalog.version(fill.table_id, fill.version), fill)
+        for backfill in commit.backfills:
+            self.backfill(catalog.version(backfill.table_id, backfill.version), backfill)
 
     def change(
         self, descriptor: Any, change: RowChange, lsn: int, position: int, before: Row | None
@@ -128,8 +128,8 @@ class WriteBehind:
 
     # ------------------------------------------------------------ what the store is asked or told
 
-    def fill(self, descriptor: Any, fill: Fill) -> int:
-        return self.settle().fill(descriptor, fill)
+    def backfill(self, descriptor: Any, backfill: Backfill) -> int:
+        return self.settle().backfill(descriptor, backfill)
 
     def truncate(self, table_id: int, lsn: int) -> None:
         self.settle().truncate(table_id, lsn)

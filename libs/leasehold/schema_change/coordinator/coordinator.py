@@ -182,7 +182,7 @@ class Coordinator:
     def _memory(self, job: Job) -> JobMemory:
         """What is remembered of a job where it stands now; elsewhere it counts no more."""
         memory = self._memories.get(job.job_id)
-        if memory is None or memory.place != find_place(job):
+        if memory is None or memory.stage != find_place(job):
             memory = self._memories[job.job_id] = JobMemory(find_place(job))
         return memory
 
@@ -342,8 +342,8 @@ class Coordinator:
         # SetMinVersion on nobody can come back, and only those answers count: until them an agent
         # whose store lags may acquire v again (D1).
         tables = self._tables(job)
-        turn, place = divmod(memory.drained, len(tables))
-        table_id, version = tables[place], job.versions[tables[place]]
+        turn, position = divmod(memory.drained, len(tables))
+        table_id, version = tables[position], job.versions[tables[position]]
         if turn:
             return self._call(job.job_id, SetMinVersion(self._epoch, table_id, version), now)
         names_max = HOLDERS_MAX if self._wants_names(job, memory, now) else 0

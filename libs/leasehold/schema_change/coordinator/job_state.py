@@ -9,10 +9,10 @@ from leasehold.catalog.job import Job
 from leasehold.lease.replies import Holding
 from leasehold.model.records.log import CheckSlice
 
-Place: TypeAlias = tuple[int, str, str, int, int, CheckSlice | None]
+JobStage: TypeAlias = tuple[int, str, str, int, int, CheckSlice | None]
 
 
-def find_place(job: Job) -> Place:
+def find_place(job: Job) -> JobStage:
     """Return the place of a job; what is remembered of another place counts no more."""
     return (job.step, job.phase, job.status, job.run, len(job.steps), job.look)
 
@@ -38,7 +38,7 @@ class JobMemory:
     was confirmed. `blocked_ns`: since when leases are in the way here, 0 = none was. `walked`: who
     was clean in each slice before the one that `wrote` asks for, None = it is the first."""
 
-    place: Place
+    stage: JobStage
     expects: Job | None = None
     wrote: Job | None = None
     token: int = 0

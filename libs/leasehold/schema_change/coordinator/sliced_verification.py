@@ -1,5 +1,5 @@
 """How a coordinator leads a verification through a table: whose reports it has, which slice comes
-next, and who was clean and equal in all of them. All of it may be lost: then it begins anew.
+next, and who was clean and equal in all of them. All of it may be lost: then it starts over.
 
 The walk: one slice at a time, each at the position of its own record, the next one only when every
 node that is wanted has reported on the one before. DESIGN.md has the argument.
@@ -33,7 +33,7 @@ class WalkSettings:
     node's look gives way, one pass would hold it ten times as long, and sixty times on a machine
     at a third of its speed: then the limit is `whole_beside_max`, the first slice, whose time
     nobody knows, has `first_beside_max`, and `rest_ms` after a slice comes the next, in which the
-    WAL begins anew."""
+    WAL starts over."""
 
     whole_max: int = 1_000_000
     whole_beside_max: int = 20_000
@@ -116,7 +116,7 @@ class VerificationWalk:
             whole_max = min(whole_max, self._settings.whole_beside_max)
             rows_max = min(rows_max, self._settings.first_beside_max)
         whole_max = self._limit_rows(job, whole_max)
-        # A row and its twin may lie in slices of different positions.
+        # A row and its mirror may lie in slices of different positions.
         if ALL_ROWS in job.current.verifies or 0 <= self._rows_about(job.table_id) <= whole_max:
             return None
         return CheckSlice(self._parts(job)[0], (), self._limit_rows(job, rows_max))

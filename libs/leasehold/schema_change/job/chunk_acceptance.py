@@ -1,4 +1,4 @@
-"""The messages of the backfill lane that the master takes (⚠ the rule on late chunks)."""
+"""The messages of the backfill queue that the master takes (⚠ the rule on late chunks)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def accept_chunk(catalog: Catalog, chunk: Chunk) -> bool:
     if chunk.version != newest.version:
         return False
     if chunk.element_id == ALL_ROWS:
-        return bool(newest.twin) and catalog.newest(newest.twin).state is State.WRITE_ONLY
+        return bool(newest.mirror) and catalog.newest(newest.mirror).state is State.WRITE_ONLY
     element = newest.element(chunk.element_id)
     return element is not None and element.state is State.WRITE_ONLY
 

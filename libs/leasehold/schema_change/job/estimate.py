@@ -41,7 +41,7 @@ class Pace(NamedTuple):
     took in the middle."""
 
     lease_s: float = NOT_KNOWN
-    fill: WorkPace = WorkPace()
+    backfill: WorkPace = WorkPace()
     verify: WorkPace = WorkPace()
     validate: WorkPace = WorkPace()
 
@@ -49,7 +49,7 @@ class Pace(NamedTuple):
         """Return the seconds of a whole step over a table of `rows` rows (-1 = not known);
         NOT_KNOWN where a part is."""
         parts = [self.lease_s]
-        parts += [self.fill.seconds(rows, limit)] * len(step.fills)
+        parts += [self.backfill.seconds(rows, limit)] * len(step.backfills)
         parts += [self.validate.seconds(rows, limit)] * bool(step.validates)
         parts += [self.verify.seconds(rows, limit)] * bool(step.verifies)
         return total(parts)

@@ -77,7 +77,7 @@ def _tables(catalog: Catalog, jobs: Iterable[Job], before_us: int) -> Iterator[i
 
 def _referred_to(table: Descriptor) -> Iterator[int]:
     if table.state is not State.ABSENT:
-        yield table.twin
+        yield table.mirror
         for key in table.foreign_keys:
             yield key.parent
 

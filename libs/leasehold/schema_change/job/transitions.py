@@ -43,11 +43,11 @@ def record_fenced(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
     job = replace(job, fence_lsn=FENCE_HERE)
     if job.status is Status.ROLLING_BACK:
         return _begin_next_step(job, now_us)
-    if job.current.fills:
-        return _begin_run(replace(job, phase=Phase.BACKFILLING, fill=0), now_us)
+    if job.current.backfills:
+        return _begin_run(replace(job, phase=Phase.BACKFILLING, backfill=0), now_us)
     if job.current.validates or not job.current.verifies:
-        return _begin_after_fill(job, now_us, look)
-    return _begin_after_fill(replace(job, run=job.run + 1), now_us, look)
+        return _begin_after_backfill(job, now_us, look)
+    return _begin_after_backfill(replace(job, run=job.run + 1), now_us, look)
 
 
 def _begin_run(job: Job, now_us: int) -> Job:
@@ -57,19 +57,19 @@ def _begin_run(job: Job, now_us: int) -> Job:
 
 
 def record_filled(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
-    """Return the job at its next fill, or at what comes after the last: the end marker of the run
-    was decided."""
+    """Return the job at its next backfill, or at what comes after the last: the end marker of the
+    run was decided."""
     assert job.phase is Phase.BACKFILLING, job.phase
-    if job.fill + 1 < len(job.current.fills):
-        return _begin_run(replace(job, fill=job.fill + 1), now_us)
-    return _begin_after_fill(job, now_us, look)
+    if job.backfill + 1 < len(job.current.backfills):
+        return _begin_run(replace(job, backfill=job.backfill + 1), now_us)
+    return _begin_after_backfill(job, now_us, look)
 
 
-def _begin_after_fill(job: Job, now_us: int, look: CheckSlice | None) -> Job:
+def _begin_after_backfill(job: Job, now_us: int, look: CheckSlice | None) -> Job:
     if job.current.validates:
         begun = replace(job, phase=Phase.VALIDATING, dropped=0, verdict="", code="")
         return _begin_run(begun, now_us)
-    if job.current.verifies or job.current.fills:
+    if job.current.verifies or job.current.backfills:
         return mark(replace(job, phase=Phase.VERIFYING, look=look, looked=0), now_us)
     return _begin_next_step(job, now_us)
 
@@ -83,7 +83,7 @@ def record_validated(job: Job, now_us: int, look: CheckSlice | None = None) -> J
 
 def ask_verification_again(job: Job, now_us: int, look: CheckSlice | None = None) -> Job:
     """Ask for a verification once more, at the LSN of this record: `look` is the slice that it is
-    at, else it begins anew (with the first slice, or None: all in one pass)."""
+    at, else it starts over (with the first slice, or None: all in one pass)."""
     assert job.phase is Phase.VERIFYING, job.phase
     looked = job.looked if look is not None and look == job.look else 0
     return mark(replace(job, look=look, looked=looked), now_us)

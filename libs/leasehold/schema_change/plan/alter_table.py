@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.names import relation_names
 from leasehold.catalog.sequence_ownership import find_existing, refuse_used_elsewhere
 from leasehold.model.errors import DuplicateObject, FeatureNotSupported, UnknownTable
@@ -139,7 +139,7 @@ primary key is changed by a statement of its own (`read_key_change`)."""
 
 
 def plan_alter_table(
-    statement: AlterTable, catalog: Catalog, moment: Moment, earlier: EarlierDrops
+    statement: AlterTable, catalog: Catalog, context: CommitContext, earlier: EarlierDrops
 ) -> Changes | RestartPlan | NothingToDo:
     table = find_table(catalog, statement.table, statement)
     if isinstance(table, NothingToDo):
@@ -150,7 +150,7 @@ def plan_alter_table(
     key = read_key_change(table, statement.actions)
     if key is not None:
         return plan_key_change(table, key, catalog)
-    made = TableDraft(table, relation_names(catalog), catalog, moment)
+    made = TableDraft(table, relation_names(catalog), catalog, context)
     earlier = earlier.for_actions(statement)
     kind = read_actions(made, statement.actions, earlier.elements)
     others = alter_identities(made.altered, catalog, earlier)

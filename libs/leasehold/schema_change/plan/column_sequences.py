@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from leasehold.catalog import sequence as numbers
+from leasehold.catalog import sequence as sequence_values
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.sequence import Numbering
@@ -41,6 +41,6 @@ def resolve_drawn(
     name = said.options.name or derive_sequence_name(table, definition.name, taken)
     if name in taken:
         raise DuplicateObject(f"{name!r} exists already", table=name, position=said.position)
-    sequence = numbers.define_sequence(said.options, definition.type.name)
+    sequence = sequence_values.define_sequence(said.options, definition.type.name)
     made = make_sequence_relation(sequence, catalog.next_sequence_id() + before, name)
     return Drawn(Numbering(made.table_id, True, said.identity), nextval_text(name), made)

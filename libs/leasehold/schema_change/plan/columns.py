@@ -84,7 +84,7 @@ def add_column(draft: TableDraft, action: AddColumn) -> None:
         if definition.numbering is not None:
             column = with_drawn_default(column, draft.resolve_drawn(definition))
         elif column.default_expression:
-            column = replace(column, moment=draft.moment, moment_zone=definition.zone)
+            column = replace(column, moment=draft.context, moment_zone=definition.zone)
         if column.nullable or column.has_default:
             draft.take(element_paths.add_column(column), f"column {column.name}")
         else:
@@ -358,7 +358,7 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
         missing=None,
         moment=None,
         moment_zone="",
-        ordinal=old.place,
+        ordinal=old.position,
     )
     check_default_fits(old, new)
     if old.default is not None:

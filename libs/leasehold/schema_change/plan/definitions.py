@@ -19,14 +19,14 @@ from leasehold.model.errors import (
 from leasehold.rows.generated import value_of
 from leasehold.schema_change.plan.column_sequences import Drawn
 from leasehold.sql.expressions.expression import (
-    column_places,
+    column_positions,
     columns_of_expression,
     compile_condition,
     refuse_session_zone,
     type_of_expression,
 )
 from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX
-from leasehold.sql.syntax.positions import place_of, placed
+from leasehold.sql.syntax.positions import position_of, with_position
 from leasehold.sql.syntax.statements import (
     ColumnDefinition,
     CreateIndex,
@@ -56,7 +56,9 @@ def with_drawn_default(column: Column, drawn: Drawn) -> Column:
     has is nobody's to foretell. Other sequences that it has for its own stay so."""
     sequence, owned, identity = drawn.numbering
     own = (*column.own_sequences, *((sequence,) if owned else ()))
-    return replace(column.with_numbers(sequence, own, identity), default_expression=drawn.text)
+    return replace(
+        column.with_sequence_default(sequence, own, identity), default_expression=drawn.text
+    )
 
 
 def make_generated_column(
@@ -68,12 +70,12 @@ def make_generated_column(
     expression raises when compiled: each with its position in the statement.
     """
     sources = []
-    for name, place in column_places(definition.expression).items():
-        position = definition.position + place - 1
+    for name, element_key in column_positions(definition.expression).items():
+        position = definition.position + element_key - 1
         try:
             source = table.column(name)
         except Refused as error:
-            raise placed(error, position) from error
+            raise with_position(error, position) from error
         if source.generated or source.element_id == column.element_id:
             raise InvalidObject(
                 f"column {name!r} can't be used in the expression of column {column.name!r}: a"
@@ -90,7 +92,7 @@ def make_generated_column(
         read_in_it = refuse_session_zone(text, table, made, zone).constants
     except Refused as error:
         prefix = f"generated column {column.name!r}: "
-        raise placed(error, definition.position + place_of(error) - 1, prefix) from error
+        raise with_position(error, definition.position + position_of(error) - 1, prefix) from error
     return made if read_in_it else replace(made, derived=derived._replace(zone=""))
 
 
@@ -175,7 +177,7 @@ def _refuse_session_zone(part: IndexExpression, table: Descriptor, zone: str) ->
     try:
         asked = refuse_session_zone(part.text, table, zone=zone)
     except InvalidObject as error:
-        raise placed(error, part.position) from error
+        raise with_position(error, part.position) from error
     if asked.constants:
         raise FeatureNotSupported(
             f"{asked.constants[0]!r:.80} in an index is read in UTC, and not in the session's time"
@@ -188,11 +190,11 @@ def _find_column(name: str, table: Descriptor, position: int) -> Column:
     try:
         return table.column(name)
     except UnknownColumn as error:
-        raise placed(error, position) from error
+        raise with_position(error, position) from error
 
 
 def _compiled(compiled: Callable[[], T], position: int, index: str) -> T:
     try:
         return compiled()
     except Refused as error:
-        raise placed(error, position, f"index {index!r}: ") from error
+        raise with_position(error, position, f"index {index!r}: ") from error

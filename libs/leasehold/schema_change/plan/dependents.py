@@ -52,6 +52,6 @@ def drop_along(found: Sequence[Referring]) -> list[ElementPath]:
         going = {k.element_id for c, k in found if c.table_id == child.table_id}
         index = find_implied_index(child, key, going)
         for path in (drop_check(key), *(() if index is None else (drop_index(index),))):
-            place = child.table_id, path.name[1]
-            paths.setdefault(place, replace(path, table_id=child.table_id))
+            element_key = child.table_id, path.name[1]
+            paths.setdefault(element_key, replace(path, table_id=child.table_id))
     return list(paths.values())

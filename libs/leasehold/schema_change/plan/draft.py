@@ -6,7 +6,15 @@ from collections.abc import Iterable
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Check, Column, Constraint, ForeignKey, Index, Lock, Moment
+from leasehold.catalog.elements import (
+    Check,
+    Column,
+    CommitContext,
+    Constraint,
+    ForeignKey,
+    Index,
+    Lock,
+)
 from leasehold.catalog.names import constraint_names, find_references
 from leasehold.catalog.sequence import Options
 from leasehold.catalog.sequence_ownership import refuse_sequence
@@ -26,7 +34,7 @@ class TableDraft:
 
     `taken` are names of relations, `names` those of the table's constraints; `columns` by name, as
     the actions so far leave them; `going` names the columns that some action drops, `unbound` are
-    generated columns that lose their expression, as they were. `moment`: see `plan`. `gone`: what
+    generated columns that lose their expression, as they were. `context`: see `plan`. `gone`: what
     else the same request takes away, (table id, element id); `along`: foreign keys of other tables
     that CASCADE takes; `sequences`: those that columns bring; `unnumbered`: columns that are no
     identity any more, and what they drew from; `drew`: what columns drew from that have another
@@ -38,11 +46,11 @@ class TableDraft:
         table: Descriptor,
         taken: set[str],
         catalog: Catalog,
-        moment: Moment | None,
+        context: CommitContext | None,
     ) -> None:
         self.table = table
         self.taken = set(taken)
-        self.moment = moment
+        self.context = context
         self._catalog = catalog
         self.names = constraint_names(table)
         self.columns = {
@@ -143,8 +151,10 @@ class TableDraft:
         child, key = reference
         if child.table_id == self.table.table_id:
             return key.element_id in self.dropped
-        place = child.table_id, key.element_id
-        return place in self.gone or place in {(c.table_id, k.element_id) for c, k in self.along}
+        element_key = child.table_id, key.element_id
+        return element_key in self.gone or element_key in {
+            (c.table_id, k.element_id) for c, k in self.along
+        }
 
     def drop_foreign_key(self, key: ForeignKey) -> None:
         """Drop a foreign key with the index that it alone needs, side by side: who misses an entry

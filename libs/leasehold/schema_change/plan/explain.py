@@ -24,7 +24,7 @@ _AS_A_WRITE: Final = "nothing: at one LSN, like a write"
 
 class ExplainRow(NamedTuple):
     """A row of EXPLAIN, which is one step. `step` counts from 1, 0: nothing is done; `waits_for` in
-    plain words; `rows`: how many its work goes over (of each fill, or of a verification alone);
+    plain words; `rows`: how many its work goes over (of each backfill, or of a verification alone);
     `seconds`: about how long it takes by what recent jobs took; each -1 where nobody knows."""
 
     step: int
@@ -74,17 +74,17 @@ def _step(job: Job, number: int, rows: int, pace: Pace) -> ExplainRow:
     version = job.versions[job.table_id] + number
     waits = [f"leases below version {version - 1} to end"] if version > 2 else []
     waits.append(f"leases below version {version} to end")
-    if step.fills:
+    if step.backfills:
         waits.append("the backfill of the rows there are")
     if step.validates:
         waits.append("the rows there are to be looked through")
     if step.verifies:
         waits.append("every coherent node to verify")
-    passes = len(step.fills) or int(bool(step.verifies))
+    passes = len(step.backfills) or int(bool(step.verifies))
     return ExplainRow(
         number + 1,
         version,
-        describe_changes(step, job.table_id, twins=job.kind in (KEY_CHANGE, KEY_DROP)),
+        describe_changes(step, job.table_id, mirrors=job.kind in (KEY_CHANGE, KEY_DROP)),
         "; ".join(waits),
         rows * passes if rows >= 0 else -min(passes, 1),
         number == job.point,
@@ -92,13 +92,15 @@ def _step(job: Job, number: int, rows: int, pace: Pace) -> ExplainRow:
     )
 
 
-def describe_changes(step: Step, table_id: int = 0, *, twins: bool = False) -> str:
-    """Return a step's changes in words: `column a → write-only; index i → absent`. `twins`: the
+def describe_changes(step: Step, table_id: int = 0, *, mirrors: bool = False) -> str:
+    """Return a step's changes in words: `column a → write-only; index i → absent`. `mirrors`: the
     other table is the same one under its new key."""
     found = []
     for edit in step.edits:
         fields = "" if edit.before is None or edit.after is None else _fields(edit)
-        other = " with the other key" if twins and edit.kind is Kind.TABLE and edit.table_id else ""
+        other = (
+            " with the other key" if mirrors and edit.kind is Kind.TABLE and edit.table_id else ""
+        )
         name = edit.name or "(hidden key)"
         table = edit.kind is Kind.TABLE
         kind = "sequence" if table and is_sequence_id(edit.table_id or table_id) else edit.kind

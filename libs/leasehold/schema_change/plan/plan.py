@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import Job, Phase
 from leasehold.schema_change.plan.alter_table import plan_alter_table
 from leasehold.schema_change.plan.busy_tables import NO_EARLIER_DROPS, EarlierDrops
@@ -51,7 +51,7 @@ SETTINGS: Final[Mapping[str, int]] = {
     "cancel_blockers_after_ms": 0,
 }
 """The settings of a new job."""
-NO_MOMENT: Final = Moment(0, b"")
+NO_CONTEXT: Final = CommitContext(0, b"")
 
 
 def plan(
@@ -60,10 +60,10 @@ def plan(
     *,
     sql: str = "",
     request_id: bytes = b"",
-    moment: Moment = NO_MOMENT,
+    context: CommitContext = NO_CONTEXT,
     earlier: EarlierDrops = NO_EARLIER_DROPS,
 ) -> Plan:
-    """Return what `statement` asks for, on the newest versions of `catalog`, as of `moment`.
+    """Return what `statement` asks for, on the newest versions of `catalog`, as of `context`.
 
     Raises UnknownTable, UnknownColumn, UnknownObject (42704), DuplicateObject (42P07),
     DuplicateColumn (42701), InvalidDefinition (42P16), InvalidObject (42P17), NotGenerated (55000),
@@ -85,7 +85,7 @@ def plan(
         case RenameIndex():
             made = plan_rename_index(statement, catalog)
         case AlterTable():
-            made = plan_alter_table(statement, catalog, moment, earlier)
+            made = plan_alter_table(statement, catalog, context, earlier)
         case _:
             made = plan_sequence(statement, catalog, earlier)
     if isinstance(made, NothingToDo | RestartPlan | CreateTablePlan):
@@ -105,7 +105,7 @@ def plan(
         settings=SETTINGS,
         needs=made.needs,
         joins=made.joins,
-        created_us=moment.now_us,
-        marks=((0, Phase.PUBLISHING.value, moment.now_us),),
+        created_us=context.now_us,
+        marks=((0, Phase.PUBLISHING.value, context.now_us),),
     )
     return JobPlan(job, made.notices, made.made, made.within)

@@ -46,7 +46,7 @@ from leasehold.schema_change.steps.table_paths import (
     lost_reference,
     refer_to,
 )
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import with_position
 from leasehold.sql.syntax.statements import (
     Action,
     AddPrimaryKey,
@@ -153,7 +153,7 @@ def key_columns(table: Descriptor, key: AddPrimaryKey) -> tuple[Column, ...]:
         try:
             column = table.column(name)
         except UnknownColumn as error:
-            raise placed(error, key.position) from error
+            raise with_position(error, key.position) from error
         where = {"column": column.name, "position": key.position}
         if column.derived is not None:
             raise InvalidDefinition(
@@ -233,10 +233,10 @@ def plan_referring_paths(
                 constraint=key.name,
                 position=asked.position,
             )
-        standing = other.foreign_key(key.name) if own else key
-        assert standing is not None, "a table with another key has all that it had"
-        place = other.table_id if own else child.table_id
-        found.append(refer_to(standing, other.table_id, index, place))
+        current = other.foreign_key(key.name) if own else key
+        assert current is not None, "a table with another key has all that it had"
+        element_key = other.table_id if own else child.table_id
+        found.append(refer_to(current, other.table_id, index, element_key))
     others = [(child, key) for child, key in lost if child.table_id != table.table_id]
     indexes = (t for t in drop_along(others) if isinstance(t.element, Index))
     return [*found, *indexes], lost
@@ -258,7 +258,7 @@ def _under_key(table: Descriptor, columns: tuple[Column, ...], other_id: int) ->
         columns=shown,
         primary_key=key,
         next_element_id=table.next_element_id + 1,
-        twin=table.table_id,
+        mirror=table.table_id,
         former=table.table_id,
         key_name="",
         modified_us=0,

@@ -62,7 +62,7 @@ class NothingToDo:
 @dataclass(frozen=True, slots=True)
 class TruncatePlan:
     """The plan of a TRUNCATE: rows of `tables` go at one LSN, and the versions stay. `restarted`:
-    sequences that begin anew."""
+    sequences that start over."""
 
     tables: tuple[Descriptor, ...]
     notices: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ from typing import Any, Final
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.edits import apply_edits
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import Job, Step
 from leasehold.catalog.names import collect_relation_names
 from leasehold.catalog.overlay import CatalogAhead
@@ -157,24 +157,24 @@ class StatementBatch:
         change: Change,
         sql: str,
         request_id: bytes,
-        moment: Moment,
+        context: CommitContext,
         rows_about: Callable[[int], int],
     ) -> Answer:
         """Add what a statement asks for; return what is answered of it. Raises what `plan`
         raises."""
         if isinstance(change, CreateSequence) and change.options.owner is not None:
             plain, owning = _split_owner(change)
-            answered = self.take(plain, sql, request_id, moment, rows_about)
+            answered = self.take(plain, sql, request_id, context, rows_about)
             if owning is None or "table" not in answered:
                 return answered  # nobody is to own it, or it was there
-            return {**answered, **self.take(owning, sql, request_id, moment, rows_about)}
+            return {**answered, **self.take(owning, sql, request_id, context, rows_about)}
         try:
             planned = plan(
                 change,
                 self.catalog,
                 sql=sql,
                 request_id=request_id,
-                moment=moment,
+                context=context,
                 earlier=self._earlier,
             )
         except TableBusy as error:
@@ -205,7 +205,7 @@ class StatementBatch:
                 own = tuple(list_own_sequences(self.catalog.newest(job.table_id)))
                 answer = self._drop(job, rows_about)
                 for sequence_id in own:
-                    self._drop_owned(sequence_id, sql, request_id, moment, rows_about)
+                    self._drop_owned(sequence_id, sql, request_id, context, rows_about)
             case JobPlan(job) if job.table_id in self.made:
                 self._refuse_beside(planned)
                 for made in planned.made:
@@ -301,7 +301,7 @@ class StatementBatch:
         sequence_id: int,
         sql: str,
         request_id: bytes,
-        moment: Moment,
+        context: CommitContext,
         rows_about: Callable[[int], int],
     ) -> None:
         """Drop a sequence whose table has gone. It may have gone itself, where its column was
@@ -317,7 +317,7 @@ class StatementBatch:
             self.catalog,
             sql=sql,
             request_id=request_id,
-            moment=moment,
+            context=context,
             earlier=self._earlier,
         )
         assert isinstance(planned, JobPlan), "it is there"

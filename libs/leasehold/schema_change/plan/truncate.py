@@ -91,7 +91,7 @@ def _outside(
     """Yield foreign keys of other tables that refer to one that is `found`."""
     for child in tables:
         # ⚠ A table that is about to take another's place is that one, as far as this goes.
-        named = child.table_id in found or child.twin in found
+        named = child.table_id in found or child.mirror in found
         for key in child.foreign_keys if not named else ():
             if key.parent in found:
                 yield child, key

@@ -39,13 +39,13 @@ NEVER = 1 << 30
 
 class Stage(NamedTuple):
     """A stage of a path, which is what one step does to an element: fields that change, None to
-    take it out. After the fence its pairs are filled (`fill`), and every node checks it as if it
-    were public (`verify`). `enforces`: from here on writes are refused that break the
+    take it out. After the fence its pairs are filled (`backfill`), and every node checks it as if
+    it were public (`verify`). `enforces`: from here on writes are refused that break the
     constraint. `validate`: the rows of before are looked through for what breaks it, ahead of
     the nodes' check."""
 
     change: Mapping[str, Any] | None
-    fill: bool = False
+    backfill: bool = False
     verify: bool = False
     enforces: bool = False
     validate: bool = False
@@ -104,7 +104,7 @@ PUBLIC = in_state(State.PUBLIC)
 WRITE_ONLY = in_state(State.WRITE_ONLY)
 DELETE_ONLY = in_state(State.DELETE_ONLY)
 GONE = Stage(None)
-_NO_MOMENT = {"moment": None, "moment_zone": ""}
+_NO_CONTEXT = {"moment": None, "moment_zone": ""}
 UNCHANGED = Stage({})
 
 
@@ -118,12 +118,12 @@ def add_column(column: Column) -> ElementPath:
     shown = default_of_old_rows(column)
     missing = None if shown is None or not _small(shown) else Missing(THIS_VERSION, shown)
     change = {"state": State.WRITE_ONLY, "missing": missing}
-    filling = Stage(change, fill=True, verify=True)
+    backfilling = Stage(change, backfill=True, verify=True)
     if not column.nullable:
-        return ElementPath(column, True, (DELETE_ONLY, filling), (PUBLIC,))
+        return ElementPath(column, True, (DELETE_ONLY, backfilling), (PUBLIC,))
     filled = Stage({"filled": True})
     return ElementPath(
-        column, True, (DELETE_ONLY, filling, filled), (in_state(State.PUBLIC, filled=False),)
+        column, True, (DELETE_ONLY, backfilling, filled), (in_state(State.PUBLIC, filled=False),)
     )
 
 
@@ -147,10 +147,10 @@ def add_generated(column: Column) -> ElementPath:
     rows where it can't."""
     assert column.derived is not None, column
     lenient = column.derived._replace(strict=False)
-    filling = Stage({"state": State.WRITE_ONLY}, fill=True)
+    backfilling = Stage({"state": State.WRITE_ONLY}, backfill=True)
     strict = Stage({"derived": column.derived}, verify=True)
     return ElementPath(
-        column, True, (in_state(State.DELETE_ONLY, derived=lenient), filling, strict), (PUBLIC,)
+        column, True, (in_state(State.DELETE_ONLY, derived=lenient), backfilling, strict), (PUBLIC,)
     )
 
 
@@ -176,7 +176,7 @@ def change_type(
     finished. `forth` and `back` are expressions over the row in which the column has the name that
     both share."""
     lenient = Derived(forth.sources, forth.expression, zone=forth.zone)
-    filling = Stage({"state": State.WRITE_ONLY, "derived": lenient}, fill=True)
+    backfilling = Stage({"state": State.WRITE_ONLY, "derived": lenient}, backfill=True)
     strict = Stage(
         {"derived": lenient._replace(strict=True), "not_null_enforced": old.refuses_null},
         verify=True,
@@ -190,7 +190,10 @@ def change_type(
     )
     return (
         ElementPath(
-            new, True, (in_state(State.DELETE_ONLY, derived=lenient), filling, strict), (public,)
+            new,
+            True,
+            (in_state(State.DELETE_ONLY, derived=lenient), backfilling, strict),
+            (public,),
         ),
         ElementPath(old, after_commit=after_commit),
     )
@@ -231,12 +234,12 @@ def find_hiding_stage(path: ElementPath) -> int:
 def add_index(index: Index, *, unique: bool) -> ElementPath:
     """Add an index, which is filled in write-only; a unique one is also a constraint: enforced only
     when its entries are complete, then looked through for duplicates, then public."""
-    filling = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
+    backfilling = Stage({"state": State.WRITE_ONLY}, backfill=True, verify=True)
     if not unique:
-        return ElementPath(index, True, (DELETE_ONLY, filling), (PUBLIC,))
+        return ElementPath(index, True, (DELETE_ONLY, backfilling), (PUBLIC,))
     enforced = enforcing_stage({"unique_enforced": True})
     public = in_state(State.PUBLIC, unique=True, unique_enforced=False)
-    return ElementPath(index, True, (DELETE_ONLY, filling, enforced), (public,))
+    return ElementPath(index, True, (DELETE_ONLY, backfilling, enforced), (public,))
 
 
 def drop_index(index: Index, *, waits: int = 0) -> ElementPath:
@@ -315,7 +318,7 @@ def drop_not_null(column: Column) -> ElementPath:
 
 
 def set_default(column: Column, default: Any, expression: str = "") -> ElementPath:
-    said = {"default": default, "default_expression": expression, **_NO_MOMENT}
+    said = {"default": default, "default_expression": expression, **_NO_CONTEXT}
     return ElementPath(column, after_commit=(Stage(said),))
 
 
@@ -323,7 +326,7 @@ def without_sequence(column: Column) -> Column:
     """Return the column without the sequence that it draws from, as with DROP DEFAULT; others stay
     its own."""
     left = (sequence for sequence in column.own_sequences if sequence != column.draws_from)
-    return replace(column.with_numbers(0, left), default_expression="")
+    return replace(column.with_sequence_default(0, left), default_expression="")
 
 
 def drop_numbering(column: Column) -> ElementPath:
@@ -337,7 +340,7 @@ def set_drawn(column: Column, made: Column) -> ElementPath:
     said = {
         "default": None,
         "default_expression": made.default_expression,
-        **_NO_MOMENT,
+        **_NO_CONTEXT,
         "numbering": made.numbering,
         "owns": made.owns,
     }

@@ -27,7 +27,7 @@ class Steps(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Standing:
+class _ElementChanges:
     """An element as the steps so far leave it; None: it is not there."""
 
     base: Element | Descriptor
@@ -48,14 +48,14 @@ def steps_of(paths: Iterable[ElementPath]) -> Steps:
     (a default and a NOT NULL): they change different fields of it."""
     paths = _show_columns_first(tuple(paths))
     assert paths
-    standing: dict[_ElementPlace, _Standing] = {}
+    elements: dict[_ElementPlace, _ElementChanges] = {}
     for path in paths:
-        standing.setdefault(
-            _element_place(path), _Standing(path.element, None if path.new else path.element)
+        elements.setdefault(
+            _element_place(path), _ElementChanges(path.element, None if path.new else path.element)
         )
     commit = max(len(path.before_commit) for path in paths)
     count = commit + max(len(path.after_commit) for path in paths)
-    made = tuple(_step(number, commit, paths, standing) for number in range(count))
+    made = tuple(_step(number, commit, paths, elements) for number in range(count))
     return Steps(
         made, commit + min(min(path.irreversible_from for path in paths), count - commit - 1)
     )
@@ -108,34 +108,34 @@ def _step(
     number: int,
     commit: int,
     paths: tuple[ElementPath, ...],
-    standing: Mapping[_ElementPlace, _Standing],
+    elements: Mapping[_ElementPlace, _ElementChanges],
 ) -> Step:
-    fills: list[tuple[Kind, int]] = []
+    backfills: list[tuple[Kind, int]] = []
     verifies: list[int] = []
     validates: list[int] = []
     for path in paths:
-        stages, place = (
+        stages, index = (
             (path.before_commit, number)
             if number < commit
             else (path.after_commit, number - commit)
         )
-        if place >= len(stages):
+        if index >= len(stages):
             continue
-        stage = stages[place]
-        standing[_element_place(path)].changes.append(stage)
-        if stage.fill:
-            fills.append((path.name[0], _find_worked_on(path)))
+        stage = stages[index]
+        elements[_element_place(path)].changes.append(stage)
+        if stage.backfill:
+            backfills.append((path.name[0], _find_worked_on(path)))
         if stage.verify:
             verifies.append(_find_worked_on(path))
         if stage.validate:
             validates.append(path.name[1])
-    places = sorted(standing, key=lambda place: (place[0], place[2]))
-    edits = [_edit(place, standing[place]) for place in places]
+    places = sorted(elements, key=lambda index: (index[0], index[2]))
+    edits = [_edit(index, elements[index]) for index in places]
     # Columns first: an index over a new column is filled from its pairs.
-    fills.sort(key=lambda name: (name[0] is not Kind.COLUMN, name[1]))
+    backfills.sort(key=lambda name: (name[0] is not Kind.COLUMN, name[1]))
     return Step(
         tuple(edit for edit in edits if edit is not None),
-        tuple(element_id for _, element_id in fills),
+        tuple(element_id for _, element_id in backfills),
         tuple(dict.fromkeys(verifies)),
         tuple(dict.fromkeys(validates)),
     )
@@ -147,7 +147,7 @@ def _find_worked_on(path: ElementPath) -> int:
     return ALL_ROWS if isinstance(path.element, Descriptor) else path.name[1]
 
 
-def _edit(place: _ElementPlace, element: _Standing) -> Edit | None:
+def _edit(element_key: _ElementPlace, element: _ElementChanges) -> Edit | None:
     before = element.now
     for stage in element.changes:
         if stage.change is None:
@@ -158,7 +158,7 @@ def _edit(place: _ElementPlace, element: _Standing) -> Edit | None:
     element.changes.clear()
     if element.now == before:
         return None
-    table_id, kind, element_id = place
+    table_id, kind, element_id = element_key
     after = None if element.now is None else make_body(element.now)
     if before is None and isinstance(element.now, Descriptor):
         after = element.now.to_wire()  # a table that the job makes: all of it

@@ -73,17 +73,17 @@ def another_key(
     before_commit = add_index(key, unique=True).before_commit
     waits = (UNCHANGED,) * (len(before_commit) - 1)
     enforced = enforcing_stage({"not_null_enforced": True})
-    twin = Stage({"twin": other.table_id})
-    filling = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
+    mirror = Stage({"mirror": other.table_id})
+    backfilling = Stage({"state": State.WRITE_ONLY}, backfill=True, verify=True)
     hidden = [column for column in other.columns if column.hidden]
     # ⚠ A hidden key goes when no row of `table` is found by it any more but those that are there.
     longer = (UNCHANGED,) if hidden else ()
-    own = (WRITE_ONLY, DELETE_ONLY, *longer, in_state(State.ABSENT, twin=0))
+    own = (WRITE_ONLY, DELETE_ONLY, *longer, in_state(State.ABSENT, mirror=0))
     others = ElementPath(
         other,
         True,
-        (*waits, DELETE_ONLY, filling),
-        (PUBLIC, UNCHANGED, *longer, Stage({"twin": 0})),
+        (*waits, DELETE_ONLY, backfilling),
+        (PUBLIC, UNCHANGED, *longer, Stage({"mirror": 0})),
         0,
         other.table_id,
     )
@@ -93,7 +93,7 @@ def another_key(
         *(ElementPath(column, after_commit=goes, table_id=other.table_id) for column in hidden),
         ElementPath(key, True, before_commit),
         *(ElementPath(column, before_commit=(*waits, enforced)) for column in not_null),
-        ElementPath(table, before_commit=(*waits, twin), after_commit=own),
+        ElementPath(table, before_commit=(*waits, mirror), after_commit=own),
         others,
     ]
 
@@ -102,14 +102,14 @@ def hidden_key(table: Descriptor, other: Descriptor, hidden: Column) -> list[Ele
     """Hand a table over as `another_key` does, to the key of a table that has none. Nobody gives
     it, so nothing is to be made sure of first: while `other` comes, so does the column of `table`
     that has it. ⚠ It is filled first: a row of `other` is found by it."""
-    filling = Stage({"state": State.WRITE_ONLY}, fill=True, verify=True)
-    twin = Stage({"twin": other.table_id})
-    own = (WRITE_ONLY, DELETE_ONLY, in_state(State.ABSENT, twin=0))
-    others = (PUBLIC, UNCHANGED, Stage({"twin": 0}))
+    backfilling = Stage({"state": State.WRITE_ONLY}, backfill=True, verify=True)
+    mirror = Stage({"mirror": other.table_id})
+    own = (WRITE_ONLY, DELETE_ONLY, in_state(State.ABSENT, mirror=0))
+    others = (PUBLIC, UNCHANGED, Stage({"mirror": 0}))
     return [
-        ElementPath(hidden, True, (DELETE_ONLY, filling)),
-        ElementPath(table, before_commit=(twin,), after_commit=own),
-        ElementPath(other, True, (DELETE_ONLY, filling), others, 0, other.table_id),
+        ElementPath(hidden, True, (DELETE_ONLY, backfilling)),
+        ElementPath(table, before_commit=(mirror,), after_commit=own),
+        ElementPath(other, True, (DELETE_ONLY, backfilling), others, 0, other.table_id),
     ]
 
 

@@ -23,7 +23,7 @@ from leasehold.sql.functions.aggregates.distinct_aggregates import Sorted, disti
 from leasehold.sql.functions.function import BIGINT, DOUBLE, INTEGER, TEXT
 from leasehold.sql.functions.registry import aggregate_for
 from leasehold.sql.syntax import tree
-from leasehold.sql.syntax.positions import placed, refused_at
+from leasehold.sql.syntax.positions import refused_at, with_position
 from leasehold.values.text_io import shows_zone
 from leasehold.values.types import Type, element_of, sort_key_of
 
@@ -108,7 +108,7 @@ def window_shape(name: str, kinds: list[Type]) -> Shape | None:
 
 def bind_aggregate(self: Expressions, node: tree.Call) -> Bound:
     name, at = node.name, node.at
-    _check_place(self, node)
+    _check_clause(self, node)
     if node.over is None and name in WINDOWS:
         raise WindowingError(f"window function {name} requires an OVER clause", position=at)
     if node.over is not None and name not in AGGREGATES | WINDOWS:
@@ -194,8 +194,8 @@ def _sorted(
         made.append(Sorted(places[0], key.descending, key.nulls_first))
     asked = {key.argument for key in made}
     made += (Sorted(n) for n in range(len(parts)) if n not in asked)
-    for place in made:
-        as_sort_key(parts[place.argument], node.at)
+    for ordinal in made:
+        as_sort_key(parts[ordinal.argument], node.at)
     return tuple(made)
 
 
@@ -203,10 +203,10 @@ def _shown_in_zone(self: Expressions, name: str, arguments: list[Bound], at: int
     """Return the arguments of a JSON aggregate with those that the session's time zone shows made
     names or JSON already: aggregates know no session."""
     made = []
-    for place, argument in enumerate(arguments):
+    for ordinal, argument in enumerate(arguments):
         if not shows_zone(self.typing.kind_of(argument)):
             made.append(argument)
-        elif place == 0 and name == "jsonb_object_agg":
+        elif ordinal == 0 and name == "jsonb_object_agg":
             made.append(self.typing.cast(argument, TEXT, at))
         else:
             made.append(self.call("to_jsonb", [argument], at))
@@ -218,27 +218,27 @@ def _shape(self: Expressions, name: str, arguments: list[Bound], at: int, *, ove
         with refused_at(at):
             kinds = [self.typing.kind_of(a) for a in arguments]
             return aggregate_shape(name, kinds, over=over)
-    for place, part in enumerate(arguments):
-        counts = place == (0 if name == "ntile" else 1)
-        like = arguments[0].kind if place == 2 else TEXT
+    for ordinal, part in enumerate(arguments):
+        counts = ordinal == (0 if name == "ntile" else 1)
+        like = arguments[0].kind if ordinal == 2 else TEXT
         if self.typing.kind_of(part) == OPEN:
-            arguments[place] = self.typing.convert(part, INTEGER if counts else like, at)
+            arguments[ordinal] = self.typing.convert(part, INTEGER if counts else like, at)
     kinds = [a.kind for a in arguments]
     shape = window_shape(name, kinds)
     if shape is None:
-        raise placed(sentence_of(name, kinds), at)
+        raise with_position(sentence_of(name, kinds), at)
     return shape
 
 
-def _check_place(self: Expressions, node: tree.Call) -> None:
+def _check_clause(self: Expressions, node: tree.Call) -> None:
     if node.over is not None:
-        if self.place not in ("", "ORDER BY"):
+        if self.clause not in ("", "ORDER BY"):
             raise WindowingError(
-                f"window functions are not allowed in {self.place}", position=node.at
+                f"window functions are not allowed in {self.clause}", position=node.at
             )
-    elif self.place not in ("", "ORDER BY", "HAVING"):
+    elif self.clause not in ("", "ORDER BY", "HAVING"):
         raise GroupingError(
-            f"aggregate functions are not allowed in {self.place}", position=node.at
+            f"aggregate functions are not allowed in {self.clause}", position=node.at
         )
 
 

@@ -119,14 +119,14 @@ def bind_subscript(self: Expressions, node: tree.Subscript) -> Bound:
             position=node.at,
         )
 
-    def place(found: tree.Node | None, otherwise: int) -> Bound:
+    def bound(found: tree.Node | None, otherwise: int) -> Bound:
         if found is None:
             return Value(INTEGER, otherwise)
         return self.typing.convert(self.bind(found), INTEGER, found.at, "assignment")
 
-    low = place(node.low, 1)
+    low = bound(node.low, 1)
     if node.is_slice:
-        high = place(node.high, (1 << 31) - 1)
+        high = bound(node.high, (1 << 31) - 1)
         return Apply(array_slice(without_length(kind)), (array, low, high), kind)
     return Apply(subscript(without_length(kind)), (array, low), element_kind(array))
 

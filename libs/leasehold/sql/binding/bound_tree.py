@@ -83,7 +83,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class CurrentTime:
     """now() and its like, in µs: the same through a whole transaction."""
 
     kind: Type
@@ -183,7 +183,7 @@ Bound: TypeAlias = (
     | Field
     | Apply
     | Native
-    | Moment
+    | CurrentTime
     | Aggregate
     | Grouping
     | Scalar

@@ -85,12 +85,12 @@ def rows_in_the_way(bound: BoundWrite, conflict: BoundConflict) -> Iterator[tupl
     descriptor = bound.descriptor
     uniques = [i for i in descriptor.indexes if i.unique and i.state in READABLE]
     relation = 1  # a query of its own, with nothing beside the table
-    place = {c.element_id: n for n, c in enumerate(bound.columns, 1)}
+    ordinal = {c.element_id: n for n, c in enumerate(bound.columns, 1)}
     for arbiter in conflict.arbiters or (0, *(i.element_id for i in uniques if is_whole(i))):
         index = next((i for i in uniques if i.element_id == arbiter), None)
         key = descriptor.primary_key if index is None else index.columns
         parts = [
-            (descriptor.by_id[e].type, Slot(place[e], descriptor.by_id[e].type), e) for e in key
+            (descriptor.by_id[e].type, Slot(ordinal[e], descriptor.by_id[e].type), e) for e in key
         ]
         tests: list[Bound] = [
             Native("=", (as_key(Field(relation, column_name(e), kind)), as_key(slot)), BOOLEAN)

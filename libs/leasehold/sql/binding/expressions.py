@@ -28,11 +28,11 @@ from leasehold.sql.binding.bound_tree import (
     BoundQuery,
     BoundSelect,
     Compared,
+    CurrentTime,
     Exists,
     Field,
     Key,
     Member,
-    Moment,
     Native,
     Scalar,
     Slot,
@@ -61,7 +61,7 @@ from leasehold.sql.syntax.types import type_of
 from leasehold.values.catalog_types import SYSTEM_TYPES
 from leasehold.values.types import Type, element_of
 
-_MOMENTS: Final = {
+_DATETIMES: Final = {
     "now": "timestamptz",
     "current_timestamp": "timestamptz",
     "transaction_timestamp": "timestamptz",
@@ -85,14 +85,14 @@ class Queries(Protocol):
 
 
 class Expressions:
-    """The binder of the expressions of one level of a query. `place` is the clause that they stand
+    """The binder of the expressions of one level of a query. `clause` is the clause that they stand
     in, for what may not stand there."""
 
     def __init__(self, queries: Queries, scope: Scope) -> None:
         self.queries = queries
         self.typing = queries.typing
         self.scope = scope
-        self.place = ""
+        self.clause = ""
         self.windows: dict[str, tree.Window] = {}
         self.sets = arrays.Sets()
         self.only_rows = row_values.OnlyRows()
@@ -339,9 +339,9 @@ class Expressions:
             return aggregates.bind_aggregate(self, node)
         if node.star or node.distinct or node.order or node.filter is not None:
             raise SyntaxInvalid(f"{name} is not an aggregate function", position=node.at)
-        if name in _MOMENTS and not node.arguments:
-            now = Moment(TIMESTAMPTZ)
-            return self.typing.cast(now, Type(_MOMENTS[name]), node.at)
+        if name in _DATETIMES and not node.arguments:
+            now = CurrentTime(TIMESTAMPTZ)
+            return self.typing.cast(now, Type(_DATETIMES[name]), node.at)
         if name in ("coalesce", "greatest", "least", "nullif"):
             return self._list_function(node)
         if name == "pg_typeof" and len(node.arguments) == 1:

@@ -195,7 +195,7 @@ class Sources:
             raise SyntaxInvalid(f"{call.name} is not an aggregate function", position=source.at)
         inner = Scope(scope.parent, before, ctes=scope.ctes)
         expressions = Expressions(self._binder, inner)
-        expressions.place = "functions in FROM"
+        expressions.clause = "functions in FROM"
         parts = [expressions.bind(node) for node in call.arguments]
         scope.correlated = scope.correlated or inner.correlated
         relation = self._binder.new_relation()
@@ -287,7 +287,7 @@ class Sources:
         if source.condition is not None:
             inner = Scope(scope.parent, both, ctes=scope.ctes)
             expressions = Expressions(self._binder, inner)
-            expressions.place = "JOIN conditions"
+            expressions.clause = "JOIN conditions"
             condition = expressions.bind_condition(source.condition, "JOIN/ON")
             scope.correlated = scope.correlated or inner.correlated
         merged: list[tuple[str, Bound]] = []

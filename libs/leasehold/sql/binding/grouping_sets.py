@@ -47,8 +47,8 @@ def bind_grouping(self: Expressions, node: tree.Call) -> Bound:
     at = node.at
     if self.inside:
         raise GroupingError("aggregate function calls cannot be nested", position=at)
-    if self.place not in ("", "ORDER BY", "HAVING"):
-        raise GroupingError(f"grouping operations are not allowed in {self.place}", position=at)
+    if self.clause not in ("", "ORDER BY", "HAVING"):
+        raise GroupingError(f"grouping operations are not allowed in {self.clause}", position=at)
     if len(node.arguments) > ARGUMENTS_MAX:
         raise TooComplex("GROUPING must have fewer than 32 arguments", position=at)
     parts = tuple(self.settle(argument) for argument in node.arguments)
@@ -170,11 +170,11 @@ class Regrouped:
         return None
 
     def _kept_of_group(self, node: Bound) -> Bound:
-        place = _place_in(self._of_groups, node)
+        ordinal = _place_in(self._of_groups, node)
         if not isinstance(node, Field):
-            return Field(self._group, f"o{place}", node.kind)
+            return Field(self._group, f"o{ordinal}", node.kind)
         nullable = node.nullable or not all(node in each for each in self._sets)
-        return Field(self._group, f"o{place}", node.kind, nullable, node.origin)
+        return Field(self._group, f"o{ordinal}", node.kind, nullable, node.origin)
 
     def _over_rows(self, node: Any, inside: bool) -> Bound | None:
         own = isinstance(node, Field) and node.relation in self._own

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from leasehold.sql.binding.expressions import Expressions
 
 NAME: Final = "overlaps"
-_MOMENTS: Final = frozenset({DATE, TIMESTAMP, TIMESTAMPTZ})
+_DATETIMES: Final = frozenset({DATE, TIMESTAMP, TIMESTAMPTZ})
 
 
 def _ordered(begin: int | None, end: int | None) -> tuple[int | None, int | None]:
@@ -58,24 +58,24 @@ _FUNCTIONS: Final = {
 def bind_overlaps(self: Expressions, node: tree.Call) -> Bound:
     parts = [self.bind(argument) for argument in node.arguments]
     kinds = [self.typing.kind_of(part) for part in parts]
-    moments = [k for n, k in enumerate(kinds) if k != OPEN and not (n % 2 and k == INTERVAL)]
-    if len(parts) != 4 or not moments or not _MOMENTS.issuperset(moments):
+    timestamps = [k for n, k in enumerate(kinds) if k != OPEN and not (n % 2 and k == INTERVAL)]
+    if len(parts) != 4 or not timestamps or not _DATETIMES.issuperset(timestamps):
         shown = ", ".join(str(kind) for kind in kinds)
         raise UnknownFunction(f"function overlaps({shown}) does not exist", position=node.at)
-    if (DATE in moments and TIMESTAMP not in moments) or TIMESTAMPTZ in moments:
+    if (DATE in timestamps and TIMESTAMP not in timestamps) or TIMESTAMPTZ in timestamps:
         of = TIMESTAMPTZ  # of both that a date may become the preferred one
     else:
         of = TIMESTAMP
     made: list[Bound] = []
-    for place, (part, kind) in enumerate(zip(parts, kinds, strict=True)):
+    for ordinal, (part, kind) in enumerate(zip(parts, kinds, strict=True)):
         if kind != INTERVAL:
             made.append(self.typing.convert(part, of, node.at))
             continue
-        if draws(made[place - 1]):
+        if draws(made[ordinal - 1]):
             raise FeatureNotSupported(
                 "OVERLAPS with a length behind a value that changes from call to call is not"
                 " supported: compute it in a query in FROM",
                 position=node.at,
             )
-        made.append(self.typing.operate("+", made[place - 1], part, node.at))
+        made.append(self.typing.operate("+", made[ordinal - 1], part, node.at))
     return Apply(_FUNCTIONS[of], tuple(made), BOOLEAN)

@@ -158,7 +158,7 @@ class Binder:
         if node is None:
             return None
         expressions = Expressions(self, Scope(scope.parent))
-        expressions.place = word
+        expressions.clause = word
         part = expressions.bind(node)
         kind = self.typing.kind_of(part)
         if kind != OPEN and kind.name not in ("smallint", "integer", "bigint"):
@@ -176,7 +176,7 @@ class Binder:
             at = next(r for r in body.rows if len(r) != len(body.rows[0]))[0].at
             raise SyntaxInvalid("VALUES lists must all be the same length", position=at)
         expressions = Expressions(self, scope)
-        expressions.place = "VALUES"
+        expressions.clause = "VALUES"
         rows = [[expressions.bind(node) for node in row] for row in body.rows]
         columns: list[Column] = []
         for n in range(widths.pop()):

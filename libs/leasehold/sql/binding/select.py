@@ -67,24 +67,24 @@ class SelectBinder:
             source, self.scope.names = self._binder.sources.bind(select.source, self.scope, Names())
         for name, window in select.windows:
             expressions.windows[name] = window
-        expressions.place = "WHERE"
+        expressions.clause = "WHERE"
         where = None if select.where is None else expressions.bind_condition(select.where, "WHERE")
         self.scope.mentions.clear()
-        expressions.place = ""
+        expressions.clause = ""
         outputs, names = self._outputs()
         sets = expressions.sets
         sets.allowed = None
         source = sets.beside(source)
-        expressions.place = "GROUP BY"
+        expressions.clause = "GROUP BY"
         mentions = len(self.scope.mentions)
         ways = self._ways(outputs, names)
         group = without_repeats(part for way in ways for part in way)
         del self.scope.mentions[mentions:]
-        expressions.place = "HAVING"
+        expressions.clause = "HAVING"
         having = (
             None if select.having is None else expressions.bind_condition(select.having, "HAVING")
         )
-        expressions.place = "ORDER BY"
+        expressions.clause = "ORDER BY"
         order = self._order(outputs, names)
         distinct = self._distinct(outputs, names, order)
         seen = [*outputs, *(key.value for key in order), *([] if having is None else [having])]

@@ -20,14 +20,14 @@ from leasehold.sql.functions.function import (
     unchanged,
 )
 from leasehold.sql.functions.registry import cast_for, operator_for
-from leasehold.sql.syntax.positions import placed, refused_at
+from leasehold.sql.syntax.positions import refused_at, with_position
 from leasehold.values.catalog_types import LETTERED, NUMBERED, REGISTERED, SYSTEM_TYPES
 from leasehold.values.time_zone import InZone
 from leasehold.values.types import INTEGER_BITS, Type, element_of
 
 COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _NUMBERS: Final = ("smallint", "integer", "bigint", "numeric", "double precision")
-_MOMENTS: Final = ("date", "timestamp", "timestamptz")
+_DATETIMES: Final = ("date", "timestamp", "timestamptz")
 PLAIN: Final = frozenset(
     {
         *("smallint", "integer", "bigint", "double precision", "text", "varchar", "boolean"),
@@ -107,7 +107,7 @@ class Typing:
         try:
             return Value(target, function.compute(*given))
         except Refused as error:
-            raise error if "position" in error.detail else placed(error, at) from error
+            raise error if "position" in error.detail else with_position(error, at) from error
 
     def cast(self, part: Bound, target: Type, at: int) -> Bound:
         """CAST(part AS target)."""
@@ -153,7 +153,7 @@ class Typing:
         if kind == OPEN:
             kind = TEXT
         found = zip(parts, places or [at] * len(parts), strict=True)
-        return kind, [self.convert(part, kind, place) for part, place in found]
+        return kind, [self.convert(part, kind, ordinal) for part, ordinal in found]
 
     # ---------------------------------------------------------- operators
 
@@ -195,8 +195,8 @@ class Typing:
             found = without_length(one) if len(names) == 1 else BIGINT
         elif names & LETTERED and names <= _LETTERED:
             found = without_length(one) if len(names) == 1 else TEXT
-        elif names <= set(_MOMENTS):
-            found = Type("date") if names == {"date"} else _moment(names)
+        elif names <= set(_DATETIMES):
+            found = Type("date") if names == {"date"} else _context(names)
         elif len(names) == 1:
             found = without_length(one)
         if found is None:
@@ -254,7 +254,7 @@ def choose_widest(kinds: list[Type]) -> Type:
     return Type(max((kind.name for kind in kinds), key=_NUMBERS.index))
 
 
-def _moment(names: set[str]) -> Type:
+def _context(names: set[str]) -> Type:
     return Type("timestamptz" if "timestamptz" in names else "timestamp")
 
 
@@ -268,7 +268,7 @@ def common_type(kinds: list[Type], at: int, what: str) -> Type:
         found = resolution.common_type(known, what)
         return found if len(known) == len(kinds) else without_length(found)
     except WrongType as error:
-        raise placed(error, at) from error
+        raise with_position(error, at) from error
 
 
 def sentence_of(name: str, kinds: list[Type]) -> UnknownFunction:

@@ -54,7 +54,7 @@ from leasehold.sql.expressions.default import decided_default, is_random
 from leasehold.sql.functions.function import BIGINT, BOOLEAN
 from leasehold.sql.functions.system.sequence import DRAWN
 from leasehold.sql.syntax import tree
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import with_position
 
 
 class WriteBinder:
@@ -108,11 +108,11 @@ class WriteBinder:
             scope.names = names.beside(more, statement.at)
             source = JoinSource("cross", target, bound, None)
         expressions = Expressions(binder, scope)
-        expressions.place = "WHERE"
+        expressions.clause = "WHERE"
         where = None
         if statement.where is not None:
             where = expressions.bind_condition(statement.where, "WHERE")
-        expressions.place = "UPDATE"
+        expressions.clause = "UPDATE"
         given, values, parts = self._assigned(descriptor, assignments, expressions)
         genids = [
             Field(relation, lock_name(lock), GENIDS, nullable=True) for lock in descriptor.locks
@@ -178,7 +178,7 @@ class WriteBinder:
             if "column" in error.detail:
                 raise
             position = int(str(error.detail.get("position", at)))
-            raise placed(
+            raise with_position(
                 error, position, f"column {column.name!r}: ", column=column.name
             ) from error
 
@@ -284,7 +284,7 @@ class WriteBinder:
         explicit: bool,
     ) -> BoundQuery:
         expressions = Expressions(self._binder, Scope(ctes=self._outer.ctes))
-        expressions.place = "VALUES"
+        expressions.clause = "VALUES"
         width = len(body.rows[0])
         rows: list[tuple[Bound, ...]] = []
         for row in body.rows:
@@ -330,7 +330,7 @@ class WriteBinder:
         names = Names([(alias, list(mine)), ("excluded", list(theirs))], list(mine))
         scope = Scope(names=names, ctes=self._outer.ctes)
         expressions = Expressions(self._binder, scope)
-        expressions.place = "ON CONFLICT DO UPDATE"
+        expressions.clause = "ON CONFLICT DO UPDATE"
         assigned, values, _ = self._assigned(descriptor, conflict.updates, expressions)
         holds: Bound = Value(BOOLEAN, 1)
         if conflict.where is not None:
@@ -389,7 +389,7 @@ class WriteBinder:
         if not targets:
             return None, []
         expressions = Expressions(self._binder, scope)
-        expressions.place = "RETURNING"
+        expressions.clause = "RETURNING"
         outputs: list[Bound] = []
         names: list[str] = []
         for target in targets:

@@ -93,9 +93,9 @@ def read_alter_table(reading: Reading, body: Body) -> AlterTable:
     """ALTER TABLE [IF EXISTS] [ONLY] t action, …"""
     reading.read("AlterTableStmt", body)
     table = relation_name(reading, body["relation"])
-    place = reading.at(body["relation"]["location"])
+    word_index = reading.at(body["relation"]["location"])
     commands = body["cmds"]
-    spans = list(reading.listed(Span(_first_action(reading, place), reading.span.end)))
+    spans = list(reading.listed(Span(_first_action(reading, word_index), reading.span.end)))
     if len(commands) > ACTIONS_MAX:
         position = reading.position(spans[ACTIONS_MAX].first)
         raise OutOfRange(f"at most {ACTIONS_MAX} actions in a row", position=position)
@@ -104,13 +104,13 @@ def read_alter_table(reading: Reading, body: Body) -> AlterTable:
         for node, span in zip(commands, spans, strict=True)
     ]
     exists = bool(body.get("missing_ok"))
-    return AlterTable(table, tuple(actions), exists, reading.position(place))
+    return AlterTable(table, tuple(actions), exists, reading.position(word_index))
 
 
-def _first_action(reading: Reading, place: int) -> int:
-    """Return the word behind the table's name, which stands at `place`; ONLY (t) has it in
+def _first_action(reading: Reading, word_index: int) -> int:
+    """Return the word behind the table's name, which stands at `word_index`; ONLY (t) has it in
     parentheses."""
-    return reading.behind(reading.behind_name(place), ")", "*")
+    return reading.behind(reading.behind_name(word_index), ")", "*")
 
 
 class _Action:
@@ -168,7 +168,7 @@ class _Action:
         reading, first = self._reading, self._span.first
         if reading.said(first, "alter") and not reading.said(first + 1, "constraint"):
             column = reading.behind(first + 1, "column")
-            reading.refuse_said(_OTHER_COLUMN_ACTIONS, reading.behind_name(column))
+            reading.refuse_listed(_OTHER_COLUMN_ACTIONS, reading.behind_name(column))
         words = [word for word in (reading.word(first), reading.word(first + 1)) if word.isalpha()]
         length = 2 if words[0] in ("alter", "no", "not", "add", "drop") else 1
         said = " ".join(words[:length]).upper()
@@ -194,12 +194,14 @@ class _Action:
         reading.read("AlterTableCmd", self._body)
         kind, body = only(self._body["def"])
         assert kind == "Constraint", kind
-        place = self._span.first + 1
-        mark = reading.mark(ADD_LOCK, place)
+        word_index = self._span.first + 1
+        mark = reading.mark(ADD_LOCK, word_index)
         if mark is not None:
             reading.read("Constraint", body)
-            columns = read_distinct_columns(reading, body["keys"], "the lock", place, COLUMNS_MAX)
-            return AddLock(reading.name(place + 1), columns, self._position)
+            columns = read_distinct_columns(
+                reading, body["keys"], "the lock", word_index, COLUMNS_MAX
+            )
+            return AddLock(reading.name(word_index + 1), columns, self._position)
         match read_table_constraint(reading, body, self._table, self._span.end):
             case UniqueDefinition() as unique:
                 return AddUnique(unique)
@@ -216,8 +218,8 @@ class _Action:
         if "def" not in self._body:
             return SetDefault(column, None, self._position)
         reading = self._reading
-        place = reading.next(self._span.first + 1, "set", "default")
-        said = reading.kept(Span(place + 2, self._span.end))
+        word_index = reading.next(self._span.first + 1, "set", "default")
+        said = reading.kept(Span(word_index + 2, self._span.end))
         zone = reading.zone
         if find_drawn_sequence(said.text) is not None:
             return SetDefault(column, said.text, self._position, zone)
@@ -236,19 +238,23 @@ class _Action:
         kind_made = read_column_type(reading, type_body)
         using = None
         if "raw_default" in body:
-            place = reading.at(type_body["location"])
-            while reading.word(place) != "using":
-                place = reading.closed(place) if reading.word(place) == "(" else place + 1
-            using = keep_text(reading.kept(Span(place + 1, span.end)), self._table)
+            word_index = reading.at(type_body["location"])
+            while reading.word(word_index) != "using":
+                word_index = (
+                    reading.closed(word_index)
+                    if reading.word(word_index) == "("
+                    else word_index + 1
+                )
+            using = keep_text(reading.kept(Span(word_index + 1, span.end)), self._table)
         return AlterType(column, kind_made, using, self._position, reading.zone)
 
     def _set_identity(self, column: str) -> SetIdentity | RestartIdentity | AlterIdentity:
         """SET GENERATED …, SET option, RESTART [[WITH] n]: one or more."""
         reading = self._reading
         nodes: list[Any] = self._body["def"]["List"]["items"]
-        place = reading.behind_name(reading.behind(self._span.first + 1, "column"))
+        word_index = reading.behind_name(reading.behind(self._span.first + 1, "column"))
         said = [node for node in nodes if node["DefElem"]["defname"] == "generated"]
-        options = read_sequence_options(reading, nodes, place, restarts=True)
+        options = read_sequence_options(reading, nodes, word_index, restarts=True)
         kind = ""
         if said:
             kind = chr(said[0]["DefElem"]["arg"]["Integer"]["ival"])
@@ -269,13 +275,17 @@ def read_rename(reading: Reading, body: Body) -> AlterTable | RenameIndex | Rena
         return None
     reading.read("RenameStmt", body)
     name = relation_name(reading, body["relation"])
-    place = reading.at(body["relation"]["location"])
-    position, exists, to = reading.position(place), bool(body.get("missing_ok")), body["newname"]
+    word_index = reading.at(body["relation"]["location"])
+    position, exists, to = (
+        reading.position(word_index),
+        bool(body.get("missing_ok")),
+        body["newname"],
+    )
     if kind == "OBJECT_INDEX":
         return RenameIndex(name, to, exists, position)
     if kind == "OBJECT_SEQUENCE":
         return RenameSequence(name, to, exists, position)
-    said_at = reading.position(_first_action(reading, place))
+    said_at = reading.position(_first_action(reading, word_index))
     action: Action
     if kind == "OBJECT_TABLE":
         action = RenameTable(to, said_at)

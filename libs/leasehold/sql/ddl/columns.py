@@ -20,7 +20,7 @@ from leasehold.sql.ddl.constraints import (
 from leasehold.sql.ddl.sequence_options import read_sequence_options
 from leasehold.sql.expressions.default import Default, default_of_text, refuse_changing
 from leasehold.sql.syntax.accounting import Body, Sentence, handles
-from leasehold.sql.syntax.positions import place_of, placed, refused_at
+from leasehold.sql.syntax.positions import position_of, refused_at, with_position
 from leasehold.sql.syntax.statement import Expression, Reading, Span
 from leasehold.sql.syntax.statements import (
     CheckDefinition,
@@ -64,8 +64,8 @@ def read_column_definition(
         return _Column(reading, body, table, span).read()
     except Refused as error:
         said = dict(error.detail)
-        place = int(str(said.get("position", position)))
-        raise placed(error, place, f"column {name!r}: ", column=name) from error
+        word_index = int(str(said.get("position", position)))
+        raise with_position(error, word_index, f"column {name!r}: ", column=name) from error
 
 
 class _Column:
@@ -154,27 +154,27 @@ class _Column:
 
     def _constraint(self, body: Body, kind: Type, end: int) -> None:
         """Read one constraint; what follows it begins at `end`."""
-        reading, place = self._reading, find_constraint(self._reading, body)
+        reading, word_index = self._reading, find_constraint(self._reading, body)
         match body["contype"]:
             case "CONSTR_CHECK":
                 self._checks.append(read_check(reading, body, self._table))
                 return
             case "CONSTR_UNIQUE":
-                self._once("unique", place)
+                self._once("unique", word_index)
                 reading.read("Constraint", body)
-                position = reading.position(place)
+                position = reading.position(word_index)
                 self._unique = UniqueDefinition((self._name,), body.get("conname"), position)
                 return
             case "CONSTR_FOREIGN":
-                self._once("references", place)
-                position = reading.position(place)
+                self._once("references", word_index)
+                position = reading.position(word_index)
                 self._references = read_references(reading, body, (self._name,), position)
                 return
         if "conname" in body:
-            refuse_name(reading, body["conname"], place)
-        self._plain(body, kind, Span(place, end))
+            refuse_name(reading, body["conname"], word_index)
+        self._plain(body, kind, Span(word_index, end))
 
-    def _attribute(self, kinds: list[str], number: int, place: int) -> None:
+    def _attribute(self, kinds: list[str], number: int, word_index: int) -> None:
         """DEFERRABLE INITIALLY DEFERRED is what a foreign key is; each other one is refused."""
         first, end = number, number
         while first and kinds[first].startswith(_ATTRIBUTE):
@@ -184,8 +184,8 @@ class _Column:
         deferred = kinds[first] == "CONSTR_FOREIGN" and "CONSTR_ATTR_DEFERRED" in kinds[first:end]
         if deferred and kinds[number] in ("CONSTR_ATTR_DEFERRED", "CONSTR_ATTR_DEFERRABLE"):
             return
-        self._reading.refuse_said(ATTRIBUTES, place)
-        self._reading.refuse(f"{kinds[number]} is not supported", place)
+        self._reading.refuse_listed(ATTRIBUTES, word_index)
+        self._reading.refuse(f"{kinds[number]} is not supported", word_index)
 
     def _plain(self, body: Body, kind: Type, span: Span) -> None:
         reading = self._reading
@@ -225,12 +225,12 @@ class _Column:
         check_drawing(kind, position)
         self._numbering = NumberingDefinition(named=name, position=position)
 
-    def _identity(self, body: Body, place: int) -> None:
+    def _identity(self, body: Body, word_index: int) -> None:
         if self._numbering is not None:
             raise SyntaxInvalid(
                 f"both default and identity specified for column {self._name!r} of table"
                 f" {self._table!r}",
-                position=self._reading.position(place),
+                position=self._reading.position(word_index),
             )
         self._numbering = read_identity(self._reading, body)
 
@@ -242,9 +242,9 @@ class _Column:
         if self._key is not None:
             raise FeatureNotSupported(GENERATED_KEY, position=self._key.position)
 
-    def _once(self, what: str, place: int) -> None:
+    def _once(self, what: str, word_index: int) -> None:
         if what in self._seen:
-            position = self._reading.position(place)
+            position = self._reading.position(word_index)
             raise SyntaxInvalid(f"{what.upper()} is said twice", position=position)
         self._seen.add(what)
 
@@ -253,11 +253,11 @@ def read_identity(reading: Reading, body: Body) -> NumberingDefinition:
     """GENERATED {ALWAYS | BY DEFAULT} AS IDENTITY [(options)]"""
     options: list[Any] = body.get("options", [])
     reading.read("Constraint", {key: body[key] for key in body if key != "options"})
-    place = find_constraint(reading, body)
+    word_index = find_constraint(reading, body)
     found = Options()
     if options:
-        found = read_sequence_options(reading, options, reading.opening(place) + 1, named=True)
-    return NumberingDefinition(body["generated_when"], found, position=reading.position(place))
+        found = read_sequence_options(reading, options, reading.opening(word_index) + 1, named=True)
+    return NumberingDefinition(body["generated_when"], found, position=reading.position(word_index))
 
 
 def check_identity(kind: Type, position: int) -> None:
@@ -268,15 +268,15 @@ def check_identity(kind: Type, position: int) -> None:
         )
 
 
-def _generated(reading: Reading, body: Body, table: str, place: int) -> GeneratedDefinition:
+def _generated(reading: Reading, body: Body, table: str, word_index: int) -> GeneratedDefinition:
     """GENERATED ALWAYS AS (expression) STORED"""
     reading.read("Constraint", body)
-    opening = reading.opening(place)
+    opening = reading.opening(word_index)
     said = reading.enclosed(opening)
     try:
         refuse_changing(said.text)
     except Refused as error:
-        raise placed(error, said.position + place_of(error) - 1) from error
+        raise with_position(error, said.position + position_of(error) - 1) from error
     text = keep_text(said, table)
     if body.get("generated_kind") != "s":
         reading.refuse(_VIRTUAL, reading.closed(opening))

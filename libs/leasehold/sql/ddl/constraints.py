@@ -88,54 +88,54 @@ Constraint: TypeAlias = KeyDefinition | UniqueDefinition | CheckDefinition | For
 
 def find_constraint(reading: Reading, body: Body) -> int:
     """Return where a constraint's own first word stands, behind CONSTRAINT and its name."""
-    place = reading.at(body.get("location", 0))
-    return reading.behind_name(place + 1) if "conname" in body else place
+    word_index = reading.at(body.get("location", 0))
+    return reading.behind_name(word_index + 1) if "conname" in body else word_index
 
 
 def read_table_constraint(reading: Reading, body: Body, table: str, end: int) -> Constraint:
     """[CONSTRAINT n] PRIMARY KEY (…) | UNIQUE (…) | CHECK (…) | FOREIGN KEY (…) …; `end`: of its
     words."""
-    place = find_constraint(reading, body)
+    word_index = find_constraint(reading, body)
     name = body.get("conname")
     match body["contype"]:
         case "CONSTR_PRIMARY":
             if name is not None and name != primary_key_name(table):
-                refuse_name(reading, name, place)
+                refuse_name(reading, name, word_index)
             reading.read("Constraint", body)
-            columns = read_distinct_columns(reading, body["keys"], "PRIMARY KEY", place)
-            _refuse_attributes(reading, _attributes(reading, place, end))
-            return KeyDefinition(columns, reading.position(place))
+            columns = read_distinct_columns(reading, body["keys"], "PRIMARY KEY", word_index)
+            _refuse_attributes(reading, _attributes(reading, word_index, end))
+            return KeyDefinition(columns, reading.position(word_index))
         case "CONSTR_UNIQUE":
             reading.read("Constraint", body)
-            columns = read_distinct_columns(reading, body["keys"], "UNIQUE", place)
-            _refuse_attributes(reading, _attributes(reading, place, end))
-            return UniqueDefinition(columns, name, reading.position(place))
+            columns = read_distinct_columns(reading, body["keys"], "UNIQUE", word_index)
+            _refuse_attributes(reading, _attributes(reading, word_index, end))
+            return UniqueDefinition(columns, name, reading.position(word_index))
         case "CONSTR_CHECK":
             found = read_check(reading, body, table)
-            _refuse_attributes(reading, _attributes(reading, place, end))
+            _refuse_attributes(reading, _attributes(reading, word_index, end))
             return found
         case "CONSTR_FOREIGN":
-            attributes = _attributes(reading, place, end)
-            columns = read_distinct_columns(reading, body["fk_attrs"], "FOREIGN KEY", place)
-            found_key = read_references(reading, body, columns, reading.position(place))
+            attributes = _attributes(reading, word_index, end)
+            columns = read_distinct_columns(reading, body["fk_attrs"], "FOREIGN KEY", word_index)
+            found_key = read_references(reading, body, columns, reading.position(word_index))
             _refuse_attributes(reading, _not_of_key(reading, attributes))
             return found_key
         case "CONSTR_EXCLUSION":
-            reading.refuse(_EXCLUDE, place)
+            reading.refuse(_EXCLUDE, word_index)
     raise FeatureNotSupported(
         "NOT NULL as a constraint of a table is not supported: say it of the column",
-        position=reading.position(place),
+        position=reading.position(word_index),
     )
 
 
-def _attributes(reading: Reading, place: int, end: int) -> list[int]:
+def _attributes(reading: Reading, word_index: int, end: int) -> list[int]:
     """Return where each of the attributes that end a constraint begins. The tree does not tell what
     is said from what is so."""
     found: list[int] = []
     while True:
         for phrase in _TRAILING:
             begin = end - len(phrase)
-            if begin > place + 1 and reading.said(begin, *phrase):
+            if begin > word_index + 1 and reading.said(begin, *phrase):
                 break
         else:
             return found[::-1]
@@ -160,8 +160,8 @@ def _not_of_key(reading: Reading, places: Sequence[int]) -> list[int]:
 
 
 def _refuse_attributes(reading: Reading, places: Sequence[int]) -> None:
-    for place in places:
-        reading.refuse_said(ATTRIBUTES, place)
+    for word_index in places:
+        reading.refuse_listed(ATTRIBUTES, word_index)
 
 
 def read_references(
@@ -171,11 +171,11 @@ def read_references(
     parent_body = body["pktable"]
     parent = relation_name(reading, parent_body)
     reading.read("Constraint", body)
-    place = reading.at(parent_body.get("location", 0))
-    to = read_distinct_columns(reading, body.get("pk_attrs", []), "REFERENCES", place)
+    word_index = reading.at(parent_body.get("location", 0))
+    to = read_distinct_columns(reading, body.get("pk_attrs", []), "REFERENCES", word_index)
     on_delete, on_update = _ACTIONS[body["fk_del_action"]], _ACTIONS[body["fk_upd_action"]]
     what = f"ON DELETE {on_delete.upper()}"
-    sets = read_distinct_columns(reading, body.get("fk_del_set_cols", []), what, place)
+    sets = read_distinct_columns(reading, body.get("fk_del_set_cols", []), what, word_index)
     return ForeignKeyDefinition(
         columns,
         parent,
@@ -190,19 +190,19 @@ def read_references(
     )
 
 
-def refuse_name(reading: Reading, name: str, place: int) -> None:
-    reading.refuse(f"constraint {name!r}: {_NO_NAME}", place)
+def refuse_name(reading: Reading, name: str, word_index: int) -> None:
+    reading.refuse(f"constraint {name!r}: {_NO_NAME}", word_index)
 
 
 def read_check(reading: Reading, body: Body, table: str) -> CheckDefinition:
     """CHECK (expression) [NOT VALID]; its text names the table's columns without the table."""
-    place = find_constraint(reading, body)
+    word_index = find_constraint(reading, body)
     if not body.get("is_enforced"):
-        reading.refuse(ATTRIBUTES["not enforced"], place)
+        reading.refuse(ATTRIBUTES["not enforced"], word_index)
     reading.read("Constraint", body)
-    text = keep_text(reading.enclosed(reading.opening(place)), table)
+    text = keep_text(reading.enclosed(reading.opening(word_index)), table)
     not_valid = bool(body.get("skip_validation"))
-    position = reading.position(place)
+    position = reading.position(word_index)
     return CheckDefinition(text, body.get("conname"), not_valid, position, reading.zone)
 
 
@@ -219,16 +219,16 @@ def read_distinct_columns(
     reading: Reading,
     nodes: list[Mapping[str, Body]],
     what: str,
-    place: int,
+    word_index: int,
     columns_max: int = KEY_COLUMNS_MAX,
 ) -> tuple[str, ...]:
-    """Return the names of (a, b …), which stands behind `place`. Raises OutOfRange,
+    """Return the names of (a, b …), which stands behind `word_index`. Raises OutOfRange,
     DuplicateColumn."""
     columns = names_of(nodes)
     if len(columns) > columns_max:
         raise OutOfRange(
             f"{what} has {len(columns)} columns; at most {columns_max} are allowed",
-            position=reading.position(reading.opening(place)),
+            position=reading.position(reading.opening(word_index)),
         )
     seen: set[str] = set()
     for column in columns:
@@ -236,7 +236,7 @@ def read_distinct_columns(
             raise DuplicateColumn(
                 f"column {column!r} stands twice in {what}",
                 column=column,
-                position=reading.position(reading.opening(place)),
+                position=reading.position(reading.opening(word_index)),
             )
         seen.add(column)
     return columns

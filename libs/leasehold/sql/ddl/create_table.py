@@ -55,12 +55,12 @@ def read_create_table(reading: Reading, body: Body) -> CreateTable:
     reading.read("CreateStmt", body)
     if body["oncommit"] != "ONCOMMIT_NOOP":
         reading.refuse(_ON_COMMIT, reading.next(reading.span.first, "on", "commit"))
-    place = reading.at(body["relation"]["location"])
+    word_index = reading.at(body["relation"]["location"])
     elements: list[Any] = body.get("tableElts", [])
-    opening = reading.opening(place)
+    opening = reading.opening(word_index)
     if not elements:
         reading.refuse(f"table {name!r} has no columns, which is not supported", opening)
-    parts = _Parts(name, reading.position(place))
+    parts = _Parts(name, reading.position(word_index))
     for node, span in zip(elements, reading.listed(reading.within(opening)), strict=True):
         parts.read(reading, node, span)
     for option in body.get("options", []):

@@ -24,33 +24,33 @@ def read_drop_table(reading: Reading, body: Body) -> tuple[DropTable, ...]:
         DropTable(
             name,
             exists,
-            reading.position(place),
+            reading.position(word_index),
             cascade,
             tuple(other for other in names if other != name),
         )
-        for name, place in named
+        for name, word_index in named
     )
 
 
 def read_drop_index(reading: Reading, body: Body) -> DropIndex:
     """DROP INDEX [CONCURRENTLY] [IF EXISTS] i [CASCADE | RESTRICT]"""
-    (name, place), *more = _named(reading, body)
+    (name, word_index), *more = _named(reading, body)
     cascade = body["behavior"] == _CASCADE
     if more:
         reading.refuse("one DROP INDEX names one index: send several", more[0][1] - 1)
     if body.get("concurrent") and cascade:
         sentence = "DROP INDEX CONCURRENTLY does not support CASCADE"
-        reading.refuse(sentence, reading.behind_name(place))
-    return DropIndex(name, bool(body.get("missing_ok")), reading.position(place), cascade)
+        reading.refuse(sentence, reading.behind_name(word_index))
+    return DropIndex(name, bool(body.get("missing_ok")), reading.position(word_index), cascade)
 
 
 def read_drop_sequence(reading: Reading, body: Body) -> DropSequence:
     """DROP SEQUENCE [IF EXISTS] s [CASCADE | RESTRICT]"""
-    (name, place), *more = _named(reading, body)
+    (name, word_index), *more = _named(reading, body)
     if more:
         reading.refuse("one DROP names one sequence: send several", more[0][1] - 1)
     exists, cascade = bool(body.get("missing_ok")), body["behavior"] == _CASCADE
-    return DropSequence(name, exists, reading.position(place), cascade=cascade)
+    return DropSequence(name, exists, reading.position(word_index), cascade=cascade)
 
 
 def _named(reading: Reading, body: Body) -> list[tuple[str, int]]:

@@ -44,13 +44,13 @@ def read_create_index(reading: Reading, body: Body) -> CreateIndex:
     ({column | function(…) | (expression)}, …) [INCLUDE (column, …)] [WHERE predicate];
     CONCURRENTLY is how every index is built here, so saying it changes nothing."""
     table = relation_name(reading, body["relation"])
-    place = reading.at(body["relation"]["location"])
+    word_index = reading.at(body["relation"]["location"])
     if body["accessMethod"] != "btree":
         reading.refuse(
             f"index method {body['accessMethod']!r:.40} is not supported; btree is",
-            reading.next(place, "using"),
+            reading.next(word_index, "using"),
         )
-    opening = reading.opening(place)
+    opening = reading.opening(word_index)
     parts = _parts(reading, body["indexParams"], opening, table)
     closed = reading.closed(opening)
     included: list[tuple[int, str]] = []
@@ -84,11 +84,13 @@ def read_create_index(reading: Reading, body: Body) -> CreateIndex:
     )
 
 
-def _where(reading: Reading, place: int) -> int:
+def _where(reading: Reading, word_index: int) -> int:
     """The word WHERE, outside of parentheses."""
-    while reading.word(place) != "where":
-        place = reading.closed(place) if reading.word(place) == "(" else place + 1
-    return place
+    while reading.word(word_index) != "where":
+        word_index = (
+            reading.closed(word_index) if reading.word(word_index) == "(" else word_index + 1
+        )
+    return word_index
 
 
 def _parts(

@@ -141,18 +141,18 @@ def schema_statements(reading: Reading) -> tuple[Statement, ...]:
 def _refuse_options(reading: Reading, explained: Mark) -> None:
     """Refuse what EXPLAIN before a change does not take, which is all but DDL."""
     first = reading.span.first + 1
-    for place in range(first, first + len(explained.tokens) - 1):
-        if reading.word(place) in ("(", ",", ")", "ddl"):
+    for word_index in range(first, first + len(explained.tokens) - 1):
+        if reading.word(word_index) in ("(", ",", ")", "ddl"):
             continue
-        if not is_word(reading.word(place)):
-            said = f"syntax error at or near {reading.word(place)!r:.80}"
+        if not is_word(reading.word(word_index)):
+            said = f"syntax error at or near {reading.word(word_index)!r:.80}"
             raise SyntaxInvalid(
-                f"{said}: EXPLAIN (DDL) is what is known", position=reading.position(place)
+                f"{said}: EXPLAIN (DDL) is what is known", position=reading.position(word_index)
             )
         reading.refuse(
-            f"EXPLAIN takes no {reading.word(place).upper()!r:.40} here: EXPLAIN (DDL) shows"
+            f"EXPLAIN takes no {reading.word(word_index).upper()!r:.40} here: EXPLAIN (DDL) shows"
             " the plan of a schema change, and nothing is run",
-            place,
+            word_index,
         )
 
 
@@ -180,15 +180,17 @@ def _refuse(reading: Reading) -> NoReturn:
         verb += skip_explain(reading.tokens[verb:])
     first, second = reading.word(verb), reading.word(verb + 1)
     if (first, second) in (("alter", "index"), ("alter", "sequence")):
-        place = reading.behind_name(reading.behind(verb + 2, "if exists"))
+        word_index = reading.behind_name(reading.behind(verb + 2, "if exists"))
         if second == "sequence":
-            reading.refuse_said(_OTHER_SEQUENCE_CHANGES, place)
-        elif reading.word(place) in _OTHER_INDEX_CHANGES:
-            said = reading.word(place).upper()
-            reading.refuse(f"ALTER INDEX … {said} is not supported; RENAME TO is", place)
+            reading.refuse_listed(_OTHER_SEQUENCE_CHANGES, word_index)
+        elif reading.word(word_index) in _OTHER_INDEX_CHANGES:
+            said = reading.word(word_index).upper()
+            reading.refuse(f"ALTER INDEX … {said} is not supported; RENAME TO is", word_index)
     if (first, second) == ("alter", "table"):
-        place = reading.behind_name(reading.behind(verb + 2, "if exists", "only"))
-        reading.refuse(f"ALTER TABLE … {reading.word(place).upper()} is not supported", place)
+        word_index = reading.behind_name(reading.behind(verb + 2, "if exists", "only"))
+        reading.refuse(
+            f"ALTER TABLE … {reading.word(word_index).upper()} is not supported", word_index
+        )
     if (first, second) == ("create", "table"):
         sentence = "CREATE TABLE … AS is not supported: create, then insert"
         reading.refuse(sentence, reading.next(verb, "as"))

@@ -29,12 +29,12 @@ _OWNED: Final = "the sequence of an identity column is owned by that column"
 def read_sequence_options(
     reading: Reading,
     nodes: list[Any],
-    place: int,
+    word_index: int,
     *,
     named: bool = False,
     restarts: bool = False,
 ) -> Options:
-    """Return the options, which begin at `place`. `named`: SEQUENCE NAME may be among them;
+    """Return the options, which begin at `word_index`. `named`: SEQUENCE NAME may be among them;
     `restarts`: RESTART. SET GENERATED, which an identity column has beside them, is looked at for
     being said once.
 
@@ -53,7 +53,7 @@ def read_sequence_options(
             raise SyntaxInvalid(f'sequence option "{name}" not supported here', position=position)
         if name != "generated":
             found |= _option(reading, name, body, named=named)
-    return Options(**found, position=reading.position(place))
+    return Options(**found, position=reading.position(word_index))
 
 
 def only_restart(options: Options) -> Options:
@@ -61,7 +61,7 @@ def only_restart(options: Options) -> Options:
 
 
 def _option(reading: Reading, name: str, body: Body, *, named: bool) -> dict[str, Any]:
-    place = reading.at(body["location"])
+    word_index = reading.at(body["location"])
     match name:
         case "as":
             return {"type": _type(reading, body["arg"]["TypeName"])}
@@ -69,22 +69,22 @@ def _option(reading: Reading, name: str, body: Body, *, named: bool) -> dict[str
             return {"cycles": bool(body["arg"]["Boolean"].get("boolval"))}
         case "owned_by":
             if named:
-                reading.refuse(_OWNED, place)
-            return {"owner": _owner(reading, body["arg"], place + 2)}
+                reading.refuse(_OWNED, word_index)
+            return {"owner": _owner(reading, body["arg"], word_index + 2)}
         case "sequence_name":
             names = names_of(body["arg"]["List"]["items"])
-            return {"name": listed_name(reading, names, place + 2)}
+            return {"name": listed_name(reading, names, word_index + 2)}
     if name not in _NUMBERS:
-        reading.refuse(f"{name.upper()} of a sequence is not supported", place)
+        reading.refuse(f"{name.upper()} of a sequence is not supported", word_index)
     if "arg" not in body:
         return {_NONE_SAID[name]: True}
-    found: dict[str, Any] = {_NUMBERS[name]: _number(reading, body["arg"], place)}
+    found: dict[str, Any] = {_NUMBERS[name]: _number(reading, body["arg"], word_index)}
     return found | {"restarts": True} if name == "restart" else found
 
 
-def _owner(reading: Reading, arg: Any, place: int) -> Owner:
+def _owner(reading: Reading, arg: Any, word_index: int) -> Owner:
     """OWNED BY {[public.]t.c | NONE}"""
-    names, position = names_of(arg["List"]["items"]), reading.position(place)
+    names, position = names_of(arg["List"]["items"]), reading.position(word_index)
     if names == ("none",):
         return Owner(position=position)
     if len(names) == 1:
@@ -93,7 +93,7 @@ def _owner(reading: Reading, arg: Any, place: int) -> Owner:
             hint="Specify OWNED BY table.column or OWNED BY NONE.",
             position=position,
         )
-    return Owner(listed_name(reading, names[:-1], place), names[-1], position)
+    return Owner(listed_name(reading, names[:-1], word_index), names[-1], position)
 
 
 def _type(reading: Reading, body: Body) -> str:
@@ -107,12 +107,12 @@ def _type(reading: Reading, body: Body) -> str:
     return _TYPES[names[-1]]
 
 
-def _number(reading: Reading, node: Any, place: int) -> int:
+def _number(reading: Reading, node: Any, word_index: int) -> int:
     kind, body = only(node)
     if kind == "Integer":
         return int(body.get("ival", 0))
     said = body["fval"] if kind == "Float" else ""
-    position = reading.position(place)
+    position = reading.position(word_index)
     sign, digits = (-1, said[1:]) if said.startswith("-") else (1, said)
     if not digits.isdecimal():
         raise InvalidText(f'invalid input syntax for type bigint: "{said:.80}"', position=position)

@@ -25,9 +25,9 @@ handles("AlterSeqStmt", "sequence", "options", "missing_ok", later=["for_identit
 def read_create_sequence(reading: Reading, body: Body) -> CreateSequence:
     """CREATE SEQUENCE [IF NOT EXISTS] s option …"""
     reading.read("CreateSeqStmt", body)
-    name, place, options = _said(reading, body, restarts=False)
+    name, word_index, options = _said(reading, body, restarts=False)
     exists = bool(body.get("if_not_exists"))
-    return CreateSequence(name, options, exists, reading.position(place))
+    return CreateSequence(name, options, exists, reading.position(word_index))
 
 
 def read_alter_sequence(
@@ -35,8 +35,8 @@ def read_alter_sequence(
 ) -> RestartSequence | OwnSequence | AlterSequence:
     """ALTER SEQUENCE [IF EXISTS] s option …; RESTART and OWNED BY {t.c | NONE} are options."""
     reading.read("AlterSeqStmt", body)
-    name, place, options = _said(reading, body, restarts=True)
-    exists, position = bool(body.get("missing_ok")), reading.position(place)
+    name, word_index, options = _said(reading, body, restarts=True)
+    exists, position = bool(body.get("missing_ok")), reading.position(word_index)
     owner = options.owner
     if owner is not None and options == Options(position=options.position, owner=owner):
         return OwnSequence(name, owner, exists, position)
@@ -48,10 +48,10 @@ def read_alter_sequence(
 def _said(reading: Reading, body: Body, *, restarts: bool) -> tuple[str, int, Options]:
     """The sequence's name, where it stands, and the options behind it."""
     name = relation_name(reading, body["sequence"])
-    place = reading.at(body["sequence"]["location"])
-    first = reading.behind_name(place)
+    word_index = reading.at(body["sequence"]["location"])
+    first = reading.behind_name(word_index)
     return (
         name,
-        place,
+        word_index,
         read_sequence_options(reading, body.get("options", []), first, restarts=restarts),
     )

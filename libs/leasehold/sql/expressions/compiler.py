@@ -52,7 +52,7 @@ from leasehold.sql.functions.resolution import nullif_type, number_constant
 from leasehold.sql.functions.texts.bytea import random_uuid
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.kept import nodes_of
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import with_position
 from leasehold.sql.syntax.types import type_of
 from leasehold.sql.syntax.words import VOLATILE
 from leasehold.values.text_io import from_text
@@ -148,7 +148,7 @@ class Compiler:
         except Refused as error:
             if "position" in error.detail:
                 raise
-            raise placed(error, node.at) from error
+            raise with_position(error, node.at) from error
 
     # ---------------------------------------------------------- leaves
 
@@ -165,8 +165,8 @@ class Compiler:
             raise FeatureNotSupported(f"${node.number} is not supported in this expression")
         if node.number > len(self._types):
             raise UndefinedParameter(f"there is no parameter ${node.number}")
-        place = argument(node.number)
-        return Typed(self._types[node.number - 1], lambda row: row.get(place))
+        position = argument(node.number)
+        return Typed(self._types[node.number - 1], lambda row: row.get(position))
 
     def _constant(self, node: tree.Constant) -> Typed:
         match node.kind:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from leasehold.catalog.elements import Column, Moment
+from leasehold.catalog.elements import Column, CommitContext
 from leasehold.model.errors import FeatureNotSupported, InvalidObject, OutOfRange
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
@@ -23,9 +23,9 @@ from leasehold.sql.syntax.words import VOLATILE
 from leasehold.values.time_zone import UTC, zone_at
 from leasehold.values.types import Type
 
-_PROBE: Final = Moment(0, b"")
+_PROBE: Final = CommitContext(0, b"")
 
-Evaluate = Callable[[Moment, int, int, Key], Any]
+Evaluate = Callable[[CommitContext, int, int, Key], Any]
 
 
 class Default(NamedTuple):
@@ -70,16 +70,16 @@ def check_default(text: str) -> None:
 
 @lru_cache(maxsize=1_024)
 def compile_default(text: str, kind: Type, zone: str = "") -> Evaluate:
-    """A function from (moment, table id, element id, the row's primary key) to the storage value:
+    """A function from (context, table id, element id, the row's primary key) to the storage value:
     the same for the same arguments, everywhere; random values differ by each of them. `zone`: the
     time zone of whoever asks for it, "" = UTC; a constant in it is of nobody's."""
     with computed_in(zone, constants=""):
         compute = make_total(text, assign(_read(text)[0], kind))
 
-    def evaluate(moment: Moment, table_id: int, element_id: int, key: Key) -> Any:
-        place = repr((table_id, element_id, tuple(key))).encode()
-        seed = blake2b(place, key=moment.seed[:64], digest_size=32).digest()
-        row: Image = {NOW: moment.now_us, SEED: seed}
+    def evaluate(context: CommitContext, table_id: int, element_id: int, key: Key) -> Any:
+        position = repr((table_id, element_id, tuple(key))).encode()
+        seed = blake2b(position, key=context.seed[:64], digest_size=32).digest()
+        row: Image = {NOW: context.now_us, SEED: seed}
         return compute(row)
 
     return evaluate
@@ -90,7 +90,7 @@ def decided_default(text: str, kind: Type) -> Function:
     """A default that is the same in each row of a statement, as a function for queries: in the time
     zone of the session whose statement it is."""
 
-    def compute(at: Moment) -> Any:
+    def compute(at: CommitContext) -> Any:
         zone = zone_at(at)
         evaluate = compile_default(text, kind, "" if zone is UTC else zone.key)
         return evaluate(at, 0, 0, ())

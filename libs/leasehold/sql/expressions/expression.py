@@ -30,7 +30,7 @@ from leasehold.sql.syntax.kept import (
     nodes_of,
     words_of,
 )
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import with_position
 from leasehold.sql.syntax.scanning import Token
 from leasehold.sql.syntax.tree import Name, Node
 from leasehold.sql.syntax.words import is_word
@@ -189,7 +189,7 @@ def _remembered(
     except Refused as error:
         if "position" in error.detail:
             raise
-        raise placed(error, begin_of(_tree(text))) from error
+        raise with_position(error, begin_of(_tree(text))) from error
     if len(_kept) >= _KEPT_MAX:
         _kept.clear()
     _kept[name] = (descriptor, made)
@@ -248,7 +248,7 @@ def columns_of_expression(text: str) -> frozenset[str]:
     return frozenset(column.parts[-1] for column in _columns(text))
 
 
-def column_places(text: str) -> dict[str, int]:
+def column_positions(text: str) -> dict[str, int]:
     """The columns that an expression mentions, and where each stands first: characters from 1."""
     found: dict[str, int] = {}
     for mention in _mentions(text):
@@ -316,13 +316,13 @@ def _mentions(text: str) -> list[_Mention]:
         return []
     places: dict[int, int] = {}  # of a token, by the character that it begins with
     tokens = words_of(text)
-    place = done = 0
+    position = done = 0
     encoded = text.encode()
     for number, token in enumerate(tokens):
-        place += len(encoded[done : token.begin].decode())
+        position += len(encoded[done : token.begin].decode())
         done = token.begin
-        places[place] = number
-    starts = {number: place for place, number in places.items()}
+        places[position] = number
+    starts = {number: position for position, number in places.items()}
     found: list[_Mention] = []
     for column in columns:
         first = last = places[column.at - 1]

@@ -39,13 +39,13 @@ class Function:
     floats).
 
     `strict`: it is called without a NULL only, and NULL comes of one; else it gets None for it. A
-    function that is not immutable gets a `Moment` (catalog/elements.py) before its arguments: that
-    of the statement, and for a volatile one with another seed in each call. `zoned`: it is stable
-    since it asks that moment for the session's time zone, and nothing else (`fix_to_utc` makes an
-    immutable one of it, for texts that are kept). `computes_more`: `compute` with a larger limit,
-    for values on their way through a query; what is kept, and so computed by every node again, has
-    that of `compute` for ever. `variadic`: the last of `arguments` may come any number of times, at
-    least once.
+    function that is not immutable gets a `CommitContext` (catalog/elements.py) before its
+    arguments: that of the statement, and for a volatile one with another seed in each call.
+    `zoned`: it is stable since it asks that moment for the session's time zone, and nothing else
+    (`fix_to_utc` makes an immutable one of it, for texts that are kept). `computes_more`: `compute`
+    with a larger limit, for values on their way through a query; what is kept, and so computed by
+    every node again, has that of `compute` for ever. `variadic`: the last of `arguments` may come
+    any number of times, at least once.
     """
 
     name: str

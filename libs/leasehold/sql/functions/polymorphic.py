@@ -147,10 +147,10 @@ def _formatted(pattern: str, shown: list[str | None]) -> str:
         if percent:
             made.append("%")
             continue
-        place, size = _count(position), _count(width)
-        if position is not None and place == 0:
+        index, size = _count(position), _count(width)
+        if position is not None and index == 0:
             raise InvalidArgument("format specifies argument 0, but arguments are numbered from 1")
-        following = place or following + 1
+        following = index or following + 1
         if kind is None:
             raise InvalidArgument("unterminated format() type specifier")
         if kind not in "sIL":
@@ -214,10 +214,10 @@ def _object_of(kinds: Kinds, zone: ZoneInfo) -> Function:
         if len(values) % 2:
             raise InvalidArgument("argument list must have even number of elements")
         made: dict[str, Any] = {}
-        for place, (text, make) in enumerate(zip(texts, makes, strict=True)):
-            name, value = values[2 * place], values[2 * place + 1]
+        for index, (text, make) in enumerate(zip(texts, makes, strict=True)):
+            name, value = values[2 * index], values[2 * index + 1]
             if name is None:
-                raise InvalidArgument(f"argument {2 * place + 1}: key must not be null")
+                raise InvalidArgument(f"argument {2 * index + 1}: key must not be null")
             made[text(name)] = None if value is None else make(value)
         return jsonb.text_of(made)
 

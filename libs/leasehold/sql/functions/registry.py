@@ -20,7 +20,7 @@ from leasehold.sql.functions.aggregates.aggregates import Aggregate, aggregate_o
 from leasehold.sql.functions.arrays import array, set_returning
 from leasehold.sql.functions.casts.casts import Context, make_cast
 from leasehold.sql.functions.dates import arithmetic as date_arithmetic
-from leasehold.sql.functions.dates import fields, moments
+from leasehold.sql.functions.dates import fields, timestamps
 from leasehold.sql.functions.function import TEXT, Function, is_text, make_zoned
 from leasehold.sql.functions.jsonb import functions as jsonb
 from leasehold.sql.functions.numbers import arithmetic, mathematics
@@ -41,7 +41,7 @@ def _by_name(table: Iterable[Function]) -> dict[str, tuple[Function, ...]]:
 
 
 _MODULES: Final[tuple[Any, ...]] = (
-    *(arithmetic, comparisons, polymorphic, array, bytea, catalog, jsonb, moments, node),
+    *(arithmetic, comparisons, polymorphic, array, bytea, catalog, jsonb, timestamps, node),
     *(mathematics, like, regexp, sequence, session, text, date_arithmetic, fields),
 )
 ALL_FUNCTIONS: Final[tuple[Function, ...]] = tuple(

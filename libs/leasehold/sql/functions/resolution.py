@@ -142,19 +142,19 @@ def _best(able: list[Function], kinds: Kinds) -> list[Function]:
 def _by_open_ones(able: list[Function], kinds: Kinds) -> list[Function]:
     """What the positions of open constants say: a category all agree on, text before others; at
     last the type that all other arguments have."""
-    places = [place for place, kind in enumerate(kinds) if kind is None]
+    places = [position for position, kind in enumerate(kinds) if kind is None]
     if not places:
         return able
     left = able
-    for place in places:
-        wanted = {category(f.arguments[place]) for f in able}
+    for position in places:
+        wanted = {category(f.arguments[position]) for f in able}
         if "S" in wanted:
             wanted = {"S"}
         if len(wanted) > 1:
             return _as_the_others(able, kinds)
-        left = [f for f in left if category(f.arguments[place]) in wanted]
-        if any(is_preferred(f.arguments[place]) for f in left):
-            left = [f for f in left if is_preferred(f.arguments[place])]
+        left = [f for f in left if category(f.arguments[position]) in wanted]
+        if any(is_preferred(f.arguments[position]) for f in left):
+            left = [f for f in left if is_preferred(f.arguments[position])]
     if len(left) == 1:
         return left
     return _as_the_others(left or able, kinds)

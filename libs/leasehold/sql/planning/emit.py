@@ -23,11 +23,11 @@ from leasehold.sql.binding.bound_tree import (
     BoundSet,
     BoundValues,
     Compared,
+    CurrentTime,
     Exists,
     Field,
     Key,
     Member,
-    Moment,
     Native,
     Output,
     Over,
@@ -283,7 +283,7 @@ class Emitter:
         found = self._from.fields.get((part.relation, part.name))
         return found or f"r{part.relation}.{part.name}"
 
-    def _moment(self, part: Moment) -> str:
+    def _current_time(self, part: CurrentTime) -> str:
         return self.made.now()
 
     def _apply(self, part: Apply) -> str:
@@ -386,7 +386,7 @@ class Emitter:
         Value: _value,
         Slot: _slot,
         Field: _field,
-        Moment: _moment,
+        CurrentTime: _current_time,
         Apply: _apply,
         Native: _native,
         Scalar: _scalar,

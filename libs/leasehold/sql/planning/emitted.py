@@ -60,7 +60,7 @@ class Emitted:
         self._numbers: dict[tuple[type, Any], int] = {}
 
     @property
-    def depends_on_moment(self) -> bool:
+    def depends_on_context(self) -> bool:
         """Return whether what it gives changes from call to call."""
         return self.now_at is not None or self.calls_change
 

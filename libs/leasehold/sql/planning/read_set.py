@@ -66,9 +66,9 @@ def reads_of(*queries: BoundQuery, parameters: int) -> Reads:
         if any(slot.number > parameters for slot in _slots(each)):
             table_id = each.table_id if isinstance(each, Lookup) else each[0].table_id
             found[relation] = (Place(table_id, 0, ()),)
-    places = [p for f in found.values() if not isinstance(f, Lookup) for p in f]
+    ranges = [p for f in found.values() if not isinstance(f, Lookup) for p in f]
     lookups = tuple(f for f in found.values() if isinstance(f, Lookup))
-    return Reads(tuple(dict.fromkeys(places)), lookups)
+    return Reads(tuple(dict.fromkeys(ranges)), lookups)
 
 
 _Found: TypeAlias = tuple[Place, ...] | Lookup
@@ -76,8 +76,8 @@ _Found: TypeAlias = tuple[Place, ...] | Lookup
 
 def _slots(found: _Found) -> Iterator[Slot]:
     parts: list[Any] = [found.query] if isinstance(found, Lookup) else []
-    for place in () if isinstance(found, Lookup) else found:
-        parts += [*place.prefix, place.low, place.high, place.array]
+    for index_range in () if isinstance(found, Lookup) else found:
+        parts += [*index_range.prefix, index_range.low, index_range.high, index_range.array]
     for part in parts:
         if part is not None:
             yield from (node for node in walk(part) if isinstance(node, Slot))
@@ -166,9 +166,9 @@ class _Select:
         """Return by relation what is read of its own tables that are not read whole."""
         found: dict[int, _Found] = {}
         for seat in self._own:
-            places = _by_constants(seat.source, seat.conditions)
-            if places is not None:
-                found[seat.source.relation] = places
+            ranges = _by_constants(seat.source, seat.conditions)
+            if ranges is not None:
+                found[seat.source.relation] = ranges
                 self.tables[seat.source.relation] = frozenset({seat.source.relation})
         for _ in self._own:
             for seat in self._own:
@@ -240,46 +240,46 @@ def _by_constants(source: TableSource, conditions: Sequence[Bound]) -> tuple[Pla
         by_index = _by_index(table_id, access)
         if by_index:
             return by_index
-    place = Place(table_id, 0, (), scales=_scales(source))
+    index_range = Place(table_id, 0, (), scales=_scales(source))
     if access is None:
         for index, parts in _plain_indexes(source):
             found = find_prefix(list(parts), sought)
             if found[0] > rank:
                 rank, equal, last = found
-                place = Place(table_id, index.element_id, ())
+                index_range = Place(table_id, index.element_id, ())
     if not equal and not last:
         return None
-    place = replace(place, prefix=equal)
+    index_range = replace(index_range, prefix=equal)
     for said in last:
         if said.sign == "in":
-            return tuple(replace(place, prefix=(*equal, item)) for item in said.values)
+            return tuple(replace(index_range, prefix=(*equal, item)) for item in said.values)
         if said.sign == "members":
             assert said.query is not None
             keyed = said.query.columns[0].kind.name in KEYED
-            return (replace(place, array=said.values[0], keyed=keyed),)
+            return (replace(index_range, array=said.values[0], keyed=keyed),)
         if said.sign in (">", ">="):
-            place = replace(place, low=said.values[0])
+            index_range = replace(index_range, low=said.values[0])
         else:
-            place = replace(place, high=said.values[0])
-    return (place,)
+            index_range = replace(index_range, high=said.values[0])
+    return (index_range,)
 
 
 def _by_index(table_id: int, access: Access) -> tuple[Place, ...]:
     equal = tuple(takewhile(_constant, access.equal))
-    place = Place(table_id, access.index.element_id, equal)
+    index_range = Place(table_id, access.index.element_id, equal)
     if len(equal) == len(access.equal):
         if access.items and len(access.items) <= LISTED_MAX and all(map(_constant, access.items)):
-            return tuple(replace(place, prefix=(*equal, item)) for item in access.items)
+            return tuple(replace(index_range, prefix=(*equal, item)) for item in access.items)
         array = None if access.members is None else _array_of(access.members)
         if array is not None and access.members is not None:
             keyed = access.members.columns[0].kind.name in KEYED
-            return (replace(place, array=array, keyed=keyed),)
+            return (replace(index_range, array=array, keyed=keyed),)
         low, high = (
             None if bound is None or not _constant(bound[0]) else bound[0]
             for bound in (access.low, access.high)
         )
-        place = replace(place, low=low, high=high)
-    return (place,) if place != Place(table_id, place.index_id, ()) else ()
+        index_range = replace(index_range, low=low, high=high)
+    return (index_range,) if index_range != Place(table_id, index_range.index_id, ()) else ()
 
 
 def _best(source: TableSource, sought: list[Sought]) -> tuple[int, tuple[Bound, ...]] | None:

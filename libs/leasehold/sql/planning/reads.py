@@ -87,9 +87,9 @@ def as_stored(key: Key, scales: Scales) -> Key:
     """Values as they are compared → as the store has them."""
     return tuple(
         value
-        if value is None or place >= len(scales) or scales[place] is None
-        else with_scale(value, scales[place] or 0)
-        for place, value in enumerate(key)
+        if value is None or position >= len(scales) or scales[position] is None
+        else with_scale(value, scales[position] or 0)
+        for position, value in enumerate(key)
     )
 
 
@@ -125,17 +125,17 @@ class Reads:
         """Return what is read with the statement's parameters, storage values; without what is
         looked up."""
         found: set[Read] = set()
-        for place in self.places:
+        for position in self.places:
             try:
-                found.update(place.reads(parameters))
+                found.update(position.reads(parameters))
             except Refused:  # the statement itself will say so, or does not come to it
-                found.add(Read(place.table_id, 0, ()))
+                found.add(Read(position.table_id, 0, ()))
         return frozenset(found)
 
     @property
     def table_ids(self) -> frozenset[int]:
         looked_up = frozenset(lookup.table_id for lookup in self.lookups)
-        return looked_up.union(place.table_id for place in self.places)
+        return looked_up.union(position.table_id for position in self.places)
 
     def is_row(self, table_id: int, key_columns: int) -> bool:
         """Return whether a row of that table, by its whole primary key, is all that is read."""
@@ -187,8 +187,8 @@ def _words(read: Read, tables: Mapping[int, Descriptor]) -> str:
     index = next((i for i in descriptor.indexes if i.element_id == read.index_id), None)
     elements = descriptor.primary_key if index is None else index.columns
 
-    def shown(place: int, value: Any) -> str:
-        column = descriptor.by_id.get(elements[place])
+    def shown(position: int, value: Any) -> str:
+        column = descriptor.by_id.get(elements[position])
         return repr(value)[:80] if column is None else words_of(column.type, value)
 
     at = len(read.prefix)

@@ -40,9 +40,9 @@ def copied(reading: Reading, body: Body) -> CopyIn | CopyOut:
     schema = relation.get("schemaname")
     if schema not in (None, PUBLIC):
         raise FeatureNotSupported(f"there is no schema {schema!r}: name the table alone")
-    place = reading.at(relation["location"])
-    end = reading.behind_name(place)
-    at = reading.position(place if schema is None else place + 2)
+    word_index = reading.at(relation["location"])
+    end = reading.behind_name(word_index)
+    at = reading.position(word_index if schema is None else word_index + 2)
     columns = None
     if "attlist" in body:
         columns = _columns(reading, names_of(body["attlist"]), reading.within(end))
@@ -52,14 +52,14 @@ def copied(reading: Reading, body: Body) -> CopyIn | CopyOut:
     return CopyIn(relation["relname"], at, columns, options)
 
 
-def _query(reading: Reading, body: Body, place: int) -> CopyOut:
+def _query(reading: Reading, body: Body, word_index: int) -> CopyOut:
     if "SelectStmt" not in body["query"]:
-        reading.refuse("COPY of what is no query is not supported", place + 1)
-    within = reading.within(place)
+        reading.refuse("COPY of what is no query is not supported", word_index + 1)
+    within = reading.within(word_index)
     begin, end = reading.position(within.first) - 1, reading.position(within.end) - 1
     options = _options(reading, body.get("options", []), out=True)
     span = (begin - reading.offset, end - reading.offset)
-    return CopyOut("", reading.position(place), None, options, span)
+    return CopyOut("", reading.position(word_index), None, options, span)
 
 
 def _columns(reading: Reading, names: tuple[str, ...], span: Span) -> Columns:
@@ -154,9 +154,9 @@ def _forced(reading: Reading, name: str, body: Body, *, all_may_be: bool = False
             f'argument to option "{name}" must be a list of column names',
             position=_at(reading, body),
         )
-    place = reading.at(body["location"])
+    word_index = reading.at(body["location"])
     names = names_of(value["items"])
-    if reading.word(place) == "force":
-        first = reading.behind(place + 1, "not", "null", "quote")
+    if reading.word(word_index) == "force":
+        first = reading.behind(word_index + 1, "not", "null", "quote")
         return _columns(reading, names, Span(first, reading.span.end))
-    return _columns(reading, names, reading.within(reading.opening(place)))
+    return _columns(reading, names, reading.within(reading.opening(word_index)))

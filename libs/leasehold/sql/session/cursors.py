@@ -29,11 +29,11 @@ def declared(reading: Reading, body: Body) -> DeclareCursor:
     if options & _SCROLL and options & _NO_SCROLL:
         both = "SCROLL and NO SCROLL"
     scrolls = bool(options & _SCROLL) if options & (_SCROLL | _NO_SCROLL) else None
-    place = reading.next(reading.span.first, "for") + 1
+    word_index = reading.next(reading.span.first, "for") + 1
     return DeclareCursor(
         body["portalname"],
-        reading.position(place) - 1 - reading.offset,
-        reading.word(place),
+        reading.position(word_index) - 1 - reading.offset,
+        reading.word(word_index),
         binary=bool(options & _BINARY),
         insensitive=bool(options & _INSENSITIVE),
         scrolls=scrolls,

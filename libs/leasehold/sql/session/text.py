@@ -23,7 +23,7 @@ from leasehold.sql.session.settings import set_or_reset, shown
 from leasehold.sql.session.transactions import transaction
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.parsing import parse
-from leasehold.sql.syntax.positions import place_of, placed
+from leasehold.sql.syntax.positions import position_of, with_position
 from leasehold.sql.syntax.reading import statement_of
 from leasehold.sql.syntax.session_statements import (
     CloseCursor,
@@ -132,7 +132,7 @@ def shifted(error: Refused, offset: int) -> Refused:
     """The refusal of a statement, said of the text that it is in."""
     if "position" not in error.detail or not offset:
         return error
-    return placed(error, place_of(error) + offset)
+    return with_position(error, position_of(error) + offset)
 
 
 # ------------------------------------------------------------------ what a session keeps

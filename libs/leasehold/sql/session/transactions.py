@@ -12,7 +12,7 @@ from leasehold.sql.syntax.as_of import as_of_text
 from leasehold.sql.syntax.marks import Mark
 from leasehold.sql.syntax.options import read_option
 from leasehold.sql.syntax.own_session_words import AS_OF, ISOLATION
-from leasehold.sql.syntax.positions import placed
+from leasehold.sql.syntax.positions import with_position
 from leasehold.sql.syntax.session_statements import (
     Begin,
     Commit,
@@ -40,8 +40,8 @@ def transaction(
     if kind in ("PREPARE", "COMMIT_PREPARED", "ROLLBACK_PREPARED"):
         said = "PREPARE TRANSACTION" if kind == "PREPARE" else kind.replace("_", " ")
         first = reading.span.first
-        place = first if kind == "PREPARE" else reading.next(first, "prepared")
-        reading.refuse(f"two-phase {said} is not supported", place)
+        word_index = first if kind == "PREPARE" else reading.next(first, "prepared")
+        reading.refuse(f"two-phase {said} is not supported", word_index)
     reading.read("TransactionStmt", body)
     match kind:
         case "BEGIN" | "START":
@@ -81,10 +81,10 @@ def _own_mode(reading: Reading, mark: Mark) -> tuple[int, str, Any]:
     """Return where the mode stands, its name and what it says."""
     if mark.kind == ISOLATION:
         return mark.begin, "isolation", mark.tokens[-1].word
-    return mark.begin, "as_of", _moment(reading, mark)
+    return mark.begin, "as_of", _context(reading, mark)
 
 
-def _moment(reading: Reading, mark: Mark) -> AsOf:
+def _context(reading: Reading, mark: Mark) -> AsOf:
     token = mark.tokens[-1]
     text = token.word
     if text.startswith("'"):
@@ -92,4 +92,4 @@ def _moment(reading: Reading, mark: Mark) -> AsOf:
     try:
         return as_of_text(text)
     except Refused as error:
-        raise placed(error, reading.source.position(token.begin)) from None
+        raise with_position(error, reading.source.position(token.begin)) from None

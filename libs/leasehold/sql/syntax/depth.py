@@ -71,7 +71,7 @@ def refuse_depth(said: Kinds, source: Source, most: int = TOKENS_DEEP_MAX) -> No
     outer: list[_Level] = []
     open_levels = 0  # of all that is open
     before = 0
-    for place, token in enumerate(said.kinds):
+    for index, token in enumerate(said.kinds):
         kind = 0 if before == _POINT else token  # a.case is a column
         before = token
         level.within += 1
@@ -98,7 +98,7 @@ def refuse_depth(said: Kinds, source: Source, most: int = TOKENS_DEEP_MAX) -> No
             level.over += 1
             open_levels += 1
         if open_levels > most:
-            raise too_deep(source.position(said.begins[place]))
+            raise too_deep(source.position(said.begins[index]))
     for one in (*outer, level):
         if one.depth() > most:
             raise too_deep()
@@ -116,14 +116,14 @@ def refuse_copies(said: Kinds, source: Source) -> None:
     kinds = said.kinds
     opened: list[int] = []
     copied = 0
-    for place, kind in enumerate(kinds[:-1]):
+    for index, kind in enumerate(kinds[:-1]):
         if kind == _PARENTHESIS:
-            opened.append(place)
+            opened.append(index)
         elif kind == _CLOSED and opened:
             begin = opened.pop()
-            if kinds[place + 1] == _EQUAL and kinds[begin - 1] in (_SET, _COMMA):
-                columns = (place - begin) // 2
-                copied += columns * _length(kinds, place + 2)
+            if kinds[index + 1] == _EQUAL and kinds[begin - 1] in (_SET, _COMMA):
+                columns = (index - begin) // 2
+                copied += columns * _length(kinds, index + 2)
                 if copied > COPIES_MAX:
                     raise TooComplex(
                         "SET (…) = of too many columns and values",
@@ -134,8 +134,8 @@ def refuse_copies(said: Kinds, source: Source) -> None:
 def _length(kinds: list[int], begin: int) -> int:
     """Tokens up to the comma or the end that is not within, as far as COPIES_MAX."""
     depth = length = 0
-    for place in range(begin, min(begin + COPIES_MAX + 1, len(kinds))):
-        kind = kinds[place]
+    for index in range(begin, min(begin + COPIES_MAX + 1, len(kinds))):
+        kind = kinds[index]
         depth += (kind == _PARENTHESIS) - (kind == _CLOSED)
         if depth < 0 or (depth == 0 and kind in _BEHIND_VALUES):
             break

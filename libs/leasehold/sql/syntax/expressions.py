@@ -272,8 +272,8 @@ class Expressions:
     def _cast(self, body: Body) -> tree.Node:
         self.check("TypeCast", body, _TYPE_CAST)
         location = body.get("location", 0)
-        place = body["typeName"].get("location", 0) if location < 0 else location
-        at = self.at({"location": place})
+        offset = body["typeName"].get("location", 0) if location < 0 else location
+        at = self.at({"location": offset})
         target, fields = read_type_name(self.source, body["typeName"], self._near)
         operand = self.expression(body["arg"])
         if fields is not None:

@@ -12,7 +12,7 @@ from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.accounting import location_of
 from leasehold.sql.syntax.parsing import parse
 from leasehold.sql.syntax.queries import Queries
-from leasehold.sql.syntax.scanning import Token, place_before, tokens_of
+from leasehold.sql.syntax.scanning import Token, offset_before, tokens_of
 from leasehold.sql.syntax.source import TEXT_BYTES_MAX, Source
 
 EXPRESSION_BYTES_MAX: Final = 4_096
@@ -41,8 +41,8 @@ def read_expression(text: str, bytes_max: int) -> tree.Node:
         _refuse_more(text)
         second = location_of(body["targetList"][1:])
         source = statements[0].source
-        place = source.position(place_before(source, second, ","))
-        raise SyntaxInvalid('syntax error at or near ","', position=place)
+        offset = source.position(offset_before(source, second, ","))
+        raise SyntaxInvalid('syntax error at or near ","', position=offset)
     return Queries(statements[0].source).expressions.expression(targets[0]["val"])
 
 

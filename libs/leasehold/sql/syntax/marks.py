@@ -24,34 +24,34 @@ Rule = Callable[[list[Token]], Iterable[Mark]]
 """From a statement's tokens, at least one."""
 
 
-def find_end(tokens: Sequence[Token], place: int) -> int:
-    """Return the place behind the parenthesis that closes the one that opens at `place`."""
+def find_end(tokens: Sequence[Token], index: int) -> int:
+    """Return the place behind the parenthesis that closes the one that opens at `index`."""
     depth = 0
-    while place < len(tokens):
-        depth += (tokens[place].word == "(") - (tokens[place].word == ")")
-        place += 1
+    while index < len(tokens):
+        depth += (tokens[index].word == "(") - (tokens[index].word == ")")
+        index += 1
         if depth == 0:
             break
-    return place
+    return index
 
 
 def skip_explain(tokens: Sequence[Token]) -> int:
     """Return where the statement begins that EXPLAIN and its options stand before; 0 without
     them."""
-    place, end = 0, len(tokens)
-    if tokens[place].word != "explain":
-        return place
-    place += 1
-    if place < end and tokens[place].word == "(":
-        place = find_end(tokens, place)
-    while place < end and tokens[place].word in ("analyze", "analyse", "verbose"):
-        place += 1
-    return place
+    index, end = 0, len(tokens)
+    if tokens[index].word != "explain":
+        return index
+    index += 1
+    if index < end and tokens[index].word == "(":
+        index = find_end(tokens, index)
+    while index < end and tokens[index].word in ("analyze", "analyse", "verbose"):
+        index += 1
+    return index
 
 
-def has_words(tokens: Sequence[Token], place: int, *phrase: str) -> bool:
+def has_words(tokens: Sequence[Token], index: int, *phrase: str) -> bool:
     """Do these words stand there?"""
-    found = tokens[place : place + len(phrase)]
+    found = tokens[index : index + len(phrase)]
     return len(found) == len(phrase) and all(
         token.word == word for token, word in zip(found, phrase, strict=True)
     )

@@ -25,14 +25,14 @@ def relation_name(reading: Reading, body: Body) -> str:
     return str(body["relname"])
 
 
-def listed_name(reading: Reading, parts: tuple[str, ...], place: int) -> str:
-    """The name that a list spells (DROP TABLE), which stands at `place`."""
-    _refuse_schema(reading, parts[0] if len(parts) > 1 else None, place, len(parts))
+def listed_name(reading: Reading, parts: tuple[str, ...], word_index: int) -> str:
+    """The name that a list spells (DROP TABLE), which stands at `word_index`."""
+    _refuse_schema(reading, parts[0] if len(parts) > 1 else None, word_index, len(parts))
     return parts[-1]
 
 
-def _refuse_schema(reading: Reading, first: str | None, place: int, parts: int = 2) -> None:
+def _refuse_schema(reading: Reading, first: str | None, word_index: int, parts: int = 2) -> None:
     if first not in (None, PUBLIC) or parts > 2:
         reading.refuse(
-            f"schema {first!r} does not exist: a database has the schema public only", place
+            f"schema {first!r} does not exist: a database has the schema public only", word_index
         )

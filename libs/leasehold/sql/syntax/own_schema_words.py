@@ -26,21 +26,21 @@ def find_locks(tokens: Sequence[Token]) -> list[Mark]:
         return []
     found: list[Mark] = []
     depth = 0
-    for place in range(start + 2, len(tokens)):
-        depth += (tokens[place].word in ("(", "[")) - (tokens[place].word in (")", "]"))
+    for index in range(start + 2, len(tokens)):
+        depth += (tokens[index].word in ("(", "[")) - (tokens[index].word in (")", "]"))
         if depth:
             continue
         # A table that is called add stands before its actions, and no comma before it.
-        if has_words(tokens, place, "add", "lock") and has_words(
-            tokens, place + 3, "covering", "("
+        if has_words(tokens, index, "add", "lock") and has_words(
+            tokens, index + 3, "covering", "("
         ):
-            if _is_name(tokens, place + 2):
-                found.append(make_mark(ADD_LOCK, "UNIQUE", tokens[place + 1 : place + 4]))
-        elif has_words(tokens, place, "drop", "lock"):
-            name = place + (4 if has_words(tokens, place + 2, "if", "exists") else 2)
+            if _is_name(tokens, index + 2):
+                found.append(make_mark(ADD_LOCK, "UNIQUE", tokens[index + 1 : index + 4]))
+        elif has_words(tokens, index, "drop", "lock"):
+            name = index + (4 if has_words(tokens, index + 2, "if", "exists") else 2)
             bare = name < len(tokens) and tokens[name].word in ("restrict", "cascade")
             if _is_name(tokens, name) and not bare:
-                found.append(make_mark(DROP_LOCK, "", tokens[place + 1 : place + 2]))
+                found.append(make_mark(DROP_LOCK, "", tokens[index + 1 : index + 2]))
     return found
 
 
@@ -54,9 +54,9 @@ def find_explained_change(tokens: Sequence[Token]) -> list[Mark]:
     return [make_mark(EXPLAINED_CHANGE, "", tokens[:start])]
 
 
-def _is_name(tokens: Sequence[Token], place: int) -> bool:
+def _is_name(tokens: Sequence[Token], index: int) -> bool:
     """Return whether a word stands there that PostgreSQL takes for a column's name."""
-    if place >= len(tokens):
+    if index >= len(tokens):
         return False
-    token = tokens[place]
+    token = tokens[index]
     return token.is_name or token.keyword in _NAMING

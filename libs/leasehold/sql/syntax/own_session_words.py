@@ -17,18 +17,18 @@ MODES_ALONE: Final = "SET TRANSACTION"
 VERIFYRETRY: Final = "VERIFYRETRY"
 
 _LEVELS: Final = frozenset({"snapshot", "linearizable", "default"})
-_BEFORE_MOMENT: Final = frozenset({"timestamp", "timestamptz", "datetime", "lsn"})
+_BEFORE_TIMESTAMP: Final = frozenset({"timestamp", "timestamptz", "datetime", "lsn"})
 
 
 def find_verifyretry(tokens: Sequence[Token]) -> list[Mark]:
     """SET VERIFYRETRY value: PostgreSQL's parser gets an = in the place of the last letter."""
-    place = 2 if tokens[1:2] and tokens[1].word in ("local", "session") else 1
-    if not (has_words(tokens, 0, "set") and has_words(tokens, place, "verifyretry")):
+    index = 2 if tokens[1:2] and tokens[1].word in ("local", "session") else 1
+    if not (has_words(tokens, 0, "set") and has_words(tokens, index, "verifyretry")):
         return []
-    behind = tokens[place + 1 : place + 2]
+    behind = tokens[index + 1 : index + 2]
     if not behind or behind[0].word in ("=", "to"):
         return []
-    return [make_mark(VERIFYRETRY, "verifyretr=", tokens[place : place + 1])]
+    return [make_mark(VERIFYRETRY, "verifyretr=", tokens[index : index + 1])]
 
 
 def find_own_modes(tokens: Sequence[Token]) -> list[Mark]:
@@ -39,18 +39,18 @@ def find_own_modes(tokens: Sequence[Token]) -> list[Mark]:
         return []
     own: list[Mark] = []
     commas: set[int] = set()
-    place = first
-    while place < len(tokens):
-        kind, end = _own_mode(tokens, place)
-        if end == place:
-            place += 1
+    index = first
+    while index < len(tokens):
+        kind, end = _own_mode(tokens, index)
+        if end == index:
+            index += 1
             continue
-        own.append(make_mark(kind, "", tokens[place:end]))
-        if has_words(tokens, place - 1, ",") and place - 1 >= first and place - 1 not in commas:
-            commas.add(place - 1)
+        own.append(make_mark(kind, "", tokens[index:end]))
+        if has_words(tokens, index - 1, ",") and index - 1 >= first and index - 1 not in commas:
+            commas.add(index - 1)
         elif has_words(tokens, end, ","):
             commas.add(end)
-        place = end
+        index = end
     left = len(tokens) - first - len(commas) - sum(len(one.tokens) for one in own)
     if own and left == 0 and tokens[0].word == "set":
         return [make_mark(MODES_ALONE, "SET t=1", tokens)]
@@ -80,27 +80,27 @@ def _first_mode(tokens: Sequence[Token]) -> int | None:
         return None
     if has_words(tokens, 1, "session", "characteristics", "as", "transaction"):
         return 5
-    place = 2 if tokens[1:2] and tokens[1].word in ("local", "session") else 1
-    return place + 1 if has_words(tokens, place, "transaction") else None
+    index = 2 if tokens[1:2] and tokens[1].word in ("local", "session") else 1
+    return index + 1 if has_words(tokens, index, "transaction") else None
 
 
-def _own_mode(tokens: Sequence[Token], place: int) -> tuple[str, int]:
+def _own_mode(tokens: Sequence[Token], index: int) -> tuple[str, int]:
     """Return the kind of the mode that stands there, and where it ends: where it begins if none
     does."""
-    if has_words(tokens, place, "isolation", "level"):
-        level = tokens[place + 2 : place + 3]
+    if has_words(tokens, index, "isolation", "level"):
+        level = tokens[index + 2 : index + 3]
         own = bool(level) and level[0].word in _LEVELS
-        return (ISOLATION, place + 3) if own else ("", place)
-    if not has_words(tokens, place, "as", "of"):
-        return "", place
-    end = place + 2
-    if end < len(tokens) and tokens[end].word in _BEFORE_MOMENT:
+        return (ISOLATION, index + 3) if own else ("", index)
+    if not has_words(tokens, index, "as", "of"):
+        return "", index
+    end = index + 2
+    if end < len(tokens) and tokens[end].word in _BEFORE_TIMESTAMP:
         end += 1
-    if end < len(tokens) and _is_moment(tokens[end]):
+    if end < len(tokens) and _is_timestamp(tokens[end]):
         return AS_OF, end + 1
-    return "", place
+    return "", index
 
 
-def _is_moment(token: Token) -> bool:
+def _is_timestamp(token: Token) -> bool:
     plain = token.kind == Kind.SCONST and token.word.startswith("'")
     return plain or token.kind in (Kind.ICONST, Kind.FCONST)

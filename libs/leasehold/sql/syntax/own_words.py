@@ -28,35 +28,35 @@ def _verified_selects(tokens: list[Token]) -> list[Mark]:
         return []
     found = [first]
     depth = 0
-    for place in range(first + 1, len(tokens)):
-        word = tokens[place].word
+    for index in range(first + 1, len(tokens)):
+        word = tokens[index].word
         depth += (word in ("(", "[")) - (word in (")", "]"))
-        if depth == 0 and word == "selectv" and not tokens[place].quoted:
-            before = place - 1
+        if depth == 0 and word == "selectv" and not tokens[index].quoted:
+            before = index - 1
             if tokens[before].word in ("all", "distinct"):
                 before -= 1
             if tokens[before].word in ("union", "intersect", "except"):
-                found.append(place)
-    return [make_mark(SELECTV, "SELECT", tokens[place : place + 1]) for place in found]
+                found.append(index)
+    return [make_mark(SELECTV, "SELECT", tokens[index : index + 1]) for index in found]
 
 
 def _verb(tokens: list[Token]) -> int | None:
     """Return where a statement's own verb stands: behind EXPLAIN, DECLARE … FOR and WITH."""
-    place, end = skip_explain(tokens), len(tokens)
-    if place < end and tokens[place].word == "declare":
-        while place < end and tokens[place].word != "for":
-            place += 1
-        place += 1
-    if place < end and tokens[place].word == "with":
-        place += 1
-        while place < end:
-            if tokens[place].word == "(":
-                place = find_end(tokens, place)
-                if place < end and tokens[place].word not in (",", "as"):
+    index, end = skip_explain(tokens), len(tokens)
+    if index < end and tokens[index].word == "declare":
+        while index < end and tokens[index].word != "for":
+            index += 1
+        index += 1
+    if index < end and tokens[index].word == "with":
+        index += 1
+        while index < end:
+            if tokens[index].word == "(":
+                index = find_end(tokens, index)
+                if index < end and tokens[index].word not in (",", "as"):
                     break
             else:
-                place += 1
-    return place if place < end else None
+                index += 1
+    return index if index < end else None
 
 
 RULES: Final[dict[str, Rule]] = {

@@ -102,8 +102,8 @@ def _tree(written: bytes, source: Source) -> Body:
     try:
         if result.error:
             said = result.error.contents
-            place = source.of_character(said.cursorpos) if said.cursorpos > 0 else 0
-            raise failure((said.message or b"").decode(errors="replace"), place)
+            offset = source.of_character(said.cursorpos) if said.cursorpos > 0 else 0
+            raise failure((said.message or b"").decode(errors="replace"), offset)
         tree: Body = json.loads(result.parse_tree)
     except RecursionError as error:
         raise too_deep() from error

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from leasehold.model.errors import Refused
 
 
-def place_of(error: Refused) -> int:
+def position_of(error: Refused) -> int:
     """The position that a refusal names, 1 without one."""
     return int(str(error.detail.get("position", 1)))
 
 
-def placed(error: Refused, position: int, prefix: str = "", **detail: object) -> Refused:
+def with_position(error: Refused, position: int, prefix: str = "", **detail: object) -> Refused:
     """The same refusal, said at `position` of the text that was sent."""
     said = {**error.detail, **detail, "position": position}
     return type(error)(prefix + error.message, **said)
@@ -25,4 +25,4 @@ def refused_at(position: int) -> Iterator[None]:
     try:
         yield
     except Refused as error:
-        raise placed(error, position) from error
+        raise with_position(error, position) from error

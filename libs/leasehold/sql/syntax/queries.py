@@ -17,7 +17,7 @@ from leasehold.sql.syntax.accounting import (
 )
 from leasehold.sql.syntax.depth import too_deep
 from leasehold.sql.syntax.expressions import Expressions, items_of, read_names
-from leasehold.sql.syntax.scanning import place_before, place_of
+from leasehold.sql.syntax.scanning import offset_before, offset_of
 from leasehold.sql.syntax.source import Source
 from leasehold.sql.syntax.windows import read_window
 
@@ -114,7 +114,7 @@ class Queries:
         """Return where FOR UPDATE stands, which the tree does not know: behind FROM's first
         table."""
         begin = location_of(body.get("fromClause"), location_of(body))
-        return self.source.position(place_of(self.source, begin, "for"))
+        return self.source.position(offset_of(self.source, begin, "for"))
 
     def _visits(self, clauses: list[Body], at: int) -> tree.Visits:
         """Return FOR UPDATE and the like: all the same here, since nothing is locked and rows are
@@ -300,9 +300,9 @@ class Queries:
         query = self.expressions.query(body["subquery"])
         alias, columns = self._alias(body)
         if not alias:
-            place = place_before(self.source, location_of(body), "(")
+            offset = offset_before(self.source, location_of(body), "(")
             raise SyntaxInvalid(
-                "subquery in FROM must have an alias", position=self.source.position(place)
+                "subquery in FROM must have an alias", position=self.source.position(offset)
             )
         return tree.QuerySource(query.at, query, alias, columns, body.get("lateral", False))
 

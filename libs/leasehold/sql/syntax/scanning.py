@@ -78,8 +78,8 @@ def _scanned(source: Source) -> Any:
     try:
         return scanned(source.text).tokens
     except PgQueryError as error:
-        place = source.of_character(error.cursorpos) if error.cursorpos > 0 else 0
-        raise failure(error.message, place) from None
+        offset = source.of_character(error.cursorpos) if error.cursorpos > 0 else 0
+        raise failure(error.message, offset) from None
 
 
 def tokens_of(source: Source) -> list[Token]:
@@ -104,14 +104,14 @@ def fold(word: str) -> str:
     return word.lower() if word.isascii() else word.encode().lower().decode()
 
 
-def place_of(source: Source, begin: int, *words: str) -> int:
+def offset_of(source: Source, begin: int, *words: str) -> int:
     """Return where the first of these words stands from `begin` on, in bytes; `begin` where none
     does. It is for a refusal of what has no place in the tree."""
     found = (token.begin for token in tokens_of(source) if token.word in words and not token.quoted)
-    return next((place for place in found if place >= begin), begin)
+    return next((offset for offset in found if offset >= begin), begin)
 
 
-def place_before(source: Source, end: int, word: str) -> int:
+def offset_before(source: Source, end: int, word: str) -> int:
     """Return where the last such word before `end` stands, `end` where none does."""
     found = [token.begin for token in tokens_of(source) if token.word == word and token.begin < end]
     return found[-1] if found else end

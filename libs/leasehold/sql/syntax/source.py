@@ -57,18 +57,18 @@ class Source:
         """Return behind which bytes characters of more than one end; `_more` sums up what these
         add."""
         ends: list[int] = []
-        place = more = 0
+        offset = more = 0
         for character in self.text:
             size = 1 if character < "\x80" else len(character.encode())
-            place += size
+            offset += size
             if size > 1:
                 more += size - 1
-                ends.append(place)
+                ends.append(offset)
                 self._more.append(more)
         return ends
 
 
 def _refuse_no_text(text: str) -> None:
-    for place, character in enumerate(text, start=1):
+    for offset, character in enumerate(text, start=1):
         if character == "\0" or "\ud800" <= character <= "\udfff":
-            raise SyntaxInvalid("the text holds a character that is no text", position=place)
+            raise SyntaxInvalid("the text holds a character that is no text", position=offset)

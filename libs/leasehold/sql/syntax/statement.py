@@ -72,26 +72,26 @@ class Reading:
         return body
 
     def _refuse_unread(self, kind: str, body: Body, near: int) -> NoReturn:
-        place = self.at(location_of(body, near))
+        word_index = self.at(location_of(body, near))
         for name in body:
             what = NODES[kind].refused.get(name)
             if isinstance(what, Sentence):
-                self.refuse(what, self.next(place, *what.words))
+                self.refuse(what, self.next(word_index, *what.words))
         refuse_unread(self.source, kind, body, near)
 
-    def refuse(self, sentence: str, place: int) -> NoReturn:
-        raise FeatureNotSupported(sentence, position=self.position(place))
+    def refuse(self, sentence: str, word_index: int) -> NoReturn:
+        raise FeatureNotSupported(sentence, position=self.position(word_index))
 
-    def refuse_said(self, sentences: Mapping[str, str], place: int) -> None:
+    def refuse_listed(self, sentences: Mapping[str, str], word_index: int) -> None:
         """Raises the sentence of the phrase that stands there, if any does."""
         for phrase, sentence in sentences.items():
-            if self.said(place, *phrase.split()):
-                self.refuse(sentence, place)
+            if self.said(word_index, *phrase.split()):
+                self.refuse(sentence, word_index)
 
-    def next(self, place: int, *phrase: str) -> int:
-        """Return where these words stand next; `place` if they don't."""
-        places = range(place, self.span.end)
-        return next((one for one in places if self.said(one, *phrase)), place)
+    def next(self, word_index: int, *phrase: str) -> int:
+        """Return where these words stand next; `word_index` if they don't."""
+        places = range(word_index, self.span.end)
+        return next((one for one in places if self.said(one, *phrase)), word_index)
 
     @property
     def text(self) -> str:
@@ -125,48 +125,50 @@ class Reading:
         """The word at a location of the tree."""
         return self._words.at(location)
 
-    def position(self, place: int) -> int:
+    def position(self, word_index: int) -> int:
         """Characters from 1; of no word, the end of the statement."""
-        if place >= len(self.tokens):
+        if word_index >= len(self.tokens):
             return self.source.position(self.parsed.end)
-        return self.source.position(self.tokens[place].begin)
+        return self.source.position(self.tokens[word_index].begin)
 
-    def word(self, place: int) -> str:
-        return self.tokens[place].word if place < len(self.tokens) else ""
+    def word(self, word_index: int) -> str:
+        return self.tokens[word_index].word if word_index < len(self.tokens) else ""
 
-    def said(self, place: int, *phrase: str) -> bool:
-        return all(self.word(place + n) == word for n, word in enumerate(phrase))
+    def said(self, word_index: int, *phrase: str) -> bool:
+        return all(self.word(word_index + n) == word for n, word in enumerate(phrase))
 
-    def behind(self, place: int, *optional: str) -> int:
+    def behind(self, word_index: int, *optional: str) -> int:
         """Over each of these phrases that stands there, in their order."""
         for phrase in optional:
             words = phrase.split()
-            if self.said(place, *words):
-                place += len(words)
-        return place
+            if self.said(word_index, *words):
+                word_index += len(words)
+        return word_index
 
-    def behind_name(self, place: int) -> int:
+    def behind_name(self, word_index: int) -> int:
         """Over a name, with what it is qualified by."""
         while True:
-            place = place + 3 if self.word(place + 1) == "uescape" else place + 1
-            if self.word(place) != ".":
-                return place
-            place += 1
+            word_index = (
+                word_index + 3 if self.word(word_index + 1) == "uescape" else word_index + 1
+            )
+            if self.word(word_index) != ".":
+                return word_index
+            word_index += 1
 
-    def name(self, place: int) -> str:
+    def name(self, word_index: int) -> str:
         """Return the name that a word is."""
-        return self.tokens[place].name
+        return self.tokens[word_index].name
 
-    def closed(self, place: int) -> int:
-        """Return the place behind the parenthesis that closes the one at `place`."""
-        return find_end(self.tokens, place)
+    def closed(self, word_index: int) -> int:
+        """Return the place behind the parenthesis that closes the one at `word_index`."""
+        return find_end(self.tokens, word_index)
 
-    def opening(self, place: int) -> int:
+    def opening(self, word_index: int) -> int:
         """The next opening parenthesis."""
         end = self.span.end
-        while place < end and self.word(place) != "(":
-            place += 1
-        return place
+        while word_index < end and self.word(word_index) != "(":
+            word_index += 1
+        return word_index
 
     def within(self, opening: int) -> Span:
         """What stands between the parenthesis at `opening` and the one that closes it."""
@@ -175,17 +177,17 @@ class Reading:
     def listed(self, span: Span) -> Iterator[Span]:
         """What stands between commas, each with a word at least."""
         depth, first = 0, span.first
-        for place in range(span.first, span.end):
-            word = self.word(place)
+        for word_index in range(span.first, span.end):
+            word = self.word(word_index)
             depth += (word in ("(", "[")) - (word in (")", "]"))
             if word == "," and depth == 0:
-                yield Span(first, place)
-                first = place + 1
+                yield Span(first, word_index)
+                first = word_index + 1
         yield Span(first, span.end)
 
-    def mark(self, kind: str, place: int) -> Mark | None:
+    def mark(self, kind: str, word_index: int) -> Mark | None:
         """What was said there in words of our own."""
-        found = self._marks.get(self.tokens[place].begin)
+        found = self._marks.get(self.tokens[word_index].begin)
         return found if found is not None and found.kind == kind else None
 
     @cached_property

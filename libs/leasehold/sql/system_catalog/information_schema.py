@@ -113,13 +113,13 @@ def _table_constraints(catalog: SystemCatalog) -> Iterator[Row]:
 def _key_column_usage(catalog: SystemCatalog) -> Iterator[Row]:
     for entry in catalog.constraints:
         if entry.kind != "c":
-            for place, element in enumerate(entry.columns, 1):
+            for ordinal, element in enumerate(entry.columns, 1):
                 yield {
                     **_in_schema("constraint", catalog, entry.name),
                     **_in_schema("table", catalog, entry.table.name),
                     "column_name": entry.table.by_id[element].name,
-                    "ordinal_position": place,
-                    "position_in_unique_constraint": place if entry.kind == "f" else None,
+                    "ordinal_position": ordinal,
+                    "position_in_unique_constraint": ordinal if entry.kind == "f" else None,
                 }
 
 

@@ -36,8 +36,8 @@ NAMESPACES: Final = {
 }
 SYSTEM_RELATIONS: Final[Mapping[tuple[str, str], Relation]] = {**RELATIONS, **NODE_RELATIONS}
 SYSTEM_OIDS: Final[Mapping[tuple[str, str], int]] = {
-    name: oids.RELATIONS.get(name[1], oids.VIEWS + place)
-    for place, name in enumerate(SYSTEM_RELATIONS)
+    name: oids.RELATIONS.get(name[1], oids.VIEWS + position)
+    for position, name in enumerate(SYSTEM_RELATIONS)
 }
 """Numbers of system relations by schema and name."""
 SYSTEM_NAMES: Final = {oid: name for name, oid in SYSTEM_OIDS.items()}

@@ -16,7 +16,7 @@ from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.names import NAMESPACES, SYSTEM_OIDS
 from leasehold.sql.system_catalog.sequences import dependencies, sequence_rows, sequences_view
 from leasehold.sql.system_catalog.system_rows import COLLATED, attribute_row, is_view
-from leasehold.values.oids import NUMBERS
+from leasehold.values.oids import TYPE_OIDS
 from leasehold.values.types import VECTORS, Type
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 _ELEMENTS: Final = {
-    "name": NUMBERS['"char"'].oid,
-    **{vector: NUMBERS[element].oid for vector, element in VECTORS.items()},
+    "name": TYPE_OIDS['"char"'].oid,
+    **{vector: TYPE_OIDS[element].oid for vector, element in VECTORS.items()},
 }
 
 
@@ -223,7 +223,7 @@ def type_rows() -> Iterator[Row]:
     """Give the rows of pg_type, which are the same in every database."""
     common = {"typnamespace": oids.CATALOG_NAMESPACE, "typowner": oids.OWNER}
     common |= {"typisdefined": 1, "typtypmod": -1}
-    for name, numbers in NUMBERS.items():
+    for name, numbers in TYPE_OIDS.items():
         called = text.PG_NAMES.get(name, name)
         collation = oids.DEFAULT_COLLATION if name in COLLATED else 0
         yield {

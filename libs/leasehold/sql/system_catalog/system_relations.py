@@ -13,14 +13,14 @@ from functools import cached_property
 from typing import Any, Final, NoReturn, Protocol
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG, PUBLIC
 from leasehold.model.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
     UnknownTable,
 )
-from leasehold.sql.functions.system.session import CallersMoment, caller_of, numbers_of
+from leasehold.sql.functions.system.session import CallerContext, caller_of, sequence_values_of
 from leasehold.sql.system_catalog.leasehold_schema import NODE_RELATIONS
 from leasehold.sql.system_catalog.relations import RELATIONS, Relation
 from leasehold.sql.system_catalog.rows import SystemCatalog
@@ -108,7 +108,7 @@ class System:
         if found is None:
             by: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
             for row in self.rows(relation):
-                by[tuple(row[place] for place in places)].append(row)
+                by[tuple(row[position] for position in places)].append(row)
             found = self._found[relation, places] = dict(by)
         return found
 
@@ -129,12 +129,14 @@ class System:
 
 
 def with_system(
-    moment: Moment,
+    context: CommitContext,
     tables: Callable[[], Iterable[Descriptor]],
     last_value: LastValue = lambda _: None,
-) -> Moment:
-    """The same moment for one statement on a snapshot that has these tables, and sequences that
+) -> CommitContext:
+    """The same context for one statement on a snapshot that has these tables, and sequences that
     have given these values last."""
-    caller = caller_of(moment)
+    caller = caller_of(context)
     system = System(tables, caller.database, caller.user, caller.settings, caller.node, last_value)
-    return CallersMoment.of(moment.now_us, moment.seed, caller, system, numbers_of(moment))
+    return CallerContext.of(
+        context.now_us, context.seed, caller, system, sequence_values_of(context)
+    )

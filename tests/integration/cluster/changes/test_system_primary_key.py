@@ -141,7 +141,7 @@ def test_the_rows_go_over_and_everybody_with_them(
         old, new = job.tables
         replica.wait_coherent()
         table = next(t for t in replica.tables() if "keyed" in t.names)
-        assert (table.table_id, table.former, table.twin) == (new, old, 0)
+        assert (table.table_id, table.former, table.mirror) == (new, old, 0)
         assert [c.name for c in table.key_columns] == ["k"]
         assert table.version == job.versions[new]
         rows = {row["k"]: row for row in replica.scan("keyed")}

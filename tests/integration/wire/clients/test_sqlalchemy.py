@@ -104,7 +104,7 @@ def test_sqlalchemy_makes_and_drops_tables(server: Server, driver: str) -> None:
     asyncio.run(work())
 
 
-def fill(session: orm.Session) -> None:
+def backfill(session: orm.Session) -> None:
     lh = Airline(code="LH", name="Lufthansa", founded=dt.date(1953, 1, 6))
     lh.routes = [
         Route(id=1, price=Decimal("99.50"), seen=ZONED, extra={"meal": ["a", None]}),
@@ -116,7 +116,7 @@ def fill(session: orm.Session) -> None:
 
 def test_sqlalchemy_orm(engine: sa.Engine) -> None:
     with orm.Session(engine) as session:
-        fill(session)
+        backfill(session)
     with orm.Session(engine) as session:
         lh = session.get_one(Airline, "LH")
         assert [(r.id, r.price, r.active) for r in lh.routes] == [
@@ -144,7 +144,7 @@ def test_sqlalchemy_orm(engine: sa.Engine) -> None:
 
 def test_sqlalchemy_core(engine: sa.Engine) -> None:
     with orm.Session(engine) as session:
-        fill(session)
+        backfill(session)
     with engine.begin() as connection:
         made = connection.execute(
             sa.insert(Route).returning(Route.id, Route.active),
@@ -187,7 +187,7 @@ def add_nested(session: orm.Session, made: Base) -> None:
 
 def test_sqlalchemy_nests_transactions(engine: sa.Engine) -> None:
     with orm.Session(engine) as session:
-        fill(session)
+        backfill(session)
         with pytest.raises(sa.exc.IntegrityError):
             add_nested(session, Airline(code="BA", name="twice"))
         session.add(Airline(code="AF", name="Air France"))
@@ -277,7 +277,7 @@ def test_sqlalchemy_over_asyncpg(server: Server, engine: sa.Engine) -> None:
     async def work(made: sa_asyncio.AsyncEngine) -> None:
         sessions = sa_asyncio.async_sessionmaker(made, expire_on_commit=False)
         async with sessions() as session:
-            await session.run_sync(fill)
+            await session.run_sync(backfill)
         async with sessions() as session:
             chosen = sa.select(Airline).options(orm.selectinload(Airline.routes))
             found = (await session.scalars(chosen.order_by(Airline.code))).all()

@@ -26,13 +26,13 @@ from leasehold.model.records.acks import Ack
 from leasehold.model.records.jobs import Chunk
 from leasehold.model.records.log import (
     Attempt,
+    Backfill,
     Barrier,
     ChangeKind,
     Claim,
     Commit,
     Decisions,
     Disposition,
-    Fill,
     Grant,
     JobWrite,
     LogPosition,
@@ -106,10 +106,10 @@ def test_a_decisions_record_in_full() -> None:
     assert types_of(found) == types_of(sent)
 
 
-def test_which_topics_the_lanes_are_takes_room_only_where_it_is_news() -> None:
+def test_which_topics_the_queues_are_takes_room_only_where_it_is_news() -> None:
     """All other records have the bytes that older releases read."""
     plain = Decisions(4, b"inc", 7, b"digest", 101, (), (), {"requests": 1}, 0, ())
-    news = plain._replace(lane_topics={"requests": "id"})
+    news = plain._replace(queue_topics={"requests": "id"})
     for sent, fields in ((plain, 10), (news, 14)):
         data = CODEC.encode(sent)
         assert data == CODEC.join_decisions(sent, [], [])
@@ -215,11 +215,13 @@ def test_keys_of_one_integer_travel_as_their_numbers() -> None:
     assert sent.endswith(b"\x02\x01" + bytes(6)), "least byte first, whatever the machine"
     assert CODEC.decode(sent).keys == keys == tuple((n,) for n in numbers)
     assert type(CODEC.decode(sent).keys) is IntKeys
-    fill = Commit(b"", 1, 1, {}, (), 5, fills=(Fill(1, 1, 6, keys), Fill(1, 1, 6, ((1,),))))
-    record = Decisions(1, b"", 1, b"", 1, (fill,), (), {}, 0, ())
+    backfill = Commit(
+        b"", 1, 1, {}, (), 5, backfills=(Backfill(1, 1, 6, keys), Backfill(1, 1, 6, ((1,),)))
+    )
+    record = Decisions(1, b"", 1, b"", 1, (backfill,), (), {}, 0, ())
     (commit,) = CODEC.decode_log(CODEC.encode(record)).commits  # type: ignore[union-attr]
-    assert commit == fill
-    assert [type(each.keys) for each in commit.fills] == [IntKeys, tuple]
+    assert commit == backfill
+    assert [type(each.keys) for each in commit.backfills] == [IntKeys, tuple]
 
 
 @pytest.mark.parametrize(
@@ -235,14 +237,14 @@ def test_keys_of_one_integer_travel_as_their_numbers() -> None:
     ],
 )
 def test_a_fill_of_another_shape_stops_the_reader(fields: Any) -> None:
-    commit = Commit(b"", 1, 1, {}, (), 1, fills=(fields,))
+    commit = Commit(b"", 1, 1, {}, (), 1, backfills=(fields,))
     with pytest.raises(LogStopped):
         CODEC.decode_log(CODEC.encode(Decisions(1, b"", 1, b"", 1, (commit,), (), {}, 0, ())))
 
 
 def test_a_fill_by_image_comes_back() -> None:
-    fill = Fill(1, 1, 6, ((1,), (2,)), ({1: 1, 6: "a"}, {1: 2}), ({0: 9}, {}))
-    commit = Commit(b"", 1, 1, {}, (), 2, fills=(fill,))
+    backfill = Backfill(1, 1, 6, ((1,), (2,)), ({1: 1, 6: "a"}, {1: 2}), ({0: 9}, {}))
+    commit = Commit(b"", 1, 1, {}, (), 2, backfills=(backfill,))
     sent = Decisions(1, b"", 1, b"", 1, (commit,), (), {}, 0, ())
     assert CODEC.decode_log(CODEC.encode(sent)) == sent
     assert types_of(CODEC.decode_log(CODEC.encode(sent))) == types_of(sent)

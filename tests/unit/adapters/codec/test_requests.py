@@ -468,8 +468,8 @@ def test_what_is_encoded_is_read_back(request_: ChangeRequest) -> None:
 
 
 def test_dates_and_uuids_are_encoded_as_text() -> None:
-    moment = datetime(2013, 1, 1, 5, tzinfo=UTC)
-    values = {"at": moment, "day": moment.date(), "u": UUID(int=1)}
+    timestamp = datetime(2013, 1, 1, 5, tzinfo=UTC)
+    values = {"at": timestamp, "day": timestamp.date(), "u": UUID(int=1)}
     operation = Operation(OperationKind.INSERT, "t", {}, values)
     found = decode_request(*encode_request(ChangeRequest(ID, (operation,))))
     assert found.operations[0].values == {

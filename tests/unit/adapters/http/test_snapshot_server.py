@@ -29,7 +29,7 @@ from leasehold.settings.snapshot import (
     token_made_here,
 )
 from tests.support.sqlite.lockstep import reports_of
-from tests.unit.adapters.sqlite.test_snapshot import CARS, fill, put
+from tests.unit.adapters.sqlite.test_snapshot import CARS, backfill, put
 
 DEADLINE_S = 30
 TOKEN = "known to all nodes, to nobody else".replace(" ", "-")
@@ -39,7 +39,7 @@ TOKEN = "known to all nodes, to nobody else".replace(" ", "-")
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
     (tmp_path / "theirs").mkdir()
     made = SqliteStore(tmp_path / "theirs" / "node.db", cache_mb=1)
-    fill(made)
+    backfill(made)
     yield made
     made.close()
 
@@ -116,7 +116,7 @@ def test_what_was_there_is_replaced_with_its_write_ahead_log(
     """A left-over WAL of the old file, taken for the new one's, would corrupt it."""
     mine = tmp_path / "node.db"
     old = SqliteStore(mine, cache_mb=1)
-    fill(old)
+    backfill(old)
     wal = (tmp_path / "node.db-wal").read_bytes()
     old.close()
     (tmp_path / "node.db-wal").write_bytes(wal)

@@ -77,7 +77,7 @@ def test_two_requests_however_many_tables(clock: list[int]) -> None:
     assert len(found) == 4 + len(TABLES)
 
 
-def test_rows_are_asked_for_less_often_than_lanes(clock: list[int]) -> None:
+def test_rows_are_asked_for_less_often_than_queues(clock: list[int]) -> None:
     ends, admin = reader()
     ends.poll(TABLES)
     admin.answer(1)

@@ -1,4 +1,4 @@
-"""Goal: a store's WAL is copied into its file beside the writer, begins anew, and stays bounded.
+"""Goal: a store's WAL is copied into its file beside the writer, starts over, and stays bounded.
 
 Method: real files; small numbers of pages; the thread is waited for, and snapshots are held.
 """
@@ -22,9 +22,9 @@ import pytest
 from leasehold.adapters.sqlite import checkpoints as sqlite_checkpoints
 from leasehold.adapters.sqlite.checkpoints import (
     PASSES_MAX,
-    WAL_PAGES_ANEW,
     WAL_PAGES_COPIED,
     WAL_PAGES_MAX,
+    WAL_PAGES_RESTART,
     WAL_PAGES_UNRESERVED,
     Checkpoints,
 )
@@ -84,7 +84,7 @@ class Written:
     def copied_at(self, pages: int, most: int) -> None:
         """By the thread, and to the end; by a commit."""
         made = self.checkpoints
-        made.pages = made.pages_anew = made._due = pages
+        made.pages = made.restart_pages = made._due = pages
         made.pages_max = made._must = most
         made.pages_after_snapshot = 0
 
@@ -151,7 +151,7 @@ def test_stores_of_one_log_copy_at_different_records(tmp_path: Path) -> None:
     for number in range(10):
         store = SqliteStore(tmp_path / f"{number}.db")
         made = store._checkpoints
-        found.append((made.pages, made.pages_anew, made.pages_max))
+        found.append((made.pages, made.restart_pages, made.pages_max))
         after.add(made.pages_after_snapshot)
         store.close()
     assert len({pages for pages, _, _ in found}) > 5
@@ -159,7 +159,7 @@ def test_stores_of_one_log_copy_at_different_records(tmp_path: Path) -> None:
     assert 0 <= min(after) < max(after) < WAL_PAGES_COPIED
     for pages, anew, most in found:
         assert 0.7 * WAL_PAGES_COPIED < pages < 1.3 * WAL_PAGES_COPIED
-        assert anew / pages == pytest.approx(WAL_PAGES_ANEW / WAL_PAGES_COPIED, rel=0.01)
+        assert anew / pages == pytest.approx(WAL_PAGES_RESTART / WAL_PAGES_COPIED, rel=0.01)
         assert most // pages == WAL_PAGES_MAX // WAL_PAGES_COPIED
 
 
@@ -186,7 +186,7 @@ def test_a_wal_is_copied_now_and_then_and_begun_anew_less_often(
     made: Written, by_hand: ByHand
 ) -> None:
     """What the thread copies before, the writer does not complete: nobody wants its end yet."""
-    made.checkpoints.pages_anew = 2 * PAGES
+    made.checkpoints.restart_pages = 2 * PAGES
     left = 0
     for row in range(3 * PAGES):
         there = made.checkpoints._there
@@ -370,7 +370,7 @@ def test_the_thread_passes_once_where_the_end_is_not_wanted(
         return 0
 
     monkeypatch.setattr(sqlite_checkpoints, "_copied", noted)
-    made.checkpoints.pages_anew = 2 * PAGES
+    made.checkpoints.restart_pages = 2 * PAGES
     for row in range(3 * PAGES):
         made.write(row)
         made.tidy()

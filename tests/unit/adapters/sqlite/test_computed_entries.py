@@ -20,7 +20,7 @@ from leasehold.catalog.elements import EXPRESSION, Column, Index
 from leasehold.catalog.states import State
 from leasehold.model.errors import DivisionByZero, DuplicateKey
 from leasehold.model.keys import Key
-from leasehold.model.records.log import Fill
+from leasehold.model.records.log import Backfill
 from leasehold.model.records.requests import Operation
 from leasehold.values.types import Type
 from tests.support.sqlite.lockstep import reports_of
@@ -141,19 +141,19 @@ def test_a_backfill_puts_the_entries_of_the_predicates_rows(empty: WrittenTable)
     empty.send(update("t", 0, a=1), update("t", 1, a=0))
     empty.publish(in_state(FULL, State.WRITE_ONLY, 3))
     empty.send(update("t", 2, a=1), update("t", 3, a=0), update("t", 5, c=b"d"))
-    assert _fill(empty, 0, 1, 2) == 1, "row 2 has had its entry from its writer, row 1 has none"
-    assert _fill(empty, 0, 1, 2, 3, 4, 5, 99) == 0, "so has row 5; all others are outside"
+    assert _backfill(empty, 0, 1, 2) == 1, "row 2 has had its entry from its writer, row 1 has none"
+    assert _backfill(empty, 0, 1, 2, 3, 4, 5, 99) == 0, "so has row 5; all others are outside"
     (report,) = reports_of(empty.store, (1,), INDEX)
     assert (report.findings_total, report.entries) == (0, {INDEX: 3})
     empty.publish(in_state(FULL, State.PUBLIC, 4))
     assert found(empty) == [0, 2, 5]
 
 
-def _fill(table: WrittenTable, *keys: int) -> int:
+def _backfill(table: WrittenTable, *keys: int) -> int:
     newest = table.catalog.newest(1)
     rows = tuple((key,) for key in keys)
     table.store.begin()
-    put = table.store.fill(newest, Fill(1, newest.version, INDEX, rows))
+    put = table.store.backfill(newest, Backfill(1, newest.version, INDEX, rows))
     table._commit()
     return put
 
@@ -228,7 +228,7 @@ def test_a_row_from_before_is_found_and_may_be_mended(empty: WrittenTable) -> No
     empty.publish(NONE)
     empty.send(insert("t", 1, a=0), insert("t", 2, a=5), insert("t", 3, a=0))
     empty.publish(in_state(RATIO, State.WRITE_ONLY, 2))
-    assert _fill(empty, 1, 2, 3) == 1
+    assert _backfill(empty, 1, 2, 3) == 1
     empty.send(update("t", 1, b="x"), update("t", 1, a=0, c=b"y"))
     assert _blamed(empty) == {(6, (1,)), (6, (3,))}
     empty.send(update("t", 1, a=1), delete("t", 3))

@@ -78,7 +78,7 @@ def perform(run: Lockstep, step: tuple[Any, ...]) -> None:
                 perform(run, inner)
             run.rollback_to()
         case ("fill", keys):
-            run.fill_some(tuple(dict.fromkeys(narrow(key, wide_key=wide) for key in keys)))
+            run.backfill_some(tuple(dict.fromkeys(narrow(key, wide_key=wide) for key in keys)))
         case ("collect", lsns):
             run.collect(lsns)
         case ("remember", number):

@@ -44,7 +44,7 @@ def collect(store: StoreWriter, *ended: tuple[int, int]) -> None:
     store.commit(LogPosition(offset=6, lsn=6))
 
 
-def fill(store: StoreWriter) -> None:
+def backfill(store: StoreWriter) -> None:
     """A row of version 1; then its column is dropped, and the table gets another name."""
     put(store, V1)
     store.begin()
@@ -58,7 +58,7 @@ def fill(store: StoreWriter) -> None:
 @pytest.fixture(params=["sqlite", "memory"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqliteStore | MemoryStore]:
     made = SqliteStore(tmp_path / "store.db") if request.param == "sqlite" else MemoryStore()
-    fill(made)
+    backfill(made)
     yield made
     if isinstance(made, SqliteStore):
         made.close()
@@ -95,7 +95,7 @@ def test_what_is_collected_is_refused_and_its_left_overs_are_known(
 
 def test_a_column_that_no_version_ever_named_is_still_found(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.db")
-    fill(store)
+    backfill(store)
     collect(store, (1, 3), (2, 5))
     store._connection.execute("ALTER TABLE t1 ADD COLUMN c99")
     (report,) = reports_of(store, (1,))
@@ -112,7 +112,7 @@ def test_collection_is_rolled_back_with_its_record(store: SqliteStore | MemorySt
 
 def test_the_past_is_there_after_a_restart_and_in_a_copy(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.db")
-    fill(store)
+    backfill(store)
     collect(store, (1, 3))
     store._connection.execute("VACUUM INTO ?", (str(tmp_path / "copy.db"),))
     store.close()
@@ -131,7 +131,7 @@ def test_the_history_of_an_earlier_programs_store_begins_when_it_is_opened(
     tmp_path: Path,
 ) -> None:
     store = SqliteStore(tmp_path / "store.db")
-    fill(store)
+    backfill(store)
     store.close()
     with apsw.Connection(str(tmp_path / "store.db")) as connection:
         connection.execute("DROP TABLE history; DROP TABLE collected")

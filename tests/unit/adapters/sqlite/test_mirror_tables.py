@@ -49,7 +49,7 @@ ONE = Descriptor(
     next_element_id=8,
     row_locks=(Lock(LOCK, "l"),),
 )
-FOLLOWED = replace(ONE, version=2, twin=NEW)
+FOLLOWED = replace(ONE, version=2, mirror=NEW)
 FOLLOWER = replace(
     ONE,
     table_id=NEW,
@@ -58,7 +58,7 @@ FOLLOWER = replace(
     primary_key=(K,),
     indexes=ONE.indexes[1:],
     state=State.WRITE_ONLY,
-    twin=OLD,
+    mirror=OLD,
     former=OLD,
 )
 Findings = set[tuple[int, int, Key]]
@@ -88,7 +88,7 @@ def swap(tables: WrittenTable) -> None:
     tables.publish(replace(FOLLOWER, version=3, state=State.PUBLIC))
 
 
-def fill(tables: WrittenTable, *keys: int, version: int = 2) -> int:
+def backfill(tables: WrittenTable, *keys: int, version: int = 2) -> int:
     chunk = Chunk(1, 1, OLD, version, ALL_ROWS, tuple((key,) for key in keys))
     tables.store.begin()
     part = slice_chunk(chunk, 0, len(keys), tables.catalog, tables.store)
@@ -108,8 +108,8 @@ def found(tables: WrittenTable) -> Findings:
 def same_row(tables: WrittenTable, key: int) -> bool:
     row = tables.store.row(tables.catalog.newest(OLD), (key,))
     follower = tables.catalog.newest(NEW)
-    in_twin = None if row is None else key_in(follower, row.values)
-    other = None if in_twin is None else tables.store.row(follower, in_twin)
+    in_mirror = None if row is None else key_in(follower, row.values)
+    other = None if in_mirror is None else tables.store.row(follower, in_mirror)
     if row is None or other is None:
         return False
     genids = genids_of(follower, row), genids_of(follower, other)
@@ -126,14 +126,14 @@ def test_what_is_written_is_in_both_with_the_same_genids(tables: WrittenTable) -
 
 def test_rows_of_before_are_filled_once(tables: WrittenTable) -> None:
     tables.send(by_id("update", 2, w="y"))
-    assert fill(tables, 1, 2, 9) == 1
-    assert fill(tables, 1, 1) == 0
+    assert backfill(tables, 1, 2, 9) == 1
+    assert backfill(tables, 1, 1) == 0
     assert same_row(tables, 1)
     assert found(tables) == set()
 
 
 def test_rows_exchange_their_new_keys_and_move(tables: WrittenTable) -> None:
-    fill(tables, 1, 2)
+    backfill(tables, 1, 2)
     tables.send(by_id("update", 1, k="b"), by_id("update", 2, k="a"))
     tables.send(by_id("update", 1, k="z"))
     tables.send(by_id("delete", 2), by_id("insert", 5, k="b"))
@@ -143,7 +143,7 @@ def test_rows_exchange_their_new_keys_and_move(tables: WrittenTable) -> None:
 
 
 def test_after_the_swap_the_old_table_follows(tables: WrittenTable) -> None:
-    fill(tables, 1, 2)
+    backfill(tables, 1, 2)
     swap(tables)
     tables.send(by_k("insert", "n", id=7, v=1))
     tables.send(by_k("update", "a", id=2), by_k("update", "b", id=1))
@@ -155,7 +155,7 @@ def test_after_the_swap_the_old_table_follows(tables: WrittenTable) -> None:
 
 
 def test_a_row_that_differs_is_named(tables: WrittenTable) -> None:
-    fill(tables, 1, 2)
+    backfill(tables, 1, 2)
     follower = tables.catalog.version(NEW, 2)
     row = tables.store.row(follower, ("a",))
     assert row is not None
@@ -174,7 +174,7 @@ def test_a_row_that_differs_is_named(tables: WrittenTable) -> None:
 def test_any_requests_at_either_version(tables: WrittenTable, seed: int) -> None:
     print(f"seed {seed}")
     chance = random.Random(seed)
-    fill(tables, 1, 2)
+    backfill(tables, 1, 2)
     accepted = 0
     for number in range(150):
         if number == 60:
@@ -215,7 +215,7 @@ def test_a_parent_may_go_with_its_child_whichever_key_names_it(
     tables.publish(replace(FOLLOWED, **refers))
     tables.publish(replace(FOLLOWER, **refers))
     if swapped:
-        fill(tables, 1, 2, version=3)
+        backfill(tables, 1, 2, version=3)
         refers["version"] = 4
         tables.publish(replace(FOLLOWED, **refers, state=State.WRITE_ONLY))
         tables.publish(replace(FOLLOWER, **refers, state=State.PUBLIC))

@@ -58,7 +58,7 @@ def put(store: SqliteStore | MemoryStore, row: tuple[Any, ...], lsn: int, kind: 
     store.change(CARS, change, lsn, 0, None)
 
 
-def fill(store: SqliteStore | MemoryStore) -> None:
+def backfill(store: SqliteStore | MemoryStore) -> None:
     store.begin()
     store.prepare(CARS)
     store.put_descriptor(CARS.table_id, 1, CARS.to_wire())
@@ -70,7 +70,7 @@ def fill(store: SqliteStore | MemoryStore) -> None:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
     made = SqliteStore(tmp_path / "node.db", cache_mb=1)
-    fill(made)
+    backfill(made)
     yield made
     made.close()
 
@@ -78,7 +78,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 @pytest.fixture(params=["sqlite", "memory"])
 def snapshot(request: pytest.FixtureRequest, store: SqliteStore) -> Iterator[StoreSnapshot]:
     memory = MemoryStore()
-    fill(memory)
+    backfill(memory)
     opened: StoreSnapshot = (store if request.param == "sqlite" else memory).open_snapshot()
     yield opened
     opened.close()

@@ -86,7 +86,7 @@ def sqlite_of(tmp_path: Path) -> Iterator[Callable[[Descriptor], SqliteStore]]:
 
     def make(table: Descriptor) -> SqliteStore:
         made.append(SqliteStore(tmp_path / "node.db", cache_mb=1))
-        fill(made[0], table)
+        backfill(made[0], table)
         return made[0]
 
     yield make
@@ -102,13 +102,13 @@ def store_of(
         if request.param == "sqlite":
             return sqlite_of(table)
         memory = MemoryStore()
-        fill(memory, table)
+        backfill(memory, table)
         return memory
 
     return make
 
 
-def fill(store: AnyStore, table: Descriptor) -> None:
+def backfill(store: AnyStore, table: Descriptor) -> None:
     store.begin()
     store.prepare(table)
     store.put_descriptor(table.table_id, 1, table.to_wire())

@@ -75,7 +75,7 @@ def test_what_was_dropped_is_read_before_its_turn(tmp_path: Path, ahead: WalRead
     wal = tmp_path / "a.db-wal"
     wal.write_bytes(bytes(2 * AHEAD_BYTES))
     drop(wal)
-    ahead.begins_anew_soon()
+    ahead.restarts_soon()
     wait_until_read(wal, AHEAD_BYTES)
     assert not any(in_page_cache(wal)[AHEAD_BYTES // BLOCK :]), "and no more than that"
     ahead.note_new_begin()
@@ -85,14 +85,14 @@ def test_what_was_dropped_is_read_before_its_turn(tmp_path: Path, ahead: WalRead
 
 def test_a_file_that_is_not_there_is_tried_for_again(tmp_path: Path, ahead: WalReadAhead) -> None:
     wal = tmp_path / "a.db-wal"
-    ahead.begins_anew_soon()
+    ahead.restarts_soon()
     assert ahead._reader is not None
     deadline = monotonic() + DEADLINE_S
     while not ahead._reader.ranges.empty():
         assert monotonic() < deadline, "what could not be asked for does not pile up"
     wal.write_bytes(bytes(AHEAD_BYTES))
     drop(wal)
-    ahead.begins_anew_soon()
+    ahead.restarts_soon()
     wait_until_read(wal, AHEAD_BYTES)
 
 
@@ -103,7 +103,7 @@ def test_a_disk_that_takes_nothing_is_waited_for_by_nobody_and_nothing_piles_up(
     answers = threading.Event()
     monkeypatch.setattr(os, "posix_fadvise", lambda *_: answers.wait(DEADLINE_S))
     for _ in range(10 * RANGES_MAX):
-        ahead.begins_anew_soon()
+        ahead.restarts_soon()
     assert ahead._reader is not None
     assert ahead._reader.ranges.qsize() == RANGES_MAX
     answers.set()
@@ -142,7 +142,7 @@ def test_no_commit_writes_over_what_was_not_asked_for(
         writer.execute("CREATE TABLE pages (id INTEGER PRIMARY KEY, content BLOB)")
         made = Checkpoints(writer, path)
         made.pages = made._due = 150
-        made.pages_anew = 300
+        made.restart_pages = 300
         made.pages_max = made._must = 400
         tidied = rng.choice((0.9, 0.0))  # else a commit copies
         asked: set[int] = set()  # blocks of the WAL as it is

@@ -28,7 +28,7 @@ from leasehold.model.errors import ConfigurationError, StoreCorrupted, StoreUnwr
 from leasehold.model.ids import genid, request_id
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row
-from leasehold.model.records.log import Attempt, ChangeKind, Fill, LogPosition, RowChange
+from leasehold.model.records.log import Attempt, Backfill, ChangeKind, LogPosition, RowChange
 from leasehold.model.records.requests import Outcome
 from leasehold.node.bootstrap import stored_position
 from leasehold.values.types import Type
@@ -160,13 +160,13 @@ def test_a_newer_layout_and_a_foreign_file_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-@pytest.mark.parametrize("kind", [ChangeKind.UPDATE, ChangeKind.DELETE, ChangeKind.FILL])
+@pytest.mark.parametrize("kind", [ChangeKind.UPDATE, ChangeKind.DELETE, ChangeKind.BACKFILL])
 def test_a_change_decided_on_other_genids_is_a_contradiction(
     store: SqliteStore, kind: ChangeKind, indexed: bool
 ) -> None:
     version = history(wide_key=False)[1] if indexed else FLIGHTS
     image = None if kind is ChangeKind.DELETE else {NUMBER: 1, SEATS: 3}
-    locks = () if kind is ChangeKind.FILL else (0,)
+    locks = () if kind is ChangeKind.BACKFILL else (0,)
     store.begin()
     store.prepare(version)
     for key, seen in (((1,), {0: genid(5, 3)}), ((2,), {0: genid(5, 2)})):
@@ -196,9 +196,11 @@ def test_a_pair_without_a_place_is_a_contradiction(store: SqliteStore) -> None:
 
 def test_genids_change_but_for_a_fill_and_the_lsn_always(store: SqliteStore) -> None:
     seen = {0: genid(5, 2)}
-    fill = RowChange(ChangeKind.FILL, TABLE, 1, (1,), {NUMBER: 1, SEATS: 10, PRICE: 1.0}, seen, ())
+    backfill = RowChange(
+        ChangeKind.BACKFILL, TABLE, 1, (1,), {NUMBER: 1, SEATS: 10, PRICE: 1.0}, seen, ()
+    )
     store.begin()
-    store.change(FLIGHTS, fill, 6, 4, None)
+    store.change(FLIGHTS, backfill, 6, 4, None)
     assert store.row(FLIGHTS, (1,)) == Row({NUMBER: 1, SEATS: 10, PRICE: 1.0}, seen, 6)
     update = RowChange(ChangeKind.UPDATE, TABLE, 1, (1,), {NUMBER: 1, PRICE: 2.0}, seen, (0,))
     store.change(FLIGHTS, update, 7, 4, None)
@@ -283,9 +285,9 @@ def test_entries_fill_ignores_rows_that_are_gone_and_entries_that_are_there(
     for number in range(2, 6):
         store.change(FLIGHTS, insert(number, number % 2 or None), 5 + number, 0, None)
     keys = ((1,), (2,), (77,), (2,), (3,))
-    assert store.fill(version, Fill(TABLE, 2, 30, keys)) == 3
-    assert store.fill(version, Fill(TABLE, 2, 30, keys)) == 0
-    assert store.fill(version, Fill(TABLE, 2, 30, ())) == 0
+    assert store.backfill(version, Backfill(TABLE, 2, 30, keys)) == 3
+    assert store.backfill(version, Backfill(TABLE, 2, 30, keys)) == 0
+    assert store.backfill(version, Backfill(TABLE, 2, 30, ())) == 0
     found = store._connection.execute(f"SELECT * FROM x{TABLE}_30").fetchall()
     assert found == [(1, 3), (10, 1), (b"", 2)]  # NULL sorts last
     store.close()
@@ -300,12 +302,12 @@ def test_entries_are_put_for_the_named_rows_alone(tmp_path: Path) -> None:
     store.begin()
     store.prepare(two)
     keys = [("AA", 1), ("AA", 2)]
-    assert store.fill(two, Fill(TABLE, 2, 30, (keys[0],))) == 0
+    assert store.backfill(two, Backfill(TABLE, 2, 30, (keys[0],))) == 0
     for lsn, key in enumerate(keys, 1):
         image = {CARRIER: key[0], NUMBER: key[1], SEATS: 5}
         change = RowChange(ChangeKind.INSERT, TABLE, 1, key, image, {}, (0,))
         store.change(one, change, lsn, 0, None)
-    assert store.fill(two, Fill(TABLE, 2, 30, (keys[1],))) == 1
+    assert store.backfill(two, Backfill(TABLE, 2, 30, (keys[1],))) == 1
     assert store._connection.execute(f"SELECT * FROM x{TABLE}_30").fetchall() == [(5, "AA", 2)]
     store.close()
 
@@ -333,10 +335,10 @@ def test_a_column_is_filled_where_it_is_missing_and_nothing_else_is_touched(
         store.change(version, change, lsn, 0, None)
     before = {key: store.row(two, key) for key in keys}
     gone = ("ZZ", 1) if wide else (77,)
-    fill = Fill(TABLE, 2, GATE, (keys[2], gone, keys[0], keys[1], keys[0]))
-    assert store.fill(two, fill) == 2
-    assert store.fill(two, fill) == 0
-    assert store.fill(two, Fill(TABLE, 2, GATE, ())) == 0
+    backfill = Backfill(TABLE, 2, GATE, (keys[2], gone, keys[0], keys[1], keys[0]))
+    assert store.backfill(two, backfill) == 2
+    assert store.backfill(two, backfill) == 0
+    assert store.backfill(two, Backfill(TABLE, 2, GATE, ())) == 0
     for key, expected in zip(keys, (9, 0, 9, None), strict=True):
         row, was = store.row(two, key), before[key]
         assert row is not None
@@ -349,7 +351,7 @@ def test_a_column_is_filled_where_it_is_missing_and_nothing_else_is_touched(
     store.close()
 
 
-def filled_by_image(wide: bool, indexed: bool) -> tuple[Descriptor, Fill, list[Key]]:
+def filled_by_image(wide: bool, indexed: bool) -> tuple[Descriptor, Backfill, list[Key]]:
     """Rows 1 to 3 get a pair under version 2, in which an index over it may be written."""
     gate = Column(GATE, "gate", Type("integer"), False, 9, State.WRITE_ONLY)
     index = Index(30, "by_gate", (GATE, SEATS), state=State.WRITE_ONLY)
@@ -360,7 +362,7 @@ def filled_by_image(wide: bool, indexed: bool) -> tuple[Descriptor, Fill, list[K
     keys: list[Key] = [("AA", n) if wide else (n,) for n in range(1, 5)]
     images = tuple({CARRIER: "AA", NUMBER: n, SEATS: 5, GATE: 10 * n} for n in (1, 2, 3))
     genids = tuple({0: genid(n, 0)} for n in (1, 2, 3))
-    return two, Fill(TABLE, 2, GATE, tuple(keys[:3]), images, genids), keys
+    return two, Backfill(TABLE, 2, GATE, tuple(keys[:3]), images, genids), keys
 
 
 @pytest.mark.parametrize("indexed", [False, True])
@@ -368,7 +370,7 @@ def filled_by_image(wide: bool, indexed: bool) -> tuple[Descriptor, Fill, list[K
 def test_a_fill_by_image_puts_pairs_and_entries_and_is_no_write_of_the_row(
     tmp_path: Path, *, wide: bool, indexed: bool
 ) -> None:
-    two, fill, keys = filled_by_image(wide, indexed)
+    two, backfill, keys = filled_by_image(wide, indexed)
     store = SqliteStore(tmp_path / "store.db", cache_mb=1)
     store.keep_rows(True)
     store.begin()
@@ -379,11 +381,11 @@ def test_a_fill_by_image_puts_pairs_and_entries_and_is_no_write_of_the_row(
             two, RowChange(ChangeKind.INSERT, TABLE, 2, key, image, {}, (0,)), lsn, 0, None
         )
     before = {key: store.row(two, key) for key in keys}
-    assert store.fill(two, fill) == 3
+    assert store.backfill(two, backfill) == 3
     for number, key in enumerate(keys, 1):
         row, was = store.row(two, key), before[key]
         assert was is not None
-        assert row == (was._replace(values=fill.images[number - 1]) if number < 4 else was)
+        assert row == (was._replace(values=backfill.images[number - 1]) if number < 4 else was)
     assert store._connection.execute(f"SELECT count(*) FROM {history_name(TABLE)}").get == 0, (
         "nothing is past"
     )
@@ -398,7 +400,7 @@ def test_a_fill_by_image_puts_pairs_and_entries_and_is_no_write_of_the_row(
 def test_a_fill_by_image_decided_on_other_genids_is_a_contradiction(
     tmp_path: Path, indexed: bool
 ) -> None:
-    two, fill, keys = filled_by_image(False, indexed)
+    two, backfill, keys = filled_by_image(False, indexed)
     store = SqliteStore(tmp_path / "store.db", cache_mb=1)
     store.begin()
     store.prepare(two)
@@ -408,15 +410,18 @@ def test_a_fill_by_image_decided_on_other_genids_is_a_contradiction(
             two, RowChange(ChangeKind.INSERT, TABLE, 2, key, image, {}, (0,)), lsn, 0, None
         )
     for wrong in (
-        fill._replace(genids=({0: genid(1, 0)}, {0: genid(7, 7)}, {0: genid(3, 0)})),
-        fill._replace(keys=(keys[0], (99,), keys[2])),
+        backfill._replace(genids=({0: genid(1, 0)}, {0: genid(7, 7)}, {0: genid(3, 0)})),
+        backfill._replace(keys=(keys[0], (99,), keys[2])),
     ):
         store.savepoint()
         with pytest.raises(StoreCorrupted, match=rf"FILL of \({wrong.keys[1][0]},\)"):
-            store.fill(two, wrong)
+            store.backfill(two, wrong)
         store.rollback_to()
     with pytest.raises(StoreCorrupted, match=r"elements \[98, 99\]"):
-        store.fill(two, fill._replace(images=({**fill.images[0], 99: 1, 98: 2}, *fill.images[1:])))
+        store.backfill(
+            two,
+            backfill._replace(images=({**backfill.images[0], 99: 1, 98: 2}, *backfill.images[1:])),
+        )
     store.close()
 
 
@@ -509,7 +514,7 @@ def test_a_disk_that_is_full_is_said_and_what_was_applied_is_kept(store: SqliteS
     connection = store._connection
     connection.pragma("max_page_count", connection.pragma("page_count"))
 
-    def fill() -> None:
+    def backfill() -> None:
         store.begin()
         try:
             for number in range(2, 1_000):
@@ -519,7 +524,7 @@ def test_a_disk_that_is_full_is_said_and_what_was_applied_is_kept(store: SqliteS
             raise
 
     with pytest.raises(StoreUnwritable, match="make room on its disk"), sqlite_errors(store.path):
-        fill()
+        backfill()
     store.close()
     again = SqliteStore(store.path)
     assert again.position().lsn == 5
@@ -536,7 +541,7 @@ def test_the_writer_has_the_memory_that_was_set_and_a_reader_its_own(tmp_path: P
                 assert snapshot.connection.pragma("cache_size") == -of_a_reader * 1024
 
 
-def test_a_store_of_an_earlier_release_knows_no_topics_of_the_lanes(tmp_path: Path) -> None:
+def test_a_store_of_an_earlier_release_knows_no_topics_of_the_queues(tmp_path: Path) -> None:
     """It is read as it is (by who looks whether it is far behind), and takes them from then on."""
     path = tmp_path / "node.db"
     store = SqliteStore(path, cache_mb=1)
@@ -550,7 +555,7 @@ def test_a_store_of_an_earlier_release_knows_no_topics_of_the_lanes(tmp_path: Pa
     assert stored_position(path) == before
     store = SqliteStore(path, cache_mb=1)
     assert store.position() == before
-    after = before._replace(offset=10, lane_topics={"requests": "id"})
+    after = before._replace(offset=10, queue_topics={"requests": "id"})
     put_position(store, after)
     store.close()
     assert stored_position(path) == after

@@ -134,7 +134,7 @@ def test_c4_the_longest_grant_is_kept_with_the_position(mastered: LogPosition) -
 
 
 def test_l10_what_masters_said_is_kept_until_the_message_is_decided(mastered: LogPosition) -> None:
-    """By lane, whatever the epoch; what is said last counts, and what is said of one that is
+    """By queue, whatever the epoch; what is said last counts, and what is said of one that is
     decided with it does not."""
     said = (Attempt("requests", 5, 0, 1), Attempt("backfill", 3, 0, 1))
     after = read(mastered, decisions(mastered)._replace(attempts=said))

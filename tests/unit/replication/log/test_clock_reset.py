@@ -89,13 +89,13 @@ def test_l9_a_reset_said_twice_is_one(ahead: Hosts) -> None:
 
 
 def test_l9_a_reset_waits_for_a_record_of_its_own(ahead: Hosts) -> None:
-    """What stands before it in the lane is decided by the time of before."""
+    """What stands before it in the queue is decided by the time of before."""
     ids = [ahead.made_id(ahead.clock_ms("m1") + 10 * DAY_MS) for _ in range(3)]
     master = ahead.nodes["m1"].master
     assert master is not None
     for number, fields in zip(ids, (ADD, RESET, ADD), strict=True):
-        ahead.lane.append(ahead.body(number, fields))
-        ahead._hand_over(len(ahead.lane) - 1)
+        ahead.queue.append(ahead.body(number, fields))
+        ahead._hand_over(len(ahead.queue) - 1)
     for _ in range(4):
         ahead.ms += 300
         ahead.tick()

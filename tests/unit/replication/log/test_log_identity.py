@@ -96,7 +96,7 @@ def test_l2_another_log_that_has_grown_beyond_is_told_by_what_stands_in_it(
     _, position = written(40)
     others, _ = written(40 + grown, M2)
     with pytest.raises(
-        LogStopped, match=r"'demo\.log' before offset 41: .*made anew.*recover-a-lost-log"
+        LogStopped, match=r"'demo\.log' before offset 41: .*recreated.*recover-a-lost-log"
     ) as told:
         Log(others[first:], first).check(position)
     assert told.value.detail["topic"] == TOPIC
@@ -131,5 +131,5 @@ def test_l2_another_topic_of_that_name_is_told_by_its_id() -> None:
     for topic_id in (NO_ID, "first", "first", NO_ID):
         identity.check_topic(TOPIC, topic_id, position)
     for _ in range(2):
-        with pytest.raises(LogStopped, match=r"made anew.*offset 4 .LSN 3.*second.*first"):
+        with pytest.raises(LogStopped, match=r"recreated.*offset 4 .LSN 3.*second.*first"):
             identity.check_topic(TOPIC, "second", position)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import (
     DivisionByZero,
     FeatureNotSupported,
@@ -133,13 +133,13 @@ def test_a_long_constant() -> None:
     assert default_of_text("'" + "x" * 60_000 + "'", parse_type("text")).value == "x" * 60_000
 
 
-MOMENT = Moment(1_700_000_000_000_001, b"seed")
+CONTEXT = CommitContext(1_700_000_000_000_001, b"seed")
 DECIDED: list[tuple[str, str, Any]] = [
-    ("timestamptz", "now()", MOMENT.now_us),
-    ("timestamptz", "CURRENT_TIMESTAMP", MOMENT.now_us),
-    ("timestamptz", "(now())", MOMENT.now_us),
-    ("timestamp", "now()", MOMENT.now_us),
-    ("timestamp", "localtimestamp", MOMENT.now_us),
+    ("timestamptz", "now()", CONTEXT.now_us),
+    ("timestamptz", "CURRENT_TIMESTAMP", CONTEXT.now_us),
+    ("timestamptz", "(now())", CONTEXT.now_us),
+    ("timestamp", "now()", CONTEXT.now_us),
+    ("timestamp", "localtimestamp", CONTEXT.now_us),
     ("date", "current_date", 19_675),
     ("date", "now()::date", 19_675),
     ("text", "'on ' || current_date", "on 2023-11-14"),
@@ -153,15 +153,15 @@ def test_what_changes_from_call_to_call_is_kept_as_text(kind: str, text: str, va
     made = default_of_text(text, parse_type(kind))
     assert made == Default(None, text)
     compute = compile_default(made.expression, parse_type(kind))
-    assert compute(MOMENT, 1, 3, (1,)) == compute(MOMENT, 2, 4, (2,)) == value
-    assert compute(Moment(0, b""), 1, 3, (1,)) != value or kind == "boolean"
+    assert compute(CONTEXT, 1, 3, (1,)) == compute(CONTEXT, 2, 4, (2,)) == value
+    assert compute(CommitContext(0, b""), 1, 3, (1,)) != value or kind == "boolean"
     assert not is_random(text)
 
 
 def test_random_values_differ_by_row_column_table_call_and_seed() -> None:
     compute = compile_default("gen_random_uuid()", parse_type("uuid"))
     made = {
-        compute(Moment(0, seed), table_id, element_id, key)
+        compute(CommitContext(0, seed), table_id, element_id, key)
         for seed in (b"", b"a", b"b")
         for table_id in (1, 2)
         for element_id in (1, 2)
@@ -169,11 +169,11 @@ def test_random_values_differ_by_row_column_table_call_and_seed() -> None:
     }
     assert len(made) == 3 * 2 * 2 * 4
     assert all(UUID(value).version == 4 and str(UUID(value)) == value for value in made)
-    assert compute(MOMENT, 1, 1, (1,)) == compute(MOMENT, 1, 1, (1,)), (
+    assert compute(CONTEXT, 1, 1, (1,)) == compute(CONTEXT, 1, 1, (1,)), (
         "the same row has the same value"
     )
     two = compile_default("gen_random_uuid() = gen_random_uuid()", parse_type("boolean"))
-    assert two(MOMENT, 1, 1, (1,)) == 0
+    assert two(CONTEXT, 1, 1, (1,)) == 0
     assert is_random("upper(gen_random_uuid()::text)")
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from leasehold.adapters.sqlite.query import run
 from leasehold.adapters.sqlite.write import own_rows
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import Refused
 from leasehold.sql.planning.plan import prepare
 from leasehold.values.arrays import elements_of, ordered_form, stored_form
@@ -164,7 +164,7 @@ def test_so_it_is_beside_own_rows(asked: Asked) -> None:
     assert [(chosen.table, chosen.by) for chosen in prepared.chosen] == [("flights", "by_carrier")]
     with own_rows(snapshot.connection, {1: (FLIGHTS, {(4,): None, (9,): {1: 9, 2: "LH"}})}):
         values = (stored_form(["AA", "LH"]),)
-        rows = run(snapshot.connection, prepared, values, moment=Moment(0, b"seed"))
+        rows = run(snapshot.connection, prepared, values, context=CommitContext(0, b"seed"))
         assert rows.all() == [(1,), (5,), (9,)]
 
 

@@ -18,7 +18,7 @@ import pytest
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.adapters.sqlite.write import Writing
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Column, Moment
+from leasehold.catalog.elements import Column, CommitContext
 from leasehold.model.errors import Refused
 from leasehold.model.records.events import Image
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
@@ -206,7 +206,7 @@ def by_expression(prepared: Prepared, target: str, image: Image) -> Any:
 
 
 def by_statement(connection: Any, prepared: Prepared, target: str) -> Any:
-    (write,) = Writing(connection, prepared, (), Moment(0, b"seed")).run().writes
+    (write,) = Writing(connection, prepared, (), CommitContext(0, b"seed")).run().writes
     assert write.after is not None
     return write.after.get(TABLE.column(target).element_id)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from leasehold.adapters.sqlite.query import run
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.replica.queries import as_tuples
 from leasehold.sql.planning.plan import prepare
 from leasehold.sql.planning.reads import Read
@@ -84,7 +84,7 @@ def _without_indexes(asked: Asked, sql: str) -> list[tuple[object, ...]]:
         return replace(asked.snapshot.newest(name), indexes=())
 
     prepared = prepare(sql, bare)  # type: ignore[arg-type]
-    rows = run(asked.snapshot.connection, prepared, moment=Moment(0, b""))
+    rows = run(asked.snapshot.connection, prepared, context=CommitContext(0, b""))
     return list(as_tuples(prepared, rows))
 
 

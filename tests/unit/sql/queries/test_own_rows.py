@@ -11,12 +11,12 @@ from typing import Any
 from leasehold.adapters.sqlite.query import run
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.adapters.sqlite.write import own_rows
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import Refused
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
 from leasehold.sql.planning.plan import prepare
-from tests.support.postgres.query_cases import Grammar, Made, fill, python_value, tables
+from tests.support.postgres.query_cases import Grammar, Made, backfill, python_value, tables
 
 SEEDS = range(1, 9)
 STATEMENTS = 25
@@ -37,7 +37,7 @@ def answer(store: SqliteStore, text: str, own: dict[int, Any]) -> tuple[list[tup
         try:
             prepared = prepare(text, snapshot.newest, (), frozenset(own))
             with own_rows(snapshot.connection, own):
-                rows = run(snapshot.connection, prepared, moment=Moment(0, b"")).all()
+                rows = run(snapshot.connection, prepared, context=CommitContext(0, b"")).all()
         except Refused as error:
             return [], error.sqlstate
     return sorted(rows, key=repr), ""
@@ -59,8 +59,8 @@ def test_own_rows_are_seen_as_if_they_were_committed(tmp_path: Path) -> None:
             Made(m.descriptor, m.ddl, tuple(r for r in m.rows if random.random() < 0.6))
             for m in before
         )
-        fill(stores[0], kept)
-        fill(stores[1], after)
+        backfill(stores[0], kept)
+        backfill(stores[1], after)
         own: dict[int, Any] = {}
         for there, seen in zip(kept, after, strict=True):
             old, new = images(there), images(seen)

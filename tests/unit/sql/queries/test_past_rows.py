@@ -14,13 +14,13 @@ from leasehold.adapters.sqlite.as_of import SqlitePast
 from leasehold.adapters.sqlite.query import run
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.adapters.sqlite.write import own_rows
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import Refused
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
 from leasehold.model.records.log import ChangeKind, LogPosition, RowChange
 from leasehold.sql.planning.plan import Plans
-from tests.support.postgres.query_cases import Grammar, Made, fill, tables
+from tests.support.postgres.query_cases import Grammar, Made, backfill, tables
 from tests.unit.sql.queries.test_own_rows import images
 
 SEEDS = range(1, 9)
@@ -37,7 +37,9 @@ def answer(
         try:
             prepared = plans.get(text, seen.newest, (), frozenset(own), changed)
             with own_rows(newest.connection, own):
-                rows = run(newest.connection, prepared, moment=Moment(0, b""), as_of=lsn or 0)
+                rows = run(
+                    newest.connection, prepared, context=CommitContext(0, b""), as_of=lsn or 0
+                )
                 found = rows.all()
         except Refused as error:
             return [], error.sqlstate, frozenset()
@@ -83,9 +85,9 @@ def test_the_past_is_seen_as_it_was(tmp_path: Path) -> None:
         )
         stores = [SqliteStore(tmp_path / f"{seed}{n}.db", cache_mb=1) for n in "abc"]
         stores[0].keep_rows(True)
-        fill(stores[0], before)
-        fill(stores[1], before)
-        fill(stores[2], after)
+        backfill(stores[0], before)
+        backfill(stores[1], before)
+        backfill(stores[2], after)
         with stores[0].open_snapshot() as snapshot:
             then = snapshot.lsn
         overwrite(stores[0], before, random, then)

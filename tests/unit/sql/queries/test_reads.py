@@ -18,10 +18,10 @@ from typing import Any, Final
 import pytest
 
 from leasehold.adapters.sqlite.query import NO_LIMITS, run
-from leasehold.adapters.sqlite.reads import places_read
+from leasehold.adapters.sqlite.reads import ranges_read
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Column, Index, Moment
+from leasehold.catalog.elements import Column, CommitContext, Index
 from leasehold.model.errors import VerifyError
 from leasehold.model.records.requests import Operation, OperationKind, ReadSet
 from leasehold.replica.sql_reads import gather
@@ -84,7 +84,7 @@ C: Final = Descriptor(
 )
 KEYS, WORDS, NUMBERS = range(1, 9), ("x", "y", "z"), ("1", "1.0", "1.50", "2", "-3")
 PRICES: Final = ("1.00", "1.50", "2.00", "-3.00", "12.00")
-MOMENT: Final = Moment(1_700_000_000_000_000, b"seed")
+CONTEXT: Final = CommitContext(1_700_000_000_000_000, b"seed")
 
 
 class Tables:
@@ -98,14 +98,14 @@ class Tables:
 
     def answer(self, prepared: Prepared, values: tuple[Any, ...]) -> Counter[Any]:
         with self.store.open_snapshot() as snapshot:
-            return Counter(run(snapshot.connection, prepared, values, moment=MOMENT))
+            return Counter(run(snapshot.connection, prepared, values, context=CONTEXT))
 
     def read(self, prepared: Prepared, values: tuple[Any, ...]) -> ReadSet | None:
         so_far = ReadsSoFar()
         with self.store.open_snapshot() as snapshot:
             connection = snapshot.connection
             gather(
-                so_far, prepared, places_read(connection, prepared, values, MOMENT, NO_LIMITS, 0)
+                so_far, prepared, ranges_read(connection, prepared, values, CONTEXT, NO_LIMITS, 0)
             )
         return so_far.read_set(self.written.lsn)
 
@@ -520,7 +520,7 @@ TOLD: Final = [
 def test_explain_tells_what_is_read(text: str, lines: list[str], tables: Tables) -> None:
     prepared = tables.prepared(f"explain (reads) {text}")
     with tables.store.open_snapshot() as snapshot:
-        found = run(snapshot.connection, prepared, (), moment=MOMENT).all()
+        found = run(snapshot.connection, prepared, (), context=CONTEXT).all()
     assert [line for (line,) in found] == lines
 
 

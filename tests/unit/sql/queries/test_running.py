@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from leasehold.adapters.sqlite.query import Limits, run
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import QueryCanceled, Refused, RequestTooLarge
 from leasehold.sql.functions.registry import cast_for
 from leasehold.sql.planning.emitted import function_name
@@ -45,7 +45,7 @@ def test_results_are_bounded(asked: Asked) -> None:
 
 def test_rows_come_in_batches(asked: Asked) -> None:
     prepared = asked.prepared("SELECT x / (5 - x) FROM generate_series(1, 10) x")
-    rows = run(asked.snapshot.connection, prepared, moment=Moment(0, b""))
+    rows = run(asked.snapshot.connection, prepared, context=CommitContext(0, b""))
     assert rows.fetch(3) == [(0,), (0,), (1,)]  # what comes later has not been computed
     with pytest.raises(Refused):
         rows.fetch(3)

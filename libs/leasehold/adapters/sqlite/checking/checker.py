@@ -138,7 +138,7 @@ def _checked(check: _Check, table_id: int, repairs: Repairs) -> CheckReport:
         else:
             found = TableCheck(*about, repairs_max=check.repairs_max).run(check.elements)
             if ALL_ROWS in check.elements:
-                found = _with(found, _whole(snapshot, versions[-1].twin, position.lsn))
+                found = _with(found, _whole(snapshot, versions[-1].mirror, position.lsn))
         if check.repairs_max:
             repairs.remember(check.subject, table_id, found.wrong)
     except Exception as error:  # noqa: BLE001 - surfaces as the report's error

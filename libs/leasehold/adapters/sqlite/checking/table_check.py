@@ -112,7 +112,7 @@ class TableCheck:
         public = self._as_public(elements)
         for element_id in elements:
             if element_id == ALL_ROWS:
-                self._twin(rows)
+                self._mirror(rows)
                 continue
             match public.element(element_id):
                 case Index() as index:
@@ -139,12 +139,12 @@ class TableCheck:
 
     # ------------------------------------------------------------ the same rows in two tables
 
-    def _twin(self, rows: int) -> None:
-        """Check condition 4 as if the twin's rows were entries of an index: each row has exactly
+    def _mirror(self, rows: int) -> None:
+        """Check condition 4 as if the mirror's rows were entries of an index: each row has exactly
         its own there, equal in all that it holds, genids included."""
         newest = self._newest
-        twin = table_name(newest.twin)
-        there = physical_columns(self._connection, twin)
+        mirror = table_name(newest.mirror)
+        there = physical_columns(self._connection, mirror)
         pairs = [column_name(column.element_id) for column in newest.columns]
         genids = [lock_name(lock) for lock in newest.locks]
         same = " AND ".join(
@@ -153,9 +153,9 @@ class TableCheck:
                 *(f"ifnull(u.{n}, 0) = ifnull(t.{n}, 0)" for n in genids if n in there),
             ]
         )
-        by_key = [c for c in there if c in pairs and c in self._twin_keys(twin)]
+        by_key = [c for c in there if c in pairs and c in self._mirror_keys(mirror)]
         match = " AND ".join(f"u.{n} = t.{n}" for n in by_key)
-        joined = f"FROM {self._table} AS t LEFT JOIN {twin} AS u ON {match}"
+        joined = f"FROM {self._table} AS t LEFT JOIN {mirror} AS u ON {match}"
         gone = f"u.{by_key[0]} IS NULL"
         keys = tuple(f"t.{name}" for name in self._keys)
         words = "the row is not there under the other key"
@@ -164,16 +164,16 @@ class TableCheck:
         self._found.add_selected(
             5, ALL_ROWS, f"{joined} WHERE NOT {gone} AND NOT ({same})", keys, words
         )
-        total = self._rows_of(twin)
+        total = self._rows_of(mirror)
         self._entries[ALL_ROWS] = total
         if total > rows:
             self._found.add(
                 7, ALL_ROWS, (), f"{total - rows} rows under the other key belong to no row"
             )
 
-    def _twin_keys(self, twin: str) -> set[str]:
+    def _mirror_keys(self, mirror: str) -> set[str]:
         found = self._connection.execute(
-            "SELECT name FROM pragma_table_info(?) WHERE pk > 0", (twin,)
+            "SELECT name FROM pragma_table_info(?) WHERE pk > 0", (mirror,)
         )
         return {name for (name,) in found}
 

@@ -54,9 +54,9 @@ def distinct(aggregate: Aggregate, order: tuple[Sorted, ...]) -> Aggregate:
 
 
 def _in_order(names: list[tuple[Any, ...]], order: tuple[Sorted, ...]) -> list[tuple[Any, ...]]:
-    for place, descending, nulls_first in reversed(order):
-        nulls = [name for name in names if name[place] is None]
-        there = [name for name in names if name[place] is not None]
-        there.sort(key=lambda name, n=place: name[n], reverse=descending)  # type: ignore[misc]
+    for position, descending, nulls_first in reversed(order):
+        nulls = [name for name in names if name[position] is None]
+        there = [name for name in names if name[position] is not None]
+        there.sort(key=lambda name, n=position: name[n], reverse=descending)  # type: ignore[misc]
         names = nulls + there if nulls_first else there + nulls
     return names

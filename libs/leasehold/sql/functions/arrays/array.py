@@ -94,9 +94,9 @@ def subscript(array: Type) -> Function:
 
     first = first_subscript(array)
 
-    def compute(stored: str, place: int) -> Any:
+    def compute(stored: str, position: int) -> Any:
         values = elements_of(stored)
-        return values[place - first] if 0 <= place - first < len(values) else None
+        return values[position - first] if 0 <= position - first < len(values) else None
 
     return Function("subscript", (array, INTEGER), element, compute)
 
@@ -164,7 +164,7 @@ def _over_elements(
     for a NULL one; it gives the elements of an array, None for NULL, or with `result` a value of
     that type. A last `i` in `shape` is an integer that may be left out."""
     least = len(shape.removesuffix("i"))
-    place = shape.index("a")
+    position = shape.index("a")
 
     def family(kinds: Kinds) -> Function | None:
         if not least <= len(kinds) <= len(shape):
@@ -175,9 +175,9 @@ def _over_elements(
         key, array = _key(element), array_of(element)
 
         def computed(*values: Any) -> Any:
-            stored = values[place]
+            stored = values[position]
             elements = None if stored is None else elements_of(stored)
-            found = compute(key, *values[:place], elements, *values[place + 1 :])
+            found = compute(key, *values[:position], elements, *values[position + 1 :])
             return found if found is None or result == INTEGER else stored_form(found)
 
         by_letter = {"a": array, "e": element, "i": INTEGER}
@@ -203,7 +203,7 @@ def _replace(key: Key, values: list[Any] | None, old: Any, new: Any) -> list[Any
 def _positions(key: Key, values: list[Any] | None, wanted: Any) -> list[int] | None:
     if values is None:
         return None
-    return [place for place, v in enumerate(values, start=1) if _is(v, wanted, key)]
+    return [position for position, v in enumerate(values, start=1) if _is(v, wanted, key)]
 
 
 def _position(key: Key, values: list[Any] | None, wanted: Any, *start: int | None) -> int | None:
@@ -213,7 +213,7 @@ def _position(key: Key, values: list[Any] | None, wanted: Any, *start: int | Non
         raise NullNotAllowed("initial position must not be null")
     first = max(start[0] or 0, 1) if start else 1
     found = enumerate(values[first - 1 :], start=first)
-    return next((place for place, v in found if _is(v, wanted, key)), None)
+    return next((position for position, v in found if _is(v, wanted, key)), None)
 
 
 def _cat(kinds: Kinds) -> Function | None:

@@ -103,12 +103,12 @@ def _counted_on(start: N, stop: N, sign: int, more: Callable[[N], N]) -> list[N]
     return found
 
 
-def _moments(start: int, stop: int, step: str) -> str:
+def _timestamps(start: int, stop: int, step: str) -> str:
     span = span_of(step)
     return stored_form(_counted_on(start, stop, _sign(step), lambda at: plus(at, span)))
 
 
-def _moments_in_zone(zone: ZoneInfo, start: int, stop: int, step: str) -> str:
+def _timestamps_in_zone(zone: ZoneInfo, start: int, stop: int, step: str) -> str:
     span = span_of(step)
     found = _counted_on(start, stop, _sign(step), lambda at: plus_in_zone(zone, at, span))
     return stored_form(found)
@@ -152,9 +152,9 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
         for count in (2, 3)
     ),
     *(Function(SERIES, (NUMERIC,) * n, array_of(NUMERIC), _numerics) for n in (2, 3)),
-    Function(SERIES, (TIMESTAMP, TIMESTAMP, INTERVAL), array_of(TIMESTAMP), _moments),
+    Function(SERIES, (TIMESTAMP, TIMESTAMP, INTERVAL), array_of(TIMESTAMP), _timestamps),
     make_zoned(
-        SERIES, (TIMESTAMPTZ, TIMESTAMPTZ, INTERVAL), array_of(TIMESTAMPTZ), _moments_in_zone
+        SERIES, (TIMESTAMPTZ, TIMESTAMPTZ, INTERVAL), array_of(TIMESTAMPTZ), _timestamps_in_zone
     ),
     Function("string_to_table", (TEXT, TEXT), TEXTS, split_text, strict=False),
     Function("string_to_table", (TEXT, TEXT, TEXT), TEXTS, split_text, strict=False),

@@ -43,7 +43,7 @@ Context: TypeAlias = Literal["implicit", "assignment", "explicit"]
 Convert: TypeAlias = Callable[..., Any]
 
 _NUMBERS: Final = frozenset({"smallint", "integer", "bigint", "numeric", "double precision"})
-_MOMENTS: Final = frozenset({"date", "timestamp", "timestamptz"})
+_DATETIMES: Final = frozenset({"date", "timestamp", "timestamptz"})
 
 
 def make_cast(source: Type | None, target: Type, context: Context) -> Function | None:
@@ -151,7 +151,7 @@ def _allowed(source: Type, target: Type, context: Context) -> bool:
     names = {source.name, target.name}
     if names <= _NUMBERS or is_text(target):
         return True
-    if source.name in ("timestamp", "timestamptz") and names <= _MOMENTS:
+    if source.name in ("timestamp", "timestamptz") and names <= _DATETIMES:
         return True
     return context == "explicit"
 

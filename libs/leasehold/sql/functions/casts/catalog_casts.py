@@ -82,8 +82,8 @@ def _number(target: Type) -> Convert:
 
 
 def _shown(kind: str) -> Convert:
-    return lambda moment, oid: system_of(moment).catalog.names.show(kind, oid)
+    return lambda context, oid: system_of(context).catalog.names.show(kind, oid)
 
 
 def _found(kind: str) -> Convert:
-    return lambda moment, text: system_of(moment).catalog.names.oid(kind, text)
+    return lambda context, text: system_of(context).catalog.names.oid(kind, text)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import DivisionByZero, MomentOutOfRange
 from leasehold.sql.functions.function import (
     DATE,
@@ -46,8 +46,8 @@ class Fields(NamedTuple):
     microsecond: int
 
 
-def fields_of(moment: int) -> Fields:
-    day, rest = divmod(in_range(moment), DAY_US)
+def fields_of(timestamp: int) -> Fields:
+    day, rest = divmod(in_range(timestamp), DAY_US)
     shown = date_of(day)
     seconds, microsecond = divmod(rest, 1_000_000)
     minutes, second = divmod(seconds, 60)
@@ -70,19 +70,19 @@ def plus_months(day: int, months: int) -> int:
     return day_of(start.replace(year=year, month=month + 1, day=min(start.day, last)))
 
 
-def plus(moment: int, span: Span) -> int:
-    day, rest = divmod(in_range(moment), DAY_US)
+def plus(timestamp: int, span: Span) -> int:
+    day, rest = divmod(in_range(timestamp), DAY_US)
     if span.months:
         day = plus_months(day, span.months)
     return in_range((day + span.days) * DAY_US + rest + span.microseconds)
 
 
-def plus_in_zone(zone: ZoneInfo, moment: int, span: Span) -> int:
+def plus_in_zone(zone: ZoneInfo, timestamp: int, span: Span) -> int:
     """Months and days are added to what the clocks show, time to the moment."""
     for part in (Span(span.months, 0, 0), Span(0, span.days, 0)):
         if any(part):
-            moment = at_zone(plus(local_of(moment, zone), part), zone)
-    return in_range(moment + span.microseconds)
+            timestamp = at_zone(plus(local_of(timestamp, zone), part), zone)
+    return in_range(timestamp + span.microseconds)
 
 
 def sum_spans(left: Span, right: Span) -> Span:
@@ -200,29 +200,29 @@ def justify_interval(value: str) -> str:
 # ------------------------------------------------------------------ the operators
 
 
-def _span_added(moment: int, span: str) -> int:
-    return plus(moment, span_of(span))
+def _span_added(timestamp: int, span: str) -> int:
+    return plus(timestamp, span_of(span))
 
 
-def _span_taken(moment: int, span: str) -> int:
-    return plus(moment, _opposite(span_of(span)))
+def _span_taken(timestamp: int, span: str) -> int:
+    return plus(timestamp, _opposite(span_of(span)))
 
 
-def _zoned_added(zone: ZoneInfo, moment: int, span: str) -> int:
-    return plus_in_zone(zone, moment, span_of(span))
+def _zoned_added(zone: ZoneInfo, timestamp: int, span: str) -> int:
+    return plus_in_zone(zone, timestamp, span_of(span))
 
 
-def _zoned_taken(zone: ZoneInfo, moment: int, span: str) -> int:
-    return plus_in_zone(zone, moment, _opposite(span_of(span)))
+def _zoned_taken(zone: ZoneInfo, timestamp: int, span: str) -> int:
+    return plus_in_zone(zone, timestamp, _opposite(span_of(span)))
 
 
-def _age_of_today(moment: Moment, value: int) -> str:
-    return age(moment.now_us // DAY_US * DAY_US, value)
+def _age_of_today(context: CommitContext, value: int) -> str:
+    return age(context.now_us // DAY_US * DAY_US, value)
 
 
-def _age_in_zone(moment: Moment, value: int) -> str:
-    zone = zone_at(moment)
-    today = local_of(moment.now_us, zone) // DAY_US * DAY_US
+def _age_in_zone(context: CommitContext, value: int) -> str:
+    zone = zone_at(context)
+    today = local_of(context.now_us, zone) // DAY_US * DAY_US
     return age(at_zone(today, zone), value, zone)
 
 

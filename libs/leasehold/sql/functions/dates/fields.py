@@ -103,21 +103,21 @@ def _of_calendar(unit: str, day: int) -> int:
     return day + JULIAN_OF_EPOCH if unit == "julian" else _CALENDAR[unit](date_of(day))
 
 
-def field_of_moment(unit: str, moment: int, zone: ZoneInfo | None = None) -> Decimal:
+def field_of_timestamp(unit: str, timestamp: int, zone: ZoneInfo | None = None) -> Decimal:
     """Return a field as the clocks of `zone` show it; None is for a timestamp, which has no zone.
     Raises FeatureNotSupported."""
     if unit.startswith("timezone"):
         if zone is None:
             raise _unsupported(unit, _PLAIN)
-        ahead = offset_at(moment, zone)
+        ahead = offset_at(timestamp, zone)
         if unit == "timezone":
             return Decimal(ahead)
         hours, rest = divided(ahead, 3_600), modulo(ahead, 3_600)
         return Decimal(hours if unit == "timezone_hour" else divided(rest, 60))
     if unit == "epoch":
-        return _scaled(moment, 6)
-    moment = moment if zone is None else local_of(moment, zone)
-    day, rest = divmod(moment, DAY_US)
+        return _scaled(timestamp, 6)
+    timestamp = timestamp if zone is None else local_of(timestamp, zone)
+    day, rest = divmod(timestamp, DAY_US)
     if unit in _CLOCK:
         return _CLOCK[unit](rest)
     if unit == "julian":
@@ -166,12 +166,12 @@ def field_of_span(unit: str, span: Span) -> Decimal:
     return _OF_SPANS[unit](span)
 
 
-def _extract_local(name: str, moment: int) -> Decimal:
-    return field_of_moment(unit_of(name, _PLAIN), moment)
+def _extract_local(name: str, timestamp: int) -> Decimal:
+    return field_of_timestamp(unit_of(name, _PLAIN), timestamp)
 
 
-def _extract_zoned(zone: ZoneInfo, name: str, moment: int) -> Decimal:
-    return field_of_moment(unit_of(name, _ZONED), moment, zone)
+def _extract_zoned(zone: ZoneInfo, name: str, timestamp: int) -> Decimal:
+    return field_of_timestamp(unit_of(name, _ZONED), timestamp, zone)
 
 
 def _extract_date(name: str, day: int) -> Decimal:
@@ -235,25 +235,25 @@ def _check_truncated(unit: str, name: str, kind: str) -> None:
         raise InvalidArgument(f'unit "{name:.40}" not recognized for type {kind}')
 
 
-def _truncated(name: str, moment: int, kind: str = _PLAIN) -> int:
+def _truncated(name: str, timestamp: int, kind: str = _PLAIN) -> int:
     unit = unit_of(name, kind)
     _check_truncated(unit, name, kind)
     if unit in _STEPS:
-        return moment - moment % _STEPS[unit]
-    fields_of(moment)  # the calendar's range
-    return _truncated_day(unit, moment // DAY_US) * DAY_US
+        return timestamp - timestamp % _STEPS[unit]
+    fields_of(timestamp)  # the calendar's range
+    return _truncated_day(unit, timestamp // DAY_US) * DAY_US
 
 
-def _truncated_in_zone(zone: ZoneInfo, name: str, moment: int) -> int:
-    local = local_of(moment, zone)
+def _truncated_in_zone(zone: ZoneInfo, name: str, timestamp: int) -> int:
+    local = local_of(timestamp, zone)
     step = _STEPS.get(unit_of(name, _ZONED))
     if step is not None:  # no clock is put forward or back inside it
-        return moment - local % step
+        return timestamp - local % step
     return at_zone(_truncated(name, local, _ZONED), zone)
 
 
-def _truncated_in_named(name: str, moment: int, zone: str) -> int:
-    return _truncated_in_zone(zone_of_word(zone), name, moment)
+def _truncated_in_named(name: str, timestamp: int, zone: str) -> int:
+    return _truncated_in_zone(zone_of_word(zone), name, timestamp)
 
 
 def _truncated_span(name: str, stored: str) -> str:

@@ -72,14 +72,14 @@ class _Piece(NamedTuple):
 @lru_cache(maxsize=512)
 def _pieces(template: str) -> tuple[_Piece, ...]:
     made = []
-    place = 0
-    while place < len(template):
-        found = _PIECE.match(template, place)
+    position = 0
+    while position < len(template):
+        found = _PIECE.match(template, position)
         if found is None:
             raise FeatureNotSupported(
-                f"the pattern {template[place : place + 12]!r} of a template is not supported"
+                f"the pattern {template[position : position + 12]!r} of a template is not supported"
             )
-        place = found.end()
+        position = found.end()
         word = found["word"]
         if word is None:
             text = found["quoted"] if found["quoted"] is not None else found["other"]
@@ -90,28 +90,28 @@ def _pieces(template: str) -> tuple[_Piece, ...]:
     return tuple(made)
 
 
-def moment_text(moment: int, template: str, zone: ZoneInfo | None = None) -> str:
+def timestamp_text(timestamp: int, template: str, zone: ZoneInfo | None = None) -> str:
     """Return a moment as the clocks of `zone` show it; None is for a timestamp, which has no zone.
     Raises FeatureNotSupported for an unknown pattern."""
-    local = moment if zone is None else local_of(moment, zone)
-    return "".join(_written(piece, local, moment, zone) for piece in _pieces(template))
+    local = timestamp if zone is None else local_of(timestamp, zone)
+    return "".join(_written(piece, local, timestamp, zone) for piece in _pieces(template))
 
 
-def _written(piece: _Piece, local: int, moment: int, zone: ZoneInfo | None) -> str:
+def _written(piece: _Piece, local: int, timestamp: int, zone: ZoneInfo | None) -> str:
     if not piece.word:
         return piece.text
     if piece.word in _ZONES:
-        return _zone_name(piece.word, moment, zone)
+        return _zone_name(piece.word, timestamp, zone)
     if piece.word in _NAMES:
         return _name(piece, local)
     return _digits(piece, local)
 
 
-def _zone_name(word: str, moment: int, zone: ZoneInfo | None) -> str:
+def _zone_name(word: str, timestamp: int, zone: ZoneInfo | None) -> str:
     if word in ("TZ", "tz"):
-        name = "" if zone is None else abbreviation_at(moment, zone)
+        name = "" if zone is None else abbreviation_at(timestamp, zone)
         return ascii_upper(name) if word == "TZ" else ascii_lower(name)
-    ahead = 0 if zone is None else offset_at(moment, zone)
+    ahead = 0 if zone is None else offset_at(timestamp, zone)
     minutes = abs(ahead) // 60
     sign, hours, rest = "-" if ahead < 0 else "+", minutes // 60, minutes % 60
     match word:
@@ -122,8 +122,8 @@ def _zone_name(word: str, moment: int, zone: ZoneInfo | None) -> str:
     return f"{sign}{hours:02}" + (f":{rest:02}" if rest else "")
 
 
-def _digits(piece: _Piece, moment: int) -> str:
-    number, width = _number(piece.word, moment)
+def _digits(piece: _Piece, timestamp: int) -> str:
+    number, width = _number(piece.word, timestamp)
     text = str(number) if piece.bare else str(number).rjust(width, "0")
     if piece.word == "Y,YYY":
         text = f"{number // 1_000},{number % 1_000:03}"
@@ -139,13 +139,13 @@ def _ordinal(number: int) -> str:
     return {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
 
 
-def _number(word: str, moment: int) -> tuple[int, int]:
+def _number(word: str, timestamp: int) -> tuple[int, int]:
     """The number that a pattern stands for, and its digits."""
-    at = fields_of(moment)
-    day = date_of(moment // DAY_US)
+    at = fields_of(timestamp)
+    day = date_of(timestamp // DAY_US)
     iso = day.isocalendar()
     year_day = day.timetuple().tm_yday
-    seconds = moment % DAY_US // 1_000_000
+    seconds = timestamp % DAY_US // 1_000_000
     numbers: dict[str, tuple[int, int]] = {
         "Y,YYY": (at.year, 4),
         "YYYY": (at.year, 4),
@@ -172,13 +172,13 @@ def _number(word: str, moment: int) -> tuple[int, int]:
         "IW": (iso.week, 2),
         "W": ((at.day - 1) // 7 + 1, 1),
         "CC": ((at.year + 99) // 100, 2),
-        "J": (moment // DAY_US + 2_440_588, 1),
+        "J": (timestamp // DAY_US + 2_440_588, 1),
     }
     return numbers[word]
 
 
-def _name(piece: _Piece, moment: int) -> str:
-    at, word = fields_of(moment), piece.word
+def _name(piece: _Piece, timestamp: int) -> str:
+    at, word = fields_of(timestamp), piece.word
     capitals = ascii_upper(word)
     if capitals in ("AM", "PM", "A.M.", "P.M."):
         half = "AM" if at.hour < 12 else "PM"
@@ -187,7 +187,7 @@ def _name(piece: _Piece, moment: int) -> str:
     if capitals in ("MONTH", "MON"):
         name = _MONTHS[at.month - 1]
     else:
-        name = _DAYS[date_of(moment // DAY_US).isoweekday() % 7]
+        name = _DAYS[date_of(timestamp // DAY_US).isoweekday() % 7]
     short = capitals in ("MON", "DY")
     name = name[:3] if short else name
     if word == capitals:
@@ -218,48 +218,52 @@ _READ_DIGITS: Final = {
 def _read(text: str, template: str) -> dict[str, int]:
     """The numbers that the patterns met. Raises InvalidMoment (22007)."""
     found: dict[str, int] = {}
-    place = 0
+    position = 0
     pieces = _pieces(template)
     for number, piece in enumerate(pieces):
         if not piece.word:
             if piece.text and not piece.text.strip(BLANKS):
-                while place < len(text) and text[place] in BLANKS:
-                    place += 1
-            elif place < len(text) and not is_letter_or_digit(text[place]):
-                place += 1
+                while position < len(text) and text[position] in BLANKS:
+                    position += 1
+            elif position < len(text) and not is_letter_or_digit(text[position]):
+                position += 1
             continue
-        while place < len(text) and text[place] in BLANKS:
-            place += 1
+        while position < len(text) and text[position] in BLANKS:
+            position += 1
         follows = number + 1 < len(pieces) and bool(pieces[number + 1].word)
-        place = _read_one(piece, text, place, found, exactly=follows)
+        position = _read_one(piece, text, position, found, exactly=follows)
     return found
 
 
-def _read_one(piece: _Piece, text: str, place: int, found: dict[str, int], *, exactly: bool) -> int:
+def _read_one(
+    piece: _Piece, text: str, position: int, found: dict[str, int], *, exactly: bool
+) -> int:
     word = piece.word
     capitals = ascii_upper(word)
     if capitals in ("AM", "PM", "A.M.", "P.M."):
-        spelled = ascii_upper(text[place : place + len(word)])
+        spelled = ascii_upper(text[position : position + len(word)])
         if spelled.replace(".", "") not in ("AM", "PM"):
             raise InvalidMoment(f'invalid value "{spelled:.20}" for "{piece.text}"')
         found["PM"] = int(spelled[0] == "P")
-        return place + len(word)
+        return position + len(word)
     if capitals in ("MON", "MONTH"):
         for month, name in enumerate(_MONTHS, start=1):
             spelled = name[:3] if capitals == "MON" else name
-            if ascii_lower(text[place : place + len(spelled)]) == ascii_lower(spelled):
+            if ascii_lower(text[position : position + len(spelled)]) == ascii_lower(spelled):
                 found["MM"] = month
-                return place + len(spelled)
-        raise InvalidMoment(f'invalid value "{text[place : place + 9]}" for "{piece.text}"')
+                return position + len(spelled)
+        raise InvalidMoment(f'invalid value "{text[position : position + 9]}" for "{piece.text}"')
     digits = _READ_DIGITS.get(word)
     if digits is None:
         raise FeatureNotSupported(f"the pattern {piece.text!r} can't be read, only written")
     most = digits if exactly or word != "YYYY" else 9
-    read = re.compile(rf"[+-]?[0-9]{{1,{most}}}").match(text, place)
+    read = re.compile(rf"[+-]?[0-9]{{1,{most}}}").match(text, position)
     if read is None:
-        if place >= len(text):
-            return place
-        raise InvalidMoment(f'invalid value "{text[place : place + digits]}" for "{piece.text}"')
+        if position >= len(text):
+            return position
+        raise InvalidMoment(
+            f'invalid value "{text[position : position + digits]}" for "{piece.text}"'
+        )
     value = read[0]
     if word in ("MS", "US"):
         value = value.ljust(digits, "0")
@@ -294,7 +298,7 @@ def date_by_template(text: str, template: str) -> int:
     return _day(_read(text, template), text)
 
 
-def moment_by_template(text: str, template: str) -> int:
+def timestamp_by_template(text: str, template: str) -> int:
     found = _read(text, template)
     hour = found.get("HH24", 0)
     half = found.get("HH12", found.get("HH"))

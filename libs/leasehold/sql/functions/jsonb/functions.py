@@ -159,11 +159,11 @@ def _without_path(stored: str, path: str) -> str:
 
 
 def _walked(value: Any, steps: tuple[str | None, ...]) -> Any:
-    for place, step in enumerate(steps, start=1):
+    for index, step in enumerate(steps, start=1):
         if isinstance(value, dict) and step in value:
             value = value[step]
         elif isinstance(value, list) and step is not None:
-            number = _position(step, place)
+            number = _position(step, index)
             if not -len(value) <= number < len(value):
                 return None
             value = value[number]
@@ -172,10 +172,10 @@ def _walked(value: Any, steps: tuple[str | None, ...]) -> Any:
     return value
 
 
-def _position(step: str, place: int) -> int:
+def _position(step: str, index: int) -> int:
     number = _index(step)
     if number is None:
-        raise InvalidText(f'path element at position {place} is not an integer: "{step:.40}"')
+        raise InvalidText(f'path element at position {index} is not an integer: "{step:.40}"')
     return number
 
 
@@ -223,12 +223,12 @@ def _inserted(stored: str, path: str, new: str, after: int = 0) -> str:
         holder[last] = value_of(new)
     elif isinstance(holder, list):
         number = _position(last, len(steps))
-        place = number if number >= 0 else max(len(holder) + number, -1)
-        if place < 0:
-            place = 0
-        elif after and place < len(holder):
-            place += 1
-        holder.insert(min(place, len(holder)), value_of(new))
+        index = number if number >= 0 else max(len(holder) + number, -1)
+        if index < 0:
+            index = 0
+        elif after and index < len(holder):
+            index += 1
+        holder.insert(min(index, len(holder)), value_of(new))
     return text_of(value)
 
 

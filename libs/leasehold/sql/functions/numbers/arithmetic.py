@@ -140,9 +140,9 @@ def weight(value: Decimal) -> tuple[int, int]:
     group."""
     if not value:
         return 0, 0
-    place = value.adjusted() // _GROUP
-    first = int(value.copy_abs().scaleb(-place * _GROUP, context=EXACT))
-    return place, first
+    position = value.adjusted() // _GROUP
+    first = int(value.copy_abs().scaleb(-position * _GROUP, context=EXACT))
+    return position, first
 
 
 def bounded_scale(scale: int, *values: Decimal) -> int:
@@ -154,8 +154,8 @@ def bounded_scale(scale: int, *values: Decimal) -> int:
 def division_scale(left: Decimal, right: Decimal) -> int:
     left_place, left_first = weight(left)
     right_place, right_first = weight(right)
-    place = left_place - right_place - (left_first <= right_first)
-    return bounded_scale(DIGITS_LEAST - place * _GROUP, left, right)
+    position = left_place - right_place - (left_first <= right_first)
+    return bounded_scale(DIGITS_LEAST - position * _GROUP, left, right)
 
 
 def times_power(value: Decimal, power: int) -> int:

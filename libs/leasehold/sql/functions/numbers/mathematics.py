@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, Decimal
 from hashlib import blake2b
 from typing import Final
 
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import (
     InvalidLogarithm,
     InvalidPower,
@@ -275,8 +275,8 @@ _EXACT_PAIRS: Final[dict[str, Callable[..., Decimal]]] = {
 }
 
 
-def _random(moment: Moment) -> float:
-    bits = int.from_bytes(blake2b(moment.seed, digest_size=8).digest(), "big") >> 11
+def _random(context: CommitContext) -> float:
+    bits = int.from_bytes(blake2b(context.seed, digest_size=8).digest(), "big") >> 11
     return bits / (1 << 53)
 
 

@@ -57,9 +57,9 @@ def square_root(value: Decimal) -> Decimal:
         raise InvalidPower("cannot take square root of a negative number")
     if value.is_infinite():
         return value
-    place, _ = weight(value)
+    position, _ = weight(value)
     # C divides towards zero.
-    half = place * 4 // 2 + 1 if place >= 0 else 1 - (1 - place * 4) // 2
+    half = position * 4 // 2 + 1 if position >= 0 else 1 - (1 - position * 4) // 2
     return root_at(value, bounded_scale(DIGITS_LEAST - half, value))
 
 
@@ -141,11 +141,11 @@ def _logarithm_places(value: Decimal) -> int:
         rest = EXACT.subtract(value, Decimal(1)).copy_abs()
         if not rest:
             return 0
-        place, first = weight(rest)
-        return place * 4 + int(math.log10(first))
-    place, first = weight(value)
-    digits, shift = first, place * 4
-    whole = value.copy_abs().scaleb(-(place - 1) * 4, context=EXACT)
+        position, first = weight(rest)
+        return position * 4 + int(math.log10(first))
+    position, first = weight(value)
+    digits, shift = first, position * 4
+    whole = value.copy_abs().scaleb(-(position - 1) * 4, context=EXACT)
     if whole != first * 10_000 or _groups(value) > 1:
         digits, shift = int(whole), shift - 4
     estimate = math.log(digits) + shift * _LN_10

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from leasehold.catalog import definitions
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import InvalidArgument
 from leasehold.sql.functions.function import (
     BIGINT,
@@ -51,8 +51,8 @@ def _told(
 ) -> Function:
     """Return a function whose `tell` takes the catalog and the arguments."""
 
-    def compute(moment: Moment, *values: Any) -> Any:
-        return tell(system_of(moment).catalog, *values)
+    def compute(context: CommitContext, *values: Any) -> Any:
+        return tell(system_of(context).catalog, *values)
 
     return Function(name, arguments, result, compute, strict, "stable")
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.sql.functions.function import BIGINT, BOOLEAN, INTEGER, TEXT, Function
 from leasehold.sql.functions.system.session import system_of
 
 
 def _does(action: str) -> Callable[..., Any]:
-    def compute(moment: Moment, *values: Any) -> int:
-        return int(system_of(moment).act(action, *values))
+    def compute(context: CommitContext, *values: Any) -> int:
+        return int(system_of(context).act(action, *values))
 
     return compute
 

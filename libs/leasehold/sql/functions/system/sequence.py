@@ -1,18 +1,19 @@
-"""nextval and its like. Who runs a statement gives it a moment that has numbers to give."""
+"""nextval and its like. Who runs a statement gives it a context that has sequence values to
+give."""
 
 from __future__ import annotations
 
 from typing import Any, Final, Protocol
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import FeatureNotSupported, UnknownTable, WrongObject
 from leasehold.sql.functions.function import BIGINT, BOOLEAN, TEXT, Function
-from leasehold.sql.functions.system.session import numbers_of, system_of
+from leasehold.sql.functions.system.session import sequence_values_of, system_of
 from leasehold.values.catalog_types import REGCLASS
 
 
-class Numbers(Protocol):
+class SequenceValues(Protocol):
     """The values that one session draws from sequences for the statement that runs; sequences by
     their ids."""
 
@@ -33,8 +34,8 @@ class Numbers(Protocol):
         ...
 
 
-def _sequence(moment: Moment, oid: int) -> Descriptor:
-    catalog = system_of(moment).catalog
+def _sequence(context: CommitContext, oid: int) -> Descriptor:
+    catalog = system_of(context).catalog
     found = catalog.relation(oid)
     if found is None and not catalog.has_relation(oid):
         raise UnknownTable(f"relation with OID {oid} does not exist")
@@ -44,27 +45,27 @@ def _sequence(moment: Moment, oid: int) -> Descriptor:
     return found
 
 
-def _numbers(moment: Moment) -> Numbers:
-    found: Numbers | None = numbers_of(moment)
+def _sequence_values(context: CommitContext) -> SequenceValues:
+    found: SequenceValues | None = sequence_values_of(context)
     if found is None:
         raise FeatureNotSupported("numbers of sequences are for statements that may write")
     return found
 
 
-def _nextval(moment: Moment, oid: int) -> int:
-    return _numbers(moment).next(_sequence(moment, oid).table_id)
+def _nextval(context: CommitContext, oid: int) -> int:
+    return _sequence_values(context).next(_sequence(context, oid).table_id)
 
 
-def _drawn(moment: Moment, sequence_id: int) -> int:
-    return _numbers(moment).next(sequence_id)
+def _drawn(context: CommitContext, sequence_id: int) -> int:
+    return _sequence_values(context).next(sequence_id)
 
 
-def _currval(moment: Moment, oid: int) -> int:
-    return _numbers(moment).current(_sequence(moment, oid))
+def _currval(context: CommitContext, oid: int) -> int:
+    return _sequence_values(context).current(_sequence(context, oid))
 
 
-def _setval(moment: Moment, oid: int, value: int, called: int = 1) -> int:
-    _numbers(moment).set(_sequence(moment, oid), value, called=bool(called))
+def _setval(context: CommitContext, oid: int, value: int, called: int = 1) -> int:
+    _sequence_values(context).set(_sequence(context, oid), value, called=bool(called))
     return value
 
 
@@ -80,18 +81,18 @@ COUNTING: Final = {
     **dict.fromkeys(("nextval", "currval", "setval"), True),
     **dict.fromkeys(("lastval", DRAWN.name), False),
 }
-"""Names of what needs `Numbers`; True: and the catalog, to find a sequence by its oid."""
+"""Names of what needs `SequenceValues`; True: and the catalog, to find a sequence by its oid."""
 
 
-def _serial_sequence(moment: Moment, table: str, column: str) -> str | None:
-    found: str | None = system_of(moment).catalog.serial_sequence(table, column)
+def _serial_sequence(context: CommitContext, table: str, column: str) -> str | None:
+    found: str | None = system_of(context).catalog.serial_sequence(table, column)
     return found
 
 
 FUNCTIONS: Final[tuple[Function, ...]] = (
     _function("nextval", REGCLASS, compute=_nextval),
     _function("currval", REGCLASS, compute=_currval),
-    _function("lastval", compute=lambda moment: _numbers(moment).last()),
+    _function("lastval", compute=lambda context: _sequence_values(context).last()),
     _function("setval", REGCLASS, BIGINT, compute=_setval),
     _function("setval", REGCLASS, BIGINT, BOOLEAN, compute=_setval),
     Function("pg_get_serial_sequence", (TEXT, TEXT), TEXT, _serial_sequence, volatility="stable"),

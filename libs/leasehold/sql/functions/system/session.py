@@ -1,4 +1,4 @@
-"""Functions that tell of the session that calls them. Who runs a statement gives it a moment that
+"""Functions that tell of the session that calls them. Who runs a statement gives it a context that
 knows the session; without one they tell of nobody's."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.schema_names import PG_CATALOG, PUBLIC
 from leasehold.model.errors import FeatureNotSupported, NullNotAllowed, UnknownObject
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, TEXT, Function
@@ -45,14 +45,14 @@ def _nobodys(name: str, value: str | None, local: bool) -> str:
 NOBODY: Final = Caller("leasehold", "", 0, MappingProxyType({}), _nobodys)
 
 
-class CallersMoment(Moment):
-    """A moment of one session's statement. `system`: what that statement is told of the rest of
-    the database; None until somebody has looked (`with_system`). `numbers`: where it draws numbers
-    of sequences (`sequence.Numbers`)."""
+class CallerContext(CommitContext):
+    """A context of one session's statement. `system`: what that statement is told of the rest of
+    the database; None until somebody has looked (`with_system`). `sequence_values`: where it draws
+    numbers of sequences (`sequence.SequenceValues`)."""
 
     caller: Caller
     system: System | None
-    numbers: Any
+    sequence_values: Any
 
     @property
     def zone(self) -> ZoneInfo:
@@ -65,63 +65,69 @@ class CallersMoment(Moment):
         seed: bytes,
         caller: Caller,
         system: System | None = None,
-        numbers: Any = None,
-    ) -> CallersMoment:
+        sequence_values: Any = None,
+    ) -> CallerContext:
         made = cls(now_us, seed)
-        made.caller, made.system, made.numbers = caller, system, numbers
+        made.caller, made.system, made.sequence_values = caller, system, sequence_values
         return made
 
 
-def reseed(moment: Moment, seed: bytes) -> Moment:
-    """The same moment of the same session, for one more random value."""
-    if isinstance(moment, CallersMoment):
-        return CallersMoment.of(moment.now_us, seed, moment.caller, moment.system, moment.numbers)
-    return Moment(moment.now_us, seed)
+def reseed(context: CommitContext, seed: bytes) -> CommitContext:
+    """The same context of the same session, for one more random value."""
+    if isinstance(context, CallerContext):
+        return CallerContext.of(
+            context.now_us, seed, context.caller, context.system, context.sequence_values
+        )
+    return CommitContext(context.now_us, seed)
 
 
-def drawing(moment: Moment, numbers: Any) -> Moment:
-    """The same moment for a statement that draws numbers of sequences there."""
-    system: System | None = getattr(moment, "system", None)
-    return CallersMoment.of(moment.now_us, moment.seed, caller_of(moment), system, numbers)
+def drawing(context: CommitContext, sequence_values: Any) -> CommitContext:
+    """The same context for a statement that draws numbers of sequences there."""
+    system: System | None = getattr(context, "system", None)
+    return CallerContext.of(
+        context.now_us, context.seed, caller_of(context), system, sequence_values
+    )
 
 
-def numbers_of(moment: Moment) -> Any:
+def sequence_values_of(context: CommitContext) -> Any:
     """Return where the statement draws values of sequences, None where none are to be had."""
-    return getattr(moment, "numbers", None)
+    return getattr(context, "sequence_values", None)
 
 
-def system_of(moment: Moment) -> System:
+def system_of(context: CommitContext) -> System:
     """Raises FeatureNotSupported where an expression is computed without a database around it."""
-    found: System | None = getattr(moment, "system", None)
+    found: System | None = getattr(context, "system", None)
     if found is None:
         raise FeatureNotSupported("system relations and what tells of them are for queries alone")
     return found
 
 
-def caller_of(moment: Moment) -> Caller:
+def caller_of(context: CommitContext) -> Caller:
     """The session whose statement it is; nobody's without one."""
-    return getattr(moment, "caller", NOBODY)
+    return getattr(context, "caller", NOBODY)
 
 
 def _told(name: str, kind: Type, tell: Callable[[Caller], Any]) -> Function:
-    return Function(name, (), kind, lambda moment: tell(caller_of(moment)), volatility="stable")
+    return Function(name, (), kind, lambda context: tell(caller_of(context)), volatility="stable")
 
 
-def _setting(moment: Moment, name: str) -> str:
-    found = caller_of(moment).settings.get(ascii_lower(name))
+def _setting(context: CommitContext, name: str) -> str:
+    found = caller_of(context).settings.get(ascii_lower(name))
     if found is None:
         raise UnknownObject(f'unrecognized configuration parameter "{name:.80}"')
     return found
 
 
-def _setting_or_null(moment: Moment, name: str, missing: int) -> str | None:
-    return caller_of(moment).settings.get(ascii_lower(name)) if missing else _setting(moment, name)
+def _setting_or_null(context: CommitContext, name: str, missing: int) -> str | None:
+    return (
+        caller_of(context).settings.get(ascii_lower(name)) if missing else _setting(context, name)
+    )
 
 
-def _change(moment: Moment, name: str | None, value: str | None, local: int | None) -> str:
+def _change(context: CommitContext, name: str | None, value: str | None, local: int | None) -> str:
     if name is None:
         raise NullNotAllowed("SET requires parameter name")
-    return caller_of(moment).change(name, value, bool(local))
+    return caller_of(context).change(name, value, bool(local))
 
 
 _USERS: Final = ("current_user", "session_user", "user", "current_role")

@@ -9,7 +9,7 @@ import re
 import uuid
 from typing import Any, Final
 
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import InvalidArgument, InvalidText, TooLong
 from leasehold.sql.functions.function import BYTEA, INTEGER, TEXT, UUID, Function
 from leasehold.sql.functions.texts.text import cut_part, find_place
@@ -80,8 +80,8 @@ def random_uuid(seed: bytes, number: int) -> str:
     return str(uuid.UUID(bytes=bytes(value)))
 
 
-def _uuid_at(moment: Moment) -> str:
-    return random_uuid(moment.seed[:64], 1)
+def _uuid_at(context: CommitContext) -> str:
+    return random_uuid(context.seed[:64], 1)
 
 
 def _digest(name: str) -> Any:

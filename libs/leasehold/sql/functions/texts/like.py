@@ -14,7 +14,7 @@ from leasehold.values.letters import lower
 
 _KEPT_MAX: Final = 1_024
 _KEPT_CHARACTERS_MAX: Final = 1_000
-"""A longer pattern is read anew each time: many long ones would be kept for nobody."""
+"""A longer pattern is reread each time: many long ones would be kept for nobody."""
 
 
 Test = Callable[[str], bool]
@@ -56,12 +56,12 @@ def _test_of_pieces(first: Piece, middle: tuple[Piece, ...], last: Piece) -> Tes
         end = len(text) - last.width
         if end < first.width or not stands_at(first, text, 0):
             return False
-        place = first.width
+        offset = first.width
         for piece in middle:
-            found = find(piece, text, place, end)
+            found = find(piece, text, offset, end)
             if found < 0:
                 return False
-            place = found + piece.width
+            offset = found + piece.width
         return stands_at(last, text, end)
 
     return fits

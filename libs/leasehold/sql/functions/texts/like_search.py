@@ -38,53 +38,53 @@ def piece_of(characters: list[str | None]) -> Piece:
     """Return the piece of these characters, of which None is any one."""
     literals: list[tuple[int, str]] = []
     begin = 0
-    for place, character in enumerate([*characters, None]):
+    for offset, character in enumerate([*characters, None]):
         if character is None:
-            if place > begin:
-                literals.append((begin, "".join(map(str, characters[begin:place]))))
-            begin = place + 1
+            if offset > begin:
+                literals.append((begin, "".join(map(str, characters[begin:offset]))))
+            begin = offset + 1
     anchor = max(range(len(literals)), key=lambda n: len(literals[n][1]), default=0)
     return Piece(len(characters), tuple(literals), anchor)
 
 
-def stands_at(piece: Piece, text: str, place: int) -> bool:
-    """Return whether the piece stands at `place` of a text that has room for it."""
-    return _characters_compared(piece, text, place) is None
+def stands_at(piece: Piece, text: str, offset: int) -> bool:
+    """Return whether the piece stands at `offset` of a text that has room for it."""
+    return _characters_compared(piece, text, offset) is None
 
 
-def find(piece: Piece, text: str, place: int, end: int) -> int:
-    """The first place from `place` on where it stands before `end`; -1: nowhere. Raises TooComplex
+def find(piece: Piece, text: str, offset: int, end: int) -> int:
+    """The first place from `offset` on where it stands before `end`; -1: nowhere. Raises TooComplex
     where that would take too long."""
     last = end - piece.width
-    if place > last:
+    if offset > last:
         return -1
     if not piece.literals:
-        return place
+        return offset
     behind, literal = piece.literals[piece.anchor]
     if len(piece.literals) == 1:
-        found = text.find(literal, place + behind, last + behind + len(literal))
+        found = text.find(literal, offset + behind, last + behind + len(literal))
         return found - behind if found >= 0 else -1
-    begin, work = place, 0
-    while work <= _WORK_PER_CHARACTER * (place - begin + piece.width):
-        found = text.find(literal, place + behind, last + behind + len(literal))
+    begin, work = offset, 0
+    while work <= _WORK_PER_CHARACTER * (offset - begin + piece.width):
+        found = text.find(literal, offset + behind, last + behind + len(literal))
         if found < 0:
             return -1
-        place = found - behind
-        compared = _characters_compared(piece, text, place)
+        offset = found - behind
+        compared = _characters_compared(piece, text, offset)
         if compared is None:
-            return place
+            return offset
         work += 1 + (len(literal) + compared) // _CHARACTERS_AT_ONCE
-        place += 1
-    return _find_by_bits(piece, text, place, last)
+        offset += 1
+    return _find_by_bits(piece, text, offset, last)
 
 
-def _characters_compared(piece: Piece, text: str, place: int) -> int | None:
+def _characters_compared(piece: Piece, text: str, offset: int) -> int | None:
     """Return how many characters of the literals are compared up to the first literal that does not
     fit, None where all of them fit."""
     compared = 0
     for behind, literal in piece.literals:
         compared += _CHARACTERS_AT_ONCE + len(literal)
-        if not text.startswith(literal, place + behind):
+        if not text.startswith(literal, offset + behind):
             return compared
     return None
 
@@ -92,44 +92,44 @@ def _characters_compared(piece: Piece, text: str, place: int) -> int | None:
 # ------------------------------------------------------------------ all places at once
 
 
-def _find_by_bits(piece: Piece, text: str, place: int, last: int) -> int:
+def _find_by_bits(piece: Piece, text: str, offset: int, last: int) -> int:
     """The same, of places up to `last`."""
     needed = sum(len(literal) for _, literal in piece.literals)
-    if needed * (last - place + piece.width) > 64 * BIT_WORDS_MAX:
+    if needed * (last - offset + piece.width) > 64 * BIT_WORDS_MAX:
         raise TooComplex(
-            f"LIKE would compare {needed} characters beside _ at {last - place} places"
+            f"LIKE would compare {needed} characters beside _ at {last - offset} places"
         )
-    behind = _places_by_character(piece)
+    behind = _positions_by_character(piece)
     window = max(_WINDOW_LEAST, piece.width)
-    while place <= last:
-        found = _first_in_window(behind, piece.width, text, place, min(window, last - place + 1))
+    while offset <= last:
+        found = _first_in_window(behind, piece.width, text, offset, min(window, last - offset + 1))
         if found >= 0:
-            return place + found
-        place += window
+            return offset + found
+        offset += window
     return -1
 
 
-def _places_by_character(piece: Piece) -> dict[str, list[int]]:
+def _positions_by_character(piece: Piece) -> dict[str, list[int]]:
     made: dict[str, list[int]] = {}
     for behind, literal in piece.literals:
-        for place, character in enumerate(literal, behind):
-            made.setdefault(character, []).append(place)
+        for offset, character in enumerate(literal, behind):
+            made.setdefault(character, []).append(offset)
     return made
 
 
 def _first_in_window(
-    behind: dict[str, list[int]], width: int, text: str, place: int, places: int
+    behind: dict[str, list[int]], width: int, text: str, offset: int, places: int
 ) -> int:
-    """Bit n of `fitting` is whether the piece may stand at `place` + n."""
-    seen = text[place : place + places + width - 1]
-    standing: dict[str, list[int]] = {character: [] for character in behind}
+    """Bit n of `fitting` is whether the piece may stand at `offset` + n."""
+    seen = text[offset : offset + places + width - 1]
+    positions: dict[str, list[int]] = {character: [] for character in behind}
     for at, character in enumerate(seen):
-        listed = standing.get(character)
+        listed = positions.get(character)
         if listed is not None:
             listed.append(at)
     fitting = (1 << places) - 1
-    for character in sorted(behind, key=lambda c: len(standing[c])):
-        bits = _bits_of(standing[character], len(seen))
+    for character in sorted(behind, key=lambda c: len(positions[c])):
+        bits = _bits_of(positions[character], len(seen))
         for distance in behind[character]:
             fitting &= bits >> distance
         if not fitting:
@@ -139,6 +139,6 @@ def _first_in_window(
 
 def _bits_of(places: list[int], size: int) -> int:
     made = bytearray((size >> 3) + 1)
-    for place in places:
-        made[place >> 3] |= 1 << (place & 7)
+    for offset in places:
+        made[offset >> 3] |= 1 << (offset & 7)
     return int.from_bytes(made, "little")

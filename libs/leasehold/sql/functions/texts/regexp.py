@@ -99,8 +99,8 @@ def _filled(text: str, match: Match, by: str) -> str:
             return text[match.start : match.end]
         if found[1] == "\\":
             return "\\"
-        place = int(found[1]) - 1
-        span = match.groups[place] if place < len(match.groups) else (-1, -1)
+        offset = int(found[1]) - 1
+        span = match.groups[offset] if offset < len(match.groups) else (-1, -1)
         return _piece(text, span) or ""
 
     return _REPLACEMENT.sub(one, by)

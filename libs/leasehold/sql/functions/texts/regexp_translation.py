@@ -1,6 +1,6 @@
 """PostgreSQL's advanced regular expressions, by RE2: time is linear in the text.
 
-The pattern is read here and written anew in RE2's words. What RE2 has not, or would find elsewhere
+The pattern is read here and rewritten in RE2's words. What RE2 has not, or would find elsewhere
 than PostgreSQL, is refused (0A000); what is no pattern at all is 2201B. PostgreSQL finds the
 longest of the leftmost matches, and in it the longest for each part from the left: RE2 finds the
 former; the latter is the same where `_Part.sure` says so, and parts are told only then. Classes

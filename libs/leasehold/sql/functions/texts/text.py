@@ -123,14 +123,14 @@ def _split_part(text: str, by: str, number: int) -> str:
         raise InvalidArgument("field position must not be zero")
     if not by:
         return text if number in (1, -1) else ""
-    place = number if number > 0 else text.count(by) + 2 + number
+    position = number if number > 0 else text.count(by) + 2 + number
     begin = 0
-    for _ in range(place - 1):
+    for _ in range(position - 1):
         begin = text.find(by, begin) + len(by)
         if begin < len(by):
             return ""
     end = text.find(by, begin)
-    return "" if place < 1 else text[begin:] if end < 0 else text[begin:end]
+    return "" if position < 1 else text[begin:] if end < 0 else text[begin:end]
 
 
 def _by_pattern(*_values: str) -> str:
@@ -149,8 +149,8 @@ def _chr(code: int) -> str:
 
 def _translate(text: str, old: str, new: str) -> str:
     table: dict[int, str | None] = {}
-    for place, character in enumerate(old):
-        table.setdefault(ord(character), new[place] if place < len(new) else None)
+    for position, character in enumerate(old):
+        table.setdefault(ord(character), new[position] if position < len(new) else None)
     return text.translate(table)
 
 

@@ -18,7 +18,7 @@ from leasehold.catalog.elements import Check, Column, Element, Index
 from leasehold.catalog.states import State
 from leasehold.model.keys import Key
 from leasehold.model.records.acks import CheckReport
-from leasehold.model.records.log import Fill
+from leasehold.model.records.log import Backfill
 from leasehold.values.types import Type
 from tests.support.sqlite.lockstep import reports_of
 from tests.support.transaction.written_table import STORES, WrittenTable, insert, opened
@@ -66,11 +66,11 @@ def with_element(element: Element) -> Descriptor:
     raise AssertionError(element)
 
 
-def fill(table: WrittenTable, *keys: int) -> None:
+def backfill(table: WrittenTable, *keys: int) -> None:
     version = table.catalog.newest(1)
     rows = tuple((key,) for key in keys)
     table.store.begin()
-    table.store.fill(version, Fill(1, version.version, INDEX, rows))
+    table.store.backfill(version, Backfill(1, version.version, INDEX, rows))
     table._commit()
 
 
@@ -120,11 +120,11 @@ def test_rows_that_lack_what_a_column_requires(
 def test_an_index_lacks_the_entries_that_are_not_filled_yet(table: WrittenTable) -> None:
     table.publish(with_element(PLAIN))
     assert found(table, INDEX) == {(4, INDEX, (key,)) for key in (1, 2, 3, 4)}
-    fill(table, 1, 3)
+    backfill(table, 1, 3)
     assert found(table, INDEX) == {(4, INDEX, (2,)), (4, INDEX, (4,))}
     assert report(table, INDEX).entries == {INDEX: 2}
     table.send(insert("t", 5, a=1))
-    fill(table, 2, 4)
+    backfill(table, 2, 4)
     assert found(table, INDEX) == set()
     assert report(table, INDEX).entries == {INDEX: 5}
 
@@ -132,7 +132,7 @@ def test_an_index_lacks_the_entries_that_are_not_filled_yet(table: WrittenTable)
 def test_duplicates_are_found_once_the_index_is_to_be_unique(table: WrittenTable) -> None:
     """In its first verification its entries alone count; in the second, equal keys do."""
     table.publish(with_element(PLAIN))
-    fill(table, 1, 2, 3, 4)
+    backfill(table, 1, 2, 3, 4)
     assert found(table, INDEX) == set()
     table.publish(replace(with_element(ENFORCED), version=3))
     duplicates = found(table, INDEX)
@@ -187,7 +187,7 @@ def test_what_is_wrong_with_a_public_element_is_no_fault_of_the_one_that_is_aske
 ) -> None:
     broken = replace(with_element(PLAIN), checks=(replace(ORDER, state=State.PUBLIC),))
     table.publish(broken)
-    fill(table, 1, 2, 3, 4)
+    backfill(table, 1, 2, 3, 4)
     assert found(table, INDEX) == set()
     assert found(table) == {(6, CHECK, (2,))}
 

@@ -36,13 +36,13 @@ ROWS = {1: 10, 2: 20, 3: None, 4: 10}
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     made: Store = SqliteStore(tmp_path / "s.db") if request.param == "sqlite" else MemoryStore()
 
-    def fill() -> None:
+    def backfill() -> None:
         made.prepare(TABLE)
         made.put_descriptor(1, 1, TABLE.to_wire())
         for key, value in ROWS.items():
             write(made, ChangeKind.INSERT, key, value)
 
-    commit(made, fill)
+    commit(made, backfill)
     yield made
     if isinstance(made, SqliteStore):
         made.close()

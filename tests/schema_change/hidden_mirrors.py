@@ -1,8 +1,8 @@
 """The model of a table that gets a primary key, or loses it: one of the two tables has the key that
 nobody sees (T7).
 
-As `twins.py`; but a hidden key is a new value each time. Which one it is doesn't matter, only what
-has the same one: so after each operation they are called by what they are at.
+As `mirrors.py`; but a hidden key is a new value each time. Which one it is doesn't matter, only
+what has the same one: so after each operation they are called by what they are at.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from uuid import UUID
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
-from tests.schema_change.twins import Rows, Twins, World, _pairs
+from tests.schema_change.mirrors import Mirrors, Rows, World, _pairs
 
 KEY, V, HIDDEN, INDEX = 1, 2, 3, 4
 ROWS_MAX: Final = 2
@@ -34,7 +34,7 @@ def hidden(number: int) -> str:
 
 
 @dataclass
-class HiddenTwins(Twins):
+class HiddenMirrors(Mirrors):
     """Column `id` is the key in one table and not in the other; there two rows may have one value.
     (That it must not be NULL is in the model of two keys. `v` changes where the key is dropped:
     beside one that is added it would only multiply the states.)"""

@@ -1,4 +1,4 @@
-"""The topic of requests deleted and made anew under a running system, on a real broker.
+"""The topic of requests deleted and recreated under a running system, on a real broker.
 
 Goal: nobody ends, the master in office and the next one take what stands in the new topic from its
 first offset on, and say what has happened.
@@ -41,7 +41,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         yield made
 
 
-def make_requests_anew(settings: ClientSettings) -> None:
+def recreate_requests(settings: ClientSettings) -> None:
     requests = settings.topics.requests
     client = AdminClient({"bootstrap.servers": settings.kafka.bootstrap})
     for deleted in client.delete_topics([requests.name]).values():
@@ -54,7 +54,7 @@ def make_requests_anew(settings: ClientSettings) -> None:
         except (BusUnavailable, KafkaException):
             return False  # the old one is still on its way out
 
-    until(made, "the topic made anew")
+    until(made, "the topic recreated")
 
 
 def added(settings: ClientSettings) -> None:
@@ -71,7 +71,7 @@ def test_l3_requests_in_a_topic_that_was_made_anew_are_decided(cluster: LocalClu
     settings = settings_of(cluster, "writer")
     for _ in range(5):
         added(settings)
-    make_requests_anew(settings)
+    recreate_requests(settings)
     until(lambda: said(cluster, "is read from its first offset on, 0"), "the new topic's begin")
     for _ in range(2):
         added(settings)
@@ -93,7 +93,7 @@ def test_l3_made_anew_while_no_master_runs(cluster: LocalCluster) -> None:
     added(settings)
     for name in ("m1", "m2"):
         cluster.stop(name)
-    make_requests_anew(settings)
+    recreate_requests(settings)
     for name in ("m1", "m2"):
         cluster.start(name)
     added(settings)

@@ -8,12 +8,12 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, Final
 
-from leasehold.catalog.elements import Moment
+from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, MomentOutOfRange
 from leasehold.sql.functions.dates.templates import (
     date_by_template,
-    moment_by_template,
-    moment_text,
+    timestamp_by_template,
+    timestamp_text,
 )
 from leasehold.sql.functions.function import (
     BOOLEAN,
@@ -37,16 +37,16 @@ from leasehold.values.text_io import double_text
 from leasehold.values.time_zone import at_zone, in_range, local_of, zone_at, zone_of_word
 
 
-def _now(moment: Moment) -> int:
-    return moment.now_us
+def _now(context: CommitContext) -> int:
+    return context.now_us
 
 
-def _local_now(moment: Moment) -> int:
-    return local_of(moment.now_us, zone_at(moment))
+def _local_now(context: CommitContext) -> int:
+    return local_of(context.now_us, zone_at(context))
 
 
-def _today(moment: Moment) -> int:
-    return _local_now(moment) // DAY_US
+def _today(context: CommitContext) -> int:
+    return _local_now(context) // DAY_US
 
 
 def _make_date(year: int, month: int, day: int) -> int:
@@ -107,18 +107,18 @@ def _of_seconds(seconds: float) -> int:
 
 
 def _by_offset(sign: int) -> Callable[[str, int], int]:
-    def moved(offset: str, moment: int) -> int:
+    def moved(offset: str, timestamp: int) -> int:
         span = span_of(offset)
         if span.months or span.days:
             raise InvalidArgument(
                 f'interval time zone "{text_of(offset)}" must not include months or days'
             )
-        return in_range(moment + sign * span.microseconds)
+        return in_range(timestamp + sign * span.microseconds)
 
     return moved
 
 
-def _binned(step: str, moment: int, origin: int) -> int:
+def _binned(step: str, timestamp: int, origin: int) -> int:
     span = span_of(step)
     width = span.days * DAY_US + span.microseconds
     if span.months:
@@ -127,7 +127,7 @@ def _binned(step: str, moment: int, origin: int) -> int:
         )
     if width <= 0:
         raise MomentOutOfRange("stride must be greater than zero")
-    return in_range(origin + (moment - origin) // width * width)
+    return in_range(origin + (timestamp - origin) // width * width)
 
 
 _STABLE: Final[Volatility] = "stable"
@@ -163,11 +163,11 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
         "to_timestamp",
         (TEXT, TEXT),
         TIMESTAMPTZ,
-        lambda zone, text, t: at_zone(moment_by_template(text, t), zone),
+        lambda zone, text, t: at_zone(timestamp_by_template(text, t), zone),
     ),
     Function("to_date", (TEXT, TEXT), DATE, date_by_template),
-    Function("to_char", (TIMESTAMP, TEXT), TEXT, moment_text),
-    make_zoned("to_char", (TIMESTAMPTZ, TEXT), TEXT, lambda zone, v, t: moment_text(v, t, zone)),
+    Function("to_char", (TIMESTAMP, TEXT), TEXT, timestamp_text),
+    make_zoned("to_char", (TIMESTAMPTZ, TEXT), TEXT, lambda zone, v, t: timestamp_text(v, t, zone)),
     Function(
         "timezone",
         (TEXT, TIMESTAMP),

@@ -1,10 +1,10 @@
 """The model of a primary key that goes with CASCADE: another table refers to it, whose foreign key
 is dropped along (`lost_reference`).
 
-As `hidden_twins.py` and `twins.py`, of whose writes a few are left, with a row of a table `c` that
-refers to `t (id)`. While a version of `c` relies on the foreign key, the row that it refers to is
-there, for everybody who may read; while one enforces it, nobody is refused who refers to a row that
-he finds.
+As `hidden_mirrors.py` and `mirrors.py`, of whose writes a few are left, with a row of a table `c`
+that refers to `t (id)`. While a version of `c` relies on the foreign key, the row that it refers to
+is there, for everybody who may read; while one enforces it, nobody is refused who refers to a row
+that he finds.
 """
 
 from __future__ import annotations
@@ -19,8 +19,18 @@ from leasehold.catalog.states import State
 from leasehold.model.errors import ForeignKeyViolation, Refused
 from leasehold.model.records.requests import ChangeRequest, Operation, OperationKind
 from leasehold.transaction.verify import verify
-from tests.schema_change.hidden_twins import REQUEST, HiddenTwins
-from tests.schema_change.twins import LSN, MOMENT, Rows, Seen, Twins, World, Write, _data, _store
+from tests.schema_change.hidden_mirrors import REQUEST, HiddenMirrors
+from tests.schema_change.mirrors import (
+    CONTEXT,
+    LSN,
+    Mirrors,
+    Rows,
+    Seen,
+    World,
+    Write,
+    _data,
+    _store,
+)
 from tests.support.memory_store.consistency import KeyValueData, violations
 
 CHILD, K, P = 2, 1, 2
@@ -36,7 +46,7 @@ CHANGED: Final = (
 VALUES: Final = (1, 2)
 
 
-class Referred(Twins):
+class Referred(Mirrors):
     """Beside either of the models of `t`."""
 
     def starts(self) -> Iterator[tuple[str, World]]:
@@ -61,8 +71,8 @@ class Referred(Twins):
     # ------------------------------------------------------------ invariant
 
     def _beside(self, held: Rows, catalog: Catalog, data: dict[int, KeyValueData]) -> str:
-        twins = {table: found for table, found in data.items() if table != CHILD}
-        return super()._beside(held, catalog, twins) or self._referring(held, catalog)
+        mirrors = {table: found for table, found in data.items() if table != CHILD}
+        return super()._beside(held, catalog, mirrors) or self._referring(held, catalog)
 
     def _referring(self, held: Rows, catalog: Catalog) -> str:
         data = _data(held, CHILD)
@@ -101,7 +111,7 @@ class Referred(Twins):
         store = _store(held)
         asked = ChangeRequest(REQUEST, (operation._replace(schema_version=version),))
         try:
-            decided = verify(asked, seen.catalog, store.row, LSN, store.holders, MOMENT)
+            decided = verify(asked, seen.catalog, store.row, LSN, store.holders, CONTEXT)
         except ForeignKeyViolation:
             if operation.values["p"] in _shown(held, seen.catalog):
                 harm = "refused, though the row that it refers to is there"
@@ -113,7 +123,7 @@ class Referred(Twins):
 
 
 @dataclass
-class ReferredDropped(Referred, HiddenTwins):
+class ReferredDropped(Referred, HiddenMirrors):
     """The key goes; of what may be written that is left which a foreign key looks at."""
 
     def _hidden(self, keys: tuple[Any, ...]) -> Iterator[list[Operation]]:

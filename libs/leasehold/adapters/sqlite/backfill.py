@@ -15,8 +15,8 @@ from leasehold.adapters.sqlite.plan import EntriesPlan, WritePlan
 from leasehold.catalog.elements import Column
 from leasehold.model.keys import IntKeys, Key, Keys
 from leasehold.model.records.events import Genids, Image
-from leasehold.model.records.log import Fill
-from leasehold.rows.filled_by_key import fill_row
+from leasehold.model.records.log import Backfill
+from leasehold.rows.filled_by_key import backfill_row
 
 ChangeEntries = Callable[[WritePlan, Key, Image | None, Image | None], None]
 
@@ -40,7 +40,7 @@ def _wanted(connection: apsw.Connection, plan: WritePlan, keys: Keys) -> _Wanted
     return _Wanted(_load_keys(connection, keys, width), tuple(f"p{n}" for n in range(width)), ())
 
 
-def fill_entries(
+def backfill_entries(
     connection: apsw.Connection, plan: WritePlan, entries: EntriesPlan, keys: Keys
 ) -> int:
     """Put the missing entries of the rows named by `keys`, from the rows; count those put.
@@ -63,7 +63,9 @@ def fill_entries(
     return connection.changes()
 
 
-def fill_column(connection: apsw.Connection, plan: WritePlan, column: Column, keys: Keys) -> int:
+def backfill_column(
+    connection: apsw.Connection, plan: WritePlan, column: Column, keys: Keys
+) -> int:
     """Put a column's value into those rows that lack the pair, and nothing else of them."""
     assert column.missing is not None, column
     if not keys:
@@ -79,19 +81,19 @@ def fill_column(connection: apsw.Connection, plan: WritePlan, column: Column, ke
     return connection.changes()
 
 
-def fill_images(
-    connection: apsw.Connection, plan: WritePlan, fill: Fill, change_entries: ChangeEntries
+def backfill_images(
+    connection: apsw.Connection, plan: WritePlan, backfill: Backfill, change_entries: ChangeEntries
 ) -> Key | None:
     """Put the images of rows, whose genids and LSN stay; → a key whose row has other genids."""
-    if plan.fill_moves_entries:
-        return _fill_images_and_entries(connection, plan, fill, change_entries)
-    rows = zip(fill.keys, fill.images, fill.genids, strict=True)
+    if plan.backfill_moves_entries:
+        return _backfill_images_and_entries(connection, plan, backfill, change_entries)
+    rows = zip(backfill.keys, backfill.images, backfill.genids, strict=True)
     # Nearly always one group: the genids that rows have are those of the table's locks.
     for locks, group in groupby(rows, key=lambda row: tuple(row[2])):
         several = list(group)
         before = connection.total_changes()
         connection.executemany(
-            plan.fill(locks),
+            plan.backfill(locks),
             [
                 (*map(image.get, plan.other_ids), *key, *genids.values())
                 for key, image, genids in several
@@ -104,13 +106,13 @@ def fill_images(
     return None
 
 
-def _fill_images_and_entries(
-    connection: apsw.Connection, plan: WritePlan, fill: Fill, change_entries: ChangeEntries
+def _backfill_images_and_entries(
+    connection: apsw.Connection, plan: WritePlan, backfill: Backfill, change_entries: ChangeEntries
 ) -> Key | None:
-    for key, image, genids in zip(fill.keys, fill.images, fill.genids, strict=True):
+    for key, image, genids in zip(backfill.keys, backfill.images, backfill.genids, strict=True):
         found: list[tuple[Any, ...]] = connection.execute(plan.get_indexed, key).fetchall()
         values = (*map(image.get, plan.other_ids), *key, *genids.values())
-        connection.execute(plan.fill(tuple(genids)), values)
+        connection.execute(plan.backfill(tuple(genids)), values)
         if connection.changes() != 1:
             return key
         change_entries(plan, key, dict(zip(plan.indexed_ids, found[0], strict=False)), image)
@@ -123,7 +125,7 @@ def _has(connection: apsw.Connection, plan: WritePlan, key: Key, genids: Genids)
     return all(there.get(lock) == genid for lock, genid in genids.items()) and bool(found)
 
 
-def fill_indexed(
+def backfill_indexed(
     connection: apsw.Connection,
     plan: WritePlan,
     column: Column,
@@ -139,7 +141,7 @@ def fill_indexed(
         if not found:
             continue
         before = dict(zip(plan.indexed_ids, found[0], strict=True))
-        after = fill_row(column, before)
+        after = backfill_row(column, before)
         if after is not None:
             connection.execute(update, (after[column.element_id], *key))
             change_entries(plan, key, before, after)

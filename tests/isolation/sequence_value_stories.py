@@ -58,6 +58,6 @@ def numbers_from_before_a_restart_are_not_given(stands: SqlScene) -> None:
 def crash(stage: SqlStage, name: str) -> None:
     """With what the node has taken and not handed out."""
     stage.node(name).crash()
-    stage.numbers.pop(name, None)
+    stage.sequence_values.pop(name, None)
     stage.restart(name)
     stage.until(lambda: name in stage.coherent(), f"{name} to be coherent", virtual_ms=60_000)

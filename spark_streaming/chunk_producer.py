@@ -15,7 +15,7 @@ QUEUED_KBYTES_MAX: Final = 64 * 1024
 _FULL_WAIT_S: Final = 0.05
 
 
-class Lane:
+class ChunkProducer:
     """An idempotent producer, so that the broker keeps what is sent in the order of sending.
 
     Used by one thread. After a BusUnavailable make a new one: what was sent with this one may or

@@ -1,6 +1,6 @@
 """The model of a change of the primary key: rows that move, in two tables that follow each other.
 
-What is real: plan and steps, `next_descriptors`, `job_moves`, `verify` and what it does to twins,
+What is real: plan and steps, `next_descriptors`, `job_moves`, `verify` and what it does to mirrors,
 the store's key-value form, `accept_chunk` and `slice_chunk`, d ⊨ S. As in `model.py` whoever may
 use a version does, with any operation at any time; a chunk of a run that has begun may come at any
 later moment, again and again.
@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.elements import ALL_ROWS, Moment
+from leasehold.catalog.elements import ALL_ROWS, CommitContext
 from leasehold.catalog.job import Job, Phase
 from leasehold.catalog.states import State
 from leasehold.model.errors import Refused, StaleVersion, UnknownVersion
@@ -43,8 +43,8 @@ ID, K, V = 1, 2, 3
 TABLE: Final = "CREATE TABLE t (id integer PRIMARY KEY, k integer, v integer)"
 CHANGE: Final = "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (k)"
 LSN: Final = 9
-MOMENT: Final = Moment(0, b"a request's")
-FILLING: Final = Moment(0, b"a chunk's")
+CONTEXT: Final = CommitContext(0, b"a request's")
+FILLING: Final = CommitContext(0, b"a chunk's")
 VERSIONS_MAX: Final = 3
 IDS: Final = (1, 2)
 KS: Final = (1, 2, None)
@@ -58,7 +58,8 @@ class Rows(NamedTuple):
 
 
 class World(NamedTuple):
-    """`todo`: keys whose chunk of the running fill is still to come; `at`: number of a position."""
+    """`todo`: keys whose chunk of the running backfill is still to come; `at`: number of a
+    position."""
 
     held: Rows
     at: int
@@ -111,7 +112,7 @@ class Rules:
 
     verify: VerifyRules = VerifyRules()
     drain: bool = True
-    fence_before_fill: bool = True
+    fence_before_backfill: bool = True
     verified: bool = True
 
 
@@ -131,7 +132,7 @@ def key_change(sql: str = CHANGE, table: str = TABLE) -> tuple[Catalog, Job]:
 
 
 @dataclass
-class Twins:
+class Mirrors:
     """`job` may be one on another way than the plan's. `left`: elements that a roll-back leaves
     behind."""
 
@@ -259,7 +260,7 @@ class Twins:
         operations = tuple(o._replace(schema_version=named.version) for o in request.operations)
         asked = request._replace(operations=operations)
         try:
-            decided = verify(asked, seen.catalog, store.row, LSN, store.holders, MOMENT)
+            decided = verify(asked, seen.catalog, store.row, LSN, store.holders, CONTEXT)
         except StaleVersion as error:
             if not self.deserved(held, named, request):
                 yield Write(label, held, f"refused for the change's sake: {error.message}")
@@ -282,14 +283,18 @@ class Twins:
         for other in others:
             if not is_moving(seen.catalog, other) or not is_moving(seen.catalog, first):
                 continue
-            twin = seen.catalog.newest(other)
-            if not twin.twin:
+            mirror = seen.catalog.newest(other)
+            if not mirror.mirror:
                 continue
             for table, key in store._now.exists:
                 row = store._now.row(table, key)
-                if table != first or row is None or (in_twin := key_in(twin, row.values)) is None:
+                if (
+                    table != first
+                    or row is None
+                    or (in_mirror := key_in(mirror, row.values)) is None
+                ):
                     continue
-                same = store._now.row(other, in_twin)
+                same = store._now.row(other, in_mirror)
                 if same is not None and same.values == row.values and same.genids != row.genids:
                     return f"the genids of a row differ: {row} and {same}"
         return ""
@@ -302,8 +307,8 @@ class Twins:
                     continue
                 store = _store(world.held)
                 part = backfill.slice_chunk(chunk, 0, 1, position.catalog, store, FILLING)
-                for fill in part.fills:
-                    store.fill(position.catalog.version(1, fill.version), fill)
+                for backfilled in part.backfills:
+                    store.backfill(position.catalog.version(1, backfilled.version), backfilled)
                 now = run == position.job.run and position.job.phase is Phase.BACKFILLING
                 todo = world.todo - {key} if now else world.todo
                 label = f"chunk of run {run}, row {key}"
@@ -320,7 +325,7 @@ class Twins:
                 made = next_descriptors(job, position.catalog)
                 writes = [DescriptorWrite(d.table_id, d.version, d.to_wire()) for d in made]
                 after = self._go(world, go.record_published(job, 0), *writes)
-                if not self.rules.fence_before_fill and ALL_ROWS in job.current.fills:
+                if not self.rules.fence_before_backfill and ALL_ROWS in job.current.backfills:
                     after = self._go(after, go.record_fenced(self.all[after.at].job, 0))
                 yield f"published: {job.current.label}", after
             case Phase.DRAINING:
@@ -347,7 +352,7 @@ class Twins:
         elements, newest = position.job.current.verifies, position.catalog.newest(1)
         found = violations(_data(held, 1), as_if_public(newest, elements))
         wrong = [v.words for v in found if v.element_id in elements]
-        if ALL_ROWS in elements and _images(held, 1) != _images(held, newest.twin):
+        if ALL_ROWS in elements and _images(held, 1) != _images(held, newest.mirror):
             wrong.append("the rows of the two tables differ")
         return wrong[0] if wrong else ""
 
@@ -357,7 +362,7 @@ class Twins:
             job.step,
             job.phase,
             job.status,
-            job.fill,
+            job.backfill,
             job.run,
             len(job.steps),
             job.error,
