@@ -1,4 +1,4 @@
-"""`python -m services.changefeed.main`: the changefeed; settings from LEASEHOLD_*."""
+"""Run the changefeed: `python -m services.changefeed.main`, settings from LEASEHOLD_*."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`python -m services.dashboard.main`: the dashboard; settings from LEASEHOLD_*."""
+"""Run the dashboard: `python -m services.dashboard.main`, settings from LEASEHOLD_*."""
 
 import sys
 

@@ -69,6 +69,6 @@ def run_service(
 
 
 def stop_on_signals(stop: Flag) -> None:
-    """Have SIGTERM and SIGINT set the flag, and do nothing else."""
+    """Let SIGTERM and SIGINT set the flag, and do nothing else."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

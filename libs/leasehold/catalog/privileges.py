@@ -1,4 +1,4 @@
-"""Who may do what with a table, a column, a sequence or the database: access control lists.
+"""Access control lists: what a role may do with a table, a column, a sequence, the database.
 
 The rules are PostgreSQL's (`utils/adt/acl.c`, `catalog/aclchk.c`), so that GRANT, REVOKE, their
 errors and what psql shows are the same: each item says who gave what to whom; the owner can give
@@ -55,7 +55,7 @@ _LETTERS: Final = "arwdDxtXUCTc"
 
 
 class Item(NamedTuple):
-    """`grantor` gave `privileges` to `grantee`; those in `options` may be given on."""
+    """An entry of a list: `grantor` gave `privileges` to `grantee`, who may give on `options`."""
 
     grantee: int
     grantor: int
@@ -82,7 +82,8 @@ class Change(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """`warning`: PostgreSQL's sentence without the object's name, "" = none; `{}` stands for it."""
+    """A list after a change. `warning` is PostgreSQL's sentence, in which `{}` stands for the
+    object's name; "" = none."""
 
     acl: Acl
     warning: str = ""

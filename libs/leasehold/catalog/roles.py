@@ -24,8 +24,9 @@ UNLIMITED: Final = -1
 
 
 class Role(NamedTuple):
-    """`verifier` is the SCRAM verifier of the password, "" = none. `connections_max`: of each node,
-    UNLIMITED = no limit. `valid_until_us`: when the password ends, 0 = never."""
+    """A user or a group. `verifier` is the SCRAM verifier of the password, "" = none.
+    `connections_max`: of each node, UNLIMITED = no limit. `valid_until_us`: when the password ends,
+    0 = never."""
 
     role_id: int
     name: str
@@ -40,7 +41,7 @@ class Role(NamedTuple):
 
 
 class Membership(NamedTuple):
-    """`member` may do what `role` may; with `admin` it may also let others be members."""
+    """A membership: `member` may do what `role` may; with `admin` it may let others in, too."""
 
     role: int
     member: int

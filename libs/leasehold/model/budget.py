@@ -71,7 +71,7 @@ class Budget:
         look: Callable[[], None] | None = None,
         setting: str = "",
     ) -> None:
-        """`setting` names the setting behind `bytes_max`, for the error's text."""
+        """Begin with nothing held. `setting` is named in the error when `bytes_max` is reached."""
         self._bytes_max = bytes_max
         self._pool = pool
         self._look = look

@@ -95,7 +95,7 @@ class InvalidGrant(Refused, sqlstate="0LP01"):
 
 
 class UnknownRole(Refused, sqlstate="42704"):
-    """There is no role of that name."""
+    """A role that does not exist."""
 
 
 class UnknownSchema(Refused, sqlstate="3F000"): ...

@@ -54,7 +54,9 @@ class _Containment:
         return _same(value, wanted)
 
     def _compound(self, value: Any, wanted: dict[str, Any] | list[Any]) -> bool:
-        """One call for each level of nesting, of which jsonb has hundreds: Python has room for a
+        """Return whether `value` holds the object or array.
+
+        One call for each level of nesting, of which jsonb has hundreds: Python has room for a
         thousand calls, so nothing here goes down by way of a generator."""
         self._count(len(wanted))
         if isinstance(wanted, dict):

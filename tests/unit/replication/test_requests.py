@@ -33,7 +33,7 @@ def test_l3_refusals_are_in_the_log_and_queues_go_on_behind_them(world: World) -
     ("broken", "request_"),
     [
         ("leasehold.replication.master.batch.verify", insert(1, a=1)),
-        ("leasehold.schema_change.plan.script.plan", {"sql": "create index i on t (a)"}),
+        ("leasehold.schema_change.plan.statement_batch.plan", {"sql": "create index i on t (a)"}),
     ],
 )
 def test_l3_a_defect_that_one_request_meets_does_not_hold_up_the_rest(
