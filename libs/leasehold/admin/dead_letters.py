@@ -24,6 +24,7 @@ class DeadLetters:
     def read(self) -> list[tuple[int, DeadLetter]]:
         """Return (offset, letter) up to the topic's end, oldest first. Raises BusUnavailable."""
         from leasehold.adapters.codec.records import MessagePackCodec
+        from leasehold.adapters.kafka.reader import ASK_TIMEOUT_S
         from leasehold.adapters.kafka.whole_topic import read_to_end
 
         codec = MessagePackCodec()
@@ -34,6 +35,7 @@ class DeadLetters:
             self._settings.topics.dead_letter.name,
             READ_TIMEOUT_S,
             newest_max=LETTERS_MAX,
+            ask_timeout_s=ASK_TIMEOUT_S,
         ):
             if record.value is None:
                 continue

@@ -26,9 +26,11 @@ def read_to_end(
     timeout_s: float = READ_TIMEOUT_S,
     give_up: Callable[[], bool] = lambda: False,
     newest_max: int | None = None,
+    ask_timeout_s: float | None = None,
 ) -> Iterator[Record]:
     """Yield the committed records of all partitions of a topic, those of a partition in their
     order. `newest_max`: of each partition only what has one of its last so many offsets.
+    `ask_timeout_s`: how long a broker may take to say where the topic ends; None: `timeout_s`.
 
     Raises BusUnavailable when that takes longer than `timeout_s`, or when `give_up()`.
     """
@@ -41,10 +43,11 @@ def read_to_end(
         fetch_wait_ms=TO_THE_END_MS,
         give_up=give_up,
     )
+    asks_s = timeout_s if ask_timeout_s is None else ask_timeout_s
     try:
-        partitions = reader.partitions(topic, timeout_s)
+        partitions = reader.partitions(topic, timeout_s=asks_s)
         for partition in range(partitions):
-            first, end = ask_once_led(partial(reader.offsets, topic, partition, timeout_s))
+            first, end = ask_once_led(partial(reader.offsets, topic, partition, timeout_s=asks_s))
             begin = first if newest_max is None else max(first, end - newest_max)
             reader.start(topic, partition, begin)
         while len(reader.ended) < partitions:
