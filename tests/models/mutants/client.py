@@ -28,6 +28,6 @@ def _give_what_is_left(_kept: Any, _numbers: NodeSequenceValues, block: Any, _fo
     return bool(block.left)
 
 
-@BREAKS("drawn_is_drawn_again", DrawnSequenceValues, "taking_over")
+@BREAKS("drawn_is_drawn_again", DrawnSequenceValues, "take_over")
 def _draw_others(_kept: Any, _drawn: DrawnSequenceValues, _before: DrawnSequenceValues) -> None:
     pass
