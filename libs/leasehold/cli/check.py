@@ -34,7 +34,7 @@ def register(subparsers: Subparsers) -> None:
         subparsers,
         "check",
         run,
-        "Compares rows, columns and index entries (the seven conditions of d ⊨ S) on each node,\n"
+        "Compares rows, columns and index entries on each node,\n"
         "and checksums between them. Exit code 1 for findings, for checksums that differ at the\n"
         "same position, and for a live node that does not report in time.",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -13,11 +14,13 @@ from leasehold.settings.client import ClientSettings
 
 Subparsers: TypeAlias = Any  # argparse has no public name for what add_subparsers() gives
 
+HELP_COLUMNS: Final = 78
+
 Run: TypeAlias = Callable[[argparse.Namespace, ClientSettings, Output], int]
 
 
 SUMMARIES: Final[Mapping[str, str]] = {
-    "status": "show log, master, nodes, ledger, jobs and lanes",
+    "status": "show log, master, nodes, ledger, jobs and queues",
     "versions": "list tables with their version, columns and indexes; diff two versions; show"
     " history",
     "leases": "list leases per table and version, with their agents and sessions",
@@ -58,9 +61,19 @@ def _add(subparsers: Subparsers, name: str, more: str) -> Any:
     return subparsers.add_parser(
         name,
         help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}. {more}".strip(),
+        description=f"{summary[0].upper()}{summary[1:]}.\n\n{wrap_paragraphs(more)}".strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+
+
+def wrap_paragraphs(text: str) -> str:
+    """Return the text with its paragraphs broken at HELP_COLUMNS; those that are indented, such as
+    lines to be typed, stay as they are."""
+    wrapped = (
+        paragraph if paragraph[:1] == " " else textwrap.fill(paragraph, HELP_COLUMNS)
+        for paragraph in text.strip().split("\n\n")
+    )
+    return "\n\n".join(wrapped)
 
 
 def finish(parser: argparse.ArgumentParser, run: Run) -> argparse.ArgumentParser:
