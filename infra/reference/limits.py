@@ -91,6 +91,19 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             Limit("elements of an array", "arrays.ELEMENTS_MAX", "", "54000"),
             Limit("text on its way through a query", "MADE_CHARACTERS_MAX", "characters", "22001"),
             Limit("regular expression", "regexp_translation.PATTERN_MAX", "characters", "54001"),
+            Limit(
+                "what the aggregates of a statement keep",
+                "STATEMENT_MEMORY_BYTES_MAX",
+                "bytes",
+                "53200",
+            ),
+            Limit("one text that SQLite joins", "layout.VALUE_BYTES_MAX", "bytes", "54000"),
+            Limit(
+                "work of one call that nothing can stop, of about 10 ns each",
+                "CALL_WORK_MAX",
+                "units",
+                "54001",
+            ),
         ),
     ),
     (

@@ -22,9 +22,11 @@ def test_a_command_says_in_a_line_what_it_does(
     assert usage.startswith("usage: leasehold")
     summary = SUMMARIES[command]
     assert sentence == f"{summary[0].upper()}{summary[1:]}."
-    assert [line for line in "\n".join(rest).splitlines() if line[:1] != " " and len(line) > 80] == []
+    assert [
+        line for line in "\n".join(rest).splitlines() if line[:1] != " " and len(line) > 80
+    ] == []
 
 
 def test_indented_lines_stay_as_they_are() -> None:
-    typed = "  leasehold sql -c \"COPY t FROM STDIN CSV\" < a file whose name is quite long, as here"
+    typed = '  leasehold sql -c "COPY t FROM STDIN CSV" < a file whose name is quite long, as here'
     assert wrap_paragraphs(f"One\ntwo.\n\n{typed}\n{typed}") == f"One two.\n\n{typed}\n{typed}"

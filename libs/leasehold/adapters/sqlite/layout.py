@@ -203,6 +203,10 @@ def tables_aside(connection: apsw.Connection) -> tuple[str, ...]:
     return tuple(sorted(name for (name,) in found))
 
 
+VALUE_BYTES_MAX: Final = 256 << 20
+"""Of a text or a row on its way through a statement that reads: what SQLite joins by itself."""
+
+
 def connect(path: Path, *, cache_mb: int, read_only: bool) -> apsw.Connection:
     """A connection with this project's settings. Raises ConfigurationError, StoreCorrupted."""
     flags = apsw.SQLITE_OPEN_READWRITE | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
@@ -215,6 +219,7 @@ def connect(path: Path, *, cache_mb: int, read_only: bool) -> apsw.Connection:
         connection.execute("PRAGMA temp_store = MEMORY")
         if read_only:
             connection.execute("PRAGMA query_only = 1")
+            connection.limit(apsw.SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)
         check_layout(connection, path)
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise StoreCorrupted(

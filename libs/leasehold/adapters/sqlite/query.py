@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -12,8 +13,9 @@ import apsw
 
 from leasehold.adapters.sqlite.explain import explain_statement
 from leasehold.adapters.sqlite.snapshot import STEPS_BETWEEN_LOOKS
-from leasehold.adapters.sqlite.statement_functions import begin
+from leasehold.adapters.sqlite.statement_functions import begin, has_failed, take_failure
 from leasehold.catalog.elements import CommitContext
+from leasehold.model.budget import Budget, spending
 from leasehold.model.errors import (
     InvalidFrame,
     OutOfRange,
@@ -44,15 +46,20 @@ _TOO_COMPLEX: Final = (
 )
 
 
+STATEMENT_MEMORY_BYTES_MAX: Final = 256 << 20
+"""What the aggregates of one statement may keep; refused with 53200 beyond."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of one statement. `stop` is asked now and then, and True ends it (a client's
-    cancel)."""
+    cancel). `memory_bytes_max`: of what aggregates keep of the rows."""
 
     time_s: float | None = None
     rows_max: int | None = None
     bytes_max: int | None = None
     stop: Callable[[], bool] | None = None
+    memory_bytes_max: int = STATEMENT_MEMORY_BYTES_MAX
 
 
 NO_LIMITS: Final = Limits()
@@ -127,7 +134,14 @@ def emitted_rows(
     if emitted.as_of_at is not None:
         at = len(parameters) + emitted.as_of_at
         bindings = (*bindings[:at], as_of, genid(as_of + 1, 0), *bindings[at + 2 :])
-    return Rows(connection, emitted.text, bindings[: emitted.highest], limits, later=later)
+    return Rows(
+        connection,
+        emitted.text,
+        bindings[: emitted.highest],
+        limits,
+        later=later,
+        computes=bool(emitted.functions or emitted.aggregates),
+    )
 
 
 class Rows:
@@ -144,9 +158,11 @@ class Rows:
         *,
         later: bool = False,
         ends_with: Exception | None = None,
+        computes: bool = False,
     ) -> None:
         """Begin to run the text; with `later` not before the first fetch. With `ready` nothing is
-        run: these rows are there already, and behind them comes `ends_with`."""
+        run: these rows are there already, and behind them comes `ends_with`. `computes`: it calls
+        functions of ours, which are stopped inside and hold memory."""
         self._connection = connection
         self._ready = ready
         self._ends_with = ends_with
@@ -155,12 +171,15 @@ class Rows:
         self._rows = self._bytes = 0
         self._watch: object | None = None
         self._cursor: apsw.Cursor | None = None
+        self._budget: Budget | None = None
         if ready is not None:
             return
         self._cursor = connection.cursor()
-        if limits.time_s is not None or limits.stop is not None:
-            self._watch = object()
-            connection.set_progress_handler(self._looker(), STEPS_BETWEEN_LOOKS, id=self._watch)
+        if computes or limits.time_s is not None or limits.stop is not None:
+            self._watch, look = object(), self._looker()
+            connection.set_progress_handler(look, STEPS_BETWEEN_LOOKS, id=self._watch)
+            if computes:
+                self._budget = Budget(limits.memory_bytes_max, look=partial(_end_if, look))
         self._waiting: tuple[str, Sequence[Any]] | None = (text, bindings)
         if later:
             return
@@ -169,22 +188,35 @@ class Rows:
         except BaseException as error:
             self.close()
             if isinstance(error, apsw.Error):
-                raise translate_error(error) from error
+                raise self._translate(error) from error
             raise
 
     def _execute(self) -> None:
         waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            assert self._cursor is not None
+        if waiting is None:
+            return
+        assert self._cursor is not None
+        if self._budget is None:
             self._cursor.execute(*waiting)
+            return
+        with spending(self._budget):
+            self._cursor.execute(*waiting)
+
+    def _translate(self, error: apsw.Error) -> Exception:
+        failure = take_failure(self._connection)
+        if failure is not None and isinstance(error, apsw.InterruptError):
+            return failure
+        return translate_error(error)
 
     def _looker(self) -> Callable[[], bool]:
         stop = self._limits.stop
         time_s = self._limits.time_s
         end = None if time_s is None else time.monotonic() + time_s
+        connection = self._connection
 
         def look() -> bool:
-            return (end is not None and time.monotonic() > end) or (stop is not None and stop())
+            late = end is not None and time.monotonic() > end
+            return late or (stop is not None and stop()) or has_failed(connection)
 
         return look
 
@@ -209,10 +241,14 @@ class Rows:
         failure: Exception | None = None
         try:
             self._execute()
-            rows.extend(islice(self._cursor, rows_max))  # those before an error are in it then
+            self._take(rows, rows_max)
+            failure = take_failure(self._connection) if self._budget is not None else None
+            if failure is not None:
+                self.close()
+                return [], failure
             self._count(rows)
         except Exception as error:  # noqa: BLE001 - it is handed over
-            failure = translate_error(error) if isinstance(error, apsw.Error) else error
+            failure = self._translate(error) if isinstance(error, apsw.Error) else error
             self.close()
         except BaseException:
             self.close()
@@ -220,6 +256,15 @@ class Rows:
         if len(rows) < rows_max:
             self.close()
         return rows if self.shown is None else self.shown(rows), failure
+
+    def _take(self, rows: list[tuple[Any, ...]], rows_max: int) -> None:
+        """Add the next rows to `rows`; where an error comes, those before it are in it."""
+        assert self._cursor is not None
+        if self._budget is None:
+            rows.extend(islice(self._cursor, rows_max))
+            return
+        with spending(self._budget):
+            rows.extend(islice(self._cursor, rows_max))
 
     def _count(self, rows: list[tuple[Any, ...]]) -> None:
         limits = self._limits
@@ -265,6 +310,12 @@ class Rows:
             self._watch = None
         if cursor is not None:
             cursor.close(force=True)
+
+
+def _end_if(look: Callable[[], bool]) -> None:
+    """Raise QueryCanceled if the statement is to end."""
+    if look():
+        raise QueryCanceled("the statement was ended: it took too long, or was cancelled")
 
 
 def translate_error(error: apsw.Error) -> Exception:

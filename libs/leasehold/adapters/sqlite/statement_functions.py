@@ -13,7 +13,8 @@ import apsw
 
 from leasehold.adapters.sqlite import series, system
 from leasehold.catalog.elements import CommitContext
-from leasehold.model.errors import InvalidLimit, InvalidOffset, OutOfRange, TooManyRows
+from leasehold.model.budget import give_back, hold
+from leasehold.model.errors import InvalidLimit, InvalidOffset, OutOfMemory, OutOfRange, TooManyRows
 from leasehold.sql.functions.aggregates.aggregates import Aggregate
 from leasehold.sql.functions.function import Function
 from leasehold.sql.functions.system.session import reseed, system_of
@@ -30,6 +31,7 @@ class _Functions:
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.context = CommitContext(0, b"")
+        self.failure: Exception | None = None
         self._calls = count(1)
 
     def begin(self, context: CommitContext) -> None:
@@ -55,9 +57,9 @@ class _Functions:
         for name, (aggregate, windowed) in emitted.aggregates.items():
             if name not in self.names:
                 if windowed:
-                    connection.create_window_function(name, partial(_Window, aggregate))
+                    connection.create_window_function(name, partial(_Window, aggregate, self))
                 else:
-                    connection.create_aggregate_function(name, partial(_Group, aggregate))
+                    connection.create_aggregate_function(name, partial(_Group, aggregate, self))
                 self.names.add(name)
         for name, relation in emitted.systems.items():
             if name not in self.names:
@@ -159,46 +161,112 @@ def _too_many_rows(*_: Any) -> None:
     raise TooManyRows("more than one row returned by a subquery used as an expression")
 
 
-class _Group:
-    """The run of an aggregate over the rows of one group."""
+_VALUE_BYTES: Final = 64  # of a value that is kept, beside its text or bytes
 
-    def __init__(self, aggregate: Aggregate) -> None:
+
+def _size(values: tuple[Any, ...]) -> int:
+    """Return about how many bytes values take where they are kept."""
+    size = _VALUE_BYTES * len(values)
+    for value in values:
+        if type(value) is str or type(value) is bytes:
+            size += len(value)
+    return size
+
+
+def take_failure(connection: apsw.Connection) -> Exception | None:
+    """Return what an aggregate has failed with since the last call, None: nothing."""
+    functions = _functions_of(connection)
+    failure, functions.failure = functions.failure, None
+    return failure
+
+
+def has_failed(connection: apsw.Connection) -> bool:
+    """Return whether an aggregate has failed, so that its statement is to end."""
+    return _functions_of(connection).failure is not None
+
+
+class _Group:
+    """The run of an aggregate over the rows of one group. What it keeps of them is held by the
+    statement's budget until its result is there.
+
+    ⚠ No `step` raises: apsw would call on with the exception set, and a table of ours beside it
+    would end in a SystemError. The first failure is kept, and ends the statement (`take_failure`).
+    """
+
+    def __init__(self, aggregate: Aggregate, functions: _Functions) -> None:
         self._aggregate = aggregate
+        self._functions = functions
         self._state = aggregate.start()
+        self._held = 0
 
     def step(self, *values: Any) -> None:
-        if not (self._aggregate.strict and None in values):
+        if self._functions.failure is not None or (self._aggregate.strict and None in values):
+            return
+        try:
+            if self._aggregate.keeps_rows:
+                size = _size(values)
+                hold(size)
+                self._held += size
             self._state = self._aggregate.step(self._state, *values)
+        except Exception as error:  # noqa: BLE001 - the statement ends with it
+            self._functions.failure = error
+
+    def result(self) -> Any:
+        if self._functions.failure is not None:
+            return None  # nobody is shown it
+        return self._aggregate.finish(self._state)
 
     def final(self) -> Any:
-        return self._aggregate.finish(self._state)
+        made = self.result()
+        self.drop()
+        return made
+
+    def drop(self) -> None:
+        """Give back what is held."""
+        held, self._held = self._held, 0
+        give_back(held)
 
 
 class _Window:
     """The run of an aggregate over one window. A window that has lost a row is gone through anew,
     as PostgreSQL does for doubles: taking away what was added would leave another sum."""
 
-    def __init__(self, aggregate: Aggregate) -> None:
+    def __init__(self, aggregate: Aggregate, functions: _Functions) -> None:
         self._aggregate = aggregate
+        self._functions = functions
         self._rows: deque[tuple[Any, ...]] = deque()
-        self._group = _Group(aggregate)
+        self._group = _Group(aggregate, functions)
         self._stale = False
 
     def step(self, *values: Any) -> None:
+        if self._functions.failure is not None:
+            return
+        try:
+            hold(_size(values))
+        except OutOfMemory as error:
+            self._functions.failure = error
+            return
         self._rows.append(values)
         if not self._stale:
             self._group.step(*values)
 
     def inverse(self, *values: Any) -> None:
-        self._rows.popleft()
+        if self._rows:  # none are left out but after a failure
+            give_back(_size(self._rows.popleft()))
         self._stale = True
 
     def value(self) -> Any:
         if self._stale:
-            self._group = _Group(self._aggregate)
+            self._group.drop()
+            self._group = _Group(self._aggregate, self._functions)
             for values in self._rows:
                 self._group.step(*values)
             self._stale = False
-        return self._group.final()
+        return self._group.result()
 
-    final = value
+    def final(self) -> Any:
+        made = self.value()
+        self._group.drop()
+        give_back(sum(map(_size, self._rows)))
+        self._rows.clear()
+        return made

@@ -61,7 +61,7 @@ State = Any
 class Aggregate:
     """An aggregate: `start` makes a state, `step(state, *arguments)` gives the next one, which it
     may change in place, and `finish` makes the result of the last one. `strict`: rows with a NULL
-    among the arguments are passed over."""
+    among the arguments are passed over. `keeps_rows`: its state grows with each row."""
 
     name: str
     arguments: tuple[Type, ...]
@@ -70,6 +70,7 @@ class Aggregate:
     step: Callable[..., State]
     finish: Callable[[State], Any]
     strict: bool = True
+    keeps_rows: bool = False
 
 
 def _none() -> None:
@@ -285,13 +286,20 @@ def _listed(
     def finished(state: list[Any] | None) -> str | None:
         return None if state is None else finish(state)
 
-    return Aggregate(name, (kind,), result, _none, step, finished, strict=False)
+    return Aggregate(name, (kind,), result, _none, step, finished, strict=False, keeps_rows=True)
 
 
 def array_query(kind: Type) -> Aggregate:
     """ARRAY(SELECT …): an empty array of no rows."""
     return Aggregate(
-        "array", (kind,), array_of(kind), list, _one_more_of, arrays.stored_form, strict=False
+        "array",
+        (kind,),
+        array_of(kind),
+        list,
+        _one_more_of,
+        arrays.stored_form,
+        strict=False,
+        keeps_rows=True,
     )
 
 
@@ -314,7 +322,16 @@ def _named(name_kind: Type | None, kind: Type | None) -> Aggregate:
     def finish(state: dict[str, Any] | None) -> str | None:
         return None if state is None else jsonb.text_of(state)
 
-    return Aggregate("jsonb_object_agg", (names, known), JSONB, _none, step, finish, strict=False)
+    return Aggregate(
+        "jsonb_object_agg",
+        (names, known),
+        JSONB,
+        _none,
+        step,
+        finish,
+        strict=False,
+        keeps_rows=True,
+    )
 
 
 # ------------------------------------------------------------------ the table
@@ -345,7 +362,16 @@ _TABLE: Final = (
     *(_folded(name, BOOLEAN, BOOLEAN, operator.and_) for name in ("bool_and", "every")),
     _folded("bool_or", BOOLEAN, BOOLEAN, operator.or_),
     *(_folded(name, k, k, combine) for name, combine in _BITS.items() for k in INTEGERS),
-    Aggregate("string_agg", (TEXT, TEXT), TEXT, _none, _more_text, _joined_text, strict=False),
+    Aggregate(
+        "string_agg",
+        (TEXT, TEXT),
+        TEXT,
+        _none,
+        _more_text,
+        _joined_text,
+        strict=False,
+        keeps_rows=True,
+    ),
     Aggregate(
         "string_agg",
         (BYTEA, BYTEA),
@@ -354,6 +380,7 @@ _TABLE: Final = (
         _more_text,
         lambda s: None if s is None else b"".join(s),
         strict=False,
+        keeps_rows=True,
     ),
 )
 AGGREGATE_NAMES: Final = frozenset(

@@ -50,6 +50,7 @@ def distinct(aggregate: Aggregate, order: tuple[Sorted, ...]) -> Aggregate:
         step,
         finish,
         aggregate.strict,
+        keeps_rows=True,
     )
 
 
