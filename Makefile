@@ -30,6 +30,8 @@ WORKERS ?= 2
 # Some unit tests wait for a moment: one more than the cores keeps these busy. Files in order, since
 # the long ones come first; xdist would keep those with few tests for the end.
 UNIT_WORKERS ?= 3
+# Tests on real parts wait for leases, elections and JVMs: two of them use half of two cores.
+INTEGRATION_WORKERS ?= 3
 
 # Each suite has workers that import the same files, and pytest rewrites hundreds of them: what
 # Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
@@ -107,7 +109,7 @@ matrix: tools ## each schema change, at each step: rows, people, crashes (all of
 
 integration: setup ## tests on real Kafka, Redis and Spark, on free ports
 	@echo "== $(INTEGRATION)"
-	@$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(MARKS) $(INTEGRATION) $(ARGS)
+	@$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadfile --no-loadscope-reorder $(MARKS) $(INTEGRATION) $(ARGS)
 
 up: setup ## start the local cluster (no Docker): Kafka, Redis, every service
 	@$(PYTHON) -m infra.cluster up
