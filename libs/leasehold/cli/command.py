@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, Final, TypeAlias
 
 from leasehold.cli.output import Output
@@ -70,7 +70,7 @@ def wrap_paragraphs(text: str) -> str:
     """Return the text with its paragraphs broken at HELP_COLUMNS; those that are indented, such as
     lines to be typed, stay as they are."""
     wrapped = (
-        paragraph if paragraph[:1] == " " else textwrap.fill(paragraph, HELP_COLUMNS)
+        paragraph if paragraph[:1] == " " else "\n".join(wrap(paragraph, HELP_COLUMNS))
         for paragraph in text.strip().split("\n\n")
     )
     return "\n\n".join(wrapped)

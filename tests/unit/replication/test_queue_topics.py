@@ -84,7 +84,7 @@ def test_l3_a_queue_that_was_made_anew_is_read_from_its_begin_and_it_is_said(wor
     assert warnings(world) == []
 
 
-@pytest.mark.parametrize("lane", list(Queue))
+@pytest.mark.parametrize("queue", list(Queue))
 def test_l3_undecided_records_that_were_deleted_are_counted_aloud(
     world: World, queue: Queue
 ) -> None:
