@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import pytest
 
+import leasehold
 from leasehold.dbapi.async_connection import Connecting
 from leasehold.dbapi.connection import Connection
 from leasehold.dbapi.errors import Error
@@ -25,6 +26,8 @@ from leasehold.dev.database import DevDatabase
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql_session.session import SqlSession
 
+PACKAGE: Final = str(Path(leasehold.__file__).parent)
+"""A checkout may lie in a folder of any name."""
 LONG: Final = "select count(*) from generate_series(1, 3000000) a, generate_series(1, 3000000) b"
 ON_THE_LOOP: Final = {
     *("async_connection.py", "own_thread.py", "cursor.py", "connection.py"),
@@ -52,7 +55,7 @@ class Calls:
     def seen(self, frame: FrameType, event: str, called: Any) -> None:
         if event == "call":
             path = frame.f_code.co_filename
-            if "/leasehold/" in path:
+            if path.startswith(PACKAGE):
                 self.functions.add((Path(path).name, frame.f_code.co_name))
         elif event == "c_call":
             module = (
