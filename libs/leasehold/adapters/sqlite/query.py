@@ -185,10 +185,12 @@ class Rows:
             return
         try:
             self._execute()
-        except BaseException as error:
+        except apsw.Error as error:
+            translated = self._translate(error)
             self.close()
-            if isinstance(error, apsw.Error):
-                raise self._translate(error) from error
+            raise translated from error
+        except BaseException:
+            self.close()
             raise
 
     def _execute(self) -> None:
@@ -201,6 +203,13 @@ class Rows:
             return
         with spending(self._budget):
             self._cursor.execute(*waiting)
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        """Raise what an aggregate of this statement has failed with."""
+        failure = take_failure(self._connection)
+        if failure is not None:
+            raise failure
 
     def _translate(self, error: apsw.Error) -> Exception:
         failure = take_failure(self._connection)
@@ -242,10 +251,6 @@ class Rows:
         try:
             self._execute()
             self._take(rows, rows_max)
-            failure = take_failure(self._connection) if self._budget is not None else None
-            if failure is not None:
-                self.close()
-                return [], failure
             self._count(rows)
         except Exception as error:  # noqa: BLE001 - it is handed over
             failure = self._translate(error) if isinstance(error, apsw.Error) else error
@@ -265,6 +270,11 @@ class Rows:
             return
         with spending(self._budget):
             rows.extend(islice(self._cursor, rows_max))
+        try:
+            self._raise_failure()
+        except Exception:
+            rows.clear()  # results of an aggregate that has failed
+            raise
 
     def _count(self, rows: list[tuple[Any, ...]]) -> None:
         limits = self._limits
@@ -310,6 +320,8 @@ class Rows:
             self._watch = None
         if cursor is not None:
             cursor.close(force=True)
+            if self._budget is not None:
+                take_failure(self._connection)  # it ends no other statement of the connection
 
 
 def _end_if(look: Callable[[], bool]) -> None:

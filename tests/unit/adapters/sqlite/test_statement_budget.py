@@ -12,7 +12,13 @@ import pytest
 from leasehold.adapters.sqlite.query import Limits, run
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.elements import CommitContext
-from leasehold.model.errors import InvalidArgument, OutOfMemory, QueryCanceled, RequestTooLarge
+from leasehold.model.errors import (
+    DivisionByZero,
+    InvalidArgument,
+    OutOfMemory,
+    QueryCanceled,
+    RequestTooLarge,
+)
 from leasehold.sql.planning.plan import prepare
 
 MB = 1 << 20
@@ -66,6 +72,19 @@ def test_what_sqlite_joins_by_itself_is_limited(store: SqliteStore) -> None:
     text = "select length(string_agg(repeat('x', 250000), ',')) from generate_series(1, 1200)"
     with pytest.raises(RequestTooLarge):
         rows(store, text, Limits())
+
+
+def test_the_failure_of_one_statement_ends_no_other_of_its_connection(store: SqliteStore) -> None:
+    """Goal: also where another error comes right behind it, before anybody has looked."""
+    columns = "jsonb_object_agg(nullif(n, 3)::text, n), sum(1 / (n - 4))"
+    text = f"select {columns} from generate_series(1, 9) n"
+    context = CommitContext(0, b"")
+    with store.open_snapshot() as snapshot:
+        failing = prepare(text, snapshot.newest)
+        with pytest.raises((InvalidArgument, DivisionByZero)):
+            run(snapshot.connection, failing, context=context).all()
+        next_one = prepare("select array_agg(n) from generate_series(1, 3) n", snapshot.newest)
+        assert run(snapshot.connection, next_one, context=context).all()[0][0] is not None
 
 
 KEEPING = "cardinality(array_agg(repeat('x', 100))"
