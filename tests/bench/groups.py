@@ -10,6 +10,7 @@ from tests.bench import (
     commit,
     levels,
     lock,
+    neighbours,
     rate,
     read,
     renewal,
@@ -95,6 +96,14 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         for of in ("", "_pg")
         for each in many
     ),
+    "neighbours": tuple(
+        f"neighbours_{each}{of}"
+        for of in ("", "_pg")
+        for each in (
+            *("read_p50", "update_p50"),
+            *(f"{name}_{what}" for name in ("read", "update") for what in neighbours.BESIDE),
+        )
+    ),
     "read": (
         *("held_lease", "point_read", "range_read", "sql_read"),
         *("embedded_point_read", "embedded_range_read"),
@@ -116,6 +125,7 @@ _ALONE: Final = {
     "levels": levels.measure,
     "lock": lock.measure,
     "wire": wire.measure,
+    "neighbours": neighbours.measure,
 }
 _ON_ROWS: Final = {"index": measure_index, "menu": measure_menu, "stall": measure_stall}
 

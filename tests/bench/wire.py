@@ -105,15 +105,15 @@ def measure(settings: BenchSettings) -> Iterator[Figure]:
 
 def _figures(where: Stand, servers: list[Server], folder: Path, seconds: int) -> Iterator[Figure]:
     for server in servers:
-        alone = _run(where, server, folder, "read", 1, seconds)
+        alone = run_script(where, server, folder, "read", 1, seconds)
         yield Figure(f"wire_read_p50{server.suffix}", percentile(alone.took_us, 0.5), "µs")
     for name, script in (("wire_read", "read"), ("wire_select_only", "select_only")):
         for server in servers:
-            found = _run(where, server, folder, script, CLIENTS, seconds)
+            found = run_script(where, server, folder, script, CLIENTS, seconds)
             yield Figure(f"{name}_rate{server.suffix}", found.rate, "queries/s")
     for name, script in (("wire_update", "update"), ("wire_tpcb", "tpcb")):
         for server in servers:
-            found = _run(where, server, folder, script, CLIENTS, seconds)
+            found = run_script(where, server, folder, script, CLIENTS, seconds)
             yield Figure(f"{name}_rate{server.suffix}", found.rate, "txn/s")
             for share in (50, 99):
                 ms = percentile(found.took_us, share / 100) / 1e3
@@ -135,10 +135,11 @@ def _backfill(server: Server) -> None:
             connection.execute("VACUUM ANALYZE")
 
 
-def _run(
+def run_script(
     where: Stand, server: Server, folder: Path, script: str, clients: int, seconds: int
 ) -> Run:
-    """Raises BenchFailure when a transaction failed for good."""
+    """Return what clients of `script` did in so many seconds. Raises BenchFailure when one of their
+    transactions failed for good."""
     say(f"{script}{server.suffix}: {clients} clients for {WARM_UP_S} + {seconds} s")
     _pgbench(server, folder, script, clients, WARM_UP_S)
     before = cpu_times(where.cluster, server.processes)

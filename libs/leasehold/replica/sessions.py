@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import NamedTuple, Protocol
 
+from leasehold.adapters.os.computing_turns import ComputingTurns, default_at_once
+
 
 class Activity(NamedTuple):
     """A session as others see it. `label` names it to those who wait for a version that it has
@@ -42,9 +44,10 @@ class Connections(Protocol):
 
 class Sessions:
     """The sessions of a node. All methods may be called from any thread. `connections` is None as
-    long as nobody listens."""
+    long as nobody listens. `computing`: how they share its processors."""
 
     def __init__(self) -> None:
+        self.computing = ComputingTurns(default_at_once())
         self._lock = threading.Lock()
         self._open: dict[int, Listed] = {}
         self._last = 0

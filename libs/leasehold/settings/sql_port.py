@@ -64,6 +64,13 @@ class PgwireSettings:
         default=100,
         parse=integer(1, 10_000),
     )
+    computing_max: int = setting(
+        "LEASEHOLD_SQL_COMPUTING_MAX",
+        "statements that compute for more than some milliseconds and do so at the same time; 0: one"
+        " less than there are processors, 1 at least and 4 at most",
+        default=0,
+        parse=integer(0, 1_000),
+    )
     greeting_timeout_s: int = setting(
         "LEASEHOLD_SQL_GREETING_TIMEOUT_S",
         "seconds from the connection to its being let in",

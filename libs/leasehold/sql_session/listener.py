@@ -52,6 +52,8 @@ class SqlListener:
         self._server = PgwireServer(self._open, settings)
         self._server.start()
         node.sessions.connections = self._server
+        if settings.computing_max:
+            node.sessions.computing.at_once = settings.computing_max
 
     @property
     def port(self) -> int:

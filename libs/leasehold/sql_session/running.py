@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from leasehold.adapters.os.clock import unix_us
+from leasehold.adapters.os.computing_turns import ComputingTurns, Turn
 from leasehold.adapters.sqlite.query import Limits
 from leasehold.adapters.sqlite.short_statements import LOOKS_MAX, is_brief
 from leasehold.model.errors import QueryCanceled, RequestTooLarge
@@ -27,12 +28,14 @@ class Running:
     All is called by the session's thread, except `cancel`, which any thread may call.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, computing: ComputingTurns) -> None:
+        """Let nothing run yet. `computing`: how the node's sessions share its processors."""
+        self._computing, self._turn = computing, Turn()
         self._lock = threading.Lock()
         self._runs = False
         self._cancelled: Exception | None = None
         self._deadline_s: float | None = None
-        self._limits = Limits(stop=self.stopped)
+        self._limits = Limits(stop=self._stopped_in_turn)
         self._bounded_limits = Limits(rows_max=BOUNDED_ROWS_MAX, stop=self._has_looked)
         self._looks = 0
         self.non_blocking = False
@@ -64,6 +67,11 @@ class Running:
         except (QueryCanceled, RequestTooLarge):
             raise WouldBlock from None
 
+    def _stopped_in_turn(self) -> bool:
+        """Wait for the next turn at computing where one is wanted, and return whether to stop."""
+        self._computing.look(self._turn, self.stopped)
+        return self.stopped()
+
     def _has_looked(self) -> bool:
         self._looks += 1
         return self._looks > LOOKS_MAX
@@ -83,10 +91,12 @@ class Running:
         `limit_s` is its time limit in seconds; 0: none."""
         self.show_activity(text)
         self._deadline_s = time.monotonic() + limit_s if limit_s else None
+        self._computing.begin(self._turn)
         with self._lock:
             self._runs, self._cancelled = True, None
 
     def end(self) -> None:
+        self._computing.end(self._turn)
         with self._lock:
             self._runs = False
 

@@ -47,7 +47,7 @@ class SessionState:
             process=self.process,
             node=NodeTelling(node, self.cursors.told),
         )
-        self.running = Running()
+        self.running = Running(node.sessions.computing)
         self.block = Block()
         self.sequence_values = SessionSequenceValues()
         # A statement that must not block uses only plans that are made already.
