@@ -52,6 +52,18 @@ class Running:
         if self.non_blocking:
             raise WouldBlock
 
+    @property
+    def has_computed(self) -> bool:
+        """Whether the session was found computing just before: its texts are not read where others
+        wait for the same thread."""
+        return self._computing.has_computed(self._turn)
+
+    def check_may_compute(self) -> None:
+        """Raise WouldBlock, before a plan is made, where it must not block; else wait for a turn if
+        the session has computed just before."""
+        self.check_may_block()
+        self._computing.look(self._turn, self.stopped)
+
     def run_in_time(self, snapshot: Seen, plan: Prepared, work: Callable[[], T]) -> T:
         """Return what `work` does, which runs the plan, and is undone when it does not return.
 

@@ -163,7 +163,7 @@ class SqlSession:
         )
 
     def statements(self, text: str) -> Sequence[SessionStatement]:
-        if len(text) > NON_BLOCKING_CHARS_MAX:
+        if len(text) > NON_BLOCKING_CHARS_MAX or self._running.has_computed:
             self._running.check_may_block()
         text, cuts = with_short_names(text)
         if cuts:

@@ -51,7 +51,7 @@ class SessionState:
         self.block = Block()
         self.sequence_values = SessionSequenceValues()
         # A statement that must not block uses only plans that are made already.
-        self.plan_of = partial(plans.get, before_making=self.running.check_may_block)
+        self.plan_of = partial(plans.get, before_making=self.running.check_may_compute)
 
     @property
     def is_idle(self) -> bool:

@@ -4,9 +4,9 @@ others.
 All sessions of a node, its listener and the thread that applies the log share one interpreter, and
 the interpreter's lock knows no order: with thirty threads that compute each one that only wants it
 for a moment waits for all of them, again and again. So a statement computes at once for FREE_S,
-which is more than most ever need, if its session has not computed just before. After that it
-computes in turns of SLICE_S, of which `at_once` are given at the same time, in the order in which
-they were asked for.
+which is more than most ever need; statements that follow each other closely share this. After that
+it computes in turns of SLICE_S, of which `at_once` are given at the same time, in the order in
+which they were asked for.
 
 A turn ends by the clock. Whoever has one and waits for something else meanwhile (its client, the
 master) need not give it back: nobody is held up for longer than the rest of it.
@@ -24,7 +24,7 @@ from typing import Final
 FREE_S: Final = 0.01
 SLICE_S: Final = 0.02
 RESTED_S: Final = 0.05
-"""A session that has not been found computing for so long computes at once again."""
+"""A session that was not found computing for so long has all of FREE_S again."""
 PATIENCE_S: Final = 0.05
 """How long one who waits for a turn does not look whether its statement has been cancelled."""
 AT_ONCE_MAX: Final = 4
@@ -41,16 +41,17 @@ def default_at_once() -> int:
 class Turn:
     """The right of one session to compute, until `until_s`. Used by one thread at a time."""
 
-    __slots__ = ("called", "seen_s", "until_s")
+    __slots__ = ("began_s", "called", "seen_s", "until_s")
 
     def __init__(self) -> None:
-        self.until_s = 0.0
+        self.began_s = 0.0  # its statement
         self.seen_s = 0.0  # when it was last found computing
+        self.until_s = 0.0
         self.called = Event()
 
 
 class ComputingTurns:
-    """Who may compute on this node. All methods may be called from any thread."""
+    """The turns of one node's sessions. All methods may be called from any thread."""
 
     def __init__(self, at_once: int, now_s: Callable[[], float] = monotonic) -> None:
         """Give at most `at_once` turns at the same time; may be set later."""
@@ -65,18 +66,26 @@ class ComputingTurns:
         """Return how many statements wait for a turn."""
         return len(self._waiting)
 
+    def has_computed(self, turn: Turn) -> bool:
+        """Return whether the session of `turn` has computed so much just before that it goes on in
+        turns."""
+        return turn.until_s <= turn.seen_s and self._now_s() - turn.seen_s <= RESTED_S
+
     def begin(self, turn: Turn) -> None:
-        """Let a statement begin: it computes for FREE_S at once, if its session has rested."""
-        now_s = self._now_s()
-        turn.until_s = now_s + FREE_S if now_s - turn.seen_s > RESTED_S else now_s
+        """Let a statement begin: it computes at once for what is left of FREE_S."""
+        now_s = turn.began_s = self._now_s()
+        has_rested = now_s - turn.seen_s > RESTED_S
+        turn.until_s = now_s + (FREE_S if has_rested else max(turn.until_s - turn.seen_s, 0.0))
 
     def end(self, turn: Turn) -> None:
         """Give the rest of a turn back: the statement has ended."""
-        if turn not in self._computing:
+        if turn.seen_s < turn.began_s:  # as most: it was not found computing
             return
-        with self._lock:
-            if turn in self._computing:
-                self._computing.remove(turn)
+        turn.seen_s = self._now_s()
+        if turn in self._computing:
+            with self._lock:
+                if turn in self._computing:
+                    self._computing.remove(turn)
                 turn.until_s = 0.0
                 self._call_next()
 

@@ -37,14 +37,22 @@ def test_a_statement_computes_at_once_for_a_while_if_its_session_has_rested() ->
     holder, turn = Turn(), Turn()
     assert turns.ask(holder, clock()) == 0.0
     turns.begin(turn)
-    clock.now_s += FREE_S / 2
+    clock.now_s += FREE_S * 0.7
     turns.look(turn, _never)  # returns, though the only turn is another one's
-    turns.begin(turn)  # its next statement: the session has computed just now
-    assert turns.ask(turn, clock()) > 0.0
-    turns.leave(turn)
+    turns.end(turn)
+    assert not turns.has_computed(turn)
+    turns.begin(turn)  # its next statement has what is left
+    clock.now_s += FREE_S * 0.2
+    turns.look(turn, _never)
+    clock.now_s += FREE_S * 0.2
+    turns.look(turn, lambda: True)  # would wait, were it not cancelled
+    turns.end(turn)
+    assert turns.has_computed(turn)
     clock.now_s += RESTED_S * 2
+    assert not turns.has_computed(turn)
     assert turns.ask(holder, clock()) == 0.0
     turns.begin(turn)
+    clock.now_s += FREE_S * 0.9
     turns.look(turn, _never)
 
 
