@@ -34,6 +34,13 @@ SNAPSHOT_TOKEN = "snapshot-token"  # noqa: S105 - the secret's name
 LOGGING = {"driver": "json-file", "options": {"max-size": "32m", "max-file": "2"}}
 """Docker keeps all that a container ever said, unless told otherwise, until the disk is full."""
 
+CONFINED = {
+    "security_opt": ["no-new-privileges:true"],
+    "cap_drop": ["ALL"],
+    "pids_limit": 1_000,
+}
+"""Of containers that run as a user of their own from the start, and need nothing of root."""
+
 HEAD = """\
 # Leasehold with Docker, after giving the nodes a secret to know each other by:
 #   echo "LEASEHOLD_SNAPSHOT_TOKEN=$(openssl rand -hex 32)" >> .env
@@ -135,6 +142,8 @@ def _kafka() -> dict[str, Any]:
         "healthcheck": _check(f"{check}localhost:{KAFKA_PORT} >/dev/null", start="60s"),
         "restart": "unless-stopped",
         "stop_grace_period": "30s",
+        "mem_limit": "2048m",  # its heap is 768 MB
+        "pids_limit": 2_000,
     }
 
 
@@ -149,6 +158,8 @@ def _redis() -> dict[str, Any]:
         "volumes": [f"{REDIS}:/data"],
         "healthcheck": _check("redis-cli ping | grep -q PONG", start="10s"),
         "restart": "unless-stopped",
+        "mem_limit": "1024m",  # of the leases 256 MB, and as much again while it rewrites its file
+        "pids_limit": 100,
     }
 
 
@@ -160,6 +171,7 @@ def _topics() -> dict[str, Any]:
         "environment": _environment(TOPICS),
         "depends_on": {KAFKA: {"condition": "service_healthy"}},
         "restart": "on-failure:5",
+        **deepcopy(CONFINED),
     }
 
 
@@ -183,6 +195,8 @@ def _service(service: Service) -> dict[str, Any]:
         "stop_grace_period": "20s",
         # Without it SIGTERM is lost while Python starts, and nobody collects Spark's dead workers.
         "init": True,
+        **deepcopy(CONFINED),
+        "mem_limit": f"${{LEASEHOLD_CONTAINER_MEMORY:-{service.memory_mb}m}}",
     }
     if service.niceness:
         described["cpu_shares"] = service.cpu_shares

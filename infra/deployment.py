@@ -36,6 +36,8 @@ class Service:
     worth about a fifth less."""
     environment: Mapping[str, str] = field(default_factory=dict)
     ready_deadline_s: float = 60.0
+    memory_mb: int = 2_048
+    """Of its container: what it is ended at, before it takes the machine with it."""
 
     @property
     def cpu_shares(self) -> int:
@@ -78,6 +80,7 @@ SPARK = Service(
     # A job takes what the writers leave: they wait for it, and nobody waits for a job.
     niceness=2,
     ready_deadline_s=120.0,
+    memory_mb=4_096,
 )
 DASHBOARD = Service(
     "dashboard", "services.dashboard.main", "dashboard", needs=("m1",), dashboard=True

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Writes requirements.lock: the exact versions that a fresh install of pyproject.toml gives now, with
-# the digests of their files, so that nobody can put another file in place of one of them.
+# the digests of their files, so that nobody can put another file in place of one of them. Writes
+# infra/*/jars.sha256 likewise, of what Maven gives for the poms beside them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,3 +20,9 @@ trap 'rm -rf "$folder"' EXIT
   echo "# Written by \`make lock\` from pyproject.toml; not edited by hand."
   cat "$folder/lock"
 } > requirements.lock
+
+for name in kafka spark; do
+  mvn --batch-mode --quiet --strict-checksums --file "infra/$name/pom.xml" \
+    dependency:copy-dependencies "-DoutputDirectory=$folder/$name"
+  (cd "$folder/$name" && LC_ALL=C sha256sum -- *.jar) > "infra/$name/jars.sha256"
+done

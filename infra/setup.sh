@@ -122,9 +122,9 @@ python_packages() {
   mark_done python pyproject.toml requirements.lock
 }
 
-jars() { # jars NAME POM
-  local name=$1 pom=$2 target="$JARS/$1"
-  if [ -d "$target" ] && done_already "jars-$name" "$pom"; then
+jars() { # jars NAME POM DIGESTS
+  local name=$1 pom=$2 digests="$PWD/$3" target="$JARS/$1"
+  if [ -d "$target" ] && done_already "jars-$name" "$pom" "$3"; then
     say "$name jars are in place ($target)"
     return 0
   fi
@@ -140,9 +140,22 @@ jars() { # jars NAME POM
     printf '%s\n' "$output" >&2
     fail "Maven could not fetch the jars of $pom; see above."
   fi
+  check_jars "$unfinished" "$digests" "$pom"
   rm -rf "$target"
   mv "$unfinished" "$target"
-  mark_done "jars-$name" "$pom"
+  mark_done "jars-$name" "$pom" "$3"
+}
+
+# Maven's own checksums come from where the jars come from, so they tell a damaged one and not
+# another one: that the files are those which were tested is told by digests of our own.
+check_jars() { # check_jars FOLDER DIGESTS POM
+  local folder=$1 digests=$2 pom=$3 wrong
+  if ! wrong=$(cd "$folder" && sha256sum --check --quiet --strict "$digests" 2>&1); then
+    printf '%s\n' "$wrong" >&2
+    fail "the jars of $pom are not those of $digests; see above. If their versions were changed on purpose, run: make lock"
+  fi
+  wrong=$(cd "$folder" && for jar in *; do grep -qF "  $jar" "$digests" || echo "$jar"; done)
+  [ -z "$wrong" ] || fail "the jars of $pom hold files that $digests does not name: $wrong"
 }
 
 # The hot path compiled by mypyc: nothing needs it, so whatever is in the way, services run interpreted
@@ -165,7 +178,10 @@ infra/postgresql.sh
 # pip keeps one processor busy, so Maven works beside it: one after the other, since two of them
 # must not write one repository. A process group of its own, to be ended whole.
 set -m
-{ jars kafka infra/kafka/pom.xml; jars spark infra/spark/pom.xml; } </dev/null &
+{
+  jars kafka infra/kafka/pom.xml infra/kafka/jars.sha256
+  jars spark infra/spark/pom.xml infra/spark/jars.sha256
+} </dev/null &
 fetching=$!
 set +m
 trap 'kill -- "-$fetching" 2>/dev/null || true' EXIT

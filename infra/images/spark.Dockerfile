@@ -1,9 +1,10 @@
 # The Spark driver: Python, a Java runtime, and the four Kafka jars of infra/spark/pom.xml. Build
 # from the repository's root: docker build -f infra/images/spark.Dockerfile .
 FROM maven:3.9-eclipse-temurin-17 AS jars
-COPY infra/spark/pom.xml /build/pom.xml
+COPY infra/spark/pom.xml infra/spark/jars.sha256 /build/
 RUN mvn --batch-mode --quiet --strict-checksums --file /build/pom.xml \
-    dependency:copy-dependencies -DoutputDirectory=/jars
+      dependency:copy-dependencies -DoutputDirectory=/jars \
+    && cd /jars && sha256sum --check --quiet --strict /build/jars.sha256
 
 FROM python:3.11-slim-bookworm
 RUN apt-get update \

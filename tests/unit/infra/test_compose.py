@@ -71,6 +71,17 @@ def test_every_service_of_the_deployment_is_there() -> None:
         assert services[service.name]["environment"]["LEASEHOLD_NODE"] == service.name
 
 
+def test_no_container_can_take_the_host_with_it() -> None:
+    services = committed()["services"]
+    for name, service in services.items():
+        assert service["pids_limit"], name
+        if name not in ("kafka", "redis"):  # which begin as root and give that up by themselves
+            assert service["cap_drop"] == ["ALL"], name
+            assert service["security_opt"] == ["no-new-privileges:true"], name
+        if name != "topics":  # over in seconds
+            assert service["mem_limit"], name
+
+
 def test_whatever_is_needed_exists_and_is_waited_for() -> None:
     services = committed()["services"]
     volumes = set(committed()["volumes"])

@@ -192,6 +192,44 @@ def test_postgresql_needs_root_and_is_left_alone_where_it_is(
     assert not (project.parent / "asked").exists()
 
 
+# ---------------------------------------------------------------- jars
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        ("", ""),
+        ("echo more >> $folder/b.jar", "b.jar: FAILED"),
+        ("rm $folder/b.jar", "b.jar"),
+        ("echo new > $folder/c.jar", "does not name: c.jar"),
+    ],
+)
+def test_jars_that_are_not_those_that_were_tested_are_refused(
+    project: Path, whole: dict[str, str], spoil: str, words: str
+) -> None:
+    programs = project.parent / "bin"
+    for name in ("mv",):
+        found = shutil.which(name)
+        assert found is not None, name
+        (programs / name).symlink_to(found)
+    digests = "".join(
+        f"{sha256(text.encode()).hexdigest()}  {name}.jar\n"
+        for name, text in {"a": "one\n", "b": "two\n"}.items()
+    )
+    (project / "infra" / "kafka" / "jars.sha256").write_text(digests)  # so it is fetched again
+    program(
+        programs / "mvn",
+        'folder="${@: -1}"; folder=${folder#*=}; echo one > $folder/a.jar;'
+        f" echo two > $folder/b.jar; {spoil}",
+    )
+    for file in ("built", "path"):
+        (project / file).write_text("\n")
+    ended = run(project, "setup.sh", **whole)
+    there = project / ".leasehold" / "jars" / "kafka" / "a.jar"
+    assert (ended.returncode == 0, there.exists()) == (not words, not words), ended.stderr
+    assert words in ended.stderr
+
+
 # ---------------------------------------------------------------- a C compiler, which nobody needs
 
 
@@ -261,8 +299,8 @@ def whole(project: Path, debian: dict[str, str]) -> dict[str, str]:
         shutil.copy(ROOT / name, project / name)
     made_from = {
         "python": ("pyproject.toml", "requirements.lock"),
-        "jars-kafka": ("infra/kafka/pom.xml",),
-        "jars-spark": ("infra/spark/pom.xml",),
+        "jars-kafka": ("infra/kafka/pom.xml", "infra/kafka/jars.sha256"),
+        "jars-spark": ("infra/spark/pom.xml", "infra/spark/jars.sha256"),
     }
     for part, files in made_from.items():
         content = b"".join((project / name).read_bytes() for name in files)
