@@ -7,6 +7,7 @@ from typing import Final
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.log import (
+    AccessWrite,
     CatalogWrite,
     ChunkDecided,
     Commit,
@@ -17,7 +18,9 @@ from leasehold.model.records.log import (
     JobWrite,
     LedgerRun,
     LogPosition,
+    MembershipWrite,
     MinVersion,
+    RoleWrite,
     TableForgotten,
     TableTruncated,
 )
@@ -61,6 +64,9 @@ def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
             descriptor = catalog.version(table_id, version)
             store.prepare(descriptor)
             store.put_descriptor(table_id, version, descriptor.to_wire())
+            if descriptor.former:  # see Catalog.apply
+                for each in catalog.access.writes_of(table_id):
+                    store.put_access(each, catalog.access.next_role_id)
         case MinVersion(table_id=table_id, version=version):
             store.put_min_version(table_id, version)
         case JobWrite(job_id=job_id) | ChunkDecided(job_id=job_id) | FindingsDecided(job_id=job_id):
@@ -71,6 +77,8 @@ def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
             store.forget_job(job_id)
         case LedgerRun(run_id=run_id):
             store.put_ledger_run(run_id)
+        case RoleWrite() | MembershipWrite() | AccessWrite():
+            store.put_access(write, catalog.access.next_role_id)
 
 
 def apply_record(
