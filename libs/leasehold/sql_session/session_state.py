@@ -10,6 +10,7 @@ from leasehold.replica.sequences.session_values import SessionSequenceValues
 from leasehold.replica.serving_node import SqlNode
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql_session.cursors import SqlCursors
+from leasehold.sql_session.privilege_check import PrivilegeCheck
 from leasehold.sql_session.running import Running
 from leasehold.sql_session.settings_commands import SettingCommands
 from leasehold.sql_session.system_views import NodeTelling
@@ -45,10 +46,12 @@ class SessionState:
             user=user,
             database=node.database,
             process=self.process,
+            access=lambda: node.access,
             node=NodeTelling(node, self.cursors.told),
         )
         self.running = Running()
         self.block = Block()
+        self.privileges = PrivilegeCheck()
         self.sequence_values = SessionSequenceValues()
         # A statement that must not block uses only plans that are made already.
         self.plan_of = partial(plans.get, before_making=self.running.check_may_block)

@@ -10,8 +10,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 from leasehold.adapters.sqlite.query import Limits, Rows
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite.write import Writing, Written, own_rows
+from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
+from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.catalog.sequence_ownership import list_own_sequences, refuse_sequence
 from leasehold.model.errors import NotCoherent, RequestTooLarge, StaleVersion
 from leasehold.model.keys import Key
@@ -33,10 +35,11 @@ from leasehold.schema_change.plan.truncate import (
     truncate_notice,
     with_referring,
 )
-from leasehold.sql.functions.system.session import drawing, reseed
+from leasehold.sql.functions.system.session import caller_of, drawing, reseed
 from leasehold.sql.planning.plan import Prepared
 from leasehold.sql.system_catalog.system_relations import with_system
 from leasehold.sql_session.commit_time_update import CommitTimeUpdate
+from leasehold.sql_session.privilege_check import PrivilegeCheck
 from leasehold.sql_session.statement_log import StatementLog
 from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.pinned_version import check_pinned
@@ -76,9 +79,11 @@ class ReplayableTransaction:
         block: bool,
         sequence_values: DrawnSequenceValues,
         check_may_block: Callable[[], None] = lambda: None,
+        privileges: PrivilegeCheck | None = None,
     ) -> None:
         """Begin. `sequence_values` is what it draws from sequences; `check_may_block` is called
-        before it waits for some, and may raise WouldBlock."""
+        before it waits for some, and may raise WouldBlock; `privileges` checks those of the role
+        that each statement is run as, a new one if None."""
         self.isolation = isolation
         self._plan_of = plan_of
         self._block = block
@@ -88,6 +93,7 @@ class ReplayableTransaction:
         self.log = StatementLog(isolation, context, self._pending)
         self.sequence_values = sequence_values
         self._check_may_block = check_may_block
+        self._privileges = privileges or PrivilegeCheck()
         self._wait_coherent = wait_coherent
         self._lsn = reads.snapshot_lsn
 
@@ -254,9 +260,16 @@ class ReplayableTransaction:
         return [*map(schema.without_drops, there), *schema.made.values()]
 
     def _check(self, plan: Prepared, snapshot: Seen) -> None:
+        role_id = caller_of(self.context).role_id
+        if role_id != BOOTSTRAP_ROLE:
+            self._privileges.check(plan, self.access(snapshot), role_id)
         if self._block and self._lsn is None:
             for descriptor in plan.tables.values():
                 check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
+
+    def access(self, snapshot: Seen) -> Access:
+        """Return who may do what now, whatever moment is read."""
+        return snapshot.access
 
     def _own_of(self, plan: Prepared) -> OwnTables:
         own = self._own_tables()
