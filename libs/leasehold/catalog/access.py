@@ -1,4 +1,4 @@
-"""Who may do what in a database: its roles, who owns each object, and the lists of privileges.
+"""Access: the roles of a database, who owns each object, and who may do what with it.
 
 Part of the catalog, and like all of it changed by catalog writes of the log alone. What nobody has
 said anything about has PostgreSQL's defaults: the first role owns it, and may do all with it.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.newer_release import as_written
 from leasehold.catalog.privileges import (
@@ -33,9 +33,12 @@ from leasehold.catalog.roles import (
 )
 from leasehold.model.errors import InsufficientPrivilege
 from leasehold.model.ids import is_sequence_id
-from leasehold.model.records.log import AccessWrite, MembershipWrite, RoleWrite
-
-RoleOrAccessWrite: TypeAlias = RoleWrite | MembershipWrite | AccessWrite
+from leasehold.model.records.log import (
+    AccessWrite,
+    MembershipWrite,
+    RoleOrAccessWrite,
+    RoleWrite,
+)
 
 DATABASE: Final = 0
 """The object id of the database."""
@@ -84,11 +87,11 @@ class Access:
         self,
         roles: Roles | None = None,
         objects: Mapping[tuple[int, int], ObjectAccess] | None = None,
-        next_role_id: int = ROLES_FROM,
+        next_role_id: int = 0,
     ) -> None:
         self.roles = Roles.at_first() if roles is None else roles
         self.objects: Mapping[tuple[int, int], ObjectAccess] = {} if objects is None else objects
-        self.next_role_id = max(next_role_id, max(self.roles.by_id, default=0) + 1)
+        self.next_role_id = max(ROLES_FROM, next_role_id, max(self.roles.by_id, default=0) + 1)
         self._answers: dict[tuple[int, int, int], Privilege] = {}
         self._columns: dict[int, list[int]] = {}
         for object_id, element_id in self.objects:
@@ -197,7 +200,7 @@ class Access:
     # ------------------------------------------------------------ the log
 
     @classmethod
-    def load(cls, writes: Iterable[RoleOrAccessWrite], next_role_id: int = ROLES_FROM) -> Access:
+    def load(cls, writes: Iterable[RoleOrAccessWrite], next_role_id: int = 0) -> Access:
         """Return what the last writes of each role, membership and object come to. Raises
         LogStopped for what a newer release wrote."""
         first = Roles.at_first()
@@ -207,7 +210,9 @@ class Access:
             if isinstance(write, RoleWrite):
                 roles[write.role_id] = _role(write)
             elif isinstance(write, AccessWrite):
-                objects[write.object_id, write.element_id] = _object(write)
+                found = _object(write)
+                if found != NOTHING_RECORDED:
+                    objects[write.object_id, write.element_id] = found
             elif write.body is None:
                 del memberships[write.role_id, write.member_id]
             else:

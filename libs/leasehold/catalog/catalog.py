@@ -32,6 +32,7 @@ from leasehold.model.records.log import (
     LedgerRun,
     MembershipWrite,
     MinVersion,
+    RoleOrAccessWrite,
     RoleWrite,
     TableForgotten,
     TableTruncated,
@@ -68,6 +69,8 @@ class Catalog:
         min_versions: dict[int, int],
         jobs: Iterable[Any],
         ledger_run: str,
+        access: Iterable[RoleOrAccessWrite] = (),
+        next_role_id: int = 0,
     ) -> Catalog:
         """Make a catalog from what a store kept. Raises LogStopped for what a newer release
         wrote."""
@@ -78,6 +81,7 @@ class Catalog:
         found = (as_written(body, job_from_wire) for body in jobs)
         catalog.jobs = {job.job_id: job for job in found}
         catalog.ledger_run = ledger_run
+        catalog.access = Access.load(access, next_role_id)
         return catalog
 
     def copy(self) -> Catalog:

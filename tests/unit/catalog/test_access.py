@@ -29,15 +29,13 @@ from leasehold.catalog.roles import (
     ROLES_FROM,
     STEER_JOBS,
     WRITE_ALL_DATA,
-    Membership,
     Role,
 )
 from leasehold.model.errors import InsufficientPrivilege, LogStopped
-from leasehold.model.ids import SEQUENCES_FROM
 from leasehold.model.records.log import AccessWrite, MembershipWrite, RoleWrite
+from tests.support.roles.random_access import SEQUENCE, TABLE, changed_at_random, told
 
 ANN, BOB, STAFF = ROLES_FROM, ROLES_FROM + 1, ROLES_FROM + 2
-TABLE, SEQUENCE = 7, SEQUENCES_FROM | 7
 NOTHING, SELECT = Privilege.NONE, Privilege.SELECT
 
 
@@ -125,34 +123,8 @@ def test_a_group_is_needed_for_what_no_object_says() -> None:
     check_group(member, ANN, STEER_JOBS, "cancel job 3")
 
 
-def changed_at_random(access: Access, chance: Random) -> Access:
-    roles, made = access.roles, sorted(i for i in access.roles.by_id if i >= ROLES_FROM)
-    kind = chance.randrange(6)
-    if kind == 0 or len(made) < 2:
-        new = Role(access.next_role_id, f"r{access.next_role_id}", verifier="v", superuser=True)
-        return access.with_roles(roles.with_role(new))
-    one, other = chance.sample(made, 2)
-    if kind == 1:
-        return access.with_roles(roles.without_role(one))
-    if kind == 2:
-        grant = Membership(one, other, BOOTSTRAP_ROLE, chance.random() < 0.5)
-        return access.with_roles(roles.with_membership(grant))
-    if kind == 3:
-        return access.with_roles(roles.without_membership(READ_ALL_STATS, MONITOR))
-    table = chance.choice((DATABASE, TABLE, SEQUENCE))
-    if kind == 4:
-        return access.with_owner(table, chance.choice((one, BOOTSTRAP_ROLE)))
-    acl = (Item(one, other, SELECT, NOTHING),) if chance.random() < 0.7 else None
-    return access.with_acl(table, 3 if table == TABLE else 0, acl)
-
-
-def told(access: Access) -> object:
-    return access.roles.by_id, access.roles.memberships, access.objects, access.next_role_id
-
-
 def test_writes_of_the_log_and_of_a_store_come_to_the_same() -> None:
     chance, access, followed = Random(3), Access(), Access()
-    stored: dict[tuple[int, int, int], object] = {}
     for _ in range(400):
         changed = changed_at_random(access, chance)
         for write in changed.writes_since(access):
@@ -160,8 +132,7 @@ def test_writes_of_the_log_and_of_a_store_come_to_the_same() -> None:
             followed = followed.applied(kept)
         access = changed
         assert told(followed) == told(access)
-    stored = access.writes_since(Access())  # type: ignore[assignment]
-    loaded = Access.load(stored, access.next_role_id)  # type: ignore[arg-type]
+    loaded = Access.load(access.writes_since(Access()), access.next_role_id)
     assert told(loaded) == told(access)
 
 

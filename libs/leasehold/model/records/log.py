@@ -137,8 +137,8 @@ class MembershipWrite(NamedTuple):
 
 
 class AccessWrite(NamedTuple):
-    """Who owns an object, and who may do what with it. `object_id`: a table, a sequence, 0 = the
-    database; `element_id`: a column, 0 = all of it. `body` is of `object_access.to_wire`."""
+    """An object's owner, and who may do what with it. `object_id`: a table, a sequence, 0 = the
+    database; `element_id`: a column, 0 = all of it. `body` is `ObjectAccess.to_wire()`."""
 
     object_id: int
     element_id: int
@@ -161,6 +161,7 @@ class FindingsDecided(NamedTuple):
     code: str = ""
 
 
+RoleOrAccessWrite: TypeAlias = RoleWrite | MembershipWrite | AccessWrite
 CatalogWrite: TypeAlias = (
     DescriptorWrite
     | JobWrite
