@@ -280,6 +280,7 @@ class SqlSession:
             state.opened_us,
             self._transactions.began_us,
             running.began_us,
+            state.role.login_id,
         )
 
     def short_rows(

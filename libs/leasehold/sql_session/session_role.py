@@ -32,8 +32,18 @@ class SessionRole:
         self._said = user, NO_ROLE
 
     @property
+    def access(self) -> Access:
+        """Who may do what now."""
+        return self._access()
+
+    @property
     def _roles(self) -> Roles:
         return self._access().roles
+
+    @property
+    def principal(self) -> str:
+        """The name of the role that it acts as, as requests carry it: "" of the first one."""
+        return "" if self.role_id == BOOTSTRAP_ROLE else self.name
 
     @property
     def is_superuser(self) -> bool:
@@ -48,6 +58,11 @@ class SessionRole:
     @property
     def session_name(self) -> str:
         return self._name_of(self.session_id)
+
+    @property
+    def first_name(self) -> str:
+        """How it calls the first role, if not by its name."""
+        return self._user if self.login_id == BOOTSTRAP_ROLE else ""
 
     def _name_of(self, role_id: int) -> str:
         if role_id == self.login_id == BOOTSTRAP_ROLE:

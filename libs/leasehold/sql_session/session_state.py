@@ -12,6 +12,7 @@ from leasehold.sql.planning.plan import Plans
 from leasehold.sql_session.cursors import SqlCursors
 from leasehold.sql_session.privilege_check import PrivilegeCheck
 from leasehold.sql_session.running import Running
+from leasehold.sql_session.session_role import SessionRole
 from leasehold.sql_session.settings_commands import SettingCommands
 from leasehold.sql_session.system_views import NodeTelling
 from leasehold.transaction.block import Block, BlockStatus
@@ -41,13 +42,13 @@ class SessionState:
         self.opened_us = unix_us()
         self.label = f"SQL session {self.process} of {user}"
         self.cursors = SqlCursors()
+        self.role = SessionRole(user, lambda: node.access)
         self.settings = SettingCommands(
             settings,
-            user=user,
+            role=self.role,
             database=node.database,
             process=self.process,
-            access=lambda: node.access,
-            node=NodeTelling(node, self.cursors.told),
+            node=NodeTelling(node, self.role, self.cursors.told),
         )
         self.running = Running()
         self.block = Block()

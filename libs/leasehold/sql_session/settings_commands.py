@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from leasehold.catalog.access import Access
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.pgwire.session import Column, Notice, Report, SettingChanged
 from leasehold.sql.functions.system.session import Caller
@@ -38,17 +37,15 @@ class SettingCommands:
         self,
         given: Mapping[str, str],
         *,
-        user: str,
+        role: SessionRole,
         database: str,
         process: int,
-        access: Callable[[], Access] = Access,
         node: NodeSide | None = None,
     ) -> None:
-        """Set what the client asks for at its start (`given`). `access` gives the newest roles.
-        Raises what settings raise."""
+        """Set what the client asks for at its start (`given`). Raises what settings raise."""
         asked = {name: value for name, value in given.items() if name.lower() not in OF_ROLES}
-        self.values = SessionSettings({**asked, AUTHORIZATION: user})
-        self.role = SessionRole(user, access)
+        self.values = SessionSettings({**asked, AUTHORIZATION: role.name})
+        self.role = role
         for name in (SPOKEN_LEVEL, OWN_LEVEL):
             if name in {each.lower() for each in given}:
                 self.values.follow_at_first(*_other(name, self.values[name]))
@@ -93,6 +90,7 @@ class SettingCommands:
             zone,
             self.role.role_id,
             self.role.session_name,
+            self.role.first_name,
         )
 
     def _follow_role(self) -> None:
@@ -156,14 +154,16 @@ class SettingCommands:
 
     def apply(self, name: str, value: str | None, *, local: bool = False) -> None:
         of_roles = name.lower() in OF_ROLES
+        before: str | None = None
         if of_roles:
             self.role.check_may_become(name.lower(), value)
+            before = self.values[AUTHORIZATION]
         name = self.values.set(name, value, local=local)
         if name == AUTHORIZATION:
             self.values.set(ROLE, NO_ROLE, local=local)
         if name in (OWN_LEVEL, SPOKEN_LEVEL):
             self._follow(name, local=local)
-        if SETTINGS[name.lower()].told:
+        if SETTINGS[name.lower()].told and self.values[name] != before:
             self.reports.append(SettingChanged(name, self.values[name]))
         if of_roles:
             self._follow_role()

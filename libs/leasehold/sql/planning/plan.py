@@ -70,8 +70,8 @@ class Prepared:
     `asks_system`: it asks what is no table's, of the database, the session or the node. `draws`: it
     has random values; `counts`: it draws numbers from sequences, or asks which were drawn.
     `explain`: it tells how it would run, or (`tells_reads`) what it would read. `zone` is the one
-    in which its constants were read, None where that makes no difference. `needs`: whoever runs it has
-    to have these privileges."""
+    in which its constants were read, None where that makes no difference. `needs`: the privileges
+    of whoever runs it."""
 
     text: str
     tag: str

@@ -36,7 +36,9 @@ CASES: Final = {
     "select b from t where a = 1 group by b, c having max(id) > 0 order by b": (
         "SELECT t(id a b c)"
     ),
-    "select 1 from t where exists (select d from u where u.id = t.c)": "SELECT t(c), SELECT u(id d)",
+    "select 1 from t where exists (select d from u where u.id = t.c)": (
+        "SELECT t(c), SELECT u(id d)"
+    ),
     "select x.a from (select a, b from t) x": "SELECT t(a b)",
     "with w as (select d from u) select 1 from w, t": "SELECT t(), SELECT u(d)",
     "select 1 from t join u using (id)": "SELECT t(id), SELECT u(id)",

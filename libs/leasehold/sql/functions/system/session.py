@@ -29,7 +29,8 @@ class Caller(NamedTuple):
     `settings` are by name in lower case. `change` sets one, for this transaction alone if it
     says so, and returns its value then. `node` is the one that it is on; `zone` is the setting
     TimeZone. `user` is the name of the role that it acts as, `role_id` its id; `session_user` of
-    the one that SET ROLE starts from, "" = the same."""
+    the one that SET ROLE starts from, "" = the same. `first_role`: how it calls the first one, if
+    not by its name."""
 
     user: str
     database: str
@@ -40,6 +41,7 @@ class Caller(NamedTuple):
     zone: ZoneInfo = UTC
     role_id: int = BOOTSTRAP_ROLE
     session_user: str = ""
+    first_role: str = ""
 
     @property
     def principal(self) -> str:
