@@ -282,7 +282,7 @@ class ReplayableTransaction:
 
     def access(self, snapshot: Seen) -> Access:
         """Return who may do what now, whatever moment is read."""
-        return snapshot.access
+        return self._pending.schema.access or snapshot.access
 
     def _own_of(self, plan: Prepared) -> OwnTables:
         own = self._own_tables()
