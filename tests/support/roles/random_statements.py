@@ -35,7 +35,7 @@ class RandomStatements:
     def grant(self, superuser: str) -> tuple[str, str]:
         """Return who says it, and a GRANT or REVOKE."""
         chance = self._chance
-        grants = chance.random() < 0.65
+        grants = chance.random() < 0.5
         to = "to" if grants else "from"
         whom = "public" if chance.random() < 0.08 else self._role()
         kind = chance.random()
