@@ -99,7 +99,7 @@ class Server:
                         _ = [*copy]
                 return None
             cursor.execute(text)
-            return cursor.fetchall() if cursor.description else None
+            return sorted(cursor.fetchall(), key=str) if cursor.description else None
 
     def close(self) -> None:
         for connection in self._connections.values():

@@ -19,6 +19,47 @@ OF_TABLES: Final = ("select", "insert", "update", "delete", "truncate", "referen
 OF_COLUMNS: Final = ("select", "insert", "update", "references")
 OF_SEQUENCES: Final = ("select", "usage", "update")
 Texts = tuple[str, ...]
+_GRANT: Final = "grantor, grantee, table_name"
+_PUBLIC: Final = "table_schema = 'public'"
+_OTHERS: Final = "like 'pg\\_%' or role_name like 'leasehold\\_%' or role_name = 'postgres'"
+SHOWN: Final = (
+    *(
+        f"{_GRANT}, privilege_type, is_grantable from information_schema.{name} where {_PUBLIC}"
+        for name in ("table_privileges", "role_table_grants")
+    ),
+    *(
+        f"{_GRANT}, column_name, privilege_type, is_grantable from information_schema.{name}"
+        f" where {_PUBLIC}"
+        for name in ("column_privileges", "role_column_grants")
+    ),
+    *(
+        "grantor, grantee, object_name, privilege_type, is_grantable from"
+        f" information_schema.{name} where object_type = 'SEQUENCE'"
+        for name in ("usage_privileges", "role_usage_grants")
+    ),
+    f"role_name from information_schema.enabled_roles where not (role_name {_OTHERS})",
+    f"* from information_schema.applicable_roles where not (role_name {_OTHERS})",
+    f"table_name from information_schema.tables where {_PUBLIC}",
+    f"table_name, column_name from information_schema.columns where {_PUBLIC}",
+    (
+        "table_name, constraint_name from information_schema.table_constraints where"
+        f" {_PUBLIC} and constraint_name not like '%_not_null'"
+    ),
+    f"table_name, column_name from information_schema.key_column_usage where {_PUBLIC}",
+    f"table_name, column_name from information_schema.constraint_column_usage where {_PUBLIC}",
+    "constraint_name from information_schema.referential_constraints",
+    "sequence_name from information_schema.sequences where sequence_schema = 'public'",
+    "rolname, rolsuper, rolinherit, rolcanlogin from pg_roles where rolname in ('ann', 'bob')",
+    "usename, usesuper from pg_user where usename in ('cho', 'staff', 'leasehold')",
+    "groname, array_length(grolist, 1) from pg_group where groname in ('ann', 'staff', 'readers')",
+    (
+        "r.rolname, m.rolname, admin_option from pg_auth_members a join pg_roles r on r.oid = a.roleid"
+        " join pg_roles m on m.oid = a.member where r.rolname in ('staff', 'readers')"
+    ),
+    "tablename, tableowner from pg_tables where schemaname = 'public'",
+    "rolpassword from pg_authid where rolname = 'ann'",
+    "passwd from pg_shadow where usename = 'ann'",
+)
 
 
 class RandomStatements:
@@ -66,7 +107,7 @@ class RandomStatements:
     def statement(self) -> tuple[str, Texts]:
         """Return its kind (rows, told) and its texts."""
         made: Callable[[], tuple[str, Texts]] = self._chance.choices(
-            (self._read, self._write, self._other, self._told), (40, 40, 12, 15)
+            (self._read, self._write, self._other, self._told), (40, 40, 12, 25)
         )[0]
         return made()
 
@@ -224,6 +265,9 @@ class RandomStatements:
         return "rows", (f"copy {table} ({names}) from stdin",)
 
     def _told(self) -> tuple[str, Texts]:
+        chance = self._chance
+        if chance.random() < 0.4:
+            return "told", (f"select {chance.choice(SHOWN)}",)
         chance, table = self._chance, self._table()
         role = chance.choice(("", "", f"'{chance.choice((*self._roles, *self._groups))}', "))
         option = " with grant option" if chance.random() < 0.2 else ""
