@@ -74,4 +74,4 @@ class Others:
         if self._has(READ_DEAD_LETTERS):
             return True
         asked_by = request.get("principal") if isinstance(request, dict) else None
-        return bool(asked_by) and asked_by == self._role.principal
+        return bool(asked_by) and asked_by == self._role.asks_as.principal
