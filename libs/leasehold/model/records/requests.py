@@ -120,7 +120,8 @@ class ChangeRequest(NamedTuple):
     `time_zones` are those of the sessions that said the statements of `sql`, one after the other,
     the last one of all that follow; () = UTC.
     `reset_clock` alone: the log's time is to be that of the master's clock again, if it is ahead.
-    `principal`: the role that asks, as a signature proves; "" = the bootstrap role.
+    `principal`: the role that asks, as a signature proves; "" = the bootstrap role. `key_number`:
+    of the role's key that has signed it, "" = it was signed for the role by the database's own.
     """
 
     id: bytes
@@ -136,6 +137,7 @@ class ChangeRequest(NamedTuple):
     time_zones: tuple[str, ...] = ()
     reset_clock: bool = False
     principal: str = ""
+    key_number: str = ""
 
     def giving_up(self) -> ChangeRequest:
         """The attempt after this one, which only says that there will be no other (L5). It brings

@@ -82,7 +82,7 @@ class Master:
         self.attempts = Attempts(position, spared)
         self._log_clock = LogClock(position, store, now, settings.outcomes)
         self._limits = CommitLimits(settings.batch, codec)
-        self._queue = RequestQueue(codec)
+        self._queue = RequestQueue(codec, settings.verifier)
         self._requests = RequestDecider(
             self._queue,
             self.attempts,
@@ -93,7 +93,9 @@ class Master:
             clock_ns,
         )
         chunks = ChunkDecider(catalog, store, codec, self._limits)
-        self._backfill = BackfillQueue(codec, store, changes, self.attempts, chunks, clock_ns)
+        self._backfill = BackfillQueue(
+            codec, store, changes, self.attempts, chunks, clock_ns, settings.verifier
+        )
         self._pace = BackfillPace(settings.backfill)
         self.intake = Intake(position, now.mono_ns, self._queue, self._backfill, self.attempts)
         self.flight = RecordInFlight(position, codec)
