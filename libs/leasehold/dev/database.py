@@ -32,7 +32,8 @@ from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.records.log import Barrier, JobForgotten
-from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
+from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome, Queue
+from leasehold.model.signatures import NO_KEYS, RequestKeys
 from leasehold.replica.row_values import named
 from leasehold.replica.sequences.node_blocks import NodeSequenceValues
 from leasehold.replica.sessions import Sessions
@@ -126,6 +127,8 @@ class DevDatabase:
         tell: Callable[[str], None] = lambda _: None,
         *,
         replicants: int = 2,
+        keys: RequestKeys | None = None,
+        unsigned_role: str | None = None,
     ) -> None:
         self._folder = folder
         self._tell = tell
@@ -136,7 +139,12 @@ class DevDatabase:
         self.cluster = MemoryCluster(
             scheduler,
             random.SystemRandom(),
-            ClusterShape(candidates=1, replicants=replicants),
+            ClusterShape(
+                candidates=1,
+                replicants=replicants,
+                keys=keys or NO_KEYS,
+                unsigned_role=unsigned_role,
+            ),
             open_store=self._open_store,
         )
         self._outcomes: dict[bytes, Outcome] = {}
@@ -216,14 +224,21 @@ class DevDatabase:
 
     # ------------------------------------------------------------ asking
 
-    def ask(self, fields: Mapping[str, Any], timeout_s: float = ANSWER_TIMEOUT_S) -> Answer:
-        """Submit a change request and wait for its final result.
+    def ask(
+        self,
+        fields: Mapping[str, Any],
+        timeout_s: float = ANSWER_TIMEOUT_S,
+        *,
+        principal: str = "",
+    ) -> Answer:
+        """Submit a change request of that role's and wait for its final result.
 
         Raises OutcomeUnknown when none has come; the request may still be applied.
         """
         with self._pace.held():
             request_id = _id_of(fields.get("id")) or self.cluster.fresh_id()
-            self.cluster.submit({**fields, "id": request_id, "reply_to": REPLY_TO})
+            sent = {**fields, "id": request_id, "reply_to": REPLY_TO}
+            self.cluster.submit(sent, principal)
         if not self._pace.until(lambda: request_id in self._outcomes, timeout_s):
             raise OutcomeUnknown(f"no answer within {timeout_s:.0f} s; ask again with the same id")
         return Answer(format_request_id(request_id), self._outcomes[request_id])
@@ -237,8 +252,9 @@ class DevDatabase:
         """Submit a request as a program does that replays by itself, and return the answer of this
         very attempt. Raises OutcomeUnknown, QueryCanceled once `stopped`."""
         with self._pace.held():
-            content_type, body = encode_request(request, REPLY_TO)
-            self.cluster.put(content_type, body)
+            media_type, body = encode_request(request, REPLY_TO)
+            sign, role = self.cluster.sign, request.principal
+            self.cluster.put(sign(Queue.REQUESTS, role, media_type, body), body)
 
         def answered() -> bool:
             found = self._attempts.get(request.id)

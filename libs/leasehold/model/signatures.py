@@ -69,6 +69,9 @@ class RequestKeys(NamedTuple):
         return bool(self.master) or self.of_role is not None
 
 
+NO_KEYS: Final = RequestKeys()
+
+
 class Mark(NamedTuple):
     """What stands behind a media type. `signature` None: there is none."""
 
@@ -179,9 +182,7 @@ def _claimed(role: str, media_type: str) -> str:
     return f"{media_type}; role={quote(role, safe='')}" if role else media_type
 
 
-def _marked(
-    queue: str, role: str, number: str, secret: bytes, media_type: str, body: bytes
-) -> str:
+def _marked(queue: str, role: str, number: str, secret: bytes, media_type: str, body: bytes) -> str:
     text = _claimed(role, media_type)
     if number:
         text = f"{text}; key={number}"

@@ -21,6 +21,7 @@ from leasehold.adapters.os.readiness import announce_ready
 from leasehold.adapters.service_process import Environment, run_service
 from leasehold.adapters.sqlite.layout import sqlite_errors
 from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.model.signatures import OPEN, Verifier
 from leasehold.model.topics import Topics
 from leasehold.node.bootstrap import bootstrap
 from leasehold.node.broker_wait import once_there
@@ -33,6 +34,7 @@ from leasehold.settings.environment import (
     from_environment,
 )
 from leasehold.settings.private_files import make_private_folder
+from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.snapshot import SnapshotSettings, token_made_here
 
 LOG: Final = logging.getLogger("leasehold.process")
@@ -60,19 +62,21 @@ Prepare = Callable[[Environment], Prepared]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeProcessSettings:
     """What a node reads from its environment, and what follows from that. `tls`: with which it
-    serves snapshots."""
+    serves snapshots. `verifier`: of who may become master."""
 
     cluster: ClusterSettings
     kafka: KafkaSettings
     redis: RedisSettings
     snapshot: SnapshotSettings
+    requests: RequestKeySettings
+    verifier: Verifier
     beside: Prepared | None
     topics: Topics
     tls: SSLContext | None
 
     @property
     def groups(self) -> Sequence[object]:
-        own = (self.cluster, self.kafka, self.redis, self.snapshot)
+        own = (self.cluster, self.kafka, self.redis, self.snapshot, self.requests)
         return own if self.beside is None else (*own, self.beside.settings)
 
 
@@ -80,15 +84,16 @@ def run_node(settings: NodeSettings, prepare: Prepare | None = None) -> int:
     """Run until SIGTERM or SIGINT, also while it waits for Kafka; the exit code, as `run_service`
     says it. `settings.name` is replaced by LEASEHOLD_NODE. `prepare` reads settings of who listens
     beside the node."""
-    return run_service(LOG.name, partial(_read, prepare), partial(_run, settings))
+    return run_service(LOG.name, partial(_read, prepare, settings), partial(_run, settings))
 
 
-def _read(prepare: Prepare | None, environ: Environment) -> NodeProcessSettings:
+def _read(prepare: Prepare | None, node: NodeSettings, environ: Environment) -> NodeProcessSettings:
     """Read the settings, and make the node's folder."""
     cluster = from_environment(ClusterSettings, environ)
     kafka = from_environment(KafkaSettings, environ)
     redis = from_environment(RedisSettings, environ)
     snapshot = from_environment(SnapshotSettings, environ)
+    requests = from_environment(RequestKeySettings, environ)
     topics = Topics(cluster.database, cluster.replication_factor)
     tls = snapshot.to_serve()
     make_private_folder(cluster.folder)
@@ -99,6 +104,8 @@ def _read(prepare: Prepare | None, environ: Environment) -> NodeProcessSettings:
         kafka=kafka,
         redis=redis,
         snapshot=snapshot,
+        requests=requests,
+        verifier=requests.verifier(cluster.database) if node.candidate else OPEN,
         beside=None if prepare is None else prepare(environ),
         topics=topics,
         tls=tls,
@@ -127,6 +134,7 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
         named = named.with_session_ttl(cluster.session_ttl_ms).with_history(
             cluster.history_ms, cluster.row_history_ms, cluster.dropped_ms
         )
+        named = replace(named, master=replace(named.master, verifier=settings.verifier))
         with sqlite_errors(path):
             node = KafkaNode(named, settings.topics, settings.kafka, settings.redis, store)
             node.node.acknowledger.oldest_copy = copies.oldest

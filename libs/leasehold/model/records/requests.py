@@ -204,7 +204,8 @@ class Conflict(NamedTuple):
 
 
 class DeadLetter(NamedTuple):
-    """A request that can't be applied, and why; never dropped silently."""
+    """A request that can't be applied, and why; never dropped silently. `principal`: see
+    `Refusal`."""
 
     request_id: bytes
     attempt: int
@@ -216,3 +217,4 @@ class DeadLetter(NamedTuple):
     offset: int
     content_type: str
     body: bytes | None
+    principal: str = ""

@@ -26,6 +26,7 @@ from leasehold.model.records.requests import ChangeRequest, Outcome
 from leasehold.replication.effects import QueueRead
 from leasehold.replication.log.clock import Reading
 from leasehold.replication.master.batch_limits import LOOK_OPERATIONS, BatchSettings, CommitLimits
+from leasehold.replication.master.principals import check_principal
 from leasehold.replication.master.record_draft import Full, RecordDraft, Repeat
 from leasehold.replication.master.refusals import (
     cut_body,
@@ -109,6 +110,13 @@ class Batch:
             repeat = Repeat(request.id, partition, remembered, message.requester)
             self.draft.repeats.append(repeat)
             self.draft.settle(message)
+            return None
+        try:
+            check_principal(request, self._catalog.access.roles)
+        except NotAuthentic as error:
+            detail = {"request_id": request.id, "reply_to": request.reply_to}
+            error.detail = {**detail, "attempt": request.attempt}
+            self.refuse_unproven(message, error)
             return None
         try:
             if not request.reset_clock:  # once more changes nothing, and it is for when others fail
@@ -222,6 +230,7 @@ class Batch:
             (),
             made.writes,
             decided.answer if made.answer is None else made.answer,
+            request.principal if made.writes else "",
         )
         packed = self._codec.pack_commit(commit)
         alone = self._limits.needs_own_record(packed)
@@ -374,6 +383,7 @@ class Batch:
             reply_to=reply_partition(message, request) if request and message else -1,
             catalog=writes,
             answer=answer,
+            principal=request.principal if request else "",
         )
         packed = self._codec.pack_commit(commit)
         # ⚠ Who wants an end to a job that is too large already, is heard.

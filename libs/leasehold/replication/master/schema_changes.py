@@ -108,7 +108,8 @@ class SchemaChanges:
         script.refuse_dropped(request.operations)
         answer = join_answers(tuple(answers))
         opening = script.opening
-        return Decision(script.writes, answer, script.catalog, script.empty, opening)
+        writes = _asked_by(script.writes, request.principal)
+        return Decision(writes, answer, script.catalog, script.empty, opening)
 
     def _explain(self, said: tuple[Said, ...], request: ChangeRequest) -> Decision:
         statement = said[0].statement
@@ -227,3 +228,15 @@ class SchemaChanges:
                 case wanted.Wake(at_ns):
                     effects.append(WakeNode(at_ns))
         return effects
+
+
+def _asked_by(writes: tuple[CatalogWrite, ...], principal: str) -> tuple[CatalogWrite, ...]:
+    """Return writes whose new jobs tell who has asked for them."""
+    if not principal:
+        return writes
+    return tuple(
+        write._replace(body={**write.body, "principal": principal})
+        if isinstance(write, JobWrite)
+        else write
+        for write in writes
+    )
