@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from leasehold.adapters.codec.request_bytes import MESSAGE_PACK
 from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.codec.request_bytes import MESSAGE_PACK
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.job import Job, Phase, job_from_wire
 from leasehold.in_process.bus import MemoryBus, Message, Scheduler

@@ -11,9 +11,9 @@ from leasehold.in_process.bus import MemoryBus, Scheduler
 from leasehold.in_process.network import PipelineHops
 from leasehold.in_process.task import MemoryTask
 from leasehold.model.errors import Refused
+from leasehold.model.signatures import NO_KEYS, RequestKeys
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.model.topics import Topics
-from leasehold.model.signatures import NO_KEYS, RequestKeys
 from leasehold.pipeline.retry_state import NextAttempts, Waiting, arrived_of, step
 
 CODEC: Final = MessagePackCodec()

@@ -15,18 +15,23 @@ from threading import Event as Flag
 from threading import Thread
 from typing import Final, NamedTuple, Protocol
 
+from leasehold.adapters.audit.file import AuditFile
+from leasehold.adapters.audit.topic import AuditTopic
+from leasehold.adapters.audit.writer import AuditPlace, AuditWriter
 from leasehold.adapters.http.snapshot_server import CopiesUnderWay, SnapshotServer
 from leasehold.adapters.os.garbage import collect_seldom
 from leasehold.adapters.os.readiness import announce_ready
 from leasehold.adapters.service_process import Environment, run_service
 from leasehold.adapters.sqlite.layout import sqlite_errors
 from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.model.audit import NotAudited
 from leasehold.model.signatures import OPEN, Verifier
 from leasehold.model.topics import Topics
 from leasehold.node.bootstrap import bootstrap
 from leasehold.node.broker_wait import once_there
 from leasehold.node.kafka_node import KafkaNode
 from leasehold.replication.node_settings import NodeSettings
+from leasehold.settings.audit import MB, AuditSettings
 from leasehold.settings.environment import (
     ClusterSettings,
     KafkaSettings,
@@ -38,6 +43,10 @@ from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.snapshot import SnapshotSettings, token_made_here
 
 LOG: Final = logging.getLogger("leasehold.process")
+
+
+class Silent(NotAudited):
+    def close(self) -> None: ...
 
 
 class Listener(Protocol):
@@ -70,13 +79,14 @@ class NodeProcessSettings:
     snapshot: SnapshotSettings
     requests: RequestKeySettings
     verifier: Verifier
+    audit: AuditSettings
     beside: Prepared | None
     topics: Topics
     tls: SSLContext | None
 
     @property
     def groups(self) -> Sequence[object]:
-        own = (self.cluster, self.kafka, self.redis, self.snapshot, self.requests)
+        own = (self.cluster, self.kafka, self.redis, self.snapshot, self.requests, self.audit)
         return own if self.beside is None else (*own, self.beside.settings)
 
 
@@ -106,6 +116,7 @@ def _read(prepare: Prepare | None, node: NodeSettings, environ: Environment) -> 
         snapshot=snapshot,
         requests=requests,
         verifier=requests.verifier(cluster.database) if node.candidate else OPEN,
+        audit=from_environment(AuditSettings, environ),
         beside=None if prepare is None else prepare(environ),
         topics=topics,
         tls=tls,
@@ -136,7 +147,9 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
         )
         named = replace(named, master=replace(named.master, verifier=settings.verifier))
         with sqlite_errors(path):
-            node = KafkaNode(named, settings.topics, settings.kafka, settings.redis, store)
+            audit = _audit_log(settings)
+            made.callback(audit.close)
+            node = KafkaNode(named, settings.topics, settings.kafka, settings.redis, store, audit)
             node.node.acknowledger.oldest_copy = copies.oldest
             _serve(node, store, settings, stop)
         if node.error is not None:
@@ -170,6 +183,20 @@ def _close(stop: Flag, listener: Listener, closed: Flag) -> None:
         listener.close()
     finally:
         closed.set()
+
+
+def _audit_log(settings: NodeProcessSettings) -> AuditWriter | Silent:
+    """Return where the node's events go, to be closed when it has ended. Raises
+    ConfigurationError."""
+    wanted, node = settings.audit, settings.cluster.node
+    places: list[AuditPlace] = []
+    if wanted.file is not None:
+        places.append(AuditFile(wanted.file, wanted.file_mb * MB))
+    if wanted.topic == "on":
+        places.append(AuditTopic(settings.kafka, settings.topics.audit.name, node))
+    if not places:
+        return Silent()
+    return AuditWriter(node, places, required=wanted.required == "on")
 
 
 def _snapshot_server(

@@ -11,18 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from leasehold.catalog.catalog import Catalog
+from leasehold.model.audit import AuditEvent
 from leasehold.model.ports import Codec, Now
 from leasehold.model.records.acks import Ack, Acknowledgement, CheckReport, LeaseAck
 from leasehold.model.records.log import Decisions, LogPosition
 from leasehold.model.records.requests import Queue
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.coherency import CoherencyWatch
-from leasehold.replication.effects import Append, AskQueue, BeginTerm, Effect, Wake
+from leasehold.replication.effects import Append, AskQueue, Audit, BeginTerm, Effect, Wake
 from leasehold.replication.log.apply import apply_catalog, keep_past
 from leasehold.replication.log.clock import LogClock, Reading
 from leasehold.replication.log.truncation import COPY_ROLE
 from leasehold.replication.master.answers import Answers, answers_of
 from leasehold.replication.master.attempts import Attempts, Spared
+from leasehold.replication.master.audit_events import events_of_commit, events_of_refusals
 from leasehold.replication.master.backfill_pacing import BackfillPace
 from leasehold.replication.master.backfill_queue import BackfillQueue
 from leasehold.replication.master.batch import Batch
@@ -340,18 +342,22 @@ class Master:
         store, catalog = self._store.settle(), self._catalog
         changed = False
         notices: list[Effect] = []
+        audited: list[AuditEvent] = []
         for lsn, commit in enumerate(draft.commits, draft.first_lsn):
             if commit.catalog:
+                audited += events_of_commit(commit, catalog)
                 changed |= apply_catalog(commit, lsn, catalog, store)
                 notices += notices_of_versions(commit, lsn, catalog)
                 self._release.add_ended_jobs(offset, notices_of_ended_jobs(commit, lsn, catalog))
+        if draft.refusals:
+            audited += events_of_refusals(draft.refusals)
         settings = self._settings
         keep_past(record, after, catalog, store, settings.outcomes, settings.history)
         store.commit(after)
         self.watch.read_back(offset, now.mono_ns)
         self._pace.read_back(offset)
         self._release.answers.add(answers_of(record, offset, draft.repeats, draft.requesters))
-        effects = [*self._release.release(self._may_answer(now)), *notices]
+        effects = [*self._release.release(self._may_answer(now)), *notices, *map(Audit, audited)]
         if changed:
             effects += self.changes.catalog_changed(after.lsn, now)
         return effects
