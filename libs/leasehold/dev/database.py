@@ -26,6 +26,7 @@ from leasehold.dev.view import DevView
 from leasehold.events.version_diff import diff
 from leasehold.in_process.bus import Message, Scheduler
 from leasehold.in_process.cluster import ClusterShape, MemoryCluster
+from leasehold.model.audit import AuditEvent
 from leasehold.model.errors import NoMaster, OutcomeUnknown, QueryCanceled
 from leasehold.model.ids import format_request_id, parse_request_id
 from leasehold.model.records.acks import CheckReport
@@ -43,6 +44,7 @@ ANSWER_TIMEOUT_S: Final = 30.0
 JOB_TIMEOUT_S: Final = 60.0
 REPLY_TO: Final = 0
 ACKS_KEPT: Final = 1_000
+EVENTS_MAX: Final = 1_000
 EVERY_TABLE: Final = -1
 IDLE_WAIT_S: Final = 0.5
 
@@ -107,6 +109,17 @@ class Answer(NamedTuple):
         return self.outcome.lsn > 0
 
 
+class KeptAudit:
+    """An `AuditLog` in memory: the newest events of sessions; those of masters stand in
+    `MemoryDriver.audited`."""
+
+    def __init__(self) -> None:
+        self.events: deque[AuditEvent] = deque(maxlen=EVENTS_MAX)
+
+    def record(self, event: AuditEvent) -> None:
+        self.events.append(event)
+
+
 class CheckSummary(NamedTuple):
     """The result of a check. `differences`: words per finding; empty when every node holds the same
     and it is right."""
@@ -153,6 +166,7 @@ class DevDatabase:
         self._descriptors: dict[int, Descriptor] = {}
         self._checks: deque[CheckReport] = deque(maxlen=10_000)
         self._view = DevView(self.cluster)
+        self.audit = KeptAudit()
         self.sessions = {name: Sessions() for name in self.cluster.nodes}
         self.sequence_values: dict[str, NodeSequenceValues] = {}
         self.cluster.bus.on_append = self._appended

@@ -20,6 +20,7 @@ from leasehold.catalog.job import Job
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.pending import Pending
 from leasehold.lease.agent.held_leases import Use
+from leasehold.model.audit import AuditLog
 from leasehold.model.errors import BusUnavailable, NotCoherent
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
 from leasehold.node.kafka_node import KafkaNode
@@ -49,6 +50,11 @@ class SqlNode(Protocol):
     @property
     def sessions(self) -> Sessions:
         """The SQL sessions that are on it."""
+        ...
+
+    @property
+    def audit(self) -> AuditLog:
+        """Where it is written down what was refused, and who has ended whose session."""
         ...
 
     def cluster(self) -> ClusterView:
@@ -151,6 +157,10 @@ class ServingNode:
     @property
     def database(self) -> str:
         return self._settings.cluster.database
+
+    @property
+    def audit(self) -> AuditLog:
+        return self.node.audit
 
     def close(self) -> None:
         self._looks.close()

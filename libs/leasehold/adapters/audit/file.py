@@ -30,12 +30,24 @@ class AuditFile:
         for line in lines:
             if self._file < 0:
                 self._open()
-            if os.fstat(self._file).st_size + len(line) >= self._bytes_max:
+            found = os.fstat(self._file)
+            if not found.st_nlink:  # somebody has taken it away
+                self.close()
+                self._open()
+            elif found.st_size + len(line) >= self._bytes_max:
                 self._begin_anew()
             data = line + b"\n"
             written = os.write(self._file, data)
             if written < len(data):
                 raise OSError(f"{self._path}: {written} of {len(data)} bytes were written")
+
+    @property
+    def waits(self) -> bool:
+        return False
+
+    @property
+    def why(self) -> str:
+        return ""
 
     def poll(self) -> int:
         return 0

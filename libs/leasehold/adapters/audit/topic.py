@@ -21,7 +21,7 @@ class AuditTopic:
         self._topic = topic
         self._client_id = f"leasehold-audit-{node}"
         self._writer: TopicWriter | None = None
-        self.why = ""
+        self._why = ""
 
     def write(self, lines: Sequence[bytes]) -> None:
         """Queue lines; `poll` tells what became of them. Raises OSError for a queue that is
@@ -42,8 +42,12 @@ class AuditTopic:
             return 0
         failed = [one.error for one in self._writer.deliveries() if one.error is not None]
         if failed:
-            self.why = failed[-1]
+            self._why = str(failed[-1])
         return len(failed)
+
+    @property
+    def why(self) -> str:
+        return self._why
 
     @property
     def waits(self) -> bool:

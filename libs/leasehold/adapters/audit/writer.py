@@ -13,13 +13,15 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from leasehold.adapters.audit.lines import encode_line
+from leasehold.adapters.audit.repeats import Repeats
 from leasehold.adapters.os.clock import boottime_ns, unix_us
 from leasehold.model.audit import Audited, AuditEvent
-from leasehold.model.errors import AuditUnavailable
+from leasehold.model.errors import AuditUnavailable, LeaseholdError
 
 QUEUED_MAX: Final = 10_000
 LINES_AT_ONCE_MAX: Final = 500
 POLL_S: Final = 0.1
+REPEATS_S: Final = 1.0
 SAY_EVERY_NS: Final = 60_000_000_000
 CLOSE_S: Final = 5.0
 LOG: Final = logging.getLogger("leasehold.audit")
@@ -32,8 +34,18 @@ class AuditPlace(Protocol):
         """Raises OSError."""
         ...
 
+    @property
+    def waits(self) -> bool:
+        """Whether it will be known later what became of some of them."""
+        ...
+
     def poll(self) -> int:
-        """Return how many lines were lost since the last call."""
+        """Return how many lines were lost since the last call, of those that waited."""
+        ...
+
+    @property
+    def why(self) -> str:
+        """By what the last ones of those were lost."""
         ...
 
     def close(self) -> None: ...
@@ -60,6 +72,7 @@ class AuditWriter:
         self._clock_us = clock_us
         self._changed = threading.Condition()
         self._queue: deque[bytes] = deque()
+        self._repeats = Repeats()
         self._lost = 0  # since it was written down last
         self._said_ns = -SAY_EVERY_NS
         self._why = ""
@@ -73,21 +86,26 @@ class AuditWriter:
         return self._why
 
     def record(self, event: AuditEvent) -> None:
-        line = encode_line(event, self._node, self._clock_us())
         with self._changed:
             if self._closed:
                 return
-            if len(self._queue) >= self._queued_max:
-                self._lose(1, f"{self._queued_max} events wait already")
-            else:
-                self._queue.append(line)
-                self._changed.notify()
+            self._put(self._repeats.take(event, boottime_ns()))
             why = self._why
         if self._required and why:
             raise AuditUnavailable(
                 f"the audit log takes no event ({why}), and LEASEHOLD_AUDIT_REQUIRED says that"
                 " nothing happens without a trace; see the log of this process"
             )
+
+    def _put(self, events: Sequence[AuditEvent]) -> None:
+        """Queue events as lines of now. The lock is held."""
+        for event in events:
+            if len(self._queue) >= self._queued_max:
+                self._lose(event.times, f"{self._queued_max} events wait already")
+            else:
+                self._queue.append(encode_line(event, self._node, self._clock_us()))
+        if events:
+            self._changed.notify()
 
     def close(self) -> None:
         """Write what waits, for some seconds at most."""
@@ -102,7 +120,8 @@ class AuditWriter:
         while True:
             with self._changed:
                 if not self._queue and not self._closed:
-                    self._changed.wait(POLL_S if self._has_written else None)
+                    self._changed.wait(self._wait_s())
+                self._put(self._repeats.due(boottime_ns(), all_of_them=self._closed))
                 lines = [
                     self._queue.popleft() for _ in range(min(len(self._queue), LINES_AT_ONCE_MAX))
                 ]
@@ -112,10 +131,11 @@ class AuditWriter:
         for place in self._places:
             place.close()
 
-    @property
-    def _has_written(self) -> bool:
-        """Whether something may be told yet of what was written."""
-        return any(getattr(place, "waits", False) for place in self._places)
+    def _wait_s(self) -> float | None:
+        """Return how long nothing need be looked at; None: until something comes."""
+        if any(place.waits for place in self._places):
+            return POLL_S
+        return REPEATS_S if self._repeats else None
 
     def _write(self, lines: list[bytes]) -> None:
         lost, why = 0, ""
@@ -123,11 +143,11 @@ class AuditWriter:
             try:
                 if lines:
                     place.write(lines)
-            except OSError as error:
+            except (OSError, LeaseholdError) as error:
                 lost, why = max(lost, len(lines)), str(error)
             failed = place.poll()
             if failed:
-                lost, why = max(lost, failed), getattr(place, "why", "") or "not delivered"
+                lost, why = max(lost, failed), place.why
         with self._changed:
             if lost:
                 self._lose(lost, why)
