@@ -17,6 +17,7 @@ from leasehold.model.records.requests import (
     OperationKind,
 )
 from leasehold.replica.replay_log import Asked
+from leasehold.sql.functions.system.session import caller_of
 from leasehold.sql.planning.plan import Write
 from leasehold.transaction.isolation import Isolation
 from leasehold.values.storage import to_json
@@ -64,7 +65,12 @@ class CommitTimeUpdate:
         )
         used = {descriptor.name: descriptor.version}
         return ChangeRequest(
-            request_id, (operation,), on_conflict=on_conflict, attempt=attempt, used=used
+            request_id,
+            (operation,),
+            on_conflict=on_conflict,
+            attempt=attempt,
+            used=used,
+            principal=caller_of(self.context).principal,
         )
 
     def close(self) -> None:

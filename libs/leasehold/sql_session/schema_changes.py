@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
-from zoneinfo import ZoneInfo
 
 from leasehold.adapters.os.clock import new_request_id
 from leasehold.catalog.edits import Kind
@@ -27,6 +26,7 @@ from leasehold.model.records.requests import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import Notice
 from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.plan.answers import read_jobs, read_notices
+from leasehold.sql.functions.system.session import Caller
 from leasehold.sql.syntax.session_statements import SchemaStatement, SessionStatement
 from leasehold.sql.syntax.statements import (
     AddCheck,
@@ -89,15 +89,19 @@ def tag_of(statement: SchemaStatement) -> str:
 
 
 def submit_change(
-    node: SqlNode, statement: SessionStatement, zone: ZoneInfo, stopped: Callable[[], bool]
+    node: SqlNode, statement: SessionStatement, caller: Caller, stopped: Callable[[], bool]
 ) -> Outcome:
-    """Submit a schema change, in the session's time zone, and return its outcome.
+    """Submit a schema change, in the time zone and as the role of `caller`, and return its outcome.
 
     Raises what the master refused with, OutcomeUnknown; CanceledUnderWay once `stopped`.
     """
-    zones = () if zone is UTC else (zone.key,)
+    zones = () if caller.zone is UTC else (caller.zone.key,)
     request = ChangeRequest(
-        new_request_id(), sql=statement.text, on_conflict=OnConflict.FAIL, time_zones=zones
+        new_request_id(),
+        sql=statement.text,
+        on_conflict=OnConflict.FAIL,
+        time_zones=zones,
+        principal=caller.principal,
     )
     try:
         outcome = node.submit(request, ANSWER_TIMEOUT_S, stopped)

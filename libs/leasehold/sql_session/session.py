@@ -54,6 +54,7 @@ from leasehold.sql_session.portals import CommandPortal
 from leasehold.sql_session.prepared import Answer, PreparedStatement, check_same
 from leasehold.sql_session.row_statements import RowStatements
 from leasehold.sql_session.schema_statements import SchemaStatements
+from leasehold.sql_session.session_role import AUTHORIZATION
 from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.settings_commands import AS_OF, MODES, MS
 from leasehold.sql_session.statement_batch import SeveralStatements, is_several
@@ -279,6 +280,7 @@ class SqlSession:
             state.opened_us,
             self._transactions.began_us,
             running.began_us,
+            state.role.login_id,
         )
 
     def short_rows(
@@ -312,6 +314,7 @@ class SqlSession:
         self._cursors.close(None)
         self._settings.reports += [Deallocated(None), PortalsClosed(None)]
         self._settings.reset(Reset(None))
+        self._settings.reset(Reset(AUTHORIZATION))
         self._state.sequence_values.discard()
         return Answer("DISCARD ALL")
 

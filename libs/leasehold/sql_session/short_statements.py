@@ -14,6 +14,7 @@ from typing import Any, Final
 from leasehold.adapters.sqlite.short_statements import brief_rows, is_brief, needs_nothing
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite.write import found_in
+from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.model.errors import NotCoherent, Refused
 from leasehold.pgwire.session import WouldBlock
 from leasehold.replica.replay_log import Asked, Types
@@ -103,6 +104,9 @@ class ShortStatements:
         try:
             with self._snapshot() as snapshot:
                 plan, is_short = self._planned(prepared, snapshot)
+                role_id = self._state.settings.caller.role_id
+                if role_id != BOOTSTRAP_ROLE:
+                    self._state.privileges.check(plan, snapshot.access, role_id, snapshot.tables)
                 return (plan, brief_rows(snapshot, plan, values, rows_max)) if is_short else None
         except Refused as error:
             raise shifted(error, prepared.statement.offset) from error

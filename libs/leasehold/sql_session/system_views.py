@@ -26,6 +26,8 @@ from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.job.control import refuse_unaskable
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.relations import Relation
+from leasehold.sql_session.others import HIDDEN, Others
+from leasehold.sql_session.session_role import SessionRole
 from leasehold.values import jsonb
 
 ANSWER_TIMEOUT_S: Final = 10.0
@@ -35,9 +37,13 @@ Row = Mapping[str, Any]
 class NodeTelling:
     """The port `sql.system_relations.NodeSide`."""
 
-    def __init__(self, node: SqlNode, cursors: Callable[[], Iterable[Row]] = tuple) -> None:
-        """Tell of a node, and of the `cursors` of the session that asks."""
+    def __init__(
+        self, node: SqlNode, role: SessionRole, cursors: Callable[[], Iterable[Row]] = tuple
+    ) -> None:
+        """Tell of a node, and of the `cursors` of the session that asks, which is that `role`."""
         self._node = node
+        self._role = role
+        self._others = Others(role)
         self._own: Mapping[str, Callable[[], Iterable[Row]]] = {
             "transactions": self._transactions,
             "dead_letter": self._dead_letters,
@@ -85,26 +91,32 @@ class NodeTelling:
             if one.state == "idle":
                 continue
             _, _, versions = pinned.pop(one.label, ("", 0, {}))
-            yield {
+            told = {
                 "node": self._node.name,
                 "pid": one.process,
                 "user_name": one.user,
                 "application_name": one.application,
                 "label": one.label,
+                "pinned": as_json(versions),
+            }
+            if not self._others.sees(one.role_id):
+                yield {**told, "state": "", "sql": HIDDEN}
+                continue
+            yield {
+                **told,
                 "state": one.state,
                 "isolation": one.isolation,
                 "sql": one.sql,
                 "began": one.began_us,
                 "age_ms": None if one.began_us is None else (now_us - one.began_us) // 1_000,
                 "statement_ms": (now_us - one.statement_us) // 1_000,
-                "pinned": as_json(versions),
             }
         for label, (sql, age_ms, versions) in pinned.items():
             yield {
                 "node": self._node.name,
                 "label": label,
                 "state": "active",
-                "sql": sql,
+                "sql": sql if self._others.sees_all else HIDDEN,
                 "began": now_us - age_ms * 1_000,
                 "age_ms": age_ms,
                 "pinned": as_json(versions),
@@ -112,13 +124,19 @@ class NodeTelling:
 
     def _activity(self) -> Iterator[Row]:
         for one in self._node.sessions.activities():
-            yield {
+            told = {
                 "datid": oids.DATABASE,
                 "datname": self._node.database,
                 "pid": one.process,
-                "usesysid": oids.OWNER,
+                "usesysid": one.role_id,
                 "usename": one.user,
                 "application_name": one.application,
+            }
+            if not self._others.sees(one.role_id):
+                yield {**told, "query": HIDDEN}
+                continue
+            yield {
+                **told,
                 "backend_start": one.opened_us,
                 "xact_start": None if one.state == "idle" else one.began_us,
                 "query_start": one.statement_us or None,
@@ -149,6 +167,8 @@ class NodeTelling:
         for number, letter in self._node.dead_letters():
             known = len(letter.request_id) == 16
             request = readable_request(letter)
+            if not self._others.reads_letter(request):
+                continue
             yield {
                 "letter": number,
                 "request_id": format_request_id(letter.request_id) if known else None,
@@ -164,12 +184,17 @@ class NodeTelling:
             }
 
     def _settings(self) -> Iterator[Row]:
+        self._others.check_settings()
         for name, value in self._node.described().items():
             yield {"node": self._node.name, "name": name, "value": value}
 
     # ------------------------------------------------------------ steering
 
     def act(self, action: str, *values: Any) -> bool:
+        if action in ("cancel_session", "end_session"):
+            asked = self._node.sessions.role_of(values[0])
+            if asked is not None:
+                self._others.check_signals(action, asked)
         match action:
             case "cancel_session":
                 reason = Canceled("canceling statement due to user request")
@@ -198,7 +223,10 @@ class NodeTelling:
         WrongJobState (55000) …"""
         asked = JobControl(job, action, settings)
         refuse_unaskable(asked)
-        request = ChangeRequest(new_request_id(), control=asked)
+        known = self._node.jobs().get(job)
+        if known is not None:
+            self._others.check_steers(known.table_id)
+        request = ChangeRequest(new_request_id(), control=asked, principal=self._role.principal)
         outcome = self._node.submit(request, ANSWER_TIMEOUT_S)
         if outcome.lsn:
             return True

@@ -7,10 +7,14 @@ from typing import Any, Final, Protocol
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
+from leasehold.catalog.privileges import Privilege
 from leasehold.model.errors import FeatureNotSupported, UnknownTable, WrongObject
 from leasehold.sql.functions.function import BIGINT, BOOLEAN, TEXT, Function
 from leasehold.sql.functions.system.session import sequence_values_of, system_of
 from leasehold.values.catalog_types import REGCLASS
+
+_DRAWS: Final = Privilege.USAGE | Privilege.UPDATE
+_LOOKS: Final = Privilege.USAGE | Privilege.SELECT
 
 
 class SequenceValues(Protocol):
@@ -34,14 +38,18 @@ class SequenceValues(Protocol):
         ...
 
 
-def _sequence(context: CommitContext, oid: int) -> Descriptor:
-    catalog = system_of(context).catalog
+def _sequence(context: CommitContext, oid: int, privileges: Privilege) -> Descriptor:
+    """Return a sequence on which the role has one of the privileges. Raises UnknownTable,
+    WrongObject, InsufficientPrivilege."""
+    system = system_of(context)
+    catalog = system.catalog
     found = catalog.relation(oid)
     if found is None and not catalog.has_relation(oid):
         raise UnknownTable(f"relation with OID {oid} does not exist")
     if found is None or found.sequence is None:  # an index, or one of the catalog's
         name = catalog.relation_name(oid)
         raise WrongObject(f"{name!r} is not a sequence", table=name)
+    system.check_sequence(found, privileges)
     return found
 
 
@@ -53,7 +61,7 @@ def _sequence_values(context: CommitContext) -> SequenceValues:
 
 
 def _nextval(context: CommitContext, oid: int) -> int:
-    return _sequence_values(context).next(_sequence(context, oid).table_id)
+    return _sequence_values(context).next(_sequence(context, oid, _DRAWS).table_id)
 
 
 def _drawn(context: CommitContext, sequence_id: int) -> int:
@@ -61,11 +69,13 @@ def _drawn(context: CommitContext, sequence_id: int) -> int:
 
 
 def _currval(context: CommitContext, oid: int) -> int:
-    return _sequence_values(context).current(_sequence(context, oid))
+    return _sequence_values(context).current(_sequence(context, oid, _LOOKS))
 
 
 def _setval(context: CommitContext, oid: int, value: int, called: int = 1) -> int:
-    _sequence_values(context).set(_sequence(context, oid), value, called=bool(called))
+    _sequence_values(context).set(
+        _sequence(context, oid, Privilege.UPDATE), value, called=bool(called)
+    )
     return value
 
 
