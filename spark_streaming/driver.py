@@ -210,7 +210,8 @@ def _keys_of(requests: RequestKeySettings) -> RequestKeys:
     keys = requests.keys
     if keys.of_role is not None:
         raise ConfigurationError(
-            "LEASEHOLD_REQUEST_KEY of Spark's driver is a role's key; it has to be the masters' own.",
+            "LEASEHOLD_REQUEST_KEY of Spark's driver is a role's key; it has to be that of the"
+            " masters.",
             variable="LEASEHOLD_REQUEST_KEY",
         )
     return keys

@@ -171,8 +171,8 @@ class MemoryCluster:
         return self.bus.append(self.topics.log.name, 0, b"", data)
 
     def submit(self, fields: Mapping[str, Any], principal: str = "") -> bytes:
-        """Put a change request of that role's on the queue now; return its id (a fresh one unless it
-        brings one). Raises what `pack_fields` raises."""
+        """Put a change request of that role's on the queue now; return its id, a fresh one unless
+        it brings one. Raises what `pack_fields` raises."""
         sent = dict(fields)
         sent.setdefault("id", self.fresh_id())
         media_type, body = pack_fields(sent)

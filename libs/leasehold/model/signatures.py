@@ -3,9 +3,9 @@
 Kafka does not tell a consumer who has produced a record. So a message says it itself, behind its
 content type, with a signature by HMAC-SHA256:
 
-    application/msgpack; role=shop; key=16384.0; signature=…    signed by that role's own key
-    application/msgpack; role=shop; signature=…                 by a process that has the master key
-    application/msgpack; role=shop                              a claim, believed where no key is set
+    application/msgpack; role=shop; key=16384.0; signature=…    signed by the role's own key
+    application/msgpack; role=shop; signature=…                 by who has the master key
+    application/msgpack; role=shop                              a claim, believed without keys
 
 The master key is known to masters, SQL nodes and Spark's driver, which may sign in any role's name.
 A role's key is derived from it, the database's name, the role's name and a number that the catalog
@@ -211,6 +211,8 @@ def read_mark(content_type: str) -> Mark:
             f"the content type has {len(content_type)} characters; at most"
             f" {CONTENT_TYPE_CHARACTERS_MAX} are taken"
         )
+    if "\0" in content_type:  # where what is signed is joined
+        raise NotAuthentic("the content type has a NUL in it")
     first, *rest = content_type.split(";")
     if not rest:
         return Mark(first)

@@ -86,8 +86,9 @@ class StatementRunner:
     def _audit(self, error: InsufficientPrivilege) -> None:
         """Raises AuditUnavailable: that is then the answer, and nothing was done either way."""
         state = self.state
-        words = error.message
-        event = AuditEvent(Audited.REFUSED, error.sqlstate, user=state.user, words=words)
+        event = AuditEvent(
+            Audited.REFUSED, error.sqlstate, state.user, state.role.name, words=error.message
+        )
         state.node.audit.record(event)
 
 

@@ -49,7 +49,7 @@ from leasehold.model.records.log import (
     Refusal,
     RowChange,
 )
-from leasehold.model.records.requests import ChangeRequest, Outcome, Result, ResultBatch
+from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome, Result, ResultBatch
 
 FORMAT: Final = 1
 """Format written, and the newest one read."""
@@ -76,6 +76,8 @@ _REFUSAL: Final = record_restorer(Refusal)
 _GRANT: Final = record_restorer(Grant)
 _ATTEMPT: Final = record_restorer(Attempt)
 _DECISIONS_TAG: Final = TAG_BY_CLASS[Decisions]
+_DEAD_LETTER_TAG: Final = TAG_BY_CLASS[DeadLetter]
+_DEAD_LETTER_HEAD: Final = DeadLetter._fields.index("principal")
 _POSITION_TAG: Final = TAG_BY_CLASS[LogPosition]
 _LOG_TAGS: Final = frozenset(TAG_BY_CLASS[c] for c in (Claim, Decisions, Barrier))
 _BACKFILL_FIELDS: Final = len(Backfill._fields)
@@ -111,6 +113,8 @@ class MessagePackCodec:
             return _zipped(_packed((FORMAT, tag, *_written(record, _DECISIONS_HEAD))))
         if tag == _POSITION_TAG:
             return _packed((FORMAT, tag, *_written(record, _POSITION_HEAD)))
+        if tag == _DEAD_LETTER_TAG:
+            return _packed((FORMAT, tag, *_written(record, _DEAD_LETTER_HEAD)))
         return _packed((FORMAT, tag, *record))
 
     def pack_commit(self, commit: Commit) -> bytes:

@@ -8,7 +8,7 @@ from typing import Final
 from leasehold.model.errors import NotAuthentic, Refused
 from leasehold.model.ports import Codec
 from leasehold.model.records.requests import ChangeRequest, Queue
-from leasehold.model.signatures import Verifier, read_mark
+from leasehold.model.signatures import OPEN, Verifier, read_mark
 from leasehold.replication.effects import QueueRead
 from leasehold.replication.master.refusals import internal_failure
 
@@ -21,7 +21,7 @@ class RequestQueue:
     nothing else to do, and what is done then the next record need not wait for. Decoding is a
     function of the message alone, so when it is done makes no difference to what is decided."""
 
-    def __init__(self, codec: Codec, verifier: Verifier) -> None:
+    def __init__(self, codec: Codec, verifier: Verifier = OPEN) -> None:
         self._codec = codec
         self._verifier = verifier
         self._messages: deque[QueueRead] = deque()

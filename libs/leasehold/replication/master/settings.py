@@ -22,8 +22,8 @@ class MasterSettings:
     and renewal; that and the renewal together stay well below a lease's duration. Users count as
     present for `users_recent_ms` after a request (see `BackfillPace`). While a coherent
     node is more than `ahead_max` records behind, requests gather for the next record: their answers
-    would wait for the node anyway (C1), and fewer records are what lets it catch up. `verifier` tells
-    whose a message of a queue is."""
+    would wait for the node anyway (C1), and fewer records are what lets it catch up. `verifier`:
+    who tells whose a message of a queue is."""
 
     coherency: CoherencySettings = field(default_factory=CoherencySettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
