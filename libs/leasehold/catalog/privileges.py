@@ -130,19 +130,33 @@ def options_of(roles: Roles, acl: Acl, role: int, owner: int) -> Privilege:
 
 
 def change_acl(
-    roles: Roles, acl: Acl, change: Change, actor: int, owner: int, kind: ObjectKind, name: str
+    roles: Roles,
+    acl: Acl,
+    change: Change,
+    actor: int,
+    owner: int,
+    kind: ObjectKind,
+    name: str,
+    *,
+    column: str = "",
+    beside: Acl = (),
 ) -> Changed:
     """Return the list after a GRANT or REVOKE that `actor` has said, and its warning.
 
-    `acl` is the object's, or its default. Raises InsufficientPrivilege (42501) where `actor` may
-    do nothing at all with the object, InvalidGrant (0LP01), DependentObjects (2BP01).
+    `acl` is the object's, or its default. Of a `column` that of its table is `beside` it: what
+    somebody may give on there he may give on here.
+
+    Raises InsufficientPrivilege (42501) where `actor` may do nothing at all with the object,
+    InvalidGrant (0LP01), DependentObjects (2BP01).
     """
-    grantor, options = best_grantor(roles, acl, change.privileges, actor, owner)
+    known = (*beside, *acl)
+    grantor, options = best_grantor(roles, known, change.privileges, actor, owner)
     warning = ""
     if not options and not (
-        privileges_of(roles, acl, grantor, kind) | options_of(roles, acl, grantor, owner)
+        privileges_of(roles, known, grantor, kind) | options_of(roles, known, grantor, owner)
     ):
-        raise InsufficientPrivilege(f"permission denied for {kind} {name}")
+        named = f'column "{column}" of relation "{name}"' if column else f"{kind} {name}"
+        raise InsufficientPrivilege(f"permission denied for {named}")
     possible = change.privileges & options
     done = "granted" if change.is_grant else "could be revoked"
     if not possible:
@@ -251,6 +265,15 @@ def with_owner(acl: Acl, before: int, owner: int) -> Acl:
         grantee, grantor = (owner if role == before else role for role in item[:2])
         made = _merged(made, Item(grantee, grantor, item.privileges, item.options))
     return made
+
+
+def without_role(roles: Roles, acl: Acl, role: int, owner: int) -> Acl:
+    """Return the list without all that the role has or gave, and what rests on that."""
+    for item in acl:
+        if item.grantee == role:
+            gone = Item(role, item.grantor, item.privileges, item.privileges | item.options)
+            acl = _removed(roles, acl, gone, owner, cascade=True)
+    return tuple(item for item in acl if role not in item[:2])
 
 
 def mentioned_roles(acl: Acl) -> frozenset[int]:

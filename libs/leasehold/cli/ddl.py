@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from leasehold.adapters.os.clock import random_bytes
 from leasehold.cli.command import Subparsers, add, add_timeout
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import watch_jobs
@@ -13,9 +14,11 @@ from leasehold.cli.looking import looking
 from leasehold.cli.output import Output, span
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.model.records.requests import OnConflict, Outcome
+from leasehold.pgwire.auth.scram_server import SALT_BYTES
 from leasehold.schema_change.job.estimate import NOT_KNOWN, total
-from leasehold.schema_change.plan.answers import read_jobs, read_notices
+from leasehold.schema_change.plan.answers import read_all_told, read_jobs
 from leasehold.settings.client import ClientSettings
+from leasehold.sql.ddl.passwords import with_verifiers
 
 
 def register(subparsers: Subparsers) -> None:
@@ -45,8 +48,9 @@ def register(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
+    said = with_verifiers(args.sql, lambda: random_bytes(SALT_BYTES))
     with ChangeProducer(settings) as changes:
-        sql = f"EXPLAIN {args.sql}" if args.explain else args.sql
+        sql = f"EXPLAIN {said}" if args.explain else said
         request = {"sql": sql, "on_conflict": OnConflict.FAIL.value}
         outcome = changes.submit(request).result(args.timeout)
     if not outcome.lsn:
@@ -59,8 +63,8 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
     if not jobs or args.no_wait:
         _show_accepted(outcome, jobs, output)
         return ExitCode.OK
-    for notice in read_notices(outcome.answer):
-        output.note(notice)
+    for told in read_all_told(outcome.answer):
+        output.note(told.words)
     for job in jobs:
         output.note(f"job {job} accepted at LSN {outcome.lsn:,}")
     with looking(settings, output) as (watch, _):
@@ -106,9 +110,9 @@ def _show_accepted(outcome: Outcome, jobs: Sequence[int], output: Output) -> Non
     if output.as_json:
         output.json({"lsn": outcome.lsn, "answer": outcome.answer})
         return
-    notices = read_notices(outcome.answer)
-    for notice in notices:
-        output.line(notice, "green")
+    notices = read_all_told(outcome.answer)
+    for told in notices:
+        output.line(told.words, "green")
     for job in jobs:
         output.line(f"job {job} accepted at LSN {outcome.lsn:,} (leasehold jobs watch {job})")
     if not notices and not jobs:

@@ -32,6 +32,9 @@
     │   ├── SequenceExhausted     2200H    ├── NoNumberYet        55000
     │   ├── WrongIdentity         55000    ├── CannotChange       55P02
     │   ├── UnknownRole           42704    ├── InvalidGrant       0LP01
+    │   ├── DuplicateRole         42710    ├── ReservedName       42939
+    │   ├── RoleInUse             55006    ├── InvalidPrincipal   28000
+    │   ├── InsufficientPrivilege 42501    ├── DifferentOwners    55000
     │   ├── NotAuthentic          28000    │
     │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
     │   ├── VerifyError           40001 (replay allowed)
@@ -102,6 +105,25 @@ class InvalidGrant(Refused, sqlstate="0LP01"):
 
 class UnknownRole(Refused, sqlstate="42704"):
     """A role that does not exist."""
+
+
+class DuplicateRole(Refused, sqlstate="42710"): ...
+
+
+class ReservedName(Refused, sqlstate="42939"):
+    """A name of a role that only the database itself gives."""
+
+
+class RoleInUse(Refused, sqlstate="55006"):
+    """A role that its own session wants to drop."""
+
+
+class DifferentOwners(Refused, sqlstate="55000"):
+    """A sequence that would go with a table of another role."""
+
+
+class InvalidPrincipal(Refused, sqlstate="28000"):
+    """A request of a role that does not exist, or may not log in."""
 
 
 class UnknownSchema(Refused, sqlstate="3F000"): ...

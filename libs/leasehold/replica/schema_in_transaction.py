@@ -18,7 +18,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
 from leasehold.model.errors import FeatureNotSupported, RequestTooLarge
 from leasehold.model.ports import StoredCatalog
-from leasehold.schema_change.plan.answers import read_notices
+from leasehold.schema_change.plan.answers import Told, read_all_told
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import (
     STATEMENT_BYTES_MAX,
@@ -82,22 +82,22 @@ class BlockSchema:
 
     def with_change(
         self, text: str, stored: Callable[[], StoredCatalog], context: CommitContext
-    ) -> tuple[BlockSchema, list[str]]:
-        """Return it with what `text` asks for, and the notices of that. Raises what
+    ) -> tuple[BlockSchema, list[Told]]:
+        """Return it with what `text` asks for, and what is told of that. Raises what
         `StatementBatch.take` raises, FeatureNotSupported, RequestTooLarge (54000)."""
         if self.script is None:
             script = StatementBatch.on(_catalog(stored()), provisional=True)
         else:
             script = self.script.copy()
         texts, drops = [*self.texts], []
-        notices: list[str] = []
+        notices: list[Told] = []
         zone = zone_at(context).key
         said = parse_statements(text, () if zone == UTC.key else (zone,))
         for statement, sql in said:
             assert not isinstance(statement, Explain), "that changes nothing"
             answer = script.take(statement, sql, b"", context, lambda _: -1)
             _refuse_jobs(script)
-            notices += read_notices(answer)
+            notices += read_all_told(answer)
             if isinstance(statement, DropTable) and answer.keys() != {"notice"}:
                 # Of those that one text drops some may not be there.
                 drops.append(statement)

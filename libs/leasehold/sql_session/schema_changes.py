@@ -25,8 +25,19 @@ from leasehold.model.ids import is_sequence_id
 from leasehold.model.records.requests import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import Notice
 from leasehold.replica.serving_node import SqlNode
-from leasehold.schema_change.plan.answers import read_jobs, read_notices
+from leasehold.schema_change.plan.answers import read_all_told, read_jobs
 from leasehold.sql.functions.system.session import Caller
+from leasehold.sql.syntax.role_statements import (
+    AlterRole,
+    ChangeOwner,
+    CreateRole,
+    DropOwned,
+    DropRole,
+    GrantPrivileges,
+    GrantRole,
+    ReassignOwned,
+    RenameRole,
+)
 from leasehold.sql.syntax.session_statements import SchemaStatement, SessionStatement
 from leasehold.sql.syntax.statements import (
     AddCheck,
@@ -69,6 +80,12 @@ _TAGS: Final[dict[type, str]] = {
     OwnSequence: "ALTER SEQUENCE",
     RenameSequence: "ALTER SEQUENCE",
     AlterSequence: "ALTER SEQUENCE",
+    CreateRole: "CREATE ROLE",
+    AlterRole: "ALTER ROLE",
+    RenameRole: "ALTER ROLE",
+    DropRole: "DROP ROLE",
+    ReassignOwned: "REASSIGN OWNED",
+    DropOwned: "DROP OWNED",
 }
 CANCELLED: Final = "57014"
 FAILED: Final = "55000"
@@ -85,7 +102,16 @@ _BROKEN: Final[dict[type, str]] = {
 
 
 def tag_of(statement: SchemaStatement) -> str:
-    return "EXPLAIN" if statement.explains else _TAGS[type(statement.change)]
+    if statement.explains:
+        return "EXPLAIN"
+    match statement.change:
+        case GrantRole(is_grant=is_grant, alters=alters):
+            return "ALTER ROLE" if alters else "GRANT ROLE" if is_grant else "REVOKE ROLE"
+        case GrantPrivileges(is_grant=is_grant):
+            return "GRANT" if is_grant else "REVOKE"
+        case ChangeOwner(kind=kind):
+            return f"ALTER {kind.upper()}"
+    return _TAGS[type(statement.change)]
 
 
 def submit_change(
@@ -146,7 +172,7 @@ def return_sequence_values(node: SqlNode, change: object, stopped: Callable[[], 
 
 
 def notices_of(outcome: Outcome) -> list[Notice]:
-    return [Notice("NOTICE", "00000", words) for words in read_notices(outcome.answer)]
+    return [Notice(*told) for told in read_all_told(outcome.answer)]
 
 
 def plan_lines(outcome: Outcome) -> list[tuple[str]]:

@@ -11,6 +11,7 @@ from leasehold.model.errors import FeatureNotSupported
 from leasehold.pgwire.session import Column, Notice, Portal
 from leasehold.pgwire.wire_errors import Canceled
 from leasehold.replica.replay_log import Asked, Step, Types
+from leasehold.schema_change.plan.answers import Told
 from leasehold.sql.ddl.schema_statements import Said
 from leasehold.sql.syntax.session_statements import SchemaStatement, SessionStatement
 from leasehold.sql.syntax.statements import Explain, Truncate
@@ -136,9 +137,12 @@ class SchemaStatements:
                 f" {transaction.isolation.spoken} is not supported: use READ COMMITTED{instead}"
             )
         transaction.show_activity(asked.text)
-        notices = transaction.empty(asked) if asked.emptied else transaction.change(asked.text)
+        if asked.emptied:
+            told = [Told("NOTICE", "00000", words) for words in transaction.empty(asked)]
+        else:
+            told = transaction.change(asked.text)
         transaction.log.add(Step(asked))
-        self._settings.reports += [Notice("NOTICE", "00000", words) for words in notices]
+        self._settings.reports += [Notice(*each) for each in told]
         return Answer(tag_of(meaning))
 
 

@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from leasehold.adapters.os.clock import random_bytes
 from leasehold.catalog.definitions import quoted
+from leasehold.pgwire.auth.scram_server import SALT_BYTES
 from leasehold.pgwire.session import (
     Column,
     Deallocated,
@@ -27,6 +29,7 @@ from leasehold.pgwire.wire_errors import InFailedTransaction, UnknownPortal
 from leasehold.replica.replay_log import Asked
 from leasehold.replica.serving_node import SqlNode
 from leasehold.replica.sessions import Activity
+from leasehold.sql.ddl.passwords import has_passwords, with_verifiers
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql.session.text import read_text
 from leasehold.sql.syntax.cursor_movement import ALL, Direction, Movement
@@ -166,6 +169,9 @@ class SqlSession:
     def statements(self, text: str) -> Sequence[SessionStatement]:
         if len(text) > NON_BLOCKING_CHARS_MAX:
             self._running.check_may_block()
+        if has_passwords(text):
+            self._running.check_may_block()
+            text = with_verifiers(text, lambda: random_bytes(SALT_BYTES))
         text, cuts = with_short_names(text)
         if cuts:
             self._running.check_may_block()  # called again it would tell them again

@@ -35,6 +35,7 @@ from leasehold.replica.sequences.session_values import DrawnSequenceValues
 from leasehold.replica.sql_execute import apply, find_rows, gather_places, tables_read
 from leasehold.replica.sql_reads import Preparing, Seen, gather_sought, planned
 from leasehold.replica.write_set import WriteSet
+from leasehold.schema_change.plan.answers import Told
 from leasehold.schema_change.plan.truncate import (
     NOTHING_TO_RESTART,
     refuse_referred,
@@ -408,8 +409,8 @@ class ReplayableTransaction:
             notices.append(NOTHING_TO_RESTART)
         return notices
 
-    def change(self, text: str) -> list[str]:
-        """Run a schema change, which is committed with the rows, and return its notices. Raises
+    def change(self, text: str) -> list[Told]:
+        """Run a schema change, which is committed with the rows; return what is told. Raises
         what `BlockSchema.with_change` and `PendingChanges.change` raise."""
         self._writes_as_role()
         with self._coherently(self._reads.snapshot) as snapshot:

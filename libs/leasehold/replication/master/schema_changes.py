@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
+from leasehold.catalog.access import check_group
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import CommitContext
+from leasehold.catalog.roles import BOOTSTRAP_ROLE, STEER_JOBS
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.model.ports import Now
 from leasehold.model.records.acks import CheckReport, LeaseAck
@@ -84,9 +86,10 @@ class SchemaChanges:
 
     # ------------------------------------------------------------ requests
 
-    def decide(self, request: ChangeRequest, now: Now) -> Decision:
-        """Plan DDL or apply job control. Raises Refused."""
+    def decide(self, request: ChangeRequest, now: Now, actor: int = BOOTSTRAP_ROLE) -> Decision:
+        """Plan DDL or apply job control, as the role `actor` may. Raises Refused."""
         if request.control is not None:
+            self._check_steers(request.control.job, actor)
             effects = self.coordinator.step(wanted.Controlled(request.control), now)
             (write,) = (effect for effect in effects if isinstance(effect, wanted.Write))
             return Decision(write.writes, {"job": request.control.job}, self._catalog)
@@ -94,7 +97,7 @@ class SchemaChanges:
         said = parse_statements(request.sql, request.time_zones)
         if any(isinstance(each.statement, Explain) for each in said):
             return self._explain(said, request)
-        script = StatementBatch.on(self._catalog)
+        script = StatementBatch.on(self._catalog, actor=actor)
         context = self._context(request.id, now)
         answers: list[Mapping[str, Any]] = []
         for (statement, sql), count in join_alterations(said):
@@ -110,6 +113,15 @@ class SchemaChanges:
         opening = script.opening
         writes = _asked_by(script.writes, request.principal)
         return Decision(writes, answer, script.catalog, script.empty, opening)
+
+    def _check_steers(self, job_id: int, actor: int) -> None:
+        """Check that `actor` may steer a job: one of a table that it owns, or any. Raises
+        InsufficientPrivilege (42501)."""
+        access = self._catalog.access
+        job = self._catalog.jobs.get(job_id)
+        if job is None or all(access.is_owner(actor, table) for table in job.tables):
+            return
+        check_group(access, actor, STEER_JOBS, f"steer job {job_id} on table {job.table!r}")
 
     def _explain(self, said: tuple[Said, ...], request: ChangeRequest) -> Decision:
         statement = said[0].statement

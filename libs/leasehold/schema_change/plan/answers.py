@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 
 def join_answers(answers: tuple[Mapping[str, Any], ...]) -> Mapping[str, Any]:
@@ -25,6 +25,22 @@ def read_notices(answer: Any) -> tuple[str, ...]:
         one = [each["notice"]] if "notice" in each else []
         found += map(str, each.get("notices", one))
     return tuple(found)
+
+
+class Told(NamedTuple):
+    """A notice or a warning, as clients are told it."""
+
+    severity: str
+    code: str
+    words: str
+
+
+def read_all_told(answer: Any) -> list[Told]:
+    """Return the notices of a request's DDL, and what was remarked upon roles and privileges."""
+    told = [Told("NOTICE", "00000", words) for words in read_notices(answer)]
+    for each in read_answers(answer):
+        told += (Told(*map(str, remark)) for remark in each.get("remarks", ()))
+    return told
 
 
 def read_jobs(answer: Any) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from typing import Final
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import Job, Phase
+from leasehold.model.errors import FeatureNotSupported
 from leasehold.schema_change.plan.alter_table import plan_alter_table
 from leasehold.schema_change.plan.busy_tables import NO_EARLIER_DROPS, EarlierDrops
 from leasehold.schema_change.plan.create_table import plan_create_table
@@ -33,6 +34,7 @@ from leasehold.schema_change.plan.results import (
 from leasehold.schema_change.plan.sequences import plan_sequence
 from leasehold.schema_change.plan.truncate import plan_truncate
 from leasehold.schema_change.steps.steps import steps_of
+from leasehold.sql.syntax.role_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     AlterTable,
     Change,
@@ -86,6 +88,11 @@ def plan(
             made = plan_rename_index(statement, catalog)
         case AlterTable():
             made = plan_alter_table(statement, catalog, context, earlier)
+        case _ if isinstance(statement, RoleStatement):
+            raise FeatureNotSupported(
+                "EXPLAIN shows the steps of a schema change: what is said of roles and privileges"
+                " is done at once"
+            )
         case _:
             made = plan_sequence(statement, catalog, earlier)
     if isinstance(made, NothingToDo | RestartPlan | CreateTablePlan):

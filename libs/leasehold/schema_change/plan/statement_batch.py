@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Final
 
+from leasehold.catalog.access import Access
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.edits import apply_edits
@@ -21,6 +22,7 @@ from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.job import Job, Step
 from leasehold.catalog.names import collect_relation_names
 from leasehold.catalog.overlay import CatalogAhead
+from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.catalog.sequence import check_restart
 from leasehold.catalog.sequence_ownership import (
     check_bounds_operation,
@@ -34,6 +36,7 @@ from leasehold.model.records.log import (
     DescriptorWrite,
     JobWrite,
     MinVersion,
+    RoleOrAccessWrite,
     TableTruncated,
 )
 from leasehold.model.records.requests import Operation
@@ -55,6 +58,9 @@ from leasehold.schema_change.plan.results import (
     RestartPlan,
     TruncatePlan,
 )
+from leasehold.schema_change.plan.rights import check_owners, check_rights, check_truncate
+from leasehold.schema_change.plan.role_changes import change_access
+from leasehold.sql.syntax.role_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     Change,
     CreateSequence,
@@ -85,17 +91,30 @@ class StatementBatch:
     within: list[Descriptor] = field(default_factory=list)
     _drops: list[Job] = field(default_factory=list)
     _earlier: EarlierDrops = NO_EARLIER_DROPS
+    actor: int = BOOTSTRAP_ROLE
+    _recorded: Access | None = None  # as the log has it
 
     @classmethod
-    def on(cls, catalog: Catalog, *, provisional: bool = False) -> StatementBatch:
-        return cls(CatalogAhead.of(catalog, provisional=provisional))
+    def on(
+        cls, catalog: Catalog, *, provisional: bool = False, actor: int = BOOTSTRAP_ROLE
+    ) -> StatementBatch:
+        """Return one of statements that `actor` says."""
+        ahead = CatalogAhead.of(catalog, provisional=provisional)
+        return cls(ahead, actor=actor, _recorded=catalog.access)
 
     def copy(self) -> StatementBatch:
         """Return a copy to go on from here without this one."""
         kept = dict(self.made), dict(self.truncated), dict(self.jobs), dict(self.dropped)
         begun, within = dict(self.begun), list(self.within)
         return StatementBatch(
-            self.catalog.copy(), *kept, begun, within, list(self._drops), self._earlier
+            self.catalog.copy(),
+            *kept,
+            begun,
+            within,
+            list(self._drops),
+            self._earlier,
+            self.actor,
+            self._recorded,
         )
 
     @property
@@ -113,7 +132,12 @@ class StatementBatch:
             taking = join_drops(self._drops, self._earlier.job_id)
             jobs.append(with_new_tables(taking, self.made) if waits else taking)
         begun = (JobWrite(job.job_id, job.to_wire()) for job in jobs)
-        return (*made, *fences, *map(TableTruncated, self.truncated), *begun)
+        emptied = map(TableTruncated, self.truncated)
+        return (*made, *fences, *emptied, *begun, *self._access_writes())
+
+    def _access_writes(self) -> tuple[RoleOrAccessWrite, ...]:
+        before = Access() if self._recorded is None else self._recorded
+        return self.catalog.access.writes_since(before)
 
     @property
     def opening(self) -> tuple[Operation, ...]:
@@ -161,7 +185,10 @@ class StatementBatch:
         rows_about: Callable[[int], int],
     ) -> Answer:
         """Add what a statement asks for; return what is answered of it. Raises what `plan`
-        raises."""
+        raises, and InsufficientPrivilege (42501)."""
+        if isinstance(change, RoleStatement):
+            return self._take_roles(change)
+        check_rights(change, self.catalog, self.actor)
         if isinstance(change, CreateSequence) and change.options.owner is not None:
             plain, owning = _split_owner(change)
             answered = self.take(plain, sql, request_id, context, rows_about)
@@ -194,6 +221,8 @@ class StatementBatch:
                 self._begin(sequence.table_id, start)
                 answer = {"restarted": sequence.name}
             case TruncatePlan(tables):
+                check_truncate(self.catalog.access, self.actor, tables)
+                check_owners(self.catalog.access, self.actor, planned.restarted)
                 for sequence in planned.restarted:
                     assert sequence.sequence is not None, sequence
                     self._begin(sequence.table_id, sequence.sequence.start)
@@ -219,6 +248,9 @@ class StatementBatch:
                 answer = {"job": self._add_drop(self._count_rows(job, rows_about))}
             case JobPlan(job):
                 self._refuse_name_that_goes(job)
+                owner = self.catalog.access.owner_of(job.table_id)
+                for made in planned.made:
+                    self._give(made.table_id, owner)
                 self.within += planned.within
                 self.jobs[job.table_id] = job = self._count_rows(job, rows_about)
                 self.catalog.jobs[job.job_id] = job
@@ -259,16 +291,35 @@ class StatementBatch:
         before = next((t for t in self.dropped.values() if t.name == table.name), None)
         version, replaces = (1, 0) if before is None else (before.version, before.table_id)
         table = replace(table, version=version, replaces=replaces)
+        if table.table_id not in self.made:
+            self._give(table.table_id, self.actor)
         self.made[table.table_id] = table
         self.catalog.make(table)
+
+    def _give(self, table_id: int, owner: int) -> None:
+        """Say who owns a table or sequence that is made."""
+        access = self.catalog.access.without_object(table_id)
+        self.catalog.access = access.with_owner(table_id, owner)
+
+    def _unmake(self, table_id: int) -> None:
+        del self.made[table_id]
+        self.catalog.unmake(table_id)
+        self.catalog.access = self.catalog.access.without_object(table_id)
+
+    def _take_roles(self, change: RoleStatement) -> Answer:
+        access, remarks = change_access(change, self.catalog, self.actor)
+        self.catalog.access = access
+        answer: Answer = {"access": True}
+        if remarks:
+            answer["remarks"] = tuple(map(tuple, remarks))
+        return answer
 
     def _make_altered(self, table: Descriptor) -> None:
         """Replace a sequence of this request. It stays where it was, unless RESTART is said as
         well, or goes again."""
         if table.state is State.ABSENT:
-            del self.made[table.table_id]
             self.begun.pop(table.table_id, None)
-            self.catalog.unmake(table.table_id)
+            self._unmake(table.table_id)
             return
         sequence = table.sequence
         if sequence is not None:
@@ -286,8 +337,7 @@ class StatementBatch:
         for child_id in {child_id for child_id, _ in gone if child_id in self.made} - {table_id}:
             self._make(without_elements(self.made[child_id], gone))
         if table_id in self.made:
-            del self.made[table_id]
-            self.catalog.unmake(table_id)
+            self._unmake(table_id)
             return {"table": table_id}
         self.dropped[table_id] = self.catalog.newest(table_id)
         self.catalog.drop(table_id)

@@ -60,8 +60,8 @@ handles("AlterTableStmt", "relation", "cmds", "objtype", "missing_ok")
 handles(
     "AlterTableCmd",
     *("subtype", "name", "def", "behavior", "missing_ok"),
+    "newowner",
     num="a column by its number",
-    newowner="OWNER TO",
     later=["recurse"],
 )
 handles(

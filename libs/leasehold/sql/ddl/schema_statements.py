@@ -17,7 +17,23 @@ from leasehold.sql.ddl.drops import (
     read_drop_table,
     read_truncate,
 )
+from leasehold.sql.ddl.grants import (
+    changes_owner,
+    read_change_owner,
+    read_drop_owned,
+    read_grant,
+    read_reassign_owned,
+    refuse_default_privileges,
+    refuse_role_setting,
+)
 from leasehold.sql.ddl.indexes import read_create_index
+from leasehold.sql.ddl.roles import (
+    read_alter_role,
+    read_create_role,
+    read_drop_role,
+    read_grant_role,
+    read_rename_role,
+)
 from leasehold.sql.ddl.sequences import read_alter_sequence, read_create_sequence
 from leasehold.sql.syntax.accounting import Body
 from leasehold.sql.syntax.marks import Mark, skip_explain
@@ -33,13 +49,15 @@ STATEMENTS_MAX: Final = 128
 """Of one request: about 4 ms each, during which the master decides nothing else."""
 KNOWN_STATEMENTS: Final = (
     "CREATE TABLE, DROP TABLE, TRUNCATE, ALTER TABLE, CREATE INDEX, DROP INDEX,"
-    " ALTER INDEX … RENAME, CREATE SEQUENCE, DROP SEQUENCE, ALTER SEQUENCE … RESTART, and EXPLAIN"
-    " of these"
+    " ALTER INDEX … RENAME, CREATE SEQUENCE, DROP SEQUENCE, ALTER SEQUENCE … RESTART, EXPLAIN of"
+    " these, CREATE, ALTER and DROP ROLE, GRANT and REVOKE"
 )
 CHANGE_KINDS: Final = frozenset(
     {
         *("CreateStmt", "IndexStmt", "CreateSeqStmt", "AlterTableStmt", "AlterSeqStmt"),
         *("RenameStmt", "DropStmt", "TruncateStmt"),
+        *("CreateRoleStmt", "AlterRoleStmt", "DropRoleStmt", "GrantRoleStmt", "GrantStmt"),
+        *("ReassignOwnedStmt", "DropOwnedStmt", "AlterDefaultPrivilegesStmt", "AlterRoleSetStmt"),
     }
 )
 
@@ -49,9 +67,17 @@ _CONVERTERS: Final[Mapping[str, Callable[[Reading, Body], Change]]] = {
     "CreateSeqStmt": read_create_sequence,
     "AlterSeqStmt": read_alter_sequence,
     "TruncateStmt": read_truncate,
+    "CreateRoleStmt": read_create_role,
+    "AlterRoleStmt": read_alter_role,
+    "DropRoleStmt": read_drop_role,
+    "GrantRoleStmt": read_grant_role,
+    "GrantStmt": read_grant,
+    "ReassignOwnedStmt": read_reassign_owned,
+    "DropOwnedStmt": read_drop_owned,
+    "AlterDefaultPrivilegesStmt": refuse_default_privileges,
+    "AlterRoleSetStmt": refuse_role_setting,
 }
 _OTHER_SEQUENCE_CHANGES: Final = {
-    "owner to": "a database has one owner",
     "set": "a sequence stays in the schema public, and is always logged",
 }
 _OTHER_INDEX_CHANGES: Final = ("set", "reset", "alter", "attach", "depends")
@@ -165,8 +191,12 @@ def _change(reading: Reading, kind: str, body: Body) -> Change:
             return read_drop_index(reading, body)
         if body["removeType"] == "OBJECT_SEQUENCE":
             return read_drop_sequence(reading, body)
+    elif kind == "AlterTableStmt" and changes_owner(body):
+        return read_change_owner(reading, body)
     elif kind == "AlterTableStmt" and body["objtype"] == "OBJECT_TABLE":
         return read_alter_table(reading, body)
+    elif kind == "RenameStmt" and body["renameType"] == "OBJECT_ROLE":
+        return read_rename_role(reading, body)
     elif kind == "RenameStmt":
         found = read_rename(reading, body)
     if found is None:
