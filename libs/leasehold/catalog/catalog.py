@@ -1,4 +1,5 @@
-"""Catalog: every kept descriptor version, min versions and jobs of a database, as of one position.
+"""Catalog: every kept descriptor version, min versions, jobs and roles of a database, as of one
+position.
 
 Small, hence held in memory by every node; it changes only by catalog writes of the log, and is
 loaded from the store after a restart. Rolling back a batch never touches it, because a node applies
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.elements import ForeignKey
 from leasehold.catalog.history import Ended, ended_before
@@ -20,6 +22,7 @@ from leasehold.catalog.states import State
 from leasehold.model.errors import StaleVersion, StoreCorrupted, UnknownTable, UnknownVersion
 from leasehold.model.ids import SEQUENCES_FROM, is_sequence_id
 from leasehold.model.records.log import (
+    AccessWrite,
     CatalogWrite,
     ChunkDecided,
     DescriptorWrite,
@@ -27,7 +30,10 @@ from leasehold.model.records.log import (
     JobForgotten,
     JobWrite,
     LedgerRun,
+    MembershipWrite,
     MinVersion,
+    RoleOrAccessWrite,
+    RoleWrite,
     TableForgotten,
     TableTruncated,
 )
@@ -50,6 +56,7 @@ class Catalog:
         self._min_versions: dict[int, int] = {}
         self.jobs: dict[int, Job] = {}
         self.ledger_run = ""
+        self.access = Access()
         self._references: dict[int, tuple[Reference, ...]] | None = None
         self._has_actions = False
         self._ids_from = 1
@@ -62,6 +69,8 @@ class Catalog:
         min_versions: dict[int, int],
         jobs: Iterable[Any],
         ledger_run: str,
+        access: Iterable[RoleOrAccessWrite] = (),
+        next_role_id: int = 0,
     ) -> Catalog:
         """Make a catalog from what a store kept. Raises LogStopped for what a newer release
         wrote."""
@@ -72,6 +81,7 @@ class Catalog:
         found = (as_written(body, job_from_wire) for body in jobs)
         catalog.jobs = {job.job_id: job for job in found}
         catalog.ledger_run = ledger_run
+        catalog.access = Access.load(access, next_role_id)
         return catalog
 
     def copy(self) -> Catalog:
@@ -86,6 +96,7 @@ class Catalog:
         self._min_versions = dict(catalog._min_versions)
         self.jobs = dict(catalog.jobs)
         self.ledger_run = catalog.ledger_run
+        self.access = catalog.access
         self._ids_from = catalog._ids_from
 
     def apply(self, write: CatalogWrite, commit_us: int, lsn: int) -> None:
@@ -108,6 +119,8 @@ class Catalog:
                 self._forget_table(table_id)
             case JobForgotten(job_id=job_id):
                 del self.jobs[job_id]
+            case RoleWrite() | MembershipWrite() | AccessWrite():
+                self.access = self.access.applied(write)
             case TableTruncated():
                 pass  # rows, which a catalog knows nothing of
             case LedgerRun(run_id=run_id):
@@ -265,6 +278,7 @@ class Catalog:
         del self._versions[table_id]
         del self._newest[table_id]
         self._min_versions.pop(table_id, None)
+        self.access = self.access.without_object(table_id)
         self._references = None
         self._current = {}
 

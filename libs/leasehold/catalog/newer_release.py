@@ -1,4 +1,4 @@
-"""What a newer release says of tables and jobs is refused by nodes, which would keep it.
+"""What a newer release says of tables, jobs and roles is refused by nodes, which would keep it.
 
 Whoever only reads (a subscriber, the command) may pass over a field that it does not know. A node
 that did so would write the rest into its store, and decide by it once it is master: another schema
@@ -24,15 +24,16 @@ PLAIN: Final = frozenset({str, int, bool, float, bytes, type(None)})
 """Of these has no part a name."""
 
 
-def as_written(body: Any, read: Callable[[Any], T]) -> T:
-    """Return `read(body)`, of which nothing is left out. Raises LogStopped."""
+def as_written(body: Any, read: Callable[[Any], T], what: str = "") -> T:
+    """Return `read(body)`, of which nothing is left out. `what` it describes: a table or a job
+    unless told. Raises LogStopped."""
     try:
         made = read(body)
         unknown = _not_in(body, made.to_wire()) or _unknown_type(body)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise _newer(body, f"can't be read ({type(error).__name__})") from error
+        raise _newer(body, what, f"can't be read ({type(error).__name__})") from error
     if unknown:
-        raise _newer(body, f"has {unknown!r:.60}, which this release does not know")
+        raise _newer(body, what, f"has {unknown!r:.60}, which this release does not know")
     return made
 
 
@@ -69,9 +70,10 @@ def _unknown_type(body: Mapping[str, Any]) -> str:
     return next((str(name) for name in types if name not in KNOWN), "")
 
 
-def _newer(body: Any, why: str) -> LogStopped:
+def _newer(body: Any, what: str, why: str) -> LogStopped:
     name = body.get("table", body.get("name", "")) if isinstance(body, Mapping) else ""
-    what = "job on table" if isinstance(body, Mapping) and "sql" in body else "table"
+    if not what:
+        what = "job on table" if isinstance(body, Mapping) and "sql" in body else "table"
     return LogStopped(
         f"{what} {str(name)!r:.80}: its record {why}. A newer release of Leasehold wrote it:"
         " install that release on this node. Nothing was applied from it"

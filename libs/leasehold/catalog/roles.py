@@ -7,7 +7,7 @@ member inherits, else after SET ROLE. The rules are PostgreSQL 15's (`utils/adt/
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from leasehold.model.errors import (
     InsufficientPrivilege,
@@ -20,7 +20,19 @@ PUBLIC: Final = 0
 BOOTSTRAP_ROLE: Final = 10
 """The id of the first role: a superuser, and the owner of what was made before there were roles."""
 ROLES_FROM: Final = 16_384
+"""From here on are the ids of the roles that somebody makes."""
+ROLES_MAX: Final = 10_000
+MEMBERSHIPS_MAX: Final = 50_000
 UNLIMITED: Final = -1
+READ_ALL_DATA: Final = 6_181
+WRITE_ALL_DATA: Final = 6_182
+MONITOR: Final = 3_373
+READ_ALL_STATS: Final = 3_375
+SIGNAL_BACKEND: Final = 4_200
+STEER_JOBS: Final = 15_001
+READ_DEAD_LETTERS: Final = 15_002
+RESERVED_PREFIXES: Final = ("pg_", "leasehold_")
+"""So begin the names of predefined roles alone."""
 
 
 class Role(NamedTuple):
@@ -39,6 +51,23 @@ class Role(NamedTuple):
     verifier: str = ""
     valid_until_us: int = 0
 
+    def to_wire(self) -> dict[str, Any]:
+        """Return its body: the name, and what is not as by default."""
+        body: dict[str, Any] = {"name": self.name}
+        for name in _ATTRIBUTES:
+            value = getattr(self, name)
+            if value != self._field_defaults[name]:
+                body[name] = value
+        return body
+
+    @classmethod
+    def from_wire(cls, role_id: int, body: Mapping[str, Any]) -> Role:
+        """Return the role of a body; names that it does not know are passed over."""
+        return cls(role_id, body["name"], **{n: body[n] for n in _ATTRIBUTES if n in body})
+
+
+_ATTRIBUTES: Final = Role._fields[2:]
+
 
 class Membership(NamedTuple):
     """A membership: `member` may do what `role` may; with `admin` it may let others in, too."""
@@ -47,6 +76,33 @@ class Membership(NamedTuple):
     member: int
     grantor: int
     admin: bool = False
+
+    def to_wire(self) -> dict[str, Any]:
+        return {"grantor": self.grantor, "admin": self.admin}
+
+    @classmethod
+    def from_wire(cls, role: int, member: int, body: Mapping[str, Any]) -> Membership:
+        return cls(role, member, body["grantor"], body["admin"])
+
+
+PREDEFINED_ROLES: Final = (
+    Role(MONITOR, "pg_monitor"),
+    Role(READ_ALL_STATS, "pg_read_all_stats"),
+    Role(SIGNAL_BACKEND, "pg_signal_backend"),
+    Role(READ_ALL_DATA, "pg_read_all_data"),
+    Role(WRITE_ALL_DATA, "pg_write_all_data"),
+    Role(STEER_JOBS, "leasehold_steer_jobs"),
+    Role(READ_DEAD_LETTERS, "leasehold_read_dead_letters"),
+)
+"""The roles whose members may do what no privilege on an object says. PostgreSQL's have its ids."""
+FIRST_ROLE: Final = Role(
+    BOOTSTRAP_ROLE,
+    "leasehold",
+    superuser=True,
+    may_create_roles=True,
+    may_create_databases=True,
+    may_log_in=True,
+)
 
 
 class Roles:
@@ -62,6 +118,12 @@ class Roles:
         for role, member in sorted(self.memberships):
             self._parents.setdefault(member, []).append(role)
 
+    @classmethod
+    def at_first(cls) -> Roles:
+        """Return the roles of a database in which nobody has made any."""
+        monitors = Membership(READ_ALL_STATS, MONITOR, BOOTSTRAP_ROLE)
+        return cls((FIRST_ROLE, *PREDEFINED_ROLES), (monitors,))
+
     def named(self, name: str) -> Role:
         """Return the role of that name. Raises UnknownRole (42704)."""
         found = self._by_name.get(name)
@@ -69,8 +131,19 @@ class Roles:
             raise UnknownRole(f'role "{name}" does not exist')
         return found
 
+    def find(self, name: str) -> Role | None:
+        """Return the role of that name, None for none."""
+        return self._by_name.get(name)
+
+    def name_of(self, role: int) -> str:
+        """Return a role's name; of one that is gone, which an old list may name, its number."""
+        found = self.by_id.get(role)
+        return str(role) if found is None else found.name
+
     def is_superuser(self, role: int) -> bool:
         """Return whether nothing is forbidden to the role."""
+        if role == BOOTSTRAP_ROLE:
+            return True
         found = self.by_id.get(role)
         return found is not None and found.superuser
 
@@ -118,6 +191,15 @@ class Roles:
         kept = (m for m in self.memberships.values() if role_id not in (m.role, m.member))
         return Roles((r for r in self.by_id.values() if r.role_id != role_id), kept)
 
+    def with_membership(self, membership: Membership) -> Roles:
+        """Return these with a membership made, or in the place of the one of the same two."""
+        ids = membership.role, membership.member
+        return Roles(self.by_id.values(), {**self.memberships, ids: membership}.values())
+
+    def without_membership(self, role: int, member: int) -> Roles:
+        kept = (m for ids, m in self.memberships.items() if ids != (role, member))
+        return Roles(self.by_id.values(), kept)
+
     def grant(self, actor: int, role: int, member: int, *, admin: bool = False) -> Roles:
         """Return these with `member` in `role`, as `actor` says.
 
@@ -125,16 +207,15 @@ class Roles:
         `member` already.
         """
         self._check_administers(actor, role)
-        if self.is_member_of_indeed(role, member):
+        if self.has_membership_in(role, member):
             names = self.by_id[role].name, self.by_id[member].name
             raise InvalidGrant(f'role "{names[0]}" is a member of role "{names[1]}"')
         before = self.memberships.get((role, member))
         if before is not None and (before.admin or not admin):
             return self
-        made = Membership(role, member, actor, admin)
-        return Roles(self.by_id.values(), [*self.memberships.values(), made])
+        return self.with_membership(Membership(role, member, actor, admin))
 
-    def is_member_of_indeed(self, role: int, other: int) -> bool:
+    def has_membership_in(self, role: int, other: int) -> bool:
         """Return whether memberships lead from `role` to `other`; that a superuser may do all the
         same does not count."""
         return other in self.memberships_of(role)
@@ -148,10 +229,9 @@ class Roles:
         before = self.memberships.get((role, member))
         if before is None:
             return self
-        kept = [m for m in self.memberships.values() if m is not before]
         if admin_only:
-            kept.append(before._replace(admin=False))
-        return Roles(self.by_id.values(), kept)
+            return self.with_membership(before._replace(admin=False))
+        return self.without_membership(role, member)
 
     def _check_administers(self, actor: int, role: int) -> None:
         """PostgreSQL 15: who may create roles administers all of them that are no superusers."""

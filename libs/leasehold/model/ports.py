@@ -18,6 +18,7 @@ from leasehold.model.records.log import (
     Commit,
     LogPosition,
     LogRecord,
+    RoleOrAccessWrite,
     RowChange,
 )
 from leasehold.model.records.requests import ChangeRequest, Outcome, ReadRange
@@ -58,12 +59,16 @@ class Schema(Protocol):
 
 
 class StoredCatalog(NamedTuple):
-    """Descriptors (wire form, every kept version), min versions, jobs (wire form), run id."""
+    """Descriptors (wire form, every kept version), min versions, jobs (wire form), run id; the last
+    write of each role, membership and list of privileges, and the id of the next role, 0 = the
+    first there can be."""
 
     descriptors: Sequence[Any]
     min_versions: Mapping[int, int]
     jobs: Sequence[Any]
     ledger_run: str
+    access: Sequence[RoleOrAccessWrite] = ()
+    next_role_id: int = 0
 
 
 class StoreWriter(Protocol):
@@ -211,6 +216,10 @@ class StoreWriter(Protocol):
     def put_job(self, job_id: int, body: Any) -> None: ...
     def forget_job(self, job_id: int) -> None: ...
     def put_ledger_run(self, run_id: str) -> None: ...
+    def put_access(self, write: RoleOrAccessWrite, next_role_id: int) -> None:
+        """Keep a role, a membership or a list of privileges as it is said, or forget it; and which
+        id the next role has."""
+        ...
 
     def remove_dead(self, rows_max: int) -> bool:
         """Take away, outside a transaction, about `rows_max` rows' worth of what no version in use

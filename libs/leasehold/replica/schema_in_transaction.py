@@ -119,8 +119,14 @@ class BlockSchema:
 
 
 def _catalog(stored: StoredCatalog) -> Catalog:
-    min_versions = dict(stored.min_versions)
-    return Catalog.load(stored.descriptors, min_versions, stored.jobs, stored.ledger_run)
+    return Catalog.load(
+        stored.descriptors,
+        dict(stored.min_versions),
+        stored.jobs,
+        stored.ledger_run,
+        stored.access,
+        stored.next_role_id,
+    )
 
 
 def _bytes(texts: Sequence[str]) -> int:

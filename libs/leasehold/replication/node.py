@@ -93,7 +93,12 @@ class Node:
         self.position = store.position()
         kept = store.catalog()
         self.catalog = Catalog.load(
-            kept.descriptors, dict(kept.min_versions), kept.jobs, kept.ledger_run
+            kept.descriptors,
+            dict(kept.min_versions),
+            kept.jobs,
+            kept.ledger_run,
+            kept.access,
+            kept.next_role_id,
         )
         self.lease = CoherencyLease(settings.name, incarnation)
         self.master: Master | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from leasehold.adapters.sqlite.dead_elements import brief_of, dead_elements
+from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index
 from leasehold.model.keys import Key, order_of
@@ -56,6 +57,7 @@ class Contents:
     times: tuple[tuple[int, int], ...] = ()
     newest_lsn: int = 0  # applied, committed or not
     untimely: dict[bytes, Outcome] = field(default_factory=dict)
+    access: Access = field(default_factory=Access)
 
     def copy(self) -> Contents:
         """Pairs of a row are replaced, never changed in place, so outer copies are enough."""
@@ -79,6 +81,7 @@ class Contents:
             self.times,
             self.newest_lsn,
             dict(self.untimely),
+            self.access,
         )
 
     def dead_elements(self, table_id: int) -> frozenset[int]:
@@ -163,6 +166,7 @@ class Contents:
             repr(sorted(self.jobs.items())),
             repr(self.position),
             self.ledger_run,
+            repr(self.access.writes_since(Access())),
         )
 
 

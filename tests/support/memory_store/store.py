@@ -12,6 +12,7 @@ from typing import Any
 
 from leasehold.adapters.sqlite.checking.repair import Repairs, WrongEntry
 from leasehold.adapters.sqlite.dead_elements import element_ids_of
+from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import WRITTEN
@@ -21,7 +22,14 @@ from leasehold.model.keys import Key, order_of
 from leasehold.model.ports import Row, StoredCatalog
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import Genids, Image
-from leasehold.model.records.log import Backfill, ChangeKind, CheckSlice, LogPosition, RowChange
+from leasehold.model.records.log import (
+    Backfill,
+    ChangeKind,
+    CheckSlice,
+    LogPosition,
+    RoleOrAccessWrite,
+    RowChange,
+)
 from leasehold.model.records.requests import Outcome, ReadRange
 from leasehold.rows.filled_by_key import backfill_row
 from leasehold.rows.index_entries import entry_of
@@ -101,6 +109,8 @@ class MemoryStore:
             dict(now.min_versions),
             [body for _, body in sorted(now.jobs.items())],
             now.ledger_run,
+            list(now.access.writes_since(Access())),
+            now.access.next_role_id,
         )
 
     def prepare(self, descriptor: Descriptor) -> None:
@@ -127,6 +137,7 @@ class MemoryStore:
             now.history_floor = max(now.history_floor, now.descriptors.pop(place).since_lsn)
         for known in (now.min_versions, now.collected, now.emptied, now.written):
             known.pop(table_id, None)
+        now.access = now.access.without_object(table_id)
         now.exists = {row: stamp for row, stamp in now.exists.items() if row[0] != table_id}
         now.pairs = {row: pairs for row, pairs in now.pairs.items() if row[0] != table_id}
         now.entries = {entry for entry in now.entries if entry[0] != table_id}
@@ -141,6 +152,9 @@ class MemoryStore:
 
     def put_ledger_run(self, run_id: str) -> None:
         self._now.ledger_run = run_id
+
+    def put_access(self, write: RoleOrAccessWrite, next_role_id: int) -> None:
+        self._now.access = self._now.access.applied(write)
 
     # ------------------------------------------------------------ rows
 

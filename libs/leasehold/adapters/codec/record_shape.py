@@ -25,6 +25,7 @@ from leasehold.model.records.jobs import (
     SparkReport,
 )
 from leasehold.model.records.log import (
+    AccessWrite,
     Barrier,
     ChunkDecided,
     Claim,
@@ -35,7 +36,9 @@ from leasehold.model.records.log import (
     JobWrite,
     LedgerRun,
     LogPosition,
+    MembershipWrite,
     MinVersion,
+    RoleWrite,
     TableForgotten,
     TableTruncated,
 )
@@ -76,6 +79,9 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     66: FindingsDecided,
     67: TableForgotten,
     68: JobForgotten,
+    69: RoleWrite,
+    70: MembershipWrite,
+    71: AccessWrite,
 }
 """The one registry of tags. A tag is never given to another class, not even after a removal."""
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import apsw
 import msgpack
 
+from leasehold.adapters.sqlite.access import StoredAccess, read_access
 from leasehold.adapters.sqlite.dead_elements import (
     VersionBrief,
     brief_of,
@@ -15,7 +16,7 @@ from leasehold.adapters.sqlite.dead_elements import (
     needed_elements,
 )
 from leasehold.adapters.sqlite.history import collected_elements, keep_elements, raise_floor
-from leasehold.adapters.sqlite.layout import history_tables, tables_of_rows
+from leasehold.adapters.sqlite.layout import CHANGED, history_tables, tables_of_rows
 from leasehold.adapters.sqlite.row_history import kept_from
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.states import State
@@ -34,7 +35,6 @@ UPDATE position SET log_offset = ?, epoch = ?, incarnation = ?, sequence = ?, di
 """
 _NO_TOPICS: Final = b"\x80"
 _GET_ATTEMPTS: Final = "SELECT lane, log_offset, rows, lost FROM attempts ORDER BY lane"
-_CHANGED: Final = "UPDATE position SET catalog = catalog + 1"
 
 
 def read_position(connection: apsw.Connection) -> LogPosition:
@@ -97,6 +97,7 @@ def read_catalog(connection: apsw.Connection) -> StoredCatalog:
         read_min_versions(connection),
         jobs,
         connection.execute("SELECT ledger_run FROM position").get,
+        *read_access(connection),
     )
 
 
@@ -106,6 +107,7 @@ class StoredTables:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._execute = connection.cursor().execute
+        self.access = StoredAccess(connection)
         self._briefs: dict[tuple[int, int], tuple[bytes, VersionBrief]] = {}
         self._queue_topics: tuple[Mapping[str, str], bytes] = ({}, _NO_TOPICS)
         self._attempts: tuple[Attempt, ...] | None = None  # as they are stored, None: not known
@@ -138,7 +140,7 @@ class StoredTables:
             "INSERT OR REPLACE INTO descriptors VALUES (?, ?, ?)",
             (table_id, version, msgpack.packb(body)),
         )
-        self._execute(_CHANGED)
+        self._execute(CHANGED)
 
     def collect_descriptor(self, table_id: int, version: int, until_lsn: int) -> None:
         gone = next(each for each in self._versions(table_id) if each.version == version)
@@ -148,11 +150,11 @@ class StoredTables:
         )
         del self._briefs[table_id, version]
         raise_floor(self._connection, until_lsn)
-        self._execute(_CHANGED)
+        self._execute(CHANGED)
 
     def put_min_version(self, table_id: int, version: int) -> None:
         self._execute("INSERT OR REPLACE INTO min_versions VALUES (?, ?)", (table_id, version))
-        self._execute(_CHANGED)
+        self._execute(CHANGED)
 
     def forget_table(self, table_id: int) -> None:
         for version in self._versions(table_id):
@@ -160,7 +162,8 @@ class StoredTables:
             raise_floor(self._connection, version.since_lsn)
         for name in ("descriptors", "min_versions", "collected", "removed"):
             self._execute(f"DELETE FROM {name} WHERE table_id = ?", (table_id,))  # noqa: S608 - ours
-        self._execute(_CHANGED)
+        self.access.forget_object(table_id)
+        self._execute(CHANGED)
 
     def forget_job(self, job_id: int) -> None:
         self._execute("DELETE FROM jobs WHERE job_id = ?", (job_id,))

@@ -29,14 +29,18 @@ from leasehold.model.errors import ConfigurationError, StoreCorrupted, StoreUnwr
 __all__ = ["column_name", "entries_name", "history_name", "lock_name", "table_name"]
 
 APPLICATION_ID: Final = 0x4C485344  # "LHSD": tells a store from any other SQLite file
-LAYOUT_VERSION: Final = 1
+LAYOUT_VERSION: Final = 2
+"""The newest that this program knows; a file without roles has the first."""
+FIRST_LAYOUT: Final = 1
+ACCESS_LAYOUT: Final = 2
+"""From here on a file may have roles, which programs that know none must not pass over."""
 BUSY_TIMEOUT_MS: Final = 5_000
 STATEMENTS_CACHED_MAX: Final = 1_000
 WAL_BYTES_KEPT_MAX: Final = 96 << 20
 INTEGER_KEYS: Final = frozenset({"smallint", "integer", "bigint"})
 SYNCHRONOUS: Final = {"normal": "NORMAL", "full": "FULL"}
 
-# `catalog` counts changes of descriptors, min versions and jobs; readers key their caches by it.
+# `catalog` counts changes of descriptors, min versions and roles; readers key their caches by it.
 TABLES: Final = """
 CREATE TABLE position (
     one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -77,6 +81,15 @@ CREATE TABLE IF NOT EXISTS attempts (
     lane TEXT PRIMARY KEY, log_offset INTEGER NOT NULL, rows INTEGER NOT NULL,
     lost INTEGER NOT NULL) WITHOUT ROWID
 """
+
+
+# Roles, memberships, lists of privileges (`access.py`); made as the one above.
+ACCESS: Final = """
+CREATE TABLE IF NOT EXISTS access (
+    kind INTEGER NOT NULL, first INTEGER NOT NULL, second INTEGER NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (kind, first, second)) WITHOUT ROWID
+"""
+CHANGED: Final = "UPDATE position SET catalog = catalog + 1"
 
 
 ASIDE: Final = "aside"
@@ -253,7 +266,7 @@ def make_writer(connection: apsw.Connection, synchronous: str) -> None:
         with connection:
             connection.execute(TABLES)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {LAYOUT_VERSION}")
+            connection.execute(f"PRAGMA user_version = {FIRST_LAYOUT}")
     connection.execute(REMOVED)
     if "lane_topics" not in physical_columns(connection, "position"):  # of an earlier program
         connection.execute(QUEUE_TOPICS)
@@ -262,6 +275,7 @@ def make_writer(connection: apsw.Connection, synchronous: str) -> None:
             added = f"ALTER TABLE position ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0"
             connection.execute(added)
     connection.execute(ATTEMPTS)
+    connection.execute(ACCESS)
 
 
 class WriterLock:

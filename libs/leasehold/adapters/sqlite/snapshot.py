@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, Self
 
 import apsw
 
+from leasehold.adapters.sqlite.access import read_access
 from leasehold.adapters.sqlite.as_of import SqlitePast, match_of, range_of
 from leasehold.adapters.sqlite.catalog import (
     DecodedDescriptors,
@@ -22,6 +23,7 @@ from leasehold.adapters.sqlite.history import collected_elements, history_floor
 from leasehold.adapters.sqlite.layout import connect
 from leasehold.adapters.sqlite.plan import EntriesPlan, ReadPlan, entry_key
 from leasehold.adapters.sqlite.row_history import kept_from, lsn_at
+from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.history import History, check_kept
 from leasehold.catalog.states import READABLE, State
@@ -37,12 +39,14 @@ _POSITION: Final = "SELECT lsn, catalog FROM position"
 
 
 class ReadCatalog(NamedTuple):
-    """Newest descriptors by every name they have, min versions, as of one count of changes."""
+    """Newest descriptors by every name they have, min versions, and who may do what, as of one
+    count of changes."""
 
     changes: int
     newest: dict[str, Descriptor]
     versions: dict[int, tuple[Descriptor, ...]]
     min_versions: dict[int, int]
+    access: Access
 
 
 class Watch:
@@ -166,7 +170,8 @@ class Readers:
             for table_id, descriptor in self._decoded.read(connection):
                 versions[table_id] = (*versions.get(table_id, ()), descriptor)
             newest = {name: kept[-1] for kept in versions.values() for name in kept[-1].names}
-            found = ReadCatalog(count, newest, versions, read_min_versions(connection))
+            access = Access.load(*read_access(connection))
+            found = ReadCatalog(count, newest, versions, read_min_versions(connection), access)
             self._catalog = found
         return found
 

@@ -49,7 +49,14 @@ from leasehold.model.keys import Key
 from leasehold.model.ports import Row, StoredCatalog
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import Image
-from leasehold.model.records.log import Backfill, ChangeKind, CheckSlice, LogPosition, RowChange
+from leasehold.model.records.log import (
+    Backfill,
+    ChangeKind,
+    CheckSlice,
+    LogPosition,
+    RoleOrAccessWrite,
+    RowChange,
+)
 from leasehold.model.records.requests import Outcome, ReadRange
 from leasehold.rows.key_values import entries
 from leasehold.settings.private_files import FOLDER_MODE, keep_store_private
@@ -219,6 +226,10 @@ class SqliteStore:
     def put_ledger_run(self, run_id: str) -> None:
         assert self._open, "no transaction is open"
         self._tables.put_ledger_run(run_id)
+
+    def put_access(self, write: RoleOrAccessWrite, next_role_id: int) -> None:
+        assert self._open, "no transaction is open"
+        self._tables.access.put(write, next_role_id)
 
     def _touch_schema(self) -> None:
         assert self._open, "no transaction is open"

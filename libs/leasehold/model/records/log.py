@@ -120,6 +120,31 @@ class JobForgotten(NamedTuple):
     job_id: int
 
 
+class RoleWrite(NamedTuple):
+    """A role as it is from here on. `body` is `Role.to_wire()`; None: the role is gone, and its
+    memberships with it. Its id is not given again."""
+
+    role_id: int
+    body: Any
+
+
+class MembershipWrite(NamedTuple):
+    """A membership as it is from here on. `body` is `Membership.to_wire()`; None: it is gone."""
+
+    role_id: int
+    member_id: int
+    body: Any
+
+
+class AccessWrite(NamedTuple):
+    """An object's owner, and who may do what with it. `object_id`: a table, a sequence, 0 = the
+    database; `element_id`: a column, 0 = all of it. `body` is `ObjectAccess.to_wire()`."""
+
+    object_id: int
+    element_id: int
+    body: Any
+
+
 class FindingsDecided(NamedTuple):
     """What became of the findings of a job's validation, which has ended with this: `rows` were
     looked at, `dropped` findings were no longer true. `words` says which rows break the constraint
@@ -136,6 +161,7 @@ class FindingsDecided(NamedTuple):
     code: str = ""
 
 
+RoleOrAccessWrite: TypeAlias = RoleWrite | MembershipWrite | AccessWrite
 CatalogWrite: TypeAlias = (
     DescriptorWrite
     | JobWrite
@@ -146,6 +172,9 @@ CatalogWrite: TypeAlias = (
     | FindingsDecided
     | TableForgotten
     | JobForgotten
+    | RoleWrite
+    | MembershipWrite
+    | AccessWrite
 )
 
 

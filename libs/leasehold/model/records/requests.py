@@ -120,6 +120,7 @@ class ChangeRequest(NamedTuple):
     `time_zones` are those of the sessions that said the statements of `sql`, one after the other,
     the last one of all that follow; () = UTC.
     `reset_clock` alone: the log's time is to be that of the master's clock again, if it is ahead.
+    `principal`: the name of the role that asks; "" = the first one (`BOOTSTRAP_ROLE`).
     """
 
     id: bytes
@@ -134,6 +135,7 @@ class ChangeRequest(NamedTuple):
     reads: ReadSet | None = None
     time_zones: tuple[str, ...] = ()
     reset_clock: bool = False
+    principal: str = ""
 
     def giving_up(self) -> ChangeRequest:
         """The attempt after this one, which only says that there will be no other (L5). It brings

@@ -7,6 +7,7 @@ from typing import Final
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.log import (
+    AccessWrite,
     CatalogWrite,
     ChunkDecided,
     Commit,
@@ -17,7 +18,9 @@ from leasehold.model.records.log import (
     JobWrite,
     LedgerRun,
     LogPosition,
+    MembershipWrite,
     MinVersion,
+    RoleWrite,
     TableForgotten,
     TableTruncated,
 )
@@ -71,6 +74,8 @@ def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
             store.forget_job(job_id)
         case LedgerRun(run_id=run_id):
             store.put_ledger_run(run_id)
+        case RoleWrite() | MembershipWrite() | AccessWrite():
+            store.put_access(write, catalog.access.next_role_id)
 
 
 def apply_record(

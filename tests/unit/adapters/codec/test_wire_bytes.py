@@ -46,6 +46,9 @@ DIGESTS = {
     "FindingsDecided": "b7a22e95c4ab07ed",
     "TableForgotten": "68a5e0800b4289b0",
     "JobForgotten": "631b1feec6d34246",
+    "RoleWrite": "40958da0fb075d65",
+    "MembershipWrite": "78bfa7453d5e3a01",
+    "AccessWrite": "b602fb022fb1a206",
 }
 
 

@@ -506,6 +506,8 @@ def test_the_catalog_comes_back_as_it_was_put(store: SqliteStore) -> None:
         {TABLE: 1},
         [{"id": 4, "state": "running", 7: [1, None]}],
         "run-9",
+        [],
+        0,
     )
     again.close()
 

@@ -1,0 +1,97 @@
+"""Roles, memberships and lists of privileges in a store: the last write of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import apsw
+import msgpack
+
+from leasehold.adapters.sqlite.layout import ACCESS_LAYOUT, CHANGED
+from leasehold.catalog.access import NOTHING_RECORDED
+from leasehold.catalog.roles import ROLES_FROM
+from leasehold.model.records.log import (
+    AccessWrite,
+    MembershipWrite,
+    RoleOrAccessWrite,
+    RoleWrite,
+)
+
+NEXT_ROLE, ROLE, MEMBERSHIP, OBJECT = 0, 1, 2, 3
+"""The kinds of rows. A role stands at (its id, 0), a membership at (role, member), an object or
+column at its ids."""
+_NOTHING: Final = NOTHING_RECORDED.to_wire()
+_THERE: Final = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'access'"
+_GET: Final = "SELECT kind, first, second, body FROM access ORDER BY kind, first, second"
+_PUT: Final = "INSERT OR REPLACE INTO access VALUES (?, ?, ?, ?)"
+_DELETE: Final = "DELETE FROM access WHERE kind = ? AND first = ? AND second = ?"
+_DELETE_OBJECT: Final = "DELETE FROM access WHERE kind = ? AND first = ?"
+_DELETE_MEMBERSHIPS: Final = "DELETE FROM access WHERE kind = ? AND (first = ? OR second = ?)"
+
+
+def read_access(connection: apsw.Connection) -> tuple[list[RoleOrAccessWrite], int]:
+    """Return the last write of each, and the id of the next role, 0 = the first there can be; of a
+    store of an earlier release that is only read: none."""
+    found: list[RoleOrAccessWrite] = []
+    next_role_id = 0
+    if not connection.execute(_THERE).get:
+        return found, next_role_id
+    rows: list[Any] = connection.execute(_GET).fetchall()
+    for kind, first, second, packed in rows:
+        body = msgpack.unpackb(packed)
+        match kind:
+            case 0:
+                next_role_id = body
+            case 1:
+                found.append(RoleWrite(first, body))
+            case 2:
+                found.append(MembershipWrite(first, second, body))
+            case _:
+                found.append(AccessWrite(first, second, body))
+    return found, next_role_id
+
+
+class StoredAccess:
+    """Writes of the writer's connection."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._execute = connection.cursor().execute
+
+    def put(self, write: RoleOrAccessWrite, next_role_id: int) -> None:
+        """Keep what the write says, or forget what it says is gone."""
+        self._mark()
+        match write:
+            case RoleWrite(role_id, None):
+                self._execute(_DELETE, (ROLE, role_id, 0))
+                self._execute(_DELETE_MEMBERSHIPS, (MEMBERSHIP, role_id, role_id))
+            case RoleWrite(role_id, body):
+                self._put(ROLE, role_id, 0, body)
+            case MembershipWrite(role_id, member_id, body):
+                # One that is there by default is said to be gone, or it would be there again.
+                if body is None and max(role_id, member_id) >= ROLES_FROM:
+                    self._execute(_DELETE, (MEMBERSHIP, role_id, member_id))
+                else:
+                    self._put(MEMBERSHIP, role_id, member_id, body)
+            case AccessWrite(object_id, element_id, body) if body == _NOTHING:
+                self._execute(_DELETE, (OBJECT, object_id, element_id))
+            case AccessWrite(object_id, element_id, body):
+                self._put(OBJECT, object_id, element_id, body)
+        self._put(NEXT_ROLE, 0, 0, next_role_id)
+        self._execute(CHANGED)
+
+    def _put(
+        self, kind: int, first: int, second: int, body: Mapping[str, Any] | int | None
+    ) -> None:
+        self._execute(_PUT, (kind, first, second, msgpack.packb(body)))
+
+    def forget_object(self, object_id: int) -> None:
+        """Forget the owner and the lists of a table that is gone."""
+        self._execute(_DELETE_OBJECT, (OBJECT, object_id))
+
+    def _mark(self) -> None:
+        """Say in the file that it has roles: a program that knows none would let everybody do
+        all. (Within the transaction, as everything else.)"""
+        if self._connection.pragma("user_version") < ACCESS_LAYOUT:
+            self._execute(f"PRAGMA user_version = {ACCESS_LAYOUT}")

@@ -1,0 +1,332 @@
+"""Access: the roles of a database, who owns each object, and who may do what with it.
+
+Part of the catalog, and like all of it changed by catalog writes of the log alone. What nobody has
+said anything about has PostgreSQL's defaults: the first role owns it, and may do all with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from leasehold.catalog.newer_release import as_written
+from leasehold.catalog.privileges import (
+    ALL,
+    Acl,
+    Item,
+    ObjectKind,
+    Privilege,
+    default_acl,
+    mentioned_roles,
+    options_of,
+    privileges_of,
+)
+from leasehold.catalog.roles import (
+    BOOTSTRAP_ROLE,
+    READ_ALL_DATA,
+    ROLES_FROM,
+    WRITE_ALL_DATA,
+    Membership,
+    Role,
+    Roles,
+)
+from leasehold.model.errors import InsufficientPrivilege
+from leasehold.model.ids import is_sequence_id
+from leasehold.model.records.log import (
+    AccessWrite,
+    MembershipWrite,
+    RoleOrAccessWrite,
+    RoleWrite,
+)
+
+DATABASE: Final = 0
+"""The object id of the database."""
+ITEMS_MAX: Final = 2_000
+"""The most items of one list."""
+ANSWERS_KEPT_MAX: Final = 10_000
+
+
+class ObjectAccess(NamedTuple):
+    """What is recorded of one object or column. `acl` None: that of default_acl."""
+
+    owner: int = BOOTSTRAP_ROLE
+    acl: Acl | None = None
+
+    def to_wire(self) -> dict[str, Any]:
+        acl = None if self.acl is None else [list(map(int, item)) for item in self.acl]
+        return {"owner": self.owner, "acl": acl}
+
+    @classmethod
+    def from_wire(cls, body: Mapping[str, Any]) -> ObjectAccess:
+        said = body["acl"]
+        items = (Item(i[0], i[1], Privilege(i[2]), Privilege(i[3])) for i in said or ())
+        return cls(body["owner"], None if said is None else tuple(items))
+
+
+NOTHING_RECORDED: Final = ObjectAccess()
+
+
+def kind_of(object_id: int, element_id: int = 0) -> ObjectKind:
+    """Return what kind of object has those ids."""
+    if element_id:
+        return "column"
+    if object_id == DATABASE:
+        return "database"
+    return "sequence" if is_sequence_id(object_id) else "table"
+
+
+class Access:
+    """Roles, owners and lists of a database. Unchangeable; `with_…` give another one.
+
+    `objects`: what is recorded, by object and element id. `next_role_id`: above those of all roles
+    that there ever were.
+    """
+
+    def __init__(
+        self,
+        roles: Roles | None = None,
+        objects: Mapping[tuple[int, int], ObjectAccess] | None = None,
+        next_role_id: int = 0,
+    ) -> None:
+        self.roles = Roles.at_first() if roles is None else roles
+        self.objects: Mapping[tuple[int, int], ObjectAccess] = {} if objects is None else objects
+        self.next_role_id = max(ROLES_FROM, next_role_id, max(self.roles.by_id, default=0) + 1)
+        self._answers: dict[tuple[int, int, int], Privilege] = {}
+        self._columns: dict[int, list[int]] = {}
+        for object_id, element_id in self.objects:
+            if element_id:
+                self._columns.setdefault(object_id, []).append(element_id)
+
+    # ------------------------------------------------------------ questions
+
+    def owner_of(self, object_id: int) -> int:
+        """Return the role that owns a table, a sequence or the database."""
+        return self.objects.get((object_id, 0), NOTHING_RECORDED).owner
+
+    def is_owner(self, role_id: int, object_id: int) -> bool:
+        """Return whether the role may do what only an owner of the object may."""
+        return role_id == BOOTSTRAP_ROLE or self.roles.has_privileges_of(
+            role_id, self.owner_of(object_id)
+        )
+
+    def recorded_acl(self, object_id: int, element_id: int = 0) -> Acl | None:
+        """Return the list that is recorded; None: nobody has granted or revoked anything."""
+        return self.objects.get((object_id, element_id), NOTHING_RECORDED).acl
+
+    def acl_of(self, kind: ObjectKind, object_id: int, element_id: int = 0) -> Acl:
+        """Return the list of an object or a column, the default where none is recorded."""
+        found = self.recorded_acl(object_id, element_id)
+        return default_acl(kind, self.owner_of(object_id)) if found is None else found
+
+    def privileges(
+        self, role_id: int, kind: ObjectKind, object_id: int, element_id: int = 0
+    ) -> Privilege:
+        """Return all that the role may do: with a column, also by what it may with its table."""
+        if role_id == BOOTSTRAP_ROLE:
+            return ALL[kind]
+        asked = role_id, object_id, element_id
+        found = self._answers.get(asked)
+        if found is None:
+            found = self._find_privileges(role_id, kind, object_id, element_id)
+            if len(self._answers) >= ANSWERS_KEPT_MAX:
+                self._answers.clear()
+            self._answers[asked] = found
+        return found
+
+    def _find_privileges(
+        self, role_id: int, kind: ObjectKind, object_id: int, element_id: int
+    ) -> Privilege:
+        acl = self.acl_of(kind, object_id, element_id)
+        found = privileges_of(self.roles, acl, role_id, kind)
+        if kind == "column":
+            return found | self.privileges(role_id, "table", object_id) & ALL["column"]
+        if kind != "database":
+            for group, given in _GIVEN_BY_GROUPS:
+                if self.roles.has_privileges_of(role_id, group):
+                    found |= given & ALL[kind]
+        return found
+
+    def grant_options(
+        self, role_id: int, kind: ObjectKind, object_id: int, element_id: int = 0
+    ) -> Privilege:
+        """Return what the role may give on, of a column also by what it may of its table."""
+        acl, owner = self.acl_of(kind, object_id, element_id), self.owner_of(object_id)
+        found = options_of(self.roles, acl, role_id, owner)
+        if kind == "column":
+            found |= options_of(self.roles, self.acl_of("table", object_id), role_id, owner)
+        return found & ALL[kind]
+
+    def columns_with_acl(self, object_id: int) -> tuple[int, ...]:
+        """Return the element ids of the table's columns that have a list of their own."""
+        return tuple(self._columns.get(object_id, ()))
+
+    def depending_on(self, role_id: int) -> Iterator[tuple[int, int]]:
+        """Return object and element ids of what the role owns or is named in the list of."""
+        for ids, found in self.objects.items():
+            if (not ids[1] and found.owner == role_id) or (
+                found.acl is not None and role_id in mentioned_roles(found.acl)
+            ):
+                yield ids
+
+    # ------------------------------------------------------------ changes
+
+    def with_roles(self, roles: Roles) -> Access:
+        return Access(roles, self.objects, self.next_role_id)
+
+    def with_owner(self, object_id: int, owner: int) -> Access:
+        """Return this with another owner; a recorded list stays (see `privileges.with_owner`)."""
+        before = self.objects.get((object_id, 0), NOTHING_RECORDED)
+        return self.with_object(object_id, 0, before._replace(owner=owner))
+
+    def with_acl(self, object_id: int, element_id: int, acl: Acl | None) -> Access:
+        """Return this with another list of an object or a column; None: the default."""
+        before = self.objects.get((object_id, element_id), NOTHING_RECORDED)
+        return self.with_object(object_id, element_id, before._replace(acl=acl))
+
+    def with_object(self, object_id: int, element_id: int, found: ObjectAccess) -> Access:
+        objects = {**self.objects, (object_id, element_id): found}
+        if found == NOTHING_RECORDED:
+            del objects[object_id, element_id]
+        return Access(self.roles, objects, self.next_role_id)
+
+    def without_object(self, object_id: int) -> Access:
+        """Return this without all that is recorded of a table or sequence, which is gone."""
+        if (object_id, 0) not in self.objects and object_id not in self._columns:
+            return self
+        kept = {ids: found for ids, found in self.objects.items() if ids[0] != object_id}
+        return Access(self.roles, kept, self.next_role_id)
+
+    # ------------------------------------------------------------ the log
+
+    @classmethod
+    def load(cls, writes: Iterable[RoleOrAccessWrite], next_role_id: int = 0) -> Access:
+        """Return what the last writes of each role, membership and object come to. Raises
+        LogStopped for what a newer release wrote."""
+        first = Roles.at_first()
+        roles, memberships = dict(first.by_id), dict(first.memberships)
+        objects: dict[tuple[int, int], ObjectAccess] = {}
+        for write in writes:
+            if isinstance(write, RoleWrite):
+                roles[write.role_id] = _role(write)
+            elif isinstance(write, AccessWrite):
+                found = _object(write)
+                if found != NOTHING_RECORDED:
+                    objects[write.object_id, write.element_id] = found
+            elif write.body is None:
+                del memberships[write.role_id, write.member_id]
+            else:
+                memberships[write.role_id, write.member_id] = _membership(write)
+        return cls(Roles(roles.values(), memberships.values()), objects, next_role_id)
+
+    def applied(self, write: RoleOrAccessWrite) -> Access:
+        """Return this after a catalog write. Raises LogStopped for what a newer release wrote."""
+        match write:
+            case RoleWrite(role_id, None):
+                return self.with_roles(self.roles.without_role(role_id))
+            case RoleWrite():
+                return self.with_roles(self.roles.with_role(_role(write)))
+            case MembershipWrite(role_id, member_id, None):
+                return self.with_roles(self.roles.without_membership(role_id, member_id))
+            case MembershipWrite():
+                return self.with_roles(self.roles.with_membership(_membership(write)))
+            case AccessWrite():
+                return self.with_object(write.object_id, write.element_id, _object(write))
+
+    def writes_since(self, before: Access) -> tuple[RoleOrAccessWrite, ...]:
+        """Return the catalog writes that make this of `before`."""
+        return (
+            *_role_writes(before.roles.by_id, self.roles.by_id),
+            *_membership_writes(before, self),
+            *(
+                AccessWrite(*ids, self.objects.get(ids, NOTHING_RECORDED).to_wire())
+                for ids in sorted({**before.objects, **self.objects})
+                if self.objects.get(ids) != before.objects.get(ids)
+            ),
+        )
+
+
+_GIVEN_BY_GROUPS: Final = (
+    (READ_ALL_DATA, Privilege.SELECT),
+    (WRITE_ALL_DATA, Privilege.INSERT | Privilege.UPDATE | Privilege.DELETE),
+)
+_OF_ANY_COLUMN: Final = ALL["column"]
+
+
+def _role(write: RoleWrite) -> Role:
+    return as_written(write.body, partial(Role.from_wire, write.role_id), "role")
+
+
+def _membership(write: MembershipWrite) -> Membership:
+    read = partial(Membership.from_wire, write.role_id, write.member_id)
+    return as_written(write.body, read, "membership in a role")
+
+
+def _object(write: AccessWrite) -> ObjectAccess:
+    return as_written(write.body, ObjectAccess.from_wire, "privileges of a table")
+
+
+def _role_writes(before: Mapping[int, Role], after: Mapping[int, Role]) -> Iterator[RoleWrite]:
+    for role_id in sorted({**before, **after}):
+        made = after.get(role_id)
+        if made != before.get(role_id):
+            yield RoleWrite(role_id, None if made is None else made.to_wire())
+
+
+def _membership_writes(before: Access, after: Access) -> Iterator[MembershipWrite]:
+    old, new = before.roles.memberships, after.roles.memberships
+    for ids in sorted({**old, **new}):
+        made = new.get(ids)
+        gone = not after.roles.by_id.keys() >= set(ids)  # with its role, which says it
+        if made != old.get(ids) and not gone:
+            yield MembershipWrite(*ids, None if made is None else made.to_wire())
+
+
+# ------------------------------------------------------------------ checks
+
+
+def check_privilege(
+    access: Access,
+    role_id: int,
+    kind: ObjectKind,
+    object_id: int,
+    element_ids: Iterable[int],
+    privilege: Privilege,
+    name: str,
+) -> None:
+    """Check that the role may do all of `privilege` with an object, or, where a privilege can be
+    one of columns, with each of the columns `element_ids`; with none of them named: with any.
+
+    Raises InsufficientPrivilege (42501) in PostgreSQL's words.
+    """
+    if role_id == BOOTSTRAP_ROLE:
+        return
+    lacks = privilege & ~access.privileges(role_id, kind, object_id)
+    if not lacks:
+        return
+    if kind == "table" and not lacks & ~_OF_ANY_COLUMN:
+        named = tuple(element_ids)
+        columns = named or access.columns_with_acl(object_id)
+        held = [access.privileges(role_id, "column", object_id, column) for column in columns]
+        if named and all(not lacks & ~each for each in held):
+            return
+        if not named and any(not lacks & ~each for each in held):
+            return
+    raise InsufficientPrivilege(f"permission denied for {kind} {name}")
+
+
+def check_owner(access: Access, role_id: int, object_id: int, name: str, kind: str = "") -> None:
+    """Check that the role owns an object. `kind`: what its words call it, if that is an index of a
+    table. Raises InsufficientPrivilege (42501) in PostgreSQL's words."""
+    if role_id != BOOTSTRAP_ROLE and not access.is_owner(role_id, object_id):
+        raise InsufficientPrivilege(f"must be owner of {kind or kind_of(object_id)} {name}")
+
+
+def check_group(access: Access, role_id: int, group: int, what: str) -> None:
+    """Check that the role has the privileges of a predefined one, to do `what`. Raises
+    InsufficientPrivilege (42501)."""
+    if role_id != BOOTSTRAP_ROLE and not access.roles.has_privileges_of(role_id, group):
+        name = access.roles.name_of(group)
+        raise InsufficientPrivilege(
+            f"permission denied to {what}: only roles with privileges of {name!r} may do that"
+        )
