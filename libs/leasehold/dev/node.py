@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from leasehold.adapters.os.clock import boottime_ns, now
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.view import ClusterView
+from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job
 from leasehold.client.pending import Pending
@@ -121,6 +122,10 @@ class DevNode:
 
     def jobs(self) -> Mapping[int, Job]:
         return self._running.catalog.jobs
+
+    @property
+    def access(self) -> Access:
+        return self._running.catalog.access
 
     def has_newer(self, descriptor: Descriptor) -> bool:
         return self._running.catalog.has_newer(descriptor)

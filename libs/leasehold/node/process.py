@@ -15,6 +15,7 @@ from threading import Event as Flag
 from threading import Thread
 from typing import Final, NamedTuple, Protocol
 
+from leasehold.adapters.http.renewed_tls import RenewedTls
 from leasehold.adapters.http.snapshot_server import CopiesUnderWay, SnapshotServer
 from leasehold.adapters.os.garbage import collect_seldom
 from leasehold.adapters.os.readiness import announce_ready
@@ -52,6 +53,8 @@ class Prepared(NamedTuple):
 
     settings: object
     listen: Listen | None
+    open_to: str = ""
+    """Who is let in without being asked, for whoever looks at the node."""
 
 
 Prepare = Callable[[Environment], Prepared]
@@ -91,6 +94,7 @@ def _read(prepare: Prepare | None, environ: Environment) -> NodeProcessSettings:
     snapshot = from_environment(SnapshotSettings, environ)
     topics = Topics(cluster.database, cluster.replication_factor)
     tls = snapshot.to_serve()
+    snapshot.check_served_on(cluster.listen)
     make_private_folder(cluster.folder)
     if snapshot.token is None and ip_address(cluster.listen).is_loopback:
         snapshot = replace(snapshot, token=token_made_here(cluster.data))
@@ -118,12 +122,15 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             store = SqliteStore(path, cache_mb=cluster.store_cache_mb)
         made.callback(store.close)
         copies = CopiesUnderWay()
-        server = _snapshot_server(path, cluster, settings.snapshot, settings.tls, copies)
+        renewed = RenewedTls(settings.snapshot, settings.tls)
+        made.callback(renewed.close)
+        server = _snapshot_server(path, cluster, settings.snapshot, renewed.context, copies)
         serves = ""
         if server is not None:
             made.callback(server.close)
             serves = f"{cluster.advertise}:{server.address.rsplit(':', 1)[1]}"
-        named = replace(node_settings, name=cluster.node, serves=serves)
+        open_to = "" if settings.beside is None else settings.beside.open_to
+        named = replace(node_settings, name=cluster.node, serves=serves, open_to=open_to)
         named = named.with_session_ttl(cluster.session_ttl_ms).with_history(
             cluster.history_ms, cluster.row_history_ms, cluster.dropped_ms
         )

@@ -15,6 +15,7 @@ from leasehold.admin.dead_letters import DeadLetters
 from leasehold.admin.shared_watch import SharedWatch
 from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
+from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job
 from leasehold.client.change_producer import ChangeProducer
@@ -68,6 +69,11 @@ class SqlNode(Protocol):
 
     def described(self) -> Mapping[str, str]:
         """Return its settings, secrets masked."""
+        ...
+
+    @property
+    def access(self) -> Access:
+        """Who may do what, as applied here."""
         ...
 
     @property
@@ -233,6 +239,10 @@ class ServingNode:
     def jobs(self) -> Mapping[int, Job]:
         """Return jobs as applied here; what they did is seen by reads a moment later."""
         return self.node.node.catalog.jobs
+
+    @property
+    def access(self) -> Access:
+        return self.node.node.catalog.access
 
     def has_newer(self, descriptor: Descriptor) -> bool:
         return self.node.node.catalog.has_newer(descriptor)

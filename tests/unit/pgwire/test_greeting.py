@@ -62,6 +62,9 @@ class Known:
     def find(self, user: str) -> Account | None:
         return self.accounts.get(user)
 
+    def find_again(self, user: str, account: Account) -> Account | None:
+        return self.accounts.get(user)
+
     def verifiers(self) -> Iterable[Verifier]:
         return (a.verifier for a in self.accounts.values() if a.verifier is not None)
 

@@ -51,6 +51,13 @@ class FileWatch:
                     self._read_again()
                 except LeaseholdError as error:
                     LOG.warning("%s; what was read before holds on", error.message)
+                except Exception as error:  # noqa: BLE001 - a defect must not end the watch
+                    names = ", ".join(map(str, self._files))
+                    LOG.error(
+                        "internal error (%s) while %s was read; please report it",
+                        type(error).__name__,
+                        names,
+                    )
             self._end.wait(self._look_s)
 
 

@@ -119,12 +119,10 @@ class Admissions:
         return [process for process, place in self._places.items() if self._is_revoked(place)]
 
     def _is_revoked(self, place: _Place) -> bool:
-        found = self._logins.find(place.user)
-        if found is None:
-            return place.account is not None
-        if not found.may_log_in:
-            return True
-        return place.account is not None and place.account.role_id != found.role_id
+        if place.account is None:  # nobody is asked, and nothing was known of him
+            return False
+        found = self._logins.find_again(place.user, place.account)
+        return found is None or not found.may_log_in
 
     def _notice_changes(self) -> None:
         revision = self._logins.revision

@@ -41,11 +41,9 @@ from leasehold.pgwire.phases import Behind, Phase
 from leasehold.pgwire.replies import ClientGone
 from leasehold.pgwire.session import Session, Status, WouldBlock
 from leasehold.pgwire.wire_errors import (
-    AuthenticationRefused,
     Canceled,
     IdleInTransactionTooLong,
     IdleTooLong,
-    TooManyConnections,
 )
 
 if TYPE_CHECKING:
@@ -295,7 +293,7 @@ class PgwireClient:
     def _admit(self, effect: Admitted) -> None:
         try:
             self._server.admit(self, effect)
-        except (TooManyConnections, AuthenticationRefused) as error:
+        except LeaseholdError as error:
             # Told here: every worker may be busy.
             self._transport.write(backend.error(error_fields(error, "FATAL")))
             self._hang_up(error)

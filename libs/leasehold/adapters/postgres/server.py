@@ -26,7 +26,8 @@ from leasehold.adapters.postgres.connection import PgwireClient, SessionFactory,
 from leasehold.adapters.postgres.listener_tls import ListenerTls, channel_of, speaks_postgresql
 from leasehold.adapters.postgres.login_log import LoginLog
 from leasehold.adapters.postgres.outlet import LOG, Outlet
-from leasehold.model.errors import ConfigurationError
+from leasehold.model.audit import AuditLog, NotAudited
+from leasehold.model.errors import ConfigurationError, LeaseholdError
 from leasehold.pgwire.auth.logins import Logins
 from leasehold.pgwire.auth.startup import Admitted, Greeting
 from leasehold.pgwire.limits import Limits
@@ -57,6 +58,7 @@ class PgwireServer:
         *,
         logins: Sequence[Logins] = (),
         mock_secret: bytes | None = None,
+        audit: AuditLog | None = None,
     ) -> None:
         """Check the settings. `port_patience_s` is how long a port is waited for that somebody else
         has; `logins` are who may log in beside the users of the settings; `mock_secret` is known to
@@ -72,7 +74,7 @@ class PgwireServer:
         self.port = 0
         self._admissions = Admissions(settings, logins, mock_secret, self.now_s)
         self._files: FileWatch | None = None
-        self.log = LoginLog()
+        self.log = LoginLog(audit or NotAudited())
         self._clients: dict[int, PgwireClient] = {}
         self._arrivals = Arrivals(max(settings.connections_max, ARRIVING_MIN))
         self._to_send: list[Outlet] = []
@@ -185,14 +187,18 @@ class PgwireServer:
 
     def admit(self, client: PgwireClient, admitted: Admitted) -> None:
         """Give a client a session's place; until then it takes none. Raises TooManyConnections,
-        AuthenticationRefused."""
+        AuthenticationRefused, AuditUnavailable."""
         user = admitted.user
         self._admissions.enter(client.process, user, admitted.account)
-        self._arrivals.leave(client.process)
         how = self.settings.method.value
         if admitted.is_secret:
             how += ", TLS"
-        self.log.admitted(client.process, user, admitted.database, client.address, how)
+        try:
+            self.log.admitted(client.process, user, admitted.database, client.address, how)
+        except LeaseholdError:
+            self._admissions.leave(client.process)
+            raise
+        self._arrivals.leave(client.process)
 
     def remove(self, client: PgwireClient) -> None:
         self._arrivals.leave(client.process)

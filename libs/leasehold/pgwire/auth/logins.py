@@ -37,6 +37,11 @@ class Logins(Protocol):
 
     def find(self, user: str) -> Account | None: ...
 
+    def find_again(self, user: str, account: Account) -> Account | None:
+        """Return what is known now of one who logged in as `user` when `account` was known of him;
+        None: there is no such one any more, or never was in this source."""
+        ...
+
     def verifiers(self) -> Iterable[Verifier]:
         """Return those of all users that have one."""
         ...
@@ -61,6 +66,9 @@ class UserList:
         verifier = self._users.get(user)
         return None if verifier is None else Account(verifier, administrator=True)
 
+    def find_again(self, user: str, account: Account) -> Account | None:
+        return None if account.role_id else self.find(user)
+
     def verifiers(self) -> Iterable[Verifier]:
         return self._users.values()
 
@@ -76,11 +84,11 @@ class FirstOf:
         return tuple(source.revision for source in self._sources)
 
     def find(self, user: str) -> Account | None:
-        for source in self._sources:
-            found = source.find(user)
-            if found is not None:
-                return found
-        return None
+        return next(filter(None, (source.find(user) for source in self._sources)), None)
+
+    def find_again(self, user: str, account: Account) -> Account | None:
+        found = (source.find_again(user, account) for source in self._sources)
+        return next(filter(None, found), None)
 
     def verifiers(self) -> Iterable[Verifier]:
         for source in self._sources:
