@@ -65,10 +65,9 @@ def test_tries_at_a_time_have_their_turns_one_after_the_other() -> None:
     clock = Clock()
     failed = FailedLogins(clock)
     fail(failed, FAILURES_FREE + 1, clock)
-    waits = []
+    waits = [failed.claim("me", 1) for _ in range(int(WAIT_S_MAX / DELAY_S))]
     with pytest.raises(AuthenticationRefused, match="too many failed log-ins"):
-        for _ in range(1_000):
-            waits.append(failed.claim("me", 1))
+        failed.claim("me", 1)
     assert waits == pytest.approx([DELAY_S * n for n in range(1, len(waits) + 1)])
     assert WAIT_S_MAX - DELAY_S <= waits[-1] <= WAIT_S_MAX
 

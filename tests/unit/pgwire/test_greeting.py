@@ -495,10 +495,61 @@ def test_saslprep(password: str, prepared: str) -> None:
     assert saslprep(password) == prepared
 
 
-@given(data=st.binary(max_size=200), users=st.booleans())
-def test_no_bytes_are_a_defect(data: bytes, users: bool) -> None:
-    for start in (b"", startup(user="me")):
-        one = greeting(users={} if users else None)
-        effects = one.receive(start)
-        if not isinstance(effects[-1:] and effects[-1], Admitted | HangUp):
-            one.receive(data)
+SCRAM_FIRST = ["n,,n=,r=x", "p=tls-server-end-point,,n=,r=x", "y,,n=,r=x", "n,a=b,n=,r=x", "p=,"]
+MECHANISMS = ["SCRAM-SHA-256", "SCRAM-SHA-256-PLUS", ""]
+SPOKEN = st.one_of(
+    st.binary(max_size=100),
+    st.just(startup(user="me")),
+    st.sampled_from([SSL, GSS, CANCEL]).map(short),
+    st.tuples(st.sampled_from(MECHANISMS), st.sampled_from(SCRAM_FIRST)).map(
+        lambda said: message(
+            b"p", text(said[0]) + len(said[1]).to_bytes(4, "big") + said[1].encode()
+        )
+    ),
+    st.sampled_from(["biws", "eSws", "cD10bHM=", "?"]).flatmap(
+        lambda bound: st.binary(max_size=40).map(
+            lambda proof: message(
+                b"p", f"c={bound},r=x{NONCE},p={b64encode(proof).decode()}".encode()
+            )
+        )
+    ),
+)
+
+
+@given(
+    said=st.lists(SPOKEN, max_size=6),
+    method=st.sampled_from(Method),
+    certificate=st.sampled_from(ClientCertificate),
+    binding=st.sampled_from([None, BINDING]),
+    names=st.sampled_from([None, ("me",), ("you", "me")]),
+    user=st.sampled_from(["me", "you"]),
+    wait_s=st.sampled_from([0.0, 1.0]),
+)
+def test_no_bytes_are_a_defect(
+    said: list[bytes],
+    method: Method,
+    certificate: ClientCertificate,
+    binding: bytes | None,
+    names: tuple[str, ...] | None,
+    user: str,
+    wait_s: float,
+) -> None:
+    """Nor do any let somebody in who has shown nothing."""
+    logins, turns = UserList({user: PENCIL}), Queue(wait_s)
+    one = greeting(tls=True, method=method, logins=logins, certificate=certificate, turns=turns)
+    secret = False
+    for data in said:
+        effects = one.receive(data)
+        if effects and isinstance(effects[-1], BeginTls):
+            one.tls_begun(TlsChannel(binding, names))
+            secret = True
+        if effects and isinstance(effects[-1], Wait):
+            effects = one.resume()
+        if effects and isinstance(effects[-1], HangUp):
+            return
+        if effects and isinstance(effects[-1], Admitted):
+            assert method is not Method.SCRAM
+            assert method is Method.TRUST or user == "me"
+            assert certificate is ClientCertificate.NO or (secret and names is not None)
+            assert certificate is not ClientCertificate.VERIFY_FULL or names == ("me",)
+            return

@@ -1,4 +1,4 @@
-"""Goal: beyond loopback nobody is served without being asked who he is, nor in the clear by accident.
+"""Goal: beyond loopback nobody is served who was not asked who he is, nor in the clear by accident.
 
 Method: settings as an environment gives them.
 """

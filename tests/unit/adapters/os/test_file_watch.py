@@ -5,7 +5,6 @@ Method: looks as fast as they can be.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -34,7 +33,7 @@ def test_what_changes_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFix
         (tmp_path / "new").replace(tmp_path / "a")
         until_true(lambda: read[-1] == "second", "it was replaced")
         (tmp_path / "other").symlink_to("b")
-        os.replace(tmp_path / "other", link)
+        (tmp_path / "other").replace(link)
         until_true(lambda: read[-1] == "third", "the link leads elsewhere")
         link.unlink()
         until_true(lambda: read[-1] == "", "it is gone")

@@ -6,14 +6,18 @@ Method: real sockets and psycopg (libpq), against a listener over small sessions
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
+import shutil
 import socket
 import ssl
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import psycopg
 import pytest
 
@@ -115,9 +119,9 @@ def test_a_file_of_users_is_read_again(tmp_path: Path, caplog: pytest.LogCapture
 def test_a_file_without_users_lets_nobody_in(tmp_path: Path) -> None:
     file = tmp_path / "users"
     file.write_text("")
-    with listening(users_file=file, users={}) as server:
-        with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-            connect(server, **ME)
+    refused = pytest.raises(psycopg.OperationalError, match="password authentication failed")
+    with listening(users_file=file, users={}) as server, refused:
+        connect(server, **ME)
 
 
 # ---------------------------------------------------------------- certificates that change
@@ -313,9 +317,9 @@ class Limited:
 
 def test_a_role_with_too_many_connections_is_told_so() -> None:
     with listening(auth="scram-sha-256", logins=[Limited()]) as server:
-        with connect(server, **ME):
-            with pytest.raises(psycopg.OperationalError, match='connections for role "me"'):
-                connect(server, **ME)
+        refused = pytest.raises(psycopg.OperationalError, match='connections for role "me"')
+        with connect(server, **ME), refused:
+            connect(server, **ME)
         until_true(lambda: not server._clients, "the first one left")
         works(server, **ME)
 
@@ -360,3 +364,54 @@ def test_refusals_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
         server.log._refused._counted_s -= 1.0
         server.log.refused("me", "192.0.2.1:1", "28P01")
         assert "more were not logged" in caplog.records[-1].getMessage()
+
+
+# ---------------------------------------------------------------- other clients
+
+
+def test_psql_binds_its_proof(certificates: dict[str, Certificate]) -> None:
+    psql = shutil.which("psql")
+    if psql is None:
+        pytest.skip("psql is not installed")
+    with listening(**served(certificates)) as server:
+        said = f"host=127.0.0.1 port={server.port} user=me dbname=demo sslmode=verify-full"
+        said += f" sslrootcert={certificates['ca'].cert} channel_binding=require"
+        done = subprocess.run(
+            [psql, "--no-psqlrc", "-Atc", "select 1", said],
+            env={"PGPASSWORD": "pencil", "HOME": "/nowhere"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_asyncpg_logs_in(certificates: dict[str, Certificate], encrypted: bool) -> None:
+    context = ssl.create_default_context(cafile=certificates["ca"].cert) if encrypted else None
+
+    async def log_in(port: int, password: str) -> None:
+        given = {"host": "127.0.0.1", "user": "me", "database": "demo", "ssl": context}
+        connection = await asyncpg.connect(port=port, password=password, **given)
+        await connection.close()
+
+    with listening(**served(certificates)) as server:
+        asyncio.run(log_in(server.port, "pencil"))
+        with pytest.raises(asyncpg.InvalidPasswordError):
+            asyncio.run(log_in(server.port, "wrong"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\x16", b"\x16" * 300, b"\x16\x03\x01\x00\x05hello", b"\x16\x03\x01\xff\xff" + bytes(99)],
+)
+def test_what_only_begins_like_tls_is_cut_off(
+    certificates: dict[str, Certificate], data: bytes
+) -> None:
+    with listening(**served(certificates)) as server:
+        with silent(server) as client:
+            client.sendall(data)
+            client.shutdown(socket.SHUT_WR)
+            to_the_end(client)
+        until_true(lambda: not server._clients, "it left")
+        works(server, **trusted(certificates))
