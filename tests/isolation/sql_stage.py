@@ -11,6 +11,7 @@ from typing import Any
 from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.view import ClusterView
+from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job
 from leasehold.client.pending import Pending
@@ -191,6 +192,10 @@ class StageNode:
 
     def jobs(self) -> Mapping[int, Job]:
         return self._running.catalog.jobs
+
+    @property
+    def access(self) -> Access:
+        return self._running.catalog.access
 
     def has_newer(self, descriptor: Descriptor) -> bool:
         return self._running.catalog.has_newer(descriptor)

@@ -63,7 +63,7 @@ class SqlListener:
         mock_secret: bytes | None = None,
         audit: AuditLog | None = None,
     ) -> None:
-        """`mock_secret` is known to all nodes of the database, and to nobody else. Raises
+        """Listen. `mock_secret` is known to all nodes of the database, and to nobody else. Raises
         ConfigurationError if the port can't be had."""
         self._node = node
         self._plans = Plans()

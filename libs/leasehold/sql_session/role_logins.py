@@ -10,8 +10,8 @@ from leasehold.pgwire.auth.scram_server import Verifier, verifier_of_text
 
 
 class RoleLogins:
-    """`roles` gives those that are applied on this node: what changes them is known here when it
-    holds for statements, too."""
+    """A source of log-ins. `roles` gives those that are applied on this node: what changes them is
+    known here when it holds for statements, too."""
 
     def __init__(self, roles: Callable[[], Roles]) -> None:
         self._roles = roles

@@ -14,12 +14,13 @@ LOG: Final = logging.getLogger("leasehold.snapshot")
 
 
 class RenewedTls:
-    """`context` is what a server is given once; handshakes get the newest certificate."""
+    """A server's TLS: `context` is what it is given once, and each handshake gets the newest
+    certificate."""
 
     def __init__(
         self, settings: SnapshotSettings, context: ssl.SSLContext | None, look_s: float = LOOK_S
     ) -> None:
-        """`context` is `settings.to_serve()`."""
+        """Begin to watch the files. `context` is `settings.to_serve()`."""
         self.context = context
         self._settings = settings
         self._newest = context

@@ -1,5 +1,5 @@
-"""Who is let in, how he is asked, and how many places there are: for all, for administrators, for
-each role."""
+"""The places of sessions: for whom, how he is asked who he is, and how many there are for all, for
+administrators and for each role."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class Admissions:
         mock_secret: bytes | None,
         now_s: Callable[[], float],
     ) -> None:
-        """`sources`: who else may log in, beside the users of the settings, which come first."""
+        """Begin with no place taken. `sources`: who else may log in, beside the users of the
+        settings, which come first."""
         self._settings = settings
         self._method = settings.method
         self.users = UserList(settings.users or {})

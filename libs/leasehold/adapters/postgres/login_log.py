@@ -1,4 +1,4 @@
-"""Who came, who was refused, who left: the one place that is told of it.
+"""The one place that is told who came, who was refused, who left.
 
 Lines are limited, so that nobody fills a disk by guessing or by connecting again and again; what is
 left out is counted, and said with the next line. The audit log gets every log-in, and failures as

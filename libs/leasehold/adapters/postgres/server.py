@@ -285,10 +285,11 @@ class PgwireServer:
             starting.cancel()
             client.tls_failed()
             return
-        connection: ssl.SSLObject | None = made and made.get_extra_info("ssl_object")
-        if made is None or connection is None:
+        if made is None:
             client.tls_failed()
-        elif first and not speaks_postgresql(connection):
+            return
+        connection: ssl.SSLObject = made.get_extra_info("ssl_object")
+        if first and not speaks_postgresql(connection):
             made.abort()
         else:
             client.tls_begun(made, channel_of(served, connection))

@@ -24,7 +24,7 @@ PLACES_MAX: Final = 10_000
 
 
 class _Failures(NamedTuple):
-    count: int
+    in_a_row: int
     free_s: float  # when the next one may try
     last_s: float
 
@@ -46,7 +46,7 @@ class FailedLogins:
         """Return the seconds until a try may be looked at: one after the other, however many come
         at a time. Raises AuthenticationRefused where that is too long."""
         found = self._find(user, origin)
-        if found.count <= FAILURES_FREE:
+        if found.in_a_row <= FAILURES_FREE:
             return 0.0
         now_s = self._now_s()
         at_s = max(now_s, found.free_s)
@@ -55,7 +55,7 @@ class FailedLogins:
                 f'too many failed log-ins of user "{user}" from this address; try again in some'
                 " seconds"
             )
-        self._failures[user, origin] = found._replace(free_s=at_s + _delay_s(found.count))
+        self._failures[user, origin] = found._replace(free_s=at_s + _delay_s(found.in_a_row))
         return at_s - now_s
 
     def settle(self, user: str, origin: int, *, right: bool) -> None:
@@ -65,7 +65,7 @@ class FailedLogins:
             self._failures.pop(key, None)
             return
         found, now_s = self._find(user, origin), self._now_s()
-        count = found.count + 1
+        count = found.in_a_row + 1
         free_s = max(found.free_s, now_s + _delay_s(count))
         self._failures[key] = _Failures(count, free_s, now_s)
         self._failures.move_to_end(key)

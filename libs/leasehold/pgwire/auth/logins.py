@@ -1,4 +1,4 @@
-"""Who may log in: a port that answers for a user's name, and what several sources say together."""
+"""The port that answers who may log in, and what several sources of it say together."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Account(NamedTuple):
 
 
 class Logins(Protocol):
-    """Who may log in. Called on the listener's loop: it answers from memory."""
+    """A source of who may log in. Called on the listener's loop: it answers from memory."""
 
     @property
     def revision(self) -> object:
-        """Another object, by `==`, whenever an answer may be another one."""
+        """Return another object, by `==`, whenever an answer may be another one."""
         ...
 
     def find(self, user: str) -> Account | None: ...
@@ -121,7 +121,7 @@ class TlsChannel(NamedTuple):
 
 
 class Turns(Protocol):
-    """When a client that comes from one place may try a password."""
+    """The turns in which clients that come from one place may try a password."""
 
     def claim(self, user: str) -> float:
         """Return the seconds until its turn, which is now taken. Raises AuthenticationRefused where

@@ -27,7 +27,7 @@ class Login:
     def __init__(
         self, password: str, nonce: str, offered: Sequence[str], binding: bytes | None = None
     ) -> None:
-        """`offered` are the server's mechanisms; `binding` is the channel's, None where it has none
+        """Choose a mechanism of those `offered`. `binding` is the channel's, None where it has none
         or none is wanted. Raises ProtocolViolation where nothing offered is spoken here."""
         self._password = saslprep(password).encode()
         self._nonce = nonce

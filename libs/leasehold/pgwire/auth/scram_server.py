@@ -74,8 +74,8 @@ class MockVerifiers:
     and after each start with the same salt, and nobody fulfils it."""
 
     def __init__(self, verifiers: Iterable[Verifier], secret: bytes | None = None) -> None:
-        """`secret` is one that all nodes have and that lasts; without it what nobody knows who
-        knows less than all of `verifiers`."""
+        """Make them from a `secret` that all nodes have and that lasts; without it from what nobody
+        knows who knows less than all of `verifiers`."""
         known = sorted(verifiers)
         shapes = Counter((each.iterations, len(each.salt)) for each in known)
         self._shapes = sorted(shapes.items()) or [((ITERATIONS, SALT_BYTES), 1)]
@@ -118,8 +118,8 @@ class Exchange:
     """
 
     def __init__(self, verifier: Verifier, nonce: str, binding: bytes | None = None) -> None:
-        """`binding`: the channel's, with which the client may bind its proof to it; None: it has
-        none."""
+        """Begin a log-in. `binding`: the channel's, with which the client may bind its proof to it;
+        None: it has none."""
         self._verifier = verifier
         self._nonce = nonce
         self._binding = binding

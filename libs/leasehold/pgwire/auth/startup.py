@@ -61,7 +61,7 @@ class BeginTls(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """So long nothing is answered to a client that has failed before."""
+    """The time for which nothing is answered to a client that has failed before."""
 
     seconds: float
 
@@ -136,7 +136,7 @@ class Greeting:
 
     @property
     def user(self) -> str:
-        """Who it says that it is, "" as long as it has not."""
+        """Return who it says that it is, "" as long as it has not."""
         return self._parameters.get("user", "")
 
     def receive(self, data: bytes) -> list[Effect]:
