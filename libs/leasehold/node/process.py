@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, Protocol
 from leasehold.adapters.audit.file import AuditFile
 from leasehold.adapters.audit.topic import AuditTopic
 from leasehold.adapters.audit.writer import AuditPlace, AuditWriter
+from leasehold.adapters.http.renewed_tls import RenewedTls
 from leasehold.adapters.http.snapshot_server import CopiesUnderWay, SnapshotServer
 from leasehold.adapters.os.garbage import collect_seldom
 from leasehold.adapters.os.readiness import announce_ready
@@ -43,6 +44,10 @@ from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.snapshot import SnapshotSettings, token_made_here
 
 LOG: Final = logging.getLogger("leasehold.process")
+BELIEVES_ALL: Final = (
+    "believes every change request, whoever sends it, as LEASEHOLD_REQUEST_KEY is not set: who may"
+    " write to the topic of requests may do all"
+)
 
 
 class Silent(NotAudited):
@@ -63,6 +68,8 @@ class Prepared(NamedTuple):
 
     settings: object
     listen: Listen | None
+    open_to: str = ""
+    """Who is let in without being asked, for whoever looks at the node."""
 
 
 Prepare = Callable[[Environment], Prepared]
@@ -106,6 +113,7 @@ def _read(prepare: Prepare | None, node: NodeSettings, environ: Environment) -> 
     requests = from_environment(RequestKeySettings, environ)
     topics = Topics(cluster.database, cluster.replication_factor)
     tls = snapshot.to_serve()
+    snapshot.check_served_on(cluster.listen)
     make_private_folder(cluster.folder)
     if snapshot.token is None and ip_address(cluster.listen).is_loopback:
         snapshot = replace(snapshot, token=token_made_here(cluster.data))
@@ -136,12 +144,18 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             store = SqliteStore(path, cache_mb=cluster.store_cache_mb)
         made.callback(store.close)
         copies = CopiesUnderWay()
-        server = _snapshot_server(path, cluster, settings.snapshot, settings.tls, copies)
+        renewed = RenewedTls(settings.snapshot, settings.tls)
+        made.callback(renewed.close)
+        server = _snapshot_server(path, cluster, settings.snapshot, renewed.context, copies)
         serves = ""
         if server is not None:
             made.callback(server.close)
             serves = f"{cluster.advertise}:{server.address.rsplit(':', 1)[1]}"
-        named = replace(node_settings, name=cluster.node, serves=serves)
+        open_to = "" if settings.beside is None else settings.beside.open_to
+        if node_settings.candidate and settings.verifier.is_open:
+            open_to = BELIEVES_ALL
+            LOG.warning("%s", open_to)
+        named = replace(node_settings, name=cluster.node, serves=serves, open_to=open_to)
         named = named.with_session_ttl(cluster.session_ttl_ms).with_history(
             cluster.history_ms, cluster.row_history_ms, cluster.dropped_ms
         )

@@ -144,7 +144,10 @@ def test_a_session_s_refusals_and_its_end_are_audited(database: DevDatabase, por
         assert any(isinstance(each, Told) and each.fields["C"] == "42501" for each in said)
         text = "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'till'"
         list(own.ask(text))
-    refused, ended = database.audit.events
+    kinds = (Audited.REFUSED, Audited.ENDED)
+    refused, ended = (event for event in database.audit.events if event.kind in kinds)
+    came = [event.user for event in database.audit.events if event.kind is Audited.LOG_IN]
+    assert came == ["till", "leasehold"]
     assert (refused.kind, refused.outcome, refused.user) == (Audited.REFUSED, "42501", "till")
     assert (ended.kind, ended.user, ended.words) == (Audited.ENDED, "leasehold", "ended")
     assert ended.subject.endswith("of till")

@@ -130,7 +130,7 @@ class Master:
             return self.changes.lease_acked(record, now)
         if isinstance(record, CheckReport):
             return self.changes.reported(record, now)
-        # A HoldingReport is for those who look on; the ledger alone decides who is in the way.
+        # Other reports are for those who look on; the ledger alone decides who is in the way.
         # ⚠ Whatever else can be read stops no master, for each of them would come to it.
         return []
 

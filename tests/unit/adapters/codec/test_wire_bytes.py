@@ -21,6 +21,7 @@ DIGESTS = {
     "LeaseAck": "34fe4d308762fbee",
     "CheckReport": "f5f6650368ef5b3d",
     "HoldingReport": "47d87ea4d18cb19d",
+    "AccessReport": "3567e0dbf68c3a91",
     "Result": "97cf180f95c99426",
     "Conflict": "30903a9910c4684f",
     "ResultBatch": "805ac6e2b8173e18",
