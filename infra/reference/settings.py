@@ -11,6 +11,7 @@ from infra.reference.markdown import code, table
 from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.dashboard import DashboardSettings
 from leasehold.settings.environment import ClusterSettings, KafkaSettings, RedisSettings
+from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.snapshot import SnapshotSettings
 from leasehold.settings.sql_address import SqlAddress
 from leasehold.settings.sql_port import PgwireSettings

@@ -45,8 +45,8 @@ from leasehold.settings.snapshot import SnapshotSettings, token_made_here
 
 LOG: Final = logging.getLogger("leasehold.process")
 BELIEVES_ALL: Final = (
-    "believes every change request, whoever sends it, as LEASEHOLD_REQUEST_KEY is not set: who may"
-    " write to the topic of requests may do all"
+    "open: it believes every change request, whoever sends it, as LEASEHOLD_REQUEST_KEY is not set:"
+    " who may write to the topic of requests may do all"
 )
 
 

@@ -203,7 +203,7 @@ class ServingNode:
 
     def described(self) -> Mapping[str, str]:
         given = self._settings
-        parts = (given.cluster, given.kafka, given.redis, given.snapshot)
+        parts = (given.cluster, given.kafka, given.redis, given.snapshot, given.requests)
         return {name: value for part in parts for name, value in describe(part).items()}
 
     # ------------------------------------------------------------ how far the node is

@@ -35,7 +35,7 @@ def database(tmp_path: Path) -> Iterator[DevDatabase]:
     try:
         for sql in (
             "create table t (id bigint primary key)",
-            "create role till",
+            "create role till login",
             "grant insert on t to till",
         ):
             assert made.ask({"sql": sql}).committed
