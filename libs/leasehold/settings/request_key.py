@@ -13,15 +13,6 @@ from leasehold.model.errors import ConfigurationError
 from leasehold.model.signatures import RequestKeys, Signer, Verifier, read_keys, signer
 from leasehold.settings.setting import setting
 
-ROLE_BYTES_MAX = 63
-
-
-def role_name(text: str) -> str:
-    """The name of a role, as the catalog may have it."""
-    if len(text.encode()) > ROLE_BYTES_MAX or not text.isprintable():
-        raise ValueError(f"the name of a role, of {ROLE_BYTES_MAX} bytes at most")
-    return text
-
 
 def request_key(text: str) -> str:
     """Check one or several master keys, or a role's key; the text stays what it is."""
@@ -52,14 +43,12 @@ class RequestKeySettings:
         "LEASEHOLD_REQUEST_ROLE",
         "role in whose name this process asks for changes; with a role's key it must be named",
         default=None,
-        parse=role_name,
     )
     unsigned_role: str | None = setting(
         "LEASEHOLD_UNSIGNED_ROLE",
         "on masters with a key: role whose a request is that nobody has signed; without one it is"
         " refused (28000)",
         default=None,
-        parse=role_name,
     )
 
     @property
