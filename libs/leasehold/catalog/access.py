@@ -31,7 +31,7 @@ from leasehold.catalog.roles import (
     Role,
     Roles,
 )
-from leasehold.model.errors import InsufficientPrivilege
+from leasehold.model.errors import InsufficientPrivilege, InvalidPrincipal
 from leasehold.model.ids import is_sequence_id
 from leasehold.model.records.log import (
     AccessWrite,
@@ -169,6 +169,24 @@ class Access:
             ):
                 yield ids
 
+    def actor_of(self, principal: str, as_role: str = "") -> int:
+        """Return the role whose rights a request has: of its principal ("" = the first role), or of
+        the one that this has put on by SET ROLE. Raises InvalidPrincipal (28000),
+        InsufficientPrivilege (42501)."""
+        if not principal and not as_role:
+            return BOOTSTRAP_ROLE
+        said = self.roles.by_id[BOOTSTRAP_ROLE] if not principal else self.roles.find(principal)
+        if said is None:
+            raise InvalidPrincipal(f'role "{principal}" does not exist')
+        if not said.may_log_in:
+            raise InvalidPrincipal(f'role "{said.name}" is not permitted to log in')
+        if not as_role:
+            return said.role_id
+        wanted = self.roles.find(as_role)
+        if wanted is None or not self.roles.is_member_of(said.role_id, wanted.role_id):
+            raise InsufficientPrivilege(f'permission denied to set role "{as_role}"')
+        return wanted.role_id
+
     # ------------------------------------------------------------ changes
 
     def with_roles(self, roles: Roles) -> Access:
@@ -189,6 +207,22 @@ class Access:
         if found == NOTHING_RECORDED:
             del objects[object_id, element_id]
         return Access(self.roles, objects, self.next_role_id)
+
+    def with_copy(self, object_id: int, copy_id: int) -> Access:
+        """Return this with all that is recorded of a table said of another one, too."""
+        copied = {
+            (copy_id, ids[1]): found for ids, found in self.objects.items() if ids[0] == object_id
+        }
+        if not copied:
+            return self
+        return Access(self.roles, {**self.objects, **copied}, self.next_role_id)
+
+    def writes_of(self, object_id: int) -> tuple[AccessWrite, ...]:
+        """Return the writes that record what is recorded of a table."""
+        ids = ((object_id, each) for each in (0, *self._columns.get(object_id, ())))
+        return tuple(
+            AccessWrite(*each, self.objects[each].to_wire()) for each in ids if each in self.objects
+        )
 
     def without_object(self, object_id: int) -> Access:
         """Return this without all that is recorded of a table or sequence, which is gone."""

@@ -105,6 +105,9 @@ class Catalog:
         match write:
             case DescriptorWrite(body=body):
                 made = as_written(body, from_wire)
+                if made.former and made.table_id not in self._versions:
+                    # The same rows under another key: who may do what with them stays.
+                    self.access = self.access.with_copy(made.former, made.table_id)
                 self._put(replace(made, modified_us=commit_us, since_lsn=lsn))
             case MinVersion(table_id=table_id, version=version):
                 # D5: the fence only ever rises, and never past the newest version.

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Final
 
 from leasehold.catalog.access import Access, check_privilege
-from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
-from leasehold.model.errors import InsufficientPrivilege
-from leasehold.sql.binding.needed_privileges import NeededPrivilege
 from leasehold.sql.planning.plan import Prepared
 
 PLANS_KEPT_MAX: Final = 1_000
-Tables = Callable[[], Iterable[Descriptor]]
 
 
 class PrivilegeCheck:
@@ -25,25 +20,16 @@ class PrivilegeCheck:
         self._access: Access | None = None
         self._allowed: dict[int, Prepared] = {}
 
-    def check(self, plan: Prepared, access: Access, role_id: int, tables: Tables) -> None:
-        """Check that the role may run the plan, under `access`. `tables` gives those that there
-        are, for their names. Raises InsufficientPrivilege (42501) in PostgreSQL's words."""
+    def check(self, plan: Prepared, access: Access, role_id: int) -> None:
+        """Check that the role may run the plan. Raises InsufficientPrivilege (42501) in
+        PostgreSQL's words."""
         if access is not self._access or role_id != self._role_id:
             self._access, self._role_id = access, role_id
             self._allowed.clear()
         if self._allowed.get(id(plan)) is plan:
             return
-        for needed in plan.needs:
-            _check_needed(needed, access, role_id, tables)
+        for table_id, name, privilege, columns in plan.needs:
+            check_privilege(access, role_id, "table", table_id, columns, privilege, name)
         if len(self._allowed) >= PLANS_KEPT_MAX:
             self._allowed.clear()
         self._allowed[id(plan)] = plan
-
-
-def _check_needed(needed: NeededPrivilege, access: Access, role_id: int, tables: Tables) -> None:
-    kind, object_id, name, privilege, columns = needed
-    if kind != "sequence":
-        check_privilege(access, role_id, kind, object_id, columns, privilege, name)
-    elif not access.privileges(role_id, kind, object_id) & privilege:
-        found = (table.name for table in tables() if table.table_id == object_id)
-        raise InsufficientPrivilege(f"permission denied for sequence {next(found, name)}")

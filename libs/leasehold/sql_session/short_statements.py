@@ -106,7 +106,7 @@ class ShortStatements:
                 plan, is_short = self._planned(prepared, snapshot)
                 role_id = self._state.settings.caller.role_id
                 if role_id != BOOTSTRAP_ROLE:
-                    self._state.privileges.check(plan, snapshot.access, role_id, snapshot.tables)
+                    self._state.privileges.check(plan, snapshot.access, role_id)
                 return (plan, brief_rows(snapshot, plan, values, rows_max)) if is_short else None
         except Refused as error:
             raise shifted(error, prepared.statement.offset) from error

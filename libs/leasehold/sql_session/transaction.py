@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from leasehold.adapters.sqlite.query import Limits, Rows
@@ -18,6 +19,7 @@ from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.catalog.sequence_ownership import list_own_sequences, refuse_sequence
 from leasehold.model.errors import (
     FeatureNotSupported,
+    InsufficientPrivilege,
     NotCoherent,
     RequestTooLarge,
     StaleVersion,
@@ -42,6 +44,7 @@ from leasehold.schema_change.plan.truncate import (
     truncate_notice,
     with_referring,
 )
+from leasehold.sql.functions.system.sequence import DRAWS
 from leasehold.sql.functions.system.session import caller_of, drawing, reseed
 from leasehold.sql.planning.plan import Prepared
 from leasehold.sql.system_catalog.system_relations import with_system
@@ -240,6 +243,7 @@ class ReplayableTransaction:
         if plan.draws:
             context = reseed(context, context.seed + self.log.position.to_bytes(_PLACE_BYTES))
         if plan.counts:
+            self.sequence_values.may_draw = partial(self._check_may_draw, snapshot)
             context = drawing(context, self.sequence_values)
         if not plan.asks_system:
             return context
@@ -274,15 +278,24 @@ class ReplayableTransaction:
     def _check(self, plan: Prepared, snapshot: Seen) -> None:
         role_id = caller_of(self.context).role_id
         if role_id != BOOTSTRAP_ROLE:
-            access = self.access(snapshot)
-            self._privileges.check(plan, access, role_id, lambda: self._tables(snapshot))
+            self._privileges.check(plan, self.access(snapshot), role_id)
         if self._block and self._lsn is None:
             for descriptor in plan.tables.values():
                 check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
 
+    def _check_may_draw(self, snapshot: Seen, sequence_id: int) -> None:
+        """Check that the role may draw from a sequence. Raises InsufficientPrivilege (42501)."""
+        role_id = caller_of(self.context).role_id
+        if role_id == BOOTSTRAP_ROLE:
+            return
+        if self.access(snapshot).privileges(role_id, "sequence", sequence_id) & DRAWS:
+            return
+        names = (t.name for t in self._tables(snapshot) if t.table_id == sequence_id)
+        raise InsufficientPrivilege(f"permission denied for sequence {next(names, sequence_id)}")
+
     def access(self, snapshot: Seen) -> Access:
         """Return who may do what now, whatever moment is read."""
-        return snapshot.access
+        return self._pending.schema.access or snapshot.access
 
     def _own_of(self, plan: Prepared) -> OwnTables:
         own = self._own_tables()

@@ -34,6 +34,7 @@ from leasehold.transaction.overlay import Name, Overlay, RowReader, is_checked_a
 from leasehold.transaction.read_set import Past, check_reads
 from leasehold.transaction.referenced_changes import Identity, ReferencedChanges
 from leasehold.transaction.referential_actions import Actions
+from leasehold.transaction.rights import Rights
 from leasehold.transaction.row_conflict import RowRefused
 from leasehold.transaction.sequence_operations import (
     SequenceValues,
@@ -77,16 +78,18 @@ def verify(
     holders: HolderReader | None = None,
     context: CommitContext | None = None,
     past: Past | None = None,
+    rights: Rights | None = None,
 ) -> Decided:
     """Decide the row operations of `request` as commit `lsn`; `holders` finds rows by their entry
     and is needed where tables have unique indexes, `context` where defaults change from call to
-    call, `past` where the request says what it has read.
+    call, `past` where the request says what it has read. `rights`: those of a requester who may not
+    do everything.
 
     Raises a leaf of Refused: UnknownTable, UnknownColumn, UnknownVersion, StaleVersion (D5), the
     type errors, GeneratedAlways, NotNullViolation, CheckViolation, DuplicateKey,
-    ForeignKeyViolation, RowRefused and VerifyError (T1), Uncommittable (T2).
+    ForeignKeyViolation, RowRefused and VerifyError (T1), Uncommittable (T2), InsufficientPrivilege.
     """
-    versions = _check_used(request, catalog, past)
+    versions = _check_used(request, catalog, past, rights)
     if len(request.operations) == 1:
         # The common case needs no overlay.
         operation = request.operations[0]
@@ -94,8 +97,10 @@ def verify(
         alone = not is_checked_at_end(descriptor, catalog) and not descriptor.mirror
         if alone and descriptor.sequence is None and not may_draw(operation, descriptor):
             versions[descriptor.table_id] = descriptor.version
+            if rights is not None:
+                rights.check(0, operation, descriptor)
             return _decide_one(request, descriptor, rows, context, versions)
-    made = _Request(request, catalog, rows, lsn, holders, context)
+    made = _Request(request, catalog, rows, lsn, holders, context, rights)
     slices = made.decide_all(request.operations, versions)
     while True:
         try:
@@ -114,20 +119,25 @@ def verify_in_slices(
     holders: HolderReader,
     context: CommitContext,
     past: Past,
+    rights: Rights | None = None,
 ) -> Generator[None, None, Decided]:
     """Verify as `verify` does, so many operations in a slice; between two of them no row and no
     version may change."""
-    versions = _check_used(request, catalog, past)
-    made = _Request(request, catalog, rows, lsn, holders, context)
+    versions = _check_used(request, catalog, past, rights)
+    made = _Request(request, catalog, rows, lsn, holders, context, rights)
     return (yield from made.decide_all(request.operations, versions, slice_operations))
 
 
-def _check_used(request: ChangeRequest, catalog: Catalog, past: Past | None) -> dict[int, int]:
+def _check_used(
+    request: ChangeRequest, catalog: Catalog, past: Past | None, rights: Rights | None
+) -> dict[int, int]:
     """Return by table id the versions that the request has used beside its operations, and check
     what it has read."""
     versions: dict[int, int] = {}
     if request.reads is not None:
         assert past is not None, "read sets need a reader of what was written since"
+        if rights is not None:
+            rights.check_reads(request.reads)
         versions = check_reads(request.reads, catalog, past)
     for table, version in request.used.items():
         descriptor = catalog.resolve(table, version)
@@ -173,7 +183,9 @@ class _Request:
         lsn: int,
         holders: HolderReader | None,
         context: CommitContext | None,
+        rights: Rights | None = None,
     ) -> None:
+        self._rights = rights
         self._request = request
         self._replays = request.on_conflict is _REPLAY
         self._catalog = catalog
@@ -206,6 +218,8 @@ class _Request:
                     f"operation {number} uses version {descriptor.version} of table"
                     f" {descriptor.name!r}, an earlier one {known}; a transaction pins one version"
                 )
+            if self._rights is not None:
+                self._rights.check(number, operation, descriptor)
             if descriptor.sequence is not None:
                 sequence_values.operation(operation, descriptor)
                 continue

@@ -120,8 +120,10 @@ class ChangeRequest(NamedTuple):
     `time_zones` are those of the sessions that said the statements of `sql`, one after the other,
     the last one of all that follow; () = UTC.
     `reset_clock` alone: the log's time is to be that of the master's clock again, if it is ahead.
-    `principal`: the role that asks, as a signature proves; "" = the bootstrap role. `key_number`:
-    of the role's key that has signed it, "" = it was signed for the role by the database's own.
+    `principal`: the name of the role that asks, as a signature proves; "" = the first one
+    (`BOOTSTRAP_ROLE`). `as_role`: the role whose rights it wants to have, after SET ROLE; "" = the
+    principal's own. `key_number`: of the principal's key that has signed it; "" = the database's
+    own have, for the principal.
     """
 
     id: bytes
@@ -137,6 +139,7 @@ class ChangeRequest(NamedTuple):
     time_zones: tuple[str, ...] = ()
     reset_clock: bool = False
     principal: str = ""
+    as_role: str = ""
     key_number: str = ""
 
     def giving_up(self) -> ChangeRequest:

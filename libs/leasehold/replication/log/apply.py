@@ -64,6 +64,9 @@ def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
             descriptor = catalog.version(table_id, version)
             store.prepare(descriptor)
             store.put_descriptor(table_id, version, descriptor.to_wire())
+            if descriptor.former:  # see Catalog.apply
+                for each in catalog.access.writes_of(table_id):
+                    store.put_access(each, catalog.access.next_role_id)
         case MinVersion(table_id=table_id, version=version):
             store.put_min_version(table_id, version)
         case JobWrite(job_id=job_id) | ChunkDecided(job_id=job_id) | FindingsDecided(job_id=job_id):

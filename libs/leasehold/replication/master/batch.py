@@ -47,17 +47,20 @@ from leasehold.replication.outcomes import (
     outcome_of_refusal,
 )
 from leasehold.transaction.overlay import RowReader
+from leasehold.transaction.rights import Rights
 from leasehold.transaction.sequence_operations import rows_with_versions
 from leasehold.transaction.uniqueness import HolderReader
 from leasehold.transaction.verify import Decided, verify, verify_in_slices
 
 
 class Made(NamedTuple):
-    """What the DDL of a request writes beside its rows; the tables `empty` have none yet."""
+    """What the DDL of a request writes beside its rows; the tables `empty` have none yet. So many
+    operations before the first of the requester's are `opening`, the master's own."""
 
     writes: tuple[CatalogWrite, ...] = ()
     answer: Any = None
     empty: frozenset[int] = frozenset()
+    opening: int = 0
 
 
 NOTHING_MADE: Final = Made()
@@ -151,7 +154,12 @@ class Batch:
         catalog = self._catalog if catalog is None else catalog
         found: Decided | LeaseholdError
         try:
-            found = verify(request, catalog, *self._against(made))
+            rights = (
+                rights_of(request, catalog, made.opening)
+                if request.principal or request.as_role
+                else None
+            )
+            found = verify(request, catalog, *self._against(made), rights)
         except Refused as error:
             found = error
         except LeaseholdError:
@@ -167,7 +175,9 @@ class Batch:
         be decided."""
         operations = min(LOOK_OPERATIONS, self._settings.slice_operations)
         try:
-            return (yield from verify_in_slices(operations, request, catalog, *self._against(made)))
+            rights = rights_of(request, catalog, made.opening)
+            against = self._against(made)
+            return (yield from verify_in_slices(operations, request, catalog, *against, rights))
         except Refused as error:
             return error
         except LeaseholdError:
@@ -410,3 +420,12 @@ class Batch:
         for table in made:
             ahead.make(table)
         return ahead
+
+
+def rights_of(request: ChangeRequest, catalog: Catalog, own: int) -> Rights | None:
+    """Return what the requester may do, None: everything. `own`: see `Rights`. Raises
+    InvalidPrincipal (28000), InsufficientPrivilege (42501)."""
+    if not request.principal and not request.as_role:
+        return None
+    actor = catalog.access.actor_of(request.principal, request.as_role)
+    return None if catalog.access.roles.is_superuser(actor) else Rights(catalog, actor, own)

@@ -10,6 +10,7 @@ from leasehold.model.records.events import RowImage
 from leasehold.model.records.log import Disposition, Refusal
 from leasehold.model.records.requests import ChangeRequest, OnConflict
 from leasehold.replication.effects import QueueRead
+from leasehold.sql.ddl.passwords import has_passwords
 from leasehold.transaction.retry import is_recomputed
 from leasehold.transaction.row_conflict import RowRefused
 
@@ -17,9 +18,14 @@ from leasehold.transaction.row_conflict import RowRefused
 def disposition_for_good(request: ChangeRequest) -> Disposition:
     """Return DEAD_LETTER for a producer's request, which is kept for people; FINAL for one whose
     requester waits for the answer and handles it."""
-    if request.on_conflict is OnConflict.RETRY:
+    if request.on_conflict is OnConflict.RETRY and not _may_have_password(request):
         return Disposition.DEAD_LETTER
     return Disposition.FINAL
+
+
+def _may_have_password(request: ChangeRequest) -> bool:
+    """Return whether the text may have a password, which nobody is to read for ever."""
+    return request.sql is not None and has_passwords(request.sql)
 
 
 def disposition_of(request: ChangeRequest, error: LeaseholdError, attempts_max: int) -> Disposition:

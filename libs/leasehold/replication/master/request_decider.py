@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.model.errors import Refused
+from leasehold.model.errors import InsufficientPrivilege, Refused
 from leasehold.model.ports import Now
 from leasehold.model.records.requests import ChangeRequest, Queue
 from leasehold.model.time_units import NS_PER_MS
@@ -93,11 +93,11 @@ class RequestDecider:
         made, catalog = NOTHING_MADE, self._catalog
         if request.sql is not None:
             try:
-                decision = self._changes.decide(request, now)
+                decision = self._changes.decide(request, now, self._actor_of(request))
             except Refused:
                 return  # at once, as any
             catalog, request = decision.catalog, _with_opening(request, decision)
-            made = Made(decision.writes, decision.answer, decision.empty)
+            made = _made(decision)
         slices = batch.verify_slices(request, made, catalog)
         slices_max = max(1, self._settings.slice_operations // LOOK_OPERATIONS)
         lsn = batch.draft.next_lsn
@@ -152,7 +152,7 @@ class RequestDecider:
     ) -> None:
         """Raises Full."""
         try:
-            decision = self._changes.decide(request, now)
+            decision = self._changes.decide(request, now, self._actor_of(request))
         except Refused as error:
             batch.refuse(message, request, error)
             return
@@ -161,13 +161,24 @@ class RequestDecider:
             return
         request = _with_opening(request, decision)
         if request.operations:
-            made = Made(decision.writes, decision.answer, decision.empty)
+            made = _made(decision)
             batch.decide(message, request, made, decision.catalog)
         else:
             batch.write_catalog(decision.writes, message, request, decision.answer)
 
+    def _actor_of(self, request: ChangeRequest) -> int:
+        """Return the role whose rights the request has. Raises InvalidPrincipal,
+        InsufficientPrivilege."""
+        return self._catalog.access.actor_of(request.principal, request.as_role)
+
     def _reset_clock(self, batch: Batch, message: QueueRead, request: ChangeRequest) -> None:
         """Raises Full."""
+        try:
+            if not self._catalog.access.roles.is_superuser(self._actor_of(request)):
+                raise InsufficientPrivilege("must be superuser to set the log's clock back")
+        except Refused as error:
+            batch.refuse(message, request, error)
+            return
         if not batch.draft.is_empty:
             raise Full  # its record begins with it
         batch.reset_clock(message, request, self._log_clock.reset())
@@ -202,6 +213,11 @@ class RequestDecider:
             if request is not None:
                 batch.dead_letter(message, error, request)
         self._queue.pop()
+
+
+def _made(decision: Decision) -> Made:
+    opening = len(decision.opening)
+    return Made(decision.writes, decision.answer, decision.empty, opening)
 
 
 def _with_opening(request: ChangeRequest, decision: Decision) -> ChangeRequest:

@@ -11,18 +11,17 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
-from leasehold.catalog.privileges import ObjectKind, Privilege
+from leasehold.catalog.privileges import Privilege
 from leasehold.sql.binding.bound_tree import Bound, Field
 from leasehold.sql.binding.walk import walk
 
 
 class NeededPrivilege(NamedTuple):
-    """A privilege that a statement needs. `columns`: ids of those on which it suffices if it isn't
-    held on the whole table; () = any one. Of several bits in `privilege` one suffices. `name` ""
-    is to be looked up: nothing but the id of a sequence stands in a default."""
+    """A privilege that a statement needs on a table. `columns`: ids of those on which it suffices
+    if it isn't held on the whole table; () = any one. What is drawn from sequences is looked at
+    when it is drawn."""
 
-    kind: ObjectKind
-    object_id: int
+    table_id: int
     name: str
     privilege: Privilege
     columns: tuple[int, ...] = ()
@@ -47,7 +46,6 @@ class Needs:
         self.depth = 0
         self._uses: list[_Use] = []
         self._by_relation: dict[int, _Use] = {}
-        self._sequences: dict[int, NeededPrivilege] = {}
 
     def read_table(self, relation: int, descriptor: Descriptor) -> None:
         """Note a table of FROM."""
@@ -77,11 +75,6 @@ class Needs:
             if isinstance(node, Field) and node.origin is not None:
                 self.add(node.relation, Privilege.SELECT, (node.origin.element_id,))
 
-    def draw(self, sequence_id: int) -> None:
-        """Note a default that draws from a sequence."""
-        either = Privilege.USAGE | Privilege.UPDATE
-        self._sequences[sequence_id] = NeededPrivilege("sequence", sequence_id, "", either)
-
     def all(self) -> tuple[NeededPrivilege, ...]:
         """Return all, in the order in which PostgreSQL looks at them: what is outside first."""
         found: dict[NeededPrivilege, None] = {}
@@ -89,6 +82,6 @@ class Needs:
             table = use.descriptor
             for privilege, columns in use.needed.items():
                 ids = tuple(sorted(columns))
-                needed = NeededPrivilege("table", table.table_id, table.name, privilege, ids)
+                needed = NeededPrivilege(table.table_id, table.name, privilege, ids)
                 found[needed] = None
-        return (*found, *self._sequences.values())
+        return tuple(found)

@@ -53,7 +53,7 @@ from leasehold.sql.binding.typing import Typing
 from leasehold.sql.binding.walk import has_aggregate, has_window, mapped, walk
 from leasehold.sql.expressions.default import decided_default, is_random
 from leasehold.sql.functions.function import BIGINT, BOOLEAN
-from leasehold.sql.functions.system.sequence import DRAWN
+from leasehold.sql.functions.system.sequence import DRAWN, DRAWN_BY_ROLE
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import with_position
 
@@ -192,9 +192,9 @@ class WriteBinder:
         if not column.default_expression:
             return Value(column.type, column.default)
         if column.draws_from:
-            if not column.identity:  # whose sequence nobody names
-                self._binder.needs.draw(column.draws_from)
-            drawn = Apply(DRAWN, (Value(BIGINT, column.draws_from),), BIGINT)
+            # The sequence of an identity column nobody names, and nobody is asked about.
+            draws = DRAWN if column.identity else DRAWN_BY_ROLE
+            drawn = Apply(draws, (Value(BIGINT, column.draws_from),), BIGINT)
             return self._typing.convert(drawn, column.type, 1, "assignment")
         if not is_random(column.default_expression):
             return Apply(decided_default(column.default_expression, column.type), (), column.type)

@@ -21,7 +21,7 @@ from leasehold.model.errors import InvalidArgument, UnknownColumn, UnknownRole, 
 from leasehold.pgwire.wire_errors import UnknownDatabase
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.names import NAMESPACES, SYSTEM_NAMES
-from leasehold.sql.system_catalog.roles import OF_SUPERUSERS
+from leasehold.sql.system_catalog.roles import may_read
 from leasehold.values.letters import BLANKS, ascii_lower
 
 if TYPE_CHECKING:
@@ -108,8 +108,8 @@ class Rights:
         if self._access.roles.is_superuser(role):
             return ALL["table"], ALL["table"]
         name = SYSTEM_NAMES.get(oid, ("", ""))[1]
-        may_read = bool(name) and name not in OF_SUPERUSERS
-        return (_P.SELECT if may_read else _P.NONE), _P.NONE
+        reads = bool(name) and may_read(self._access.roles, role, name)
+        return (_P.SELECT if reads else _P.NONE), _P.NONE
 
     @staticmethod
     def _kind(table: Descriptor) -> ObjectKind:

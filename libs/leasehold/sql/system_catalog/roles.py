@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leasehold.catalog.access import DATABASE
 from leasehold.catalog.privileges import Acl, item_text
-from leasehold.catalog.roles import PUBLIC, Role
+from leasehold.catalog.roles import PUBLIC, READ_ALL_DATA, Role, Roles
 from leasehold.model.errors import InsufficientPrivilege
 
 if TYPE_CHECKING:
@@ -97,10 +97,15 @@ def groups_view(catalog: SystemCatalog) -> Iterator[Row]:
             yield {"groname": role.name, "grosysid": role.role_id, "grolist": inside}
 
 
+def may_read(known: Roles, role_id: int, name: str) -> bool:
+    """Return whether a role may read a relation of the system catalog."""
+    return name not in OF_SUPERUSERS or known.has_privileges_of(role_id, READ_ALL_DATA)
+
+
 def check_may_read(catalog: SystemCatalog, name: str) -> None:
     """Check that the role may read a relation of pg_catalog. Raises InsufficientPrivilege
     (42501)."""
-    if name in OF_SUPERUSERS and not catalog.access.roles.is_superuser(catalog.role_id):
+    if not may_read(catalog.access.roles, catalog.role_id, name):
         kind = "table" if name == "pg_authid" else "view"
         raise InsufficientPrivilege(f"permission denied for {kind} {name}")
 

@@ -70,13 +70,13 @@ CASES: Final = {
     "insert into t (id) values (1) on conflict (id) do update set b = 'x' where t.c > 0": (
         "INSERT t(id), SELECT t(id c), UPDATE t(b)"
     ),
-    "insert into s (e) values (1)": "INSERT s(e), USAGE|UPDATE sequence",
+    "insert into s (e) values (1)": "INSERT s(e)",
     "insert into s (id, e) values (1, 1)": "INSERT s(id e)",
     "insert into i (e) values (1)": "INSERT i(e)",
     "update t set a = 1": "UPDATE t(a)",
     "update t set a = b::integer where c = 1 returning id": "UPDATE t(a), SELECT t(id b c)",
     "update t set a = d from u where u.id = t.id": "UPDATE t(a), SELECT t(id), SELECT u(id d)",
-    "update s set id = default": "UPDATE s(id), USAGE|UPDATE sequence",
+    "update s set id = default": "UPDATE s(id)",
     "delete from t": "DELETE t()",
     "delete from t where a = 1": "DELETE t(), SELECT t(a)",
     "delete from t using u where t.id = u.id": "DELETE t(), SELECT t(id), SELECT u(id)",
@@ -96,8 +96,6 @@ def tables() -> dict[str, Descriptor]:
 
 def said(needed: NeededPrivilege, tables: dict[str, Descriptor]) -> str:
     word = str(needed.privilege.name)
-    if needed.kind == "sequence":
-        return f"{'|'.join(sorted(word.split('|'), reverse=True))} sequence"
     columns = tables[needed.name].by_id
     return f"{word} {needed.name}({' '.join(columns[e].name for e in needed.columns)})"
 

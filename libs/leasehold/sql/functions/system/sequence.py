@@ -13,7 +13,7 @@ from leasehold.sql.functions.function import BIGINT, BOOLEAN, TEXT, Function
 from leasehold.sql.functions.system.session import sequence_values_of, system_of
 from leasehold.values.catalog_types import REGCLASS
 
-_DRAWS: Final = Privilege.USAGE | Privilege.UPDATE
+DRAWS: Final = Privilege.USAGE | Privilege.UPDATE
 _LOOKS: Final = Privilege.USAGE | Privilege.SELECT
 
 
@@ -23,6 +23,10 @@ class SequenceValues(Protocol):
 
     def next(self, sequence_id: int) -> int:
         """Raises SequenceExhausted."""
+        ...
+
+    def check_may_draw(self, sequence_id: int) -> None:
+        """Raises InsufficientPrivilege."""
         ...
 
     def current(self, sequence: Descriptor) -> int:
@@ -61,11 +65,17 @@ def _sequence_values(context: CommitContext) -> SequenceValues:
 
 
 def _nextval(context: CommitContext, oid: int) -> int:
-    return _sequence_values(context).next(_sequence(context, oid, _DRAWS).table_id)
+    return _sequence_values(context).next(_sequence(context, oid, DRAWS).table_id)
 
 
 def _drawn(context: CommitContext, sequence_id: int) -> int:
     return _sequence_values(context).next(sequence_id)
+
+
+def _drawn_by_role(context: CommitContext, sequence_id: int) -> int:
+    values = _sequence_values(context)
+    values.check_may_draw(sequence_id)
+    return values.next(sequence_id)
 
 
 def _currval(context: CommitContext, oid: int) -> int:
@@ -85,11 +95,13 @@ def _function(name: str, *arguments: Any, compute: Any) -> Function:
 
 DRAWN: Final = _function("leasehold.drawn", BIGINT, compute=_drawn)
 """A column's default: the next number of a sequence by its id. No text can say it."""
+DRAWN_BY_ROLE: Final = _function("leasehold.drawn_by_role", BIGINT, compute=_drawn_by_role)
+"""The same, where the role that runs the statement has to have a privilege for that."""
 
 
 COUNTING: Final = {
     **dict.fromkeys(("nextval", "currval", "setval"), True),
-    **dict.fromkeys(("lastval", DRAWN.name), False),
+    **dict.fromkeys(("lastval", DRAWN.name, DRAWN_BY_ROLE.name), False),
 }
 """Names of what needs `SequenceValues`; True: and the catalog, to find a sequence by its oid."""
 
