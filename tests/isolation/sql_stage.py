@@ -17,6 +17,7 @@ from leasehold.catalog.job import Job
 from leasehold.client.pending import Pending
 from leasehold.in_process.node import MemoryNode
 from leasehold.lease.agent.held_leases import Use
+from leasehold.model.audit import AuditLog, NotAudited
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
 from leasehold.replica.as_of import snapshot_lsn_of
 from leasehold.replica.reads import Reads
@@ -114,6 +115,10 @@ class StageNode:
     def sequence_values(self) -> NodeSequenceValues:
         made = NodeSequenceValues(self.submit, self.single_read)
         return self._stage.sequence_values.setdefault(self.name, made)
+
+    @property
+    def audit(self) -> AuditLog:
+        return NotAudited()
 
     def cluster(self) -> ClusterView:
         raise AssertionError("no story asks for it")

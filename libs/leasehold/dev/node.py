@@ -15,6 +15,7 @@ from leasehold.catalog.job import Job
 from leasehold.client.pending import Pending
 from leasehold.in_process.node import MemoryNode
 from leasehold.lease.agent.held_leases import Use
+from leasehold.model.audit import AuditLog
 from leasehold.model.errors import NoMaster, NotCoherent
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
 from leasehold.replica.as_of import CLOSED_WAIT_S, snapshot_lsn_of
@@ -48,6 +49,10 @@ class DevNode:
     @property
     def sessions(self) -> Sessions:
         return self._all.sessions[self.name]
+
+    @property
+    def audit(self) -> AuditLog:
+        return self._all.audit
 
     def cluster(self) -> ClusterView:
         return self._all.view()

@@ -21,6 +21,7 @@ from leasehold.catalog.job import Job
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.pending import Pending
 from leasehold.lease.agent.held_leases import Use
+from leasehold.model.audit import AuditLog
 from leasehold.model.errors import BusUnavailable, NotCoherent
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
 from leasehold.node.kafka_node import KafkaNode
@@ -50,6 +51,11 @@ class SqlNode(Protocol):
     @property
     def sessions(self) -> Sessions:
         """The SQL sessions that are on it."""
+        ...
+
+    @property
+    def audit(self) -> AuditLog:
+        """Where it is written down what was refused, and who has ended whose session."""
         ...
 
     def cluster(self) -> ClusterView:
@@ -158,6 +164,10 @@ class ServingNode:
     def database(self) -> str:
         return self._settings.cluster.database
 
+    @property
+    def audit(self) -> AuditLog:
+        return self.node.audit
+
     def close(self) -> None:
         self._looks.close()
         with self._producer_lock:
@@ -193,7 +203,7 @@ class ServingNode:
 
     def described(self) -> Mapping[str, str]:
         given = self._settings
-        parts = (given.cluster, given.kafka, given.redis, given.snapshot)
+        parts = (given.cluster, given.kafka, given.redis, given.snapshot, given.requests)
         return {name: value for part in parts for name, value in describe(part).items()}
 
     # ------------------------------------------------------------ how far the node is

@@ -9,6 +9,7 @@ from leasehold.adapters.postgres.connection import Admission
 from leasehold.adapters.postgres.server import PgwireServer
 from leasehold.adapters.service_process import Environment
 from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.model.audit import AuditLog
 from leasehold.model.errors import Refused
 from leasehold.node.kafka_node import KafkaNode
 from leasehold.node.process import Prepared
@@ -17,9 +18,11 @@ from leasehold.replica.serving_node import ServingNode, SqlNode
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.environment import from_environment
 from leasehold.settings.extras import need_extra
+from leasehold.settings.snapshot import token_kept_here
 from leasehold.settings.sql_port import PgwireSettings
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql.session_settings import SETTINGS, settings_of_options
+from leasehold.sql_session.role_logins import RoleLogins
 from leasehold.sql_session.session import SqlSession
 
 LOG: Final = logging.getLogger("leasehold.sql")
@@ -35,21 +38,43 @@ def sql_of_environment(environ: Environment) -> Prepared:
     need_extra("server", "LEASEHOLD_SQL_PORT", "uvloop")
     settings.check()
     client = ClientSettings.read(environ)
+    secret = _shared_secret(client)
 
     def listen(node: KafkaNode, store: SqliteStore) -> NodeListener:
-        return NodeListener(ServingNode(node, store, client), settings)
+        return NodeListener(ServingNode(node, store, client), settings, secret)
 
-    return Prepared(settings, listen)
+    return Prepared(settings, listen, settings.open_to)
+
+
+def _shared_secret(client: ClientSettings) -> bytes | None:
+    """Return what all nodes of the database have and nobody else, None where they have nothing."""
+    token = client.snapshot.token or token_kept_here(client.cluster.data)
+    return None if token is None else token.encode()
 
 
 class SqlListener:
     """Listens once it is made, until `close`."""
 
-    def __init__(self, node: SqlNode, settings: PgwireSettings) -> None:
-        """Raises ConfigurationError if the port can't be had."""
+    def __init__(
+        self,
+        node: SqlNode,
+        settings: PgwireSettings,
+        *,
+        mock_secret: bytes | None = None,
+        audit: AuditLog | None = None,
+    ) -> None:
+        """Listen. `mock_secret` is known to all nodes of the database, and to nobody else. Raises
+        ConfigurationError if the port can't be had."""
         self._node = node
         self._plans = Plans()
-        self._server = PgwireServer(self._open, settings)
+        roles = RoleLogins(lambda: node.access.roles)
+        self._server = PgwireServer(
+            self._open,
+            settings,
+            logins=[roles],
+            mock_secret=mock_secret,
+            audit=node.audit if audit is None else audit,
+        )
         self._server.start()
         node.sessions.connections = self._server
 
@@ -87,10 +112,14 @@ class SqlListener:
 class NodeListener(SqlListener):
     """The listener of a node's own process, with what that needs for writing."""
 
-    def __init__(self, node: ServingNode, settings: PgwireSettings) -> None:
-        super().__init__(node, settings)
+    def __init__(
+        self, node: ServingNode, settings: PgwireSettings, mock_secret: bytes | None
+    ) -> None:
+        super().__init__(node, settings, mock_secret=mock_secret)
         self._serving = node
         LOG.info("PostgreSQL clients are served on %s:%d", settings.host, self.port)
+        if settings.open_to:
+            LOG.warning("%s", settings.open_to)
 
     def close(self) -> None:
         super().close()

@@ -4,7 +4,7 @@ PostgreSQL's rules where it has such things (`storage/ipc/signalfuncs.c`, `pgsta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from leasehold.catalog.access import Access, check_group
 from leasehold.catalog.roles import (
@@ -69,9 +69,9 @@ class Others:
         """Check that it may read a node's settings. Raises InsufficientPrivilege (42501)."""
         check_group(self._access, self._role.role_id, READ_ALL_STATS, "read settings of a node")
 
-    def reads_letter(self, request: Any) -> bool:
-        """Return whether it may read a dead letter: others' only with a role for it."""
+    def reads_letter(self, principal: str) -> bool:
+        """Return whether it may read a dead letter of `principal`: others' only with a role for
+        it."""
         if self._has(READ_DEAD_LETTERS):
             return True
-        asked_by = request.get("principal") if isinstance(request, dict) else None
-        return bool(asked_by) and asked_by == self._role.asks_as.principal
+        return bool(principal) and principal == self._role.asks_as.principal

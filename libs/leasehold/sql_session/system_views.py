@@ -7,12 +7,14 @@ lease.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from leasehold.adapters.os.clock import boottime_ns, new_request_id, unix_us
 from leasehold.admin.dead_letters import readable_request
 from leasehold.admin.rows import CLUSTER_ROWS
 from leasehold.catalog.schema_names import LEASEHOLD
+from leasehold.model.audit import Audited, AuditEvent
 from leasehold.model.errors import (
     FeatureNotSupported,
     LedgerUnavailable,
@@ -167,7 +169,7 @@ class NodeTelling:
         for number, letter in self._node.dead_letters():
             known = len(letter.request_id) == 16
             request = readable_request(letter)
-            if not self._others.reads_letter(request):
+            if not self._others.reads_letter(letter.principal):
                 continue
             yield {
                 "letter": number,
@@ -195,12 +197,13 @@ class NodeTelling:
             asked = self._node.sessions.role_of(values[0])
             if asked is not None:
                 self._others.check_signals(action, asked)
+        sessions = self._node.sessions
         match action:
             case "cancel_session":
                 reason = Canceled("canceling statement due to user request")
-                return self._node.sessions.cancel(values[0], reason)
+                return self._signal("cancelled", values[0], partial(sessions.cancel, reason=reason))
             case "end_session":
-                return self._end_session(values[0])
+                return self._signal("ended", values[0], self._end_session)
             case "cancel_job" | "pause_job" | "resume_job" | "dismiss_job":
                 return self._steer(values[0], action.removesuffix("_job"), {})
             case "postpone_job" | "complete_job":
@@ -209,6 +212,22 @@ class NodeTelling:
                 job, name, value = values
                 return self._steer(job, "set", {name: value})
         raise AssertionError(action)
+
+    def _signal(self, done: str, process: int, act: Callable[[int], bool]) -> bool:
+        """End a session or what it runs, of which the audit log is told before. Raises
+        AuditUnavailable, and what `act` raises."""
+        named = {one.process: one.user for one in self._node.sessions.activities()}
+        if process in named:
+            self._node.audit.record(
+                AuditEvent(
+                    Audited.ENDED,
+                    user=self._role.session_name,
+                    role=self._role.name,
+                    subject=f"session {process} of {named[process]}",
+                    words=done,
+                )
+            )
+        return act(process)
 
     def _end_session(self, process: int) -> bool:
         if process < 0 and process in {one.process for one in self._node.sessions.activities()}:

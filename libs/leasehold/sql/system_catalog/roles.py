@@ -45,7 +45,8 @@ def _attributes(role: Role) -> Row:
 def roles_view(catalog: SystemCatalog) -> Iterator[Row]:
     """pg_roles."""
     for role in roles(catalog):
-        yield {**_attributes(role), "rolpassword": MASKED}
+        config = (f"leasehold.request_key={role.key_number}",)
+        yield {**_attributes(role), "rolpassword": MASKED, "rolconfig": config}
 
 
 def authid_rows(catalog: SystemCatalog) -> Iterator[Row]:
