@@ -47,7 +47,9 @@ class ChunkProducer:
 
     def send(self, value: bytes, key: bytes | None = None) -> None:
         """Queue one record. Raises BusUnavailable if an earlier one was not delivered."""
-        headers = None if self._sign is None else [("content-type", self._sign(value).encode())]
+        headers: list[tuple[str, str | bytes | None]] = []
+        if self._sign is not None:
+            headers.append(("content-type", self._sign(value).encode()))
         while True:
             self._check()
             try:
@@ -56,7 +58,7 @@ class ChunkProducer:
                     value,
                     key=key,
                     partition=0,
-                    headers=headers,
+                    headers=headers or None,
                     on_delivery=self._delivered,
                 )
                 self._serve(0)

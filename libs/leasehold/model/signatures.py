@@ -288,6 +288,7 @@ class Verifier:
         if mark.signature is None:
             return self._unsigned(mark)
         media_type, role, number, signature = mark
+        assert signature is not None, "looked at a moment ago"
         secrets = self._keys_of(role, number) if number else self._cluster
         for secret in secrets:
             made = _digest(queue, role, number, secret, media_type, body)

@@ -102,7 +102,7 @@ def test_a_role_made_anew_under_an_old_name_has_another_key(
     database: DevDatabase, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = run(capsys, "key", "till")
-    for sql in ("revoke insert on t from till", "drop role till", "create role till"):
+    for sql in ("revoke insert on t from till", "drop role till", "create role till login"):
         assert database.ask({"sql": sql}).committed, sql
     assert database.ask({"sql": "grant insert on t to till"}).committed
     assert submit(database, before["key"], 1).code == "28000"

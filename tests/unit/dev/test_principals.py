@@ -168,13 +168,23 @@ def test_s8_chunks_that_the_database_has_not_signed_are_passed_over(
 
 def test_s8_large_bytes_of_nobody_are_kept_in_part(database: DevDatabase) -> None:
     request_id = new_request_id()
-    fields = {"sql": "x" * 100_000, "id": request_id, "reply_to": REPLY_TO}
+    fields = {"sql": "x" * 50_000, "id": request_id, "reply_to": REPLY_TO}
     assert send(database, *pack_fields(fields), request_id).code == "28000"
     still_answers(database)
     _, letter = database.dead_letters()[-1]
     assert letter.body is not None
     assert len(letter.body) == 4096
-    assert letter.detail["body_bytes"] > 100_000
+    assert letter.detail["body_bytes"] > 50_000
+
+
+def test_s8_no_password_of_nobody_s_is_kept(database: DevDatabase) -> None:
+    for sql in ("create role a PassWord 'x'", "create role a password '" + "x" * 200_000 + "'"):
+        request_id = new_request_id()
+        fields = {"sql": sql, "id": request_id, "reply_to": REPLY_TO}
+        assert send(database, *pack_fields(fields), request_id).code == "28000"
+        still_answers(database)
+        _, letter = database.dead_letters()[-1]
+        assert (letter.code, letter.body) == ("28000", b"")
 
 
 def test_s8_mutated_messages_neither_pass_nor_stop_anything(database: DevDatabase) -> None:

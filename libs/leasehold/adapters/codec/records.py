@@ -303,7 +303,8 @@ def _written(record: tuple[Any, ...], head: int) -> tuple[Any, ...]:
 
 def _commit_fields(commit: Commit) -> tuple[Any, ...]:
     if not commit.catalog:
-        return commit[:_COMMIT_HEAD]  # without a principal, as older releases write and read it
+        # Without a principal as older releases write and read it.
+        return commit if commit.principal else commit[:_COMMIT_HEAD]
     tagged = tuple([(TAG_BY_CLASS[type(write)], *write) for write in commit.catalog])
     written = commit._replace(catalog=tagged)  # type: ignore[arg-type]
     return written if commit.principal else written[:_COMMIT_HEAD]

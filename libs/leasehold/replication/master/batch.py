@@ -26,7 +26,7 @@ from leasehold.model.records.requests import ChangeRequest, Outcome
 from leasehold.replication.effects import QueueRead
 from leasehold.replication.log.clock import Reading
 from leasehold.replication.master.batch_limits import LOOK_OPERATIONS, BatchSettings, CommitLimits
-from leasehold.replication.master.principals import check_principal
+from leasehold.replication.master.principals import check_principal, may_say_password
 from leasehold.replication.master.record_draft import Full, RecordDraft, Repeat
 from leasehold.replication.master.refusals import (
     cut_body,
@@ -311,7 +311,9 @@ class Batch:
         assert isinstance(request_id, bytes), request_id
         assert isinstance(reply_to, int), reply_to
         assert isinstance(attempt, int), attempt
-        self._refuse(message, NOBODYS, error, Disposition.DEAD_LETTER, detail, UNPROVEN_BYTES_MAX)
+        # Nobody has looked whether it says a password, which would be kept for ever.
+        kept = 0 if may_say_password(message.body) else UNPROVEN_BYTES_MAX
+        self._refuse(message, NOBODYS, error, Disposition.DEAD_LETTER, detail, kept)
         if not request_id or message.requester:
             return
         outcome = self._store.outcome(request_id)
