@@ -245,10 +245,13 @@ def test_jobs_are_steered_by_owners_and_by_a_role_for_it(client_of: Clients) -> 
     me.ask("alter table t add column more integer default 7")
     (job,) = me.ask("select max(job) from leasehold.jobs")[0]
     steer = f"select leasehold.pause_job({job})"
+    told = f"select sql, status from leasehold.jobs where job = {job}"
+    assert ann.ask(told) == [("<insufficient privilege>", "succeeded")]
     with pytest.raises(InsufficientPrivilege, match="leasehold_steer_jobs"):
         ann.ask(steer)
     me.ask("grant leasehold_steer_jobs to ann")
     assert ann.code(steer) == "55000"  # it has ended
+    assert ann.ask(told) == me.ask(told) != [("<insufficient privilege>", "succeeded")]
     me.ask("revoke leasehold_steer_jobs from ann; alter table t drop column more")
 
 
