@@ -119,7 +119,7 @@ def test_a_prepared_statement_is_looked_at_each_time_by_the_role_of_then(
             ends(session)
 
     for hurried in (True, False):
-        assert run(hurried) == [("x",)]
+        assert run(hurried) == run(hurried) == [("x",)]
         root.ask("set role ann")
         with pytest.raises(InsufficientPrivilege):
             run(hurried)
@@ -291,3 +291,40 @@ def test_defaults_of_columns_that_are_not_named_need_no_privilege(client_of: Cli
         assert ann.code(f"insert into d (a, {column}) values (1, {value})") == FORBIDDEN, column
     assert me.ask("select a, k from d") == [(1, 7)]
     me.ask("drop table d")
+
+
+def test_numbers_of_a_sequence_are_for_whom_postgresql_lets(client_of: Clients) -> None:
+    me, ann = client_of("me"), client_of("ann")
+    me.ask("create sequence q")
+    allowed = {
+        "usage": ("nextval('q')", "currval('q')"),
+        "update": ("nextval('q')", "setval('q', 7)"),
+        "select": ("currval('q')",),
+    }
+    every = ("nextval('q')", "currval('q')", "setval('q', 7)")
+    for privilege, calls in allowed.items():
+        me.ask("grant usage on sequence q to ann")
+        ann.ask("select nextval('q')")  # which currval tells of
+        me.ask(f"revoke all on sequence q from ann; grant {privilege} on sequence q to ann")
+        for call in every:
+            assert ann.code(f"select {call}") == ("00000" if call in calls else FORBIDDEN), call
+    me.ask("drop sequence q")
+
+
+def test_who_makes_a_table_in_a_block_owns_it_there(
+    client_of: Clients, database: DevDatabase
+) -> None:
+    me, ann, bob = client_of("me"), client_of("ann"), client_of("bob")
+    name = database.sql_node().database
+    own = "create table own (id serial primary key, a integer)"
+    assert ann.code(own) == FORBIDDEN
+    me.ask(f"grant create on database {name} to ann")
+    ann.ask(f"begin; {own}; insert into own (a) values (1)")
+    assert ann.ask("update own set a = a + 1 returning a") == [(2,)]
+    ann.ask("truncate own restart identity; insert into own (a) values (3); commit")
+    assert ann.ask(
+        "select id, a, pg_get_userbyid(relowner) from own, pg_class where relname = 'own'"
+    ) == [(1, 3, "ann")]
+    assert bob.code("select * from own") == FORBIDDEN
+    ann.ask("drop table own")
+    me.ask(f"revoke create on database {name} from ann")
