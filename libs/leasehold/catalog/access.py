@@ -142,9 +142,15 @@ class Access:
         if kind == "column":
             return found | self.privileges(role_id, "table", object_id) & ALL["column"]
         if kind != "database":
-            for group, given in _GIVEN_BY_GROUPS:
-                if self.roles.has_privileges_of(role_id, group):
-                    found |= given & ALL[kind]
+            found |= self.given_by_groups(role_id) & ALL[kind]
+        return found
+
+    def given_by_groups(self, role_id: int) -> Privilege:
+        """Return what the role may do with every table and sequence by predefined roles."""
+        found = Privilege.NONE
+        for group, given in _GIVEN_BY_GROUPS:
+            if self.roles.has_privileges_of(role_id, group):
+                found |= given
         return found
 
     def grant_options(

@@ -8,7 +8,7 @@ that he gave it to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntFlag
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -140,11 +140,12 @@ def change_acl(
     *,
     column: str = "",
     beside: Acl = (),
+    given: Callable[[int], Privilege] = lambda role: Privilege.NONE,
 ) -> Changed:
     """Return the list after a GRANT or REVOKE that `actor` has said, and its warning.
 
     `acl` is the object's, or its default. Of a `column` that of its table is `beside` it: what
-    somebody may give on there he may give on here.
+    somebody may give on there he may give on here. `given`: what a role may do beside any list.
 
     Raises InsufficientPrivilege (42501) where `actor` may do nothing at all with the object,
     InvalidGrant (0LP01), DependentObjects (2BP01).
@@ -152,9 +153,10 @@ def change_acl(
     known = (*beside, *acl)
     grantor, options = best_grantor(roles, known, change.privileges, actor, owner)
     warning = ""
-    if not options and not (
-        privileges_of(roles, known, grantor, kind) | options_of(roles, known, grantor, owner)
-    ):
+    held = privileges_of(roles, known, grantor, kind) | options_of(roles, known, grantor, owner)
+    if kind != "database":
+        held |= given(grantor)
+    if not options and not held & ALL[kind]:
         named = f'column "{column}" of relation "{name}"' if column else f"{kind} {name}"
         raise InsufficientPrivilege(f"permission denied for {named}")
     possible = change.privileges & options

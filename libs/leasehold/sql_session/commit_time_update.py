@@ -64,13 +64,15 @@ class CommitTimeUpdate:
             descriptor.version,
         )
         used = {descriptor.name: descriptor.version}
+        principal, as_role = caller_of(self.context).asks_as
         return ChangeRequest(
             request_id,
             (operation,),
             on_conflict=on_conflict,
             attempt=attempt,
             used=used,
-            principal=caller_of(self.context).principal,
+            principal=principal,
+            as_role=as_role,
         )
 
     def close(self) -> None:

@@ -74,4 +74,4 @@ class Others:
         it."""
         if self._has(READ_DEAD_LETTERS):
             return True
-        return bool(principal) and principal == self._role.principal
+        return bool(principal) and principal == self._role.asks_as.principal

@@ -122,12 +122,14 @@ def submit_change(
     Raises what the master refused with, OutcomeUnknown; CanceledUnderWay once `stopped`.
     """
     zones = () if caller.zone is UTC else (caller.zone.key,)
+    principal, as_role = caller.asks_as
     request = ChangeRequest(
         new_request_id(),
         sql=statement.text,
         on_conflict=OnConflict.FAIL,
         time_zones=zones,
-        principal=caller.principal,
+        principal=principal,
+        as_role=as_role,
     )
     try:
         outcome = node.submit(request, ANSWER_TIMEOUT_S, stopped)

@@ -8,6 +8,7 @@ from typing import Final
 from leasehold.catalog.access import Access
 from leasehold.catalog.roles import BOOTSTRAP_ROLE, Roles
 from leasehold.model.errors import InsufficientPrivilege, InvalidArgument
+from leasehold.sql.functions.system.session import AsksAs
 from leasehold.sql.session_settings import NO_ROLE, SessionSettings
 
 ROLE: Final = "role"
@@ -41,9 +42,11 @@ class SessionRole:
         return self._access().roles
 
     @property
-    def principal(self) -> str:
-        """The name of the role that it acts as, as requests carry it: "" of the first one."""
-        return "" if self.role_id == BOOTSTRAP_ROLE else self.name
+    def asks_as(self) -> AsksAs:
+        """As whom requests are sent: the role that it came as, and the one that it acts as."""
+        login, role = self.login_id, self.role_id
+        principal = "" if login == BOOTSTRAP_ROLE else self._roles.name_of(login)
+        return AsksAs(principal, "" if role == login else self._roles.name_of(role))
 
     @property
     def is_superuser(self) -> bool:

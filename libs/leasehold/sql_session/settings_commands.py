@@ -91,6 +91,7 @@ class SettingCommands:
             self.role.role_id,
             self.role.session_name,
             self.role.first_name,
+            self.role.asks_as,
         )
 
     def _follow_role(self) -> None:

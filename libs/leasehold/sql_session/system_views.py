@@ -245,7 +245,10 @@ class NodeTelling:
         known = self._node.jobs().get(job)
         if known is not None:
             self._others.check_steers(known.table_id)
-        request = ChangeRequest(new_request_id(), control=asked, principal=self._role.principal)
+        principal, as_role = self._role.asks_as
+        request = ChangeRequest(
+            new_request_id(), control=asked, principal=principal, as_role=as_role
+        )
         outcome = self._node.submit(request, ANSWER_TIMEOUT_S)
         if outcome.lsn:
             return True

@@ -45,7 +45,7 @@ from leasehold.schema_change.plan.truncate import (
     with_referring,
 )
 from leasehold.sql.functions.system.sequence import DRAWS
-from leasehold.sql.functions.system.session import caller_of, drawing, reseed
+from leasehold.sql.functions.system.session import AsksAs, caller_of, drawing, reseed
 from leasehold.sql.planning.plan import Prepared
 from leasehold.sql.system_catalog.system_relations import with_system
 from leasehold.sql_session.commit_time_update import CommitTimeUpdate
@@ -104,8 +104,8 @@ class ReplayableTransaction:
         self.sequence_values = sequence_values
         self._check_may_block = check_may_block
         self._privileges = privileges or PrivilegeCheck()
-        self._principal: str | None = None
-        """Whose role all that it writes is written as, once it has written."""
+        self._asks_as: AsksAs | None = None
+        """As whom all that it writes is written, once it has written."""
         self._wait_coherent = wait_coherent
         self._lsn = reads.snapshot_lsn
 
@@ -310,10 +310,10 @@ class ReplayableTransaction:
     def _writes_as_role(self) -> None:
         """Note as which role it writes. Raises FeatureNotSupported for a second one: it is one
         request to the master, which asks whether one role may do all of it."""
-        principal = caller_of(self.context).principal
-        if self._principal is None:
-            self._principal = principal
-        elif self._principal != principal:
+        asks_as = caller_of(self.context).asks_as
+        if self._asks_as is None:
+            self._asks_as = asks_as
+        elif self._asks_as != asks_as:
             raise FeatureNotSupported(
                 "a transaction that writes as two roles is not supported: COMMIT before SET ROLE"
             )
@@ -459,7 +459,9 @@ class ReplayableTransaction:
     def request(self, request_id: bytes, attempt: int, on_conflict: OnConflict) -> ChangeRequest:
         request = self._writes.request(request_id, attempt, on_conflict)
         assert request is not None, "it has written"
-        request = request._replace(principal=self._principal or "")
+        if self._asks_as is not None:
+            principal, as_role = self._asks_as
+            request = request._replace(principal=principal, as_role=as_role)
         if on_conflict is not OnConflict.REPLAY:
             return request
         return request._replace(operations=self.log.operations(request.operations))

@@ -155,7 +155,7 @@ def test_random_statements_are_allowed_and_refused_as_by_postgresql(both: Both) 
         kind, texts = words.statement()
         if kind == "rows" and chance.random() < 0.3:
             texts = (f'set role "{chance.choice((*ROLES, *GROUPS))}"', *texts, "reset role")
-        if kind == "block" or (kind == "rows" and chance.random() < 0.8):
+        if kind == "block" or (kind == "rows" and chance.random() < 0.5):
             texts = ("begin", *texts, "rollback")
         found = both.say(role, *texts, told=kind == "told")
         both.say(role, "reset role")

@@ -53,8 +53,9 @@ SHOWN: Final = (
     "usename, usesuper from pg_user where usename in ('cho', 'staff', 'leasehold')",
     "groname, array_length(grolist, 1) from pg_group where groname in ('ann', 'staff', 'readers')",
     (
-        "r.rolname, m.rolname, admin_option from pg_auth_members a join pg_roles r on r.oid = a.roleid"
-        " join pg_roles m on m.oid = a.member where r.rolname in ('staff', 'readers')"
+        "r.rolname, m.rolname, admin_option from pg_auth_members a join pg_roles r"
+        " on r.oid = a.roleid join pg_roles m on m.oid = a.member"
+        " where r.rolname in ('staff', 'readers')"
     ),
     "tablename, tableowner from pg_tables where schemaname = 'public'",
     "rolpassword from pg_authid where rolname = 'ann'",
@@ -252,9 +253,9 @@ class RandomStatements:
         table = chance.choice(("u", "s", "f"))
         match chance.randrange(6):
             case 0:
-                return "block", (f"truncate {table}",)
+                return "rows", (f"truncate {table}",)
             case 1:
-                return "block", (f"truncate {table}, {chance.choice(('f', 's'))}",)
+                return "rows", (f"truncate {table}, {chance.choice(('f', 's'))}",)
             case 2:
                 return "rows", (f"select nextval('{sequence}') > 0",)
             case 3:

@@ -189,12 +189,12 @@ def test_one_transaction_writes_as_one_role(client_of: Clients) -> None:
 
 def test_requests_say_whose_they_are(client_of: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
     ann = client_of("ann")
-    said: list[str] = []
+    said: list[tuple[str, str]] = []
     node: SqlNode = ann.node
     submit = node.submit
 
     def submitted(request: Any, *more: Any) -> Any:
-        said.append(request.principal)
+        said.append((request.principal, request.as_role))
         return submit(request, *more)
 
     monkeypatch.setattr(node, "submit", submitted)
@@ -205,7 +205,7 @@ def test_requests_say_whose_they_are(client_of: Clients, monkeypatch: pytest.Mon
     ):
         ann.ask(text)
     ann.ask("set role staff; update t set a = 1 where id = 1")
-    assert said == ["ann", "ann", "ann", "staff"]
+    assert said == [*[("ann", "")] * 3, ("ann", "staff")]
     root = client_of("me")
     root.ask("delete from t where id = 20")
 

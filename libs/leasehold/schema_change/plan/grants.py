@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from leasehold.catalog.access import DATABASE, ITEMS_MAX, Access, check_privilege, kind_of
+from leasehold.catalog.access import DATABASE, ITEMS_MAX, Access, check_owner, check_privilege
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.privileges import (
@@ -20,7 +20,7 @@ from leasehold.catalog.privileges import (
     with_owner,
     without_role,
 )
-from leasehold.catalog.roles import ROLES_FROM
+from leasehold.catalog.roles import ROLES_FROM, Role
 from leasehold.catalog.schema_names import PUBLIC as PUBLIC_SCHEMA
 from leasehold.catalog.sequence_ownership import find_sequence, list_own_sequences
 from leasehold.model.errors import (
@@ -33,7 +33,13 @@ from leasehold.model.errors import (
     UnknownColumn,
     UnknownTable,
 )
-from leasehold.schema_change.plan.roles import NOTICE, Remark, role_id_of, role_of
+from leasehold.schema_change.plan.roles import (
+    DATABASE_NAME,
+    NOTICE,
+    Remark,
+    role_id_of,
+    role_of,
+)
 from leasehold.sql.syntax.role_statements import (
     ChangeOwner,
     DropOwned,
@@ -65,22 +71,14 @@ class AccessChanges:
 
     def grant(self, said: GrantPrivileges) -> None:
         """GRANT and REVOKE of privileges."""
+        tables = self._relations(said)
         self._check_grantor(said.grantor)
-        grantees = tuple(
-            dict.fromkeys(role_id_of(self.access, g, self._actor) for g in said.grantees)
-        )
+        named = (role_id_of(self.access, each, self._actor) for each in said.grantees)
+        grantees = tuple(dict.fromkeys(named))
         if said.kind == "schema":
             self._grant_schema(said)
-            return
-        if said.kind == "database":
+        elif said.kind == "database":
             self._grant_database(said, grantees)
-            return
-        if said.all_in_schema:
-            sequences = said.kind == "sequence"
-            tables = [t for t in self._catalog.tables() if (t.sequence is not None) is sequences]
-            tables = [t for t in tables if t.names]
-        else:
-            tables = [self._relation(said, each) for each in said.objects]
         for table in tables:
             if table.sequence is not None:
                 self._grant_sequence(said, table, grantees)
@@ -106,10 +104,17 @@ class AccessChanges:
             " tables is said by CREATE ON DATABASE"
         )
 
-    def _relation(self, said: GrantPrivileges, named: ObjectNamed) -> Descriptor:
+    def _relations(self, said: GrantPrivileges) -> list[Descriptor]:
+        """Return the tables or sequences that are named, or all of them. Raises UnknownTable."""
+        if said.kind not in ("table", "sequence"):
+            return []
+        if said.all_in_schema:
+            is_sequence = said.kind == "sequence"
+            tables = self._catalog.tables()
+            return [t for t in tables if t.names and (t.sequence is not None) is is_sequence]
         if said.kind == "sequence":
-            return find_sequence(self._catalog, named.name, named.position)
-        return _resolve(self._catalog, named)
+            return [find_sequence(self._catalog, o.name, o.position) for o in said.objects]
+        return [_resolve(self._catalog, each) for each in said.objects]
 
     def _grant_database(self, said: GrantPrivileges, grantees: tuple[int, ...]) -> None:
         change, columns = _read_change(said, "database", grantees)
@@ -141,6 +146,8 @@ class AccessChanges:
                     )
                 )
             change = change._replace(privileges=allowed)
+        if not change.privileges:
+            return
         acl = self._change((sequence.table_id, 0), "sequence", change, sequence.name)
         self.access = self.access.with_acl(sequence.table_id, 0, _checked(acl))
 
@@ -152,9 +159,8 @@ class AccessChanges:
         change, columns = _read_change(said, "table", grantees)
         by_column: dict[int, Privilege] = {}
         if not change.is_grant and change.privileges & _COLUMN:
-            for element_id in self._before.columns_with_acl(table.table_id):
-                if element_id in table.by_id:
-                    by_column[element_id] = change.privileges & _COLUMN
+            for column in table.by_name.values():
+                by_column[column.element_id] = change.privileges & _COLUMN
         for privilege, names in columns:
             for name in names:
                 column = _column(table, name)
@@ -163,7 +169,7 @@ class AccessChanges:
         if change.privileges:
             ids = table.table_id, 0
             found[ids] = self._change(ids, "table", change, table.name)
-        for element_id, privileges in by_column.items():
+        for element_id, privileges in sorted(by_column.items()):
             ids = table.table_id, element_id
             part = change._replace(privileges=privileges, all_privileges=privileges == _COLUMN)
             name = table.by_id[element_id].name
@@ -188,6 +194,7 @@ class AccessChanges:
             name,
             column=column,
             beside=before.acl_of("table", ids[0]) if column else (),
+            given=before.given_by_groups,
         )
         if changed.warning:
             named = f'column "{column}" of relation "{name}"' if column else f'"{name}"'
@@ -210,15 +217,13 @@ class AccessChanges:
             words = f'relation "{said.object.name}" does not exist, skipping'
             self.remarks.append(Remark(*NOTICE, words))
             return
+        check_owner(self.access, self._actor, table.table_id, table.name)
         owner = role_of(self.access, said.owner, self._actor).role_id
         if owner == self.access.owner_of(table.table_id):
             return
         _refuse_owned_sequence(self._catalog, table)
         roles = self.access.roles
         if not roles.is_superuser(self._actor):
-            kind = kind_of(table.table_id)
-            if not self.access.is_owner(self._actor, table.table_id):
-                raise InsufficientPrivilege(f"must be owner of {kind} {table.name}")
             if not roles.is_member_of(self._actor, owner):
                 raise InsufficientPrivilege(f'must be member of role "{roles.name_of(owner)}"')
             check_privilege(
@@ -235,12 +240,11 @@ class AccessChanges:
 
     def reassign(self, said: ReassignOwned) -> None:
         """REASSIGN OWNED BY roles TO role."""
-        roles = self.access.roles
         old = [role_of(self.access, each, self._actor) for each in said.roles]
+        for role in old:
+            self._check_may_reassign(role)
         new = role_of(self.access, said.to, self._actor)
-        for role in (*old, new):
-            if not roles.has_privileges_of(self._actor, role.role_id):
-                raise InsufficientPrivilege("permission denied to reassign objects")
+        self._check_may_reassign(new)
         for role in old:
             if role.role_id < ROLES_FROM:
                 raise DependentObjects(
@@ -249,6 +253,10 @@ class AccessChanges:
                 )
             for table in self._owned_by(role.role_id):
                 self._give(table, new.role_id)
+
+    def _check_may_reassign(self, role: Role) -> None:
+        if not self.access.roles.has_privileges_of(self._actor, role.role_id):
+            raise InsufficientPrivilege("permission denied to reassign objects")
 
     def _owned_by(self, role_id: int) -> Iterator[Descriptor]:
         return (t for t in self._catalog.tables() if self.access.owner_of(t.table_id) == role_id)
@@ -277,10 +285,6 @@ class AccessChanges:
                     left = without_role(self.access.roles, acl, role.role_id, owner)
                     kept = None if ids[1] and not left else left
                     self.access = self.access.with_acl(*ids, kept)
-
-
-DATABASE_NAME: Final = "leasehold"
-"""How errors call the database: whoever decides does not know by what name clients do."""
 
 
 def given_to(access: Access, object_id: int, owner: int) -> Access:

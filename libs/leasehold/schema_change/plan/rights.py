@@ -12,7 +12,7 @@ from leasehold.catalog.names import named_indexes
 from leasehold.catalog.privileges import Privilege
 from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.model.errors import DifferentOwners, Refused
-from leasehold.schema_change.plan.grants import DATABASE_NAME
+from leasehold.schema_change.plan.roles import DATABASE_NAME
 from leasehold.sql.syntax.statements import (
     AddColumn,
     AddForeignKey,

@@ -46,6 +46,8 @@ from leasehold.sql.syntax.role_statements import (
     RoleOptions,
 )
 
+DATABASE_NAME: Final = "leasehold"
+"""How errors call the database: whoever decides does not know by what name clients do."""
 LISTED_MAX: Final = 100
 """Objects that an error names, as in PostgreSQL."""
 
@@ -160,7 +162,7 @@ class RoleChanges:
         named = RoleNamed(said.name, position=said.position)
         role = role_of(self.access, named, self._actor)
         if role.role_id == self._actor:
-            raise FeatureNotSupported("current user cannot be renamed", position=said.position)
+            raise FeatureNotSupported("session user cannot be renamed", position=said.position)
         self._check_not_reserved(role.name)
         self._check_free(said.to, said.position)
         if role.superuser and not self._is_superuser:
@@ -330,7 +332,7 @@ def describe_dependents(catalog: Catalog, access: Access, role_id: int) -> list[
 
 def _object_words(tables: dict[int, Descriptor], object_id: int, element_id: int) -> str:
     if object_id == DATABASE:
-        return "database"
+        return f"database {DATABASE_NAME}"
     table = tables.get(object_id)
     if table is None:
         return ""

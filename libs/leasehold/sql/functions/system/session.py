@@ -24,6 +24,13 @@ if TYPE_CHECKING:  # the system catalog lists these functions
 VERSION: Final = "PostgreSQL 15.0 (Leasehold)"
 
 
+class AsksAs(NamedTuple):
+    """As whom a session asks the master: `ChangeRequest.principal` and `as_role`."""
+
+    principal: str = ""
+    as_role: str = ""
+
+
 class Caller(NamedTuple):
     """The session that calls. `process` is the number by which its connection is cancelled;
     `settings` are by name in lower case. `change` sets one, for this transaction alone if it
@@ -42,11 +49,7 @@ class Caller(NamedTuple):
     role_id: int = BOOTSTRAP_ROLE
     session_user: str = ""
     first_role: str = ""
-
-    @property
-    def principal(self) -> str:
-        """The name of its role as requests carry it: "" of the first one."""
-        return "" if self.role_id == BOOTSTRAP_ROLE else self.user
+    asks_as: AsksAs = AsksAs()
 
 
 def _nobodys(name: str, value: str | None, local: bool) -> str:
