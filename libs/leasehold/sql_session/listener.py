@@ -37,6 +37,7 @@ def sql_of_environment(environ: Environment) -> Prepared:
         return Prepared(settings, None)
     need_extra("server", "LEASEHOLD_SQL_PORT", "uvloop")
     settings.check()
+    settings.read_tls()  # what can't be used is said before the node starts
     client = ClientSettings.read(environ)
     secret = _shared_secret(client)
 

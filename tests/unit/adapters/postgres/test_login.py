@@ -13,6 +13,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,10 @@ import pytest
 
 from leasehold.adapters.postgres.client import SqlConnection
 from leasehold.adapters.postgres.server import PgwireServer
-from leasehold.model.errors import ConfigurationError, LeaseholdError
+from leasehold.model.errors import ConfigurationError, LeaseholdError, NodeUnreachable
 from leasehold.pgwire.auth.logins import Account, TlsChannel
 from leasehold.pgwire.auth.scram_server import Verifier, verifier_of_password
+from leasehold.pgwire.messages import backend
 from leasehold.settings.sql_address import SqlAddress
 from leasehold.settings.sql_port import PgwireSettings
 from tests.support.pgwire.certificates import Certificate, make_certificate
@@ -415,3 +417,42 @@ def test_what_only_begins_like_tls_is_cut_off(
             to_the_end(client)
         until_true(lambda: not server._clients, "it left")
         works(server, **trusted(certificates))
+
+
+# ---------------------------------------------------------------- our client and strange servers
+
+READY = b"Z\0\0\0\5I"
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        ([backend.AUTHENTICATION_OK + READY], "before it proved who it is"),
+        ([None, backend.AUTHENTICATION_OK + READY], "before it proved who it is"),
+        ([None, backend.sasl_final("v=AAAA") + READY], "could not prove"),
+    ],
+)
+def test_our_client_trusts_nobody_who_has_not_proved_himself(
+    answers: list[bytes | None], words: str
+) -> None:
+    """None: a salt for the nonce that it has said."""
+    asks = backend.sasl_mechanisms(["SCRAM-SHA-256"])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def play() -> None:
+            peer, _ = listener.accept()
+            with peer:
+                peer.recv(1_000)
+                peer.sendall(asks)
+                for answer in answers:
+                    said = peer.recv(1_000)
+                    nonce = said.rpartition(b"r=")[2].decode()
+                    peer.sendall(answer or backend.sasl_continue(f"r={nonce}x,s=YWJj,i=4096"))
+                peer.recv(1_000)
+
+        thread = threading.Thread(target=play)
+        thread.start()
+        port = listener.getsockname()[1]
+        with pytest.raises(NodeUnreachable, match=words):
+            SqlConnection(SqlAddress(port=port, **ME), "demo")
+        thread.join()
