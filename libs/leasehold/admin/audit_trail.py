@@ -18,7 +18,7 @@ Event = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which events are wanted; "" and 0: all. `who` is a user or a role."""
+    """The events that are wanted; "" and 0: all. `who` is a user or a role."""
 
     kinds: frozenset[str] = frozenset()
     who: str = ""

@@ -48,7 +48,7 @@ class AuditEvent(NamedTuple):
 
 
 class AuditLog(Protocol):
-    """Where events go: `adapters/audit` in practice."""
+    """A place where events go: `adapters/audit` in practice."""
 
     def record(self, event: AuditEvent) -> None:
         """Take an event, from any thread; waits for no file and no broker. What finds no room is

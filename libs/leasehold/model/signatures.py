@@ -1,4 +1,4 @@
-"""Who asks for a change, and how the master knows it: signatures over messages of its queues.
+"""Signatures over messages of the master's queues: who asks for a change, and how it is known.
 
 Kafka does not tell a consumer who has produced a record. So a message says it itself, behind its
 content type, with a signature by HMAC-SHA256:
@@ -269,7 +269,8 @@ class Verifier:
     def __init__(
         self, database: str = "", master: Sequence[bytes] = (), unsigned_role: str | None = None
     ) -> None:
-        """`unsigned_role`: whose a message is that has no signature; None: nobody's."""
+        """Verify by the keys `master`, for a database. `unsigned_role`: whose a message is that has
+        no signature; None: nobody's."""
         self._database = database
         self._master = tuple(master)
         self._unsigned_role = unsigned_role

@@ -55,7 +55,7 @@ class SqlNode(Protocol):
 
     @property
     def audit(self) -> AuditLog:
-        """Where it is written down what was refused, and who has ended whose session."""
+        """Return where it is written down what was refused, and who has ended whose session."""
         ...
 
     def cluster(self) -> ClusterView:

@@ -1,4 +1,4 @@
-"""Where a node writes down who came, was refused, or changed what others may do."""
+"""Settings of where a node writes down who came, was refused, or changed what others may do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose a change request is: the keys that sign it, and what becomes of one without a signature.
+"""Keys that sign change requests, and what becomes of a request without a signature.
 
 Masters, SQL nodes and Spark's driver are given the master key; a producer, and an embedded replica
 of somebody else's, the key of its role (`leasehold role key`). Without a key on the masters every

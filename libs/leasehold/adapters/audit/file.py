@@ -14,7 +14,7 @@ OLD_FILES: Final = 9
 
 
 class AuditFile:
-    """For one thread."""
+    """A file of lines, for one thread."""
 
     def __init__(self, path: Path, bytes_max: int) -> None:
         """Open it, behind what is in it. Raises ConfigurationError where that can't be done, or

@@ -15,8 +15,8 @@ _Key = tuple[str, ...]
 
 
 class Repeats:
-    """Not for several threads at once. In memory are `KEPT_MAX` at most; where there are more, the
-    oldest are written."""
+    """The refusals of the last seconds, for one thread at a time: `KEPT_MAX` at most; where there
+    are more, the oldest are written."""
 
     def __init__(self) -> None:
         self._since: OrderedDict[_Key, int] = OrderedDict()

@@ -14,7 +14,8 @@ FLUSH_S: Final = 2.0
 
 
 class AuditTopic:
-    """For one thread. Its producer is made with the first event: most processes have none."""
+    """The topic, for one thread. Its producer is made with the first event: most processes have
+    none."""
 
     def __init__(self, kafka: KafkaSettings, topic: str, node: str) -> None:
         self._kafka = kafka

@@ -28,7 +28,7 @@ LOG: Final = logging.getLogger("leasehold.audit")
 
 
 class AuditPlace(Protocol):
-    """Where lines are written: a file, a topic."""
+    """A place where lines are written: a file, a topic."""
 
     def write(self, lines: Sequence[bytes]) -> None:
         """Raises OSError."""
@@ -45,7 +45,7 @@ class AuditPlace(Protocol):
 
     @property
     def why(self) -> str:
-        """By what the last ones of those were lost."""
+        """Return by what the last ones of those were lost."""
         ...
 
     def close(self) -> None: ...
@@ -82,7 +82,7 @@ class AuditWriter:
 
     @property
     def why(self) -> str:
-        """Why events are lost at the moment; "" where none are."""
+        """Return why events are lost at the moment; "" where none are."""
         return self._why
 
     def record(self, event: AuditEvent) -> None:

@@ -9,7 +9,6 @@ from leasehold.catalog.roles import Roles
 from leasehold.model.errors import NotAuthentic
 from leasehold.model.records.requests import ChangeRequest
 
-
 _ZLIB: Final = b"\x78"
 
 
