@@ -9,11 +9,12 @@ from leasehold.adapters.postgres.connection import Admission
 from leasehold.adapters.postgres.server import PgwireServer
 from leasehold.adapters.service_process import Environment
 from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.model.audit import AuditLog
 from leasehold.model.errors import Refused
 from leasehold.node.kafka_node import KafkaNode
 from leasehold.node.process import Prepared
-from leasehold.pgwire.wire_errors import UnknownDatabase
+from leasehold.pgwire.wire_errors import AuthenticationRefused, UnknownDatabase
 from leasehold.replica.serving_node import ServingNode, SqlNode
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.environment import from_environment
@@ -87,7 +88,7 @@ class SqlListener:
         self._server.stop()
 
     def _open(self, admission: Admission) -> SqlSession:
-        """Raises UnknownDatabase, what settings raise."""
+        """Raises UnknownDatabase, AuthenticationRefused, what settings raise."""
         if admission.database != self._node.database:
             raise UnknownDatabase(
                 f'database "{admission.database}" does not exist: this node serves'
@@ -107,7 +108,20 @@ class SqlListener:
             user=admission.user,
             process=admission.process,
             settings={**options, **given},
+            role_id=self._role_of(admission),
         )
+
+    def _role_of(self, admission: Admission) -> int:
+        """Return the role that a client is: the one that was found when it was asked who it is.
+        Administrators of the file of users are the first one, whatever roles are called, and so are
+        those who are asked nothing and whom no role is named like. Raises AuthenticationRefused for
+        one that is gone since."""
+        account = admission.account
+        if account is None or account.role_id == 0:
+            return BOOTSTRAP_ROLE
+        if account.role_id not in self._node.access.roles.by_id:
+            raise AuthenticationRefused(f'role "{admission.user}" does not exist')
+        return account.role_id
 
 
 class NodeListener(SqlListener):

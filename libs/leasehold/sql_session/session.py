@@ -93,10 +93,12 @@ class SqlSession:
         user: str,
         process: int = 0,
         settings: Mapping[str, str] | None = None,
+        role_id: int | None = None,
     ) -> None:
         """Open a session. `plans` are shared by those of a node; `settings` is what the client asks
-        for at its start. Raises what they raise."""
-        state = SessionState(node, plans, user, process, settings or {})
+        for at its start; `role_id` whom it has shown to be, else the role named `user`. Raises what
+        they raise."""
+        state = SessionState(node, plans, user, process, settings or {}, role_id)
         self._state = state
         self._running = state.running
         self._settings = state.settings

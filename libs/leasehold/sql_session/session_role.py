@@ -24,10 +24,14 @@ class SessionRole:
     as there were no roles before.
     """
 
-    def __init__(self, user: str, access: Callable[[], Access]) -> None:
+    def __init__(self, user: str, access: Callable[[], Access], role_id: int | None = None) -> None:
+        """Begin as the role of that name, or as `role_id`, which the listener has found: since then
+        the name may have gone to another one, or to none."""
         self._user, self._access = user, access
-        found = access().roles.find(user)
-        self.login_id = BOOTSTRAP_ROLE if found is None else found.role_id
+        if role_id is None:
+            found = access().roles.find(user)
+            role_id = BOOTSTRAP_ROLE if found is None else found.role_id
+        self.login_id = role_id
         self._ids = {user: self.login_id}
         self.session_id = self.role_id = self.login_id
         self._said = user, NO_ROLE
@@ -88,11 +92,11 @@ class SessionRole:
         self._ids[name] = role_id
 
     def _find(self, name: str) -> int:
+        if name == self._user:
+            return self.login_id
         found = self._roles.find(name)
         if found is not None:
             return found.role_id
-        if name == self._user and self.login_id == BOOTSTRAP_ROLE:
-            return BOOTSTRAP_ROLE
         raise InvalidArgument(f'role "{name:.80}" does not exist')
 
     def follow(self, settings: SessionSettings) -> None:

@@ -34,6 +34,7 @@ class SessionState:
         user: str,
         process: int,
         settings: Mapping[str, str],
+        role_id: int | None = None,
     ) -> None:
         """See `SqlSession`."""
         self.node = node
@@ -42,7 +43,7 @@ class SessionState:
         self.opened_us = unix_us()
         self.label = f"SQL session {self.process} of {user}"
         self.cursors = SqlCursors()
-        self.role = SessionRole(user, lambda: node.access)
+        self.role = SessionRole(user, lambda: node.access, role_id)
         self.settings = SettingCommands(
             settings,
             role=self.role,

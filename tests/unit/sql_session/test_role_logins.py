@@ -125,3 +125,58 @@ def test_where_nobody_is_asked_roles_still_need_leave_to_log_in(
             assert client.execute("select 1").fetchone() == (1,)
         with pytest.raises(psycopg.OperationalError, match="is not permitted to log in"):
             connect(port, database, user="staff")
+
+
+@contextmanager
+def serving(database: DevDatabase, **settings: Any) -> Iterator[int]:
+    listener = SqlListener(database.sql_node(), PgwireSettings(**settings))
+    try:
+        yield listener.port
+    finally:
+        listener.close()
+
+
+def test_statements_about_roles_hold_for_log_ins(database: DevDatabase) -> None:
+    """CREATE ROLE, ALTER ROLE and DROP ROLE, while clients are connected."""
+    bob = {"user": "bob", "password": "pencil"}
+    who = "select current_user, current_setting('is_superuser')"
+    with (
+        serving(database) as trusting,
+        serving(database, auth="scram-sha-256", users={"root": PENCIL}) as asking,
+        connect(trusting, database, user="anybody") as admin,
+    ):
+        admin.execute("create role bob login password 'pencil' connection limit 1")
+        with connect(asking, database, **bob) as client:
+            assert client.execute(who).fetchone() == ("bob", "off")
+            with pytest.raises(psycopg.OperationalError, match="too many connections for role"):
+                connect(asking, database, **bob)
+            admin.execute("alter role bob rename to robert")
+            assert client.execute("select 1").fetchone() == (1,)
+            admin.execute("alter role robert password 'another' connection limit -1")
+            assert client.execute("select 1").fetchone() == (1,)
+            changed = {"user": "robert", "password": "another"}
+            with connect(asking, database, **changed) as other:
+                assert other.execute(who).fetchone() == ("robert", "off")
+            admin.execute("alter role robert nologin")
+            until_true(lambda: is_ended(client), "the session ended")
+        with pytest.raises(psycopg.OperationalError, match="is not permitted to log in"):
+            connect(asking, database, **changed)
+        admin.execute("drop role robert")
+        with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+            connect(asking, database, **changed)
+
+
+def test_an_administrator_of_the_file_is_one_whatever_roles_are_called(
+    database: DevDatabase,
+) -> None:
+    who = "select current_user, current_setting('is_superuser')"
+    with serving(database, users={"root": PENCIL}) as port:
+        with connect(port, database, user="root", password="pencil") as client:
+            client.execute("create role root nologin")
+            assert client.execute(who).fetchone() == ("root", "on")
+        with connect(port, database, user="root", password="pencil") as client:
+            assert client.execute(who).fetchone() == ("root", "on")
+            client.execute("set role root")
+            client.execute("reset role")
+            client.execute("create table kept_for_root (id int primary key)")
+            client.execute("drop role root")
