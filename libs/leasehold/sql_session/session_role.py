@@ -17,7 +17,7 @@ OF_ROLES: Final = (ROLE, AUTHORIZATION)
 
 
 class SessionRole:
-    """Who a session is. A role is meant by its id, also where it is renamed while the session
+    """The role of a session. A role is meant by its id, also where it is renamed while the session
     lasts.
 
     A `user` of whom the catalog knows no role is the first one: whoever has let him in trusts him,
@@ -38,7 +38,7 @@ class SessionRole:
 
     @property
     def access(self) -> Access:
-        """Who may do what now."""
+        """Return who may do what now."""
         return self._access()
 
     @property
@@ -47,7 +47,8 @@ class SessionRole:
 
     @property
     def asks_as(self) -> AsksAs:
-        """As whom requests are sent: the role that it came as, and the one that it acts as."""
+        """Return as whom requests are sent: the role that it came as, and the one that it acts
+        as."""
         login, role = self.login_id, self.role_id
         principal = "" if login == BOOTSTRAP_ROLE else self._roles.name_of(login)
         return AsksAs(principal, "" if role == login else self._roles.name_of(role))
