@@ -20,6 +20,7 @@ from infra.compose import (
     render,
 )
 from infra.deployment import SERVICES
+from leasehold.settings.audit import AuditSettings
 from leasehold.settings.dashboard import DashboardSettings
 from leasehold.settings.environment import (
     ClusterSettings,
@@ -27,6 +28,7 @@ from leasehold.settings.environment import (
     RedisSettings,
     describe,
 )
+from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.snapshot import SnapshotSettings
 from leasehold.settings.sql_port import PgwireSettings
 
@@ -148,6 +150,8 @@ def test_every_variable_that_it_sets_is_a_setting() -> None:
             SnapshotSettings(),
             PgwireSettings(),
             DashboardSettings(),
+            RequestKeySettings(),
+            AuditSettings(),
         )
         for variable in describe(settings)
     }

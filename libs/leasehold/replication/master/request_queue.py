@@ -8,7 +8,7 @@ from typing import Final
 from leasehold.model.errors import NotAuthentic, Refused
 from leasehold.model.ports import Codec
 from leasehold.model.records.requests import ChangeRequest, Queue
-from leasehold.model.signatures import OPEN, Verifier, read_mark
+from leasehold.model.signatures import OPEN, Verifier
 from leasehold.replication.effects import QueueRead
 from leasehold.replication.master.refusals import internal_failure
 
@@ -83,12 +83,11 @@ class RequestQueue:
         if self._verifier.is_open and ";" not in content_type:
             return self._codec.decode_request(content_type, body)
         try:
-            mark = read_mark(content_type)
-            role, number = self._verifier.prove(_REQUESTS, mark, body)
+            media_type, (role, number) = self._verifier.read(_REQUESTS, content_type, body)
         except NotAuthentic as error:
             error.detail = {**error.detail, **self._requester(content_type, body)}
             raise
-        request = self._codec.decode_request(mark.media_type, body)
+        request = self._codec.decode_request(media_type, body)
         return request._replace(principal=role, key_number=number) if role else request
 
     def _requester(self, content_type: str, body: bytes) -> dict[str, object]:
