@@ -21,6 +21,7 @@ _PYTHON_BEGINS: Final = ("PYTHON", "VIRTUAL_ENV", "COV", "SPARK_", "PYSPARK_", "
 _OURS: Final = "LEASEHOLD_"
 _OF_SQL: Final = "LEASEHOLD_SQL_"
 _OF_COPIES: Final = "LEASEHOLD_SNAPSHOT_"
+_OF_REQUESTS: Final = "LEASEHOLD_REQUEST_"
 
 
 def server_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -43,4 +44,6 @@ def _is_for(service: Service, name: str) -> bool:
         return service.sql is not None
     if name.startswith(_OF_COPIES):
         return service.keeps_store
+    if name.startswith(_OF_REQUESTS):
+        return service.signs
     return _is_of_system(name) or name.startswith((_OURS, *_PYTHON_BEGINS))
