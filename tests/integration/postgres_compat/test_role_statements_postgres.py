@@ -51,7 +51,7 @@ OPTIONS: Final = (
     *("password null", "password ''", "valid until '2031-05-06 07:08:09+02'"),
     "valid until 'infinity'",
 )
-WORDS: Final = {
+WORDS: Final[dict[ObjectKind, tuple[str, ...]]] = {
     kind: tuple(p.name.lower() for p in ALL[kind] if p.name) for kind in ALL if kind != "column"
 }
 
@@ -142,7 +142,8 @@ class Statements:
     def privileges(self) -> str:
         chance = self._chance
         kind: ObjectKind = chance.choice(("table", "table", "table", "sequence", "database"))
-        words = chance.sample(WORDS[kind], chance.randrange(1, min(4, len(WORDS[kind]))))
+        known = (*WORDS[kind], "usage") if kind == "table" else WORDS[kind]
+        words = chance.sample(known, chance.randrange(1, min(4, len(WORDS[kind]))))
         every = chance.random() < 0.2
         what = chance.choice(("all", "all privileges")) if every else ", ".join(words)
         named: dict[ObjectKind, tuple[str, ...]] = {
