@@ -95,7 +95,7 @@ def connect(port: int, database: DevDatabase, **options: Any) -> psycopg.Connect
 def is_ended(client: psycopg.Connection[Any]) -> bool:
     try:
         client.execute("select 1")
-    except psycopg.errors.AdminShutdown:
+    except psycopg.OperationalError:  # what was said crosses with what is asked
         return True
     return False
 

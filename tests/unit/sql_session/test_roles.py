@@ -328,3 +328,28 @@ def test_who_makes_a_table_in_a_block_owns_it_there(
     assert bob.code("select * from own") == FORBIDDEN
     ann.ask("drop table own")
     me.ask(f"revoke create on database {name} from ann")
+
+
+def test_the_past_is_read_by_who_may_read_now(client_of: Clients) -> None:
+    me, ann = client_of("me"), client_of("ann")
+    me.ask("create table p (id integer primary key); insert into p values (1)")
+    me.ask("grant select on p to ann")
+    (lsn,) = me.ask("select max(lsn) from leasehold.versions where table_name = 'p'")[0]
+    past = f"begin as of lsn {lsn}; select count(*) from p"
+    assert ann.code(past) == "00000"
+    ann.ask("rollback")
+    me.ask("revoke select on p from ann")
+    assert ann.code(past) == FORBIDDEN
+    ann.ask("rollback")
+    me.ask("drop table p")
+
+
+def test_a_replay_is_held_to_the_role_of_its_statements(client_of: Clients) -> None:
+    me, root = client_of("me"), client_of("root")
+    root.ask("begin; set role ann; update t set a = a + 1 where id in (select 1); reset role")
+    me.ask("update t set a = 1 where id = 1")
+    me.ask("revoke update (a) on t from staff")
+    code = root.code("commit")
+    me.ask("grant update (a) on t to staff")
+    assert code in ("40001", FORBIDDEN)
+    assert me.ask("select a from t where id = 1") == [(1,)]

@@ -454,5 +454,5 @@ def test_our_client_trusts_nobody_who_has_not_proved_himself(
         thread.start()
         port = listener.getsockname()[1]
         with pytest.raises(NodeUnreachable, match=words):
-            SqlConnection(SqlAddress(port=port, **ME), "demo")
+            SqlConnection(SqlAddress(port=port, user="me", password="pencil"), "demo")
         thread.join()
