@@ -50,6 +50,7 @@ def test_servers_elsewhere_are_not_ours_to_start(variable: str, value: str) -> N
 SECRETS = {
     "LEASEHOLD_SNAPSHOT_TOKEN": "token",
     "LEASEHOLD_SQL_USERS": "users",
+    "LEASEHOLD_REQUEST_KEY": "key",
     "AWS_SECRET_ACCESS_KEY": "key",
 }
 FOR_ALL = {"PATH": "/bin", "LC_ALL": "C", "JAVA_HOME": "/java", "TMPDIR": "/t"}
@@ -59,10 +60,10 @@ FOR_OURS = {"LEASEHOLD_DATABASE": "air", "PYTHONPATH": "/p"}
 @pytest.mark.parametrize(
     ("name", "known"),
     [
-        ("m1", {"LEASEHOLD_SNAPSHOT_TOKEN"}),
-        ("r1", {"LEASEHOLD_SNAPSHOT_TOKEN", "LEASEHOLD_SQL_USERS"}),
+        ("m1", {"LEASEHOLD_SNAPSHOT_TOKEN", "LEASEHOLD_REQUEST_KEY"}),
+        ("r1", {"LEASEHOLD_SNAPSHOT_TOKEN", "LEASEHOLD_SQL_USERS", "LEASEHOLD_REQUEST_KEY"}),
         ("changefeed", set()),
-        ("spark", set()),
+        ("spark", {"LEASEHOLD_REQUEST_KEY"}),
         ("dashboard", set()),
     ],
 )
