@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from infra.deployment import SPARK, Service
+from infra.deployment import Service
 
 _SYSTEM: Final = frozenset(
     {
@@ -21,7 +21,7 @@ _PYTHON_BEGINS: Final = ("PYTHON", "VIRTUAL_ENV", "COV", "SPARK_", "PYSPARK_", "
 _OURS: Final = "LEASEHOLD_"
 _OF_SQL: Final = "LEASEHOLD_SQL_"
 _OF_COPIES: Final = "LEASEHOLD_SNAPSHOT_"
-_OF_REQUESTS: Final = "LEASEHOLD_REQUEST_KEY"
+_OF_REQUESTS: Final = "LEASEHOLD_REQUEST_"
 
 
 def server_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -30,8 +30,8 @@ def server_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def service_environment(service: Service, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what a service of ours inherits. Who serves SQL gets the users, who keeps a store what
-    opens other stores, and nodes and Spark's driver the key that signs requests."""
+    """Return what a service of ours inherits. Who serves SQL gets the users, and who keeps a store
+    what opens other stores."""
     return {name: value for name, value in environ.items() if _is_for(service, name)}
 
 
@@ -45,5 +45,5 @@ def _is_for(service: Service, name: str) -> bool:
     if name.startswith(_OF_COPIES):
         return service.keeps_store
     if name.startswith(_OF_REQUESTS):
-        return service.keeps_store or service.image == SPARK.image
+        return service.signs
     return _is_of_system(name) or name.startswith((_OURS, *_PYTHON_BEGINS))

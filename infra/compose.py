@@ -64,10 +64,6 @@ PASSED_THROUGH = (
     "LEASEHOLD_FAST_ACKS",
     "LEASEHOLD_FAST_LOG",
     "LEASEHOLD_FAST_REQUESTS",
-    "LEASEHOLD_REQUEST_KEY",
-    "LEASEHOLD_REQUEST_KEY_FILE",
-    "LEASEHOLD_REQUEST_ROLE",
-    "LEASEHOLD_UNSIGNED_ROLE",
     "LEASEHOLD_REPLICATION_FACTOR",
     "LEASEHOLD_LOG_LEVEL",
     "LEASEHOLD_SESSION_TTL_MS",
@@ -85,6 +81,12 @@ PASSED_TO_NODES = (
     "LEASEHOLD_SNAPSHOT_TLS_CERT",
     "LEASEHOLD_SNAPSHOT_TLS_KEY",
     "LEASEHOLD_SNAPSHOT_TLS_CA",
+)
+# For nodes and Spark's driver, who sign change requests and verify them.
+PASSED_TO_SIGNERS = (
+    "LEASEHOLD_REQUEST_KEY",
+    "LEASEHOLD_REQUEST_KEY_FILE",
+    "LEASEHOLD_UNSIGNED_ROLE",
 )
 # For the replicants: users and their SCRAM verifiers; with a certificate SQL travels encrypted.
 PASSED_TO_SQL = (
@@ -204,6 +206,8 @@ def _service(service: Service) -> dict[str, Any]:
     }
     if service.niceness:
         described["cpu_shares"] = service.cpu_shares
+    if service.signs:
+        described["environment"] |= _handed_through(PASSED_TO_SIGNERS)
     if service.keeps_store:
         described["secrets"] = [SNAPSHOT_TOKEN]
         described["environment"] |= {

@@ -62,7 +62,8 @@ class BlockSchema:
 
     @property
     def access(self) -> Access | None:
-        """Who may do what, with what the block has made and granted; None: as it is committed."""
+        """Return who may do what, with what the block has made and granted; None: as it is
+        committed."""
         return None if self.script is None else self.script.catalog.access
 
     @property

@@ -79,7 +79,7 @@ class SqlNode(Protocol):
 
     @property
     def access(self) -> Access:
-        """Who may do what, as applied here."""
+        """Return who may do what, as applied here."""
         ...
 
     @property

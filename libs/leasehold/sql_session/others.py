@@ -4,7 +4,7 @@ PostgreSQL's rules where it has such things (`storage/ipc/signalfuncs.c`, `pgsta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from leasehold.catalog.access import Access, check_group
 from leasehold.catalog.roles import (
@@ -18,6 +18,14 @@ from leasehold.model.errors import InsufficientPrivilege
 from leasehold.sql_session.session_role import SessionRole
 
 HIDDEN: Final = "<insufficient privilege>"
+_OF_OTHERS: Final[Mapping[str, Any]] = {
+    "sql": HIDDEN,
+    "error": HIDDEN,
+    "findings": "[]",
+    "blockers": "[]",
+    "work": None,
+}
+"""Columns of jobs and leases that tell of statements and rows, and what stands there instead."""
 _OF_SIGNALS: Final[Mapping[str, tuple[str, str, str]]] = {
     "cancel_session": ("cancel", "query", "whose query is being canceled"),
     "end_session": ("terminate", "process", "whose process is being terminated"),
@@ -64,6 +72,16 @@ class Others:
         (42501)."""
         if not self._access.is_owner(self._role.role_id, table_id):
             check_group(self._access, self._role.role_id, STEER_JOBS, "steer jobs")
+
+    def shown(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a row of the schema `leasehold` without what others have said, and which of their
+        rows a job has found: of a table's jobs its owner sees all."""
+        if not row.keys() & _OF_OTHERS.keys() or self.sees_all or self._has(STEER_JOBS):
+            return row
+        table_id = row.get("table_id")
+        if table_id is not None and self._access.is_owner(self._role.role_id, table_id):
+            return row
+        return {**row, **{name: hides for name, hides in _OF_OTHERS.items() if row.get(name)}}
 
     def check_settings(self) -> None:
         """Check that it may read a node's settings. Raises InsufficientPrivilege (42501)."""

@@ -17,7 +17,7 @@ OF_ROLES: Final = (ROLE, AUTHORIZATION)
 
 
 class SessionRole:
-    """Who a session is. A role is meant by its id, also where it is renamed while the session
+    """The role of a session. A role is meant by its id, also where it is renamed while the session
     lasts.
 
     A `user` of whom the catalog knows no role is the first one: whoever has let him in trusts him,
@@ -35,10 +35,11 @@ class SessionRole:
         self._ids = {user: self.login_id}
         self.session_id = self.role_id = self.login_id
         self._said = user, NO_ROLE
+        self._seen: Access | None = None
 
     @property
     def access(self) -> Access:
-        """Who may do what now."""
+        """Return who may do what now."""
         return self._access()
 
     @property
@@ -47,7 +48,8 @@ class SessionRole:
 
     @property
     def asks_as(self) -> AsksAs:
-        """As whom requests are sent: the role that it came as, and the one that it acts as."""
+        """Return as whom requests are sent: the role that it came as, and the one that it acts
+        as."""
         login, role = self.login_id, self.role_id
         principal = "" if login == BOOTSTRAP_ROLE else self._roles.name_of(login)
         return AsksAs(principal, "" if role == login else self._roles.name_of(role))
@@ -99,8 +101,15 @@ class SessionRole:
             return found.role_id
         raise InvalidArgument(f'role "{name:.80}" does not exist')
 
+    @property
+    def may_be_renamed(self) -> bool:
+        """Whether something has changed since `follow`, such as the name of a role of its own."""
+        named = self.role_id != BOOTSTRAP_ROLE or self.login_id != BOOTSTRAP_ROLE
+        return named and self._access() is not self._seen
+
     def follow(self, settings: SessionSettings) -> None:
         """Act as the settings say."""
+        self._seen = self._access()
         said, role = settings[AUTHORIZATION], settings[ROLE]
         self._said = said, role
         self.session_id = self._ids[said]

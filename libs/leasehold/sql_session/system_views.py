@@ -64,7 +64,7 @@ class NodeTelling:
         view = self._node.cluster()
         if relation.name == "leases" and "ledger" in view.unreachable:
             raise LedgerUnavailable(view.unreachable["ledger"])
-        return of_cluster(view, unix_us())
+        return map(self._others.shown, of_cluster(view, unix_us()))
 
     def _pinned(self) -> dict[str, tuple[str, int, dict[int, int]]]:
         """Return label → its SQL, its age in ms, and the versions that it has pinned by table

@@ -408,8 +408,8 @@ class ReplayableTransaction:
         refuse_referred(tables, known)
         role_id = caller_of(self.context).role_id
         for table in tables:
-            asks = role_id, "table", table.table_id, (), Privilege.TRUNCATE, table.name
-            check_privilege(access, *asks)
+            number, name = table.table_id, table.name
+            check_privilege(access, role_id, "table", number, (), Privilege.TRUNCATE, name)
         self._pending.empty(tables)
         self.log.position += 1
         own = {s for table in tables for s in list_own_sequences(table) if asked.restarts}

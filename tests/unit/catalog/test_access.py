@@ -99,7 +99,8 @@ def test_predefined_groups_read_and_write_all(
 def test_columns_are_asked_where_the_table_is_not_enough() -> None:
     access = given(with_people(), TABLE, 3, Item(ANN, BOOTSTRAP_ROLE, SELECT, NOTHING))
     access = given(access, TABLE, 4, Item(PUBLIC, BOOTSTRAP_ROLE, SELECT, NOTHING))
-    for columns in ((3,), (4,), (3, 4), ()):  # () as in count(*): any column will do
+    readable: tuple[tuple[int, ...], ...] = ((3,), (4,), (3, 4), ())
+    for columns in readable:  # () as in count(*): any column will do
         check_privilege(access, ANN, "table", TABLE, columns, SELECT, "t")
     check_privilege(access, BOB, "table", TABLE, (), SELECT, "t")
     for role, columns, wanted in [

@@ -61,7 +61,7 @@ FOR_OURS = {"LEASEHOLD_DATABASE": "air", "PYTHONPATH": "/p"}
     ("name", "known"),
     [
         ("m1", {"LEASEHOLD_SNAPSHOT_TOKEN", "LEASEHOLD_REQUEST_KEY"}),
-        ("r1", {"LEASEHOLD_SNAPSHOT_TOKEN", "LEASEHOLD_SQL_USERS", "LEASEHOLD_REQUEST_KEY"}),
+        ("r1", {"LEASEHOLD_SNAPSHOT_TOKEN", "LEASEHOLD_REQUEST_KEY", "LEASEHOLD_SQL_USERS"}),
         ("changefeed", set()),
         ("spark", {"LEASEHOLD_REQUEST_KEY"}),
         ("dashboard", set()),

@@ -15,6 +15,7 @@ from infra.compose import (
     PASSED_THROUGH,
     PASSED_TO_DASHBOARD,
     PASSED_TO_NODES,
+    PASSED_TO_SIGNERS,
     PASSED_TO_SQL,
     compose_file,
     render,
@@ -157,7 +158,13 @@ def test_every_variable_that_it_sets_is_a_setting() -> None:
     }
     known |= {f"{variable}_FILE" for variable in known}
     assert known.issuperset(
-        {*PASSED_THROUGH, *PASSED_TO_NODES, *PASSED_TO_SQL, *PASSED_TO_DASHBOARD}
+        {
+            *PASSED_THROUGH,
+            *PASSED_TO_NODES,
+            *PASSED_TO_SQL,
+            *PASSED_TO_DASHBOARD,
+            *PASSED_TO_SIGNERS,
+        }
     )
     for service in SERVICES:
         assert known.issuperset(committed()["services"][service.name]["environment"])

@@ -56,7 +56,7 @@ class SqlitePast(Closing):
 
     @property
     def access(self) -> Access:
-        """Who may do what now: who may read is not asked of the past."""
+        """Return who may do what now: who may read is not asked of the past."""
         return self._snapshot.access
 
     def has_changed(self, table_id: int) -> bool:

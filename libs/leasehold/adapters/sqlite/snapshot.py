@@ -227,7 +227,7 @@ class SqliteSnapshot:
 
     @property
     def access(self) -> Access:
-        """Who may do what, as of this snapshot."""
+        """Return who may do what, as of this snapshot."""
         return self.catalog.access
 
     def stored_catalog(self) -> StoredCatalog:

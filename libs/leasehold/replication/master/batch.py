@@ -430,4 +430,6 @@ def rights_of(request: ChangeRequest, catalog: Catalog, own: int) -> Rights | No
     if not request.principal and not request.as_role:
         return None
     actor = catalog.access.actor_of(request.principal, request.as_role)
-    return None if catalog.access.roles.is_superuser(actor) else Rights(catalog, actor, own)
+    if catalog.access.roles.is_superuser(actor):
+        return None
+    return Rights(catalog, actor, own, of_node=not request.key_number)

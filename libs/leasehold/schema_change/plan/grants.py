@@ -163,8 +163,8 @@ class AccessChanges:
                 by_column[column.element_id] = change.privileges & _COLUMN
         for privilege, names in columns:
             for name in names:
-                column = _column(table, name)
-                by_column[column] = by_column.get(column, Privilege.NONE) | privilege
+                named = _column(table, name)
+                by_column[named] = by_column.get(named, Privilege.NONE) | privilege
         found: dict[tuple[int, int], Acl] = {}
         if change.privileges:
             ids = table.table_id, 0

@@ -235,6 +235,9 @@ class RoleChanges:
 
     def grant(self, said: GrantRole) -> None:
         """GRANT and REVOKE of roles."""
+        if said.alters:
+            for named in said.roles:
+                self._check_may_alter(role_of(self.access, named, self._actor))
         members = self._roles(said.members)
         if said.grantor is not None:
             grantor = role_of(self.access, said.grantor, self._actor)
@@ -243,22 +246,22 @@ class RoleChanges:
                     "GRANTED BY another role than the current one is not supported",
                     position=said.grantor.position,
                 )
-        if said.alters and not said.is_grant and not self._may_create_roles:
-            raise InsufficientPrivilege("permission denied")
         for named in said.roles:
             role = role_of(self.access, named, self._actor)
-            if said.alters:
-                self._check_not_reserved(role.name, "Cannot alter reserved roles.")
-                if not role.superuser and not self._may_create_roles:
-                    raise InsufficientPrivilege("permission denied")
-                if role.superuser and not self._is_superuser:
-                    raise InsufficientPrivilege(
-                        "must be superuser to alter superuser roles or change superuser attribute"
-                    )
             if said.is_grant:
                 self._grant(role, members, admin=said.admin)
             else:
                 self._revoke(role, members, admin_only=said.admin)
+
+    def _check_may_alter(self, group: Role) -> None:
+        """Check that members of a role may be said by ALTER GROUP."""
+        self._check_not_reserved(group.name, "Cannot alter reserved roles.")
+        if group.superuser and not self._is_superuser:
+            raise InsufficientPrivilege(
+                "must be superuser to alter superuser roles or change superuser attribute"
+            )
+        if not self._may_create_roles:
+            raise InsufficientPrivilege("permission denied")
 
     def _roles(self, named: Iterable[RoleNamed]) -> tuple[Role, ...]:
         return tuple(role_of(self.access, each, self._actor) for each in named)

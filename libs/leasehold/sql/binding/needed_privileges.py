@@ -1,4 +1,5 @@
-"""Which privileges a statement needs: gathered while its names are resolved, as PostgreSQL does.
+"""The privileges that a statement needs: gathered while its names are resolved, as PostgreSQL
+does.
 
 What counts is what the text names, whatever becomes of it: a column in EXISTS (SELECT c …) is read,
 one that an UPDATE only keeps is not. A table of FROM needs SELECT on each of its columns that are

@@ -45,7 +45,7 @@ Asked = str | int | None
 
 
 class Asking:
-    """Which privileges a text asks for; one of them suffices. `options`: with grant option."""
+    """The privileges that a text asks for; one of them suffices. `options`: with grant option."""
 
     def __init__(self, kind: str, text: str) -> None:
         """Raises InvalidArgument (22023)."""

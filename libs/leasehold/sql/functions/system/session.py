@@ -25,7 +25,7 @@ VERSION: Final = "PostgreSQL 15.0 (Leasehold)"
 
 
 class AsksAs(NamedTuple):
-    """As whom a session asks the master: `ChangeRequest.principal` and `as_role`."""
+    """The names as whom a session asks the master: `ChangeRequest.principal` and `as_role`."""
 
     principal: str = ""
     as_role: str = ""
