@@ -183,6 +183,7 @@ class NodeTelling:
                 "lane_offset": letter.offset,
                 "content_type": letter.content_type,
                 "request": None if request is None else jsonb.text_of(request),
+                "asked_by": letter.principal or None,
             }
 
     def _settings(self) -> Iterator[Row]:

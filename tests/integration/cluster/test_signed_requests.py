@@ -38,8 +38,7 @@ def cluster(beside: Beside) -> Iterator[LocalCluster]:
             for sql in (
                 "create table t (id bigint primary key, n int)",
                 "create role till login",
-                "grant insert, update on t to till",
-                "grant select (id) on t to till",
+                "grant select, insert, update on t to till",
             ):
                 assert producer.submit({"sql": sql}).result(SOON_S).lsn, sql
         yield made
@@ -100,7 +99,7 @@ def test_s8_spark_fills_and_retries_in_the_name_of_who_asked(cluster: LocalClust
 
 def test_s14_it_leaves_a_trace(cluster: LocalCluster) -> None:
     with connect(cluster, "till") as sql, pytest.raises(psycopg.errors.InsufficientPrivilege):
-        sql.execute("select n from t")
+        sql.execute("delete from t")
     with connect(cluster, "leasehold") as sql:
         sql.execute("create role guest")
     trail = AuditTrail(settings_of(cluster, "p"))

@@ -142,7 +142,8 @@ class Statements:
     def privileges(self) -> str:
         chance = self._chance
         kind: ObjectKind = chance.choice(("table", "table", "table", "sequence", "database"))
-        words = chance.sample(WORDS[kind], chance.randrange(1, min(4, len(WORDS[kind]))))
+        known = (*WORDS[kind], "usage") if kind == "table" else WORDS[kind]
+        words = chance.sample(known, chance.randrange(1, min(4, len(WORDS[kind]))))
         every = chance.random() < 0.2
         what = chance.choice(("all", "all privileges")) if every else ", ".join(words)
         named: dict[ObjectKind, tuple[str, ...]] = {

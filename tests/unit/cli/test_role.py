@@ -19,7 +19,7 @@ from leasehold.dev.database import REPLY_TO, DevDatabase
 from leasehold.model.audit import Audited, AuditEvent
 from leasehold.model.records.requests import Outcome
 from leasehold.model.signatures import read_keys, signer
-from leasehold.pgwire.messages.client_replies import Told
+from leasehold.pgwire.messages.client_replies import Row, Told
 from leasehold.settings.sql_address import SqlAddress
 from leasehold.settings.sql_port import PgwireSettings
 from leasehold.sql_session.listener import SqlListener
@@ -132,6 +132,23 @@ def test_roles_and_grants_are_audited_with_who_asked(database: DevDatabase) -> N
     ]
     grants = [e for e in master_events(database) if e.kind is Audited.GRANT and e.subject == "t"]
     assert grants
+
+
+def test_jobs_and_dead_letters_tell_who_asked(database: DevDatabase, port: int) -> None:
+    for sql in ("create role chief superuser login", "create index t_id on t (id)"):
+        asked_by = "" if sql.startswith("create role") else "chief"
+        assert database.ask({"sql": sql}, principal=asked_by).committed
+    refused = {"table": "t", "op": "delete", "key": {"id": 1}}
+    assert database.ask(refused, principal="till").outcome.code == "42501"
+    name = database.cluster.shape.database
+    told = []
+    with closing(SqlConnection(SqlAddress(port=port, user="leasehold"), name)) as own:
+        for view in ("jobs", "dead_letter"):
+            rows = own.ask(f"select asked_by from leasehold.{view}")
+            told += [row.values[0] for row in rows if isinstance(row, Row)]
+    assert told == ["chief", "till"]
+    schema = [e for e in master_events(database) if e.kind is Audited.SCHEMA]
+    assert (schema[-1].role, schema[-1].subject) == ("chief", "t")
 
 
 def test_a_session_s_refusals_and_its_end_are_audited(database: DevDatabase, port: int) -> None:

@@ -157,6 +157,8 @@ class AccessChanges:
         """Change the list of a table, and those of columns: the ones that are named, and of what is
         taken from the table all that have it."""
         change, columns = _read_change(said, "table", grantees)
+        if change.privileges & ~ALL["table"]:
+            raise InvalidGrant("invalid privilege type USAGE for table")
         by_column: dict[int, Privilege] = {}
         if not change.is_grant and change.privileges & _COLUMN:
             for column in table.by_name.values():
@@ -174,10 +176,10 @@ class AccessChanges:
             part = change._replace(privileges=privileges, all_privileges=privileges == _COLUMN)
             name = table.by_id[element_id].name
             found[ids] = self._change(ids, "column", part, table.name, name)
-        for twin in find_twins(self._catalog, table):
+        for each in with_mirrors(self._catalog, table):
             for (_, element_id), acl in found.items():
                 kept = None if element_id and not acl else _checked(acl)
-                self.access = self.access.with_acl(twin, element_id, kept)
+                self.access = self.access.with_acl(each, element_id, kept)
 
     def _change(
         self, ids: tuple[int, int], kind: ObjectKind, change: Change, name: str, column: str = ""
@@ -232,8 +234,8 @@ class AccessChanges:
         self._give(table, owner)
 
     def _give(self, table: Descriptor, owner: int) -> None:
-        for twin in find_twins(self._catalog, table):
-            self.access = given_to(self.access, twin, owner)
+        for each in with_mirrors(self._catalog, table):
+            self.access = given_to(self.access, each, owner)
         if table.sequence is None:
             for sequence_id in list_own_sequences(table):
                 self.access = given_to(self.access, sequence_id, owner)
@@ -297,7 +299,7 @@ def given_to(access: Access, object_id: int, owner: int) -> Access:
     return access.with_owner(object_id, owner)
 
 
-def find_twins(catalog: Catalog, table: Descriptor) -> tuple[int, ...]:
+def with_mirrors(catalog: Catalog, table: Descriptor) -> tuple[int, ...]:
     """Return the table, and those that have its rows under another key while a job goes over from
     one to the other: who may do what with one, may with the other."""
     if table.sequence is not None:

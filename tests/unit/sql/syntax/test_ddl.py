@@ -85,7 +85,6 @@ REFUSED: list[Refusal] = [
     ("alter sequence s", SyntaxInvalid, 17),
     ("alter sequence s increment 2 increment 3", SyntaxInvalid, 30),
     ("alter sequence s minvalue 2 no minvalue", SyntaxInvalid, 29),
-    ("alter sequence s owner to a", FeatureNotSupported, 18),
     ("alter sequence s owned by none cache 2 owned by none", SyntaxInvalid, 40),
     ("alter sequence s as text", InvalidArgument, 21),
     ("alter sequence s owned by t", SyntaxInvalid, 27),

@@ -291,7 +291,6 @@ REFUSED: list[Refusal] = [
     (ALTER + "alter constraint n deferrable", FeatureNotSupported, 15),
     (ALTER + "alter a", SyntaxInvalid, 22),
     # what else PostgreSQL knows, and what it does not
-    (ALTER + "owner to me", FeatureNotSupported, 15),
     (ALTER + "set schema s", FeatureNotSupported, 15),
     (ALTER + "enable row level security", FeatureNotSupported, 15),
     (ALTER + "validate n", SyntaxInvalid, 24),
