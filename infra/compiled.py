@@ -76,6 +76,7 @@ MODULES: Final = (
     *("sql_session/short_statements.py", "sql_session/commit_time_update.py"),
     *("sql_session/transaction_maker.py", "sql_session/transaction_runner.py"),
     *("sql_session/block_commands.py", "sql_session/statement_runner.py"),
+    *("sql_session/privilege_check.py", "sql_session/session_role.py"),
     *("pgwire/batch.py", "pgwire/conversation.py", "pgwire/copy_in.py", "pgwire/replies.py"),
     *("pgwire/extended_query.py", "pgwire/simple_query.py", "pgwire/messages/framing.py"),
     "pgwire/messages/frontend.py",

@@ -81,12 +81,32 @@ PASSED_THROUGH = (
 # For the nodes: the memory of each; with a certificate snapshots travel encrypted.
 PASSED_TO_NODES = (
     "LEASEHOLD_STORE_CACHE_MB",
+    "LEASEHOLD_AUDIT_TOPIC",
+    "LEASEHOLD_AUDIT_FILE",
+    "LEASEHOLD_AUDIT_FILE_MB",
+    "LEASEHOLD_AUDIT_REQUIRED",
     "LEASEHOLD_SNAPSHOT_TLS_CERT",
     "LEASEHOLD_SNAPSHOT_TLS_KEY",
     "LEASEHOLD_SNAPSHOT_TLS_CA",
 )
+# For nodes and Spark's driver, who sign change requests and verify them.
+PASSED_TO_SIGNERS = (
+    "LEASEHOLD_REQUEST_KEY",
+    "LEASEHOLD_REQUEST_KEY_FILE",
+    "LEASEHOLD_UNSIGNED_ROLE",
+)
 # For the replicants: users and their SCRAM verifiers; with a certificate SQL travels encrypted.
-PASSED_TO_SQL = ("LEASEHOLD_SQL_USERS", "LEASEHOLD_SQL_TLS_CERT", "LEASEHOLD_SQL_TLS_KEY")
+PASSED_TO_SQL = (
+    "LEASEHOLD_SQL_USERS",
+    "LEASEHOLD_SQL_TLS_CERT",
+    "LEASEHOLD_SQL_TLS_KEY",
+    "LEASEHOLD_SQL_TLS_CLIENT_CA",
+    "LEASEHOLD_SQL_TLS_CLIENTCERT",
+    "LEASEHOLD_SQL_AUTH",
+)
+# Containers talk over a network of their own on one machine, and ports are published on its
+# loopback address alone: without certificates they do so in the clear. With some this says nothing.
+WITHOUT_TLS = "${{{}:-off}}"
 # For the dashboard: names under which browsers may ask for it, where it is published by one.
 PASSED_TO_DASHBOARD = ("LEASEHOLD_DASHBOARD_HOSTS",)
 
@@ -200,11 +220,14 @@ def _service(service: Service) -> dict[str, Any]:
     }
     if service.niceness:
         described["cpu_shares"] = service.cpu_shares
+    if service.signs:
+        described["environment"] |= _handed_through(PASSED_TO_SIGNERS)
     if service.keeps_store:
         described["secrets"] = [SNAPSHOT_TOKEN]
         described["environment"] |= {
             "LEASEHOLD_SNAPSHOT_TOKEN_FILE": f"/run/secrets/{SNAPSHOT_TOKEN}",
             **_handed_through(PASSED_TO_NODES),
+            "LEASEHOLD_SNAPSHOT_TLS": WITHOUT_TLS.format("LEASEHOLD_SNAPSHOT_TLS"),
         }
     if service.sql is not None:
         # The host reaches it through the container's own address, so nobody comes without a
@@ -213,6 +236,7 @@ def _service(service: Service) -> dict[str, Any]:
             "LEASEHOLD_SQL_PORT": f"${{LEASEHOLD_SQL_USERS:+{SQL_PORT}}}",
             "LEASEHOLD_SQL_HOST": "0.0.0.0",  # noqa: S104
             **_handed_through(PASSED_TO_SQL),
+            "LEASEHOLD_SQL_TLS": WITHOUT_TLS.format("LEASEHOLD_SQL_TLS"),
         }
         described["ports"] = [f"127.0.0.1:{SQL_PORTS[service.sql]}:{SQL_PORT}"]
     if service.dashboard:

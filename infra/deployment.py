@@ -40,6 +40,11 @@ class Service:
     """Of its container: what it is ended at, before it takes the machine with it."""
 
     @property
+    def signs(self) -> bool:
+        """Whether it signs change requests or verifies them, hence gets the key."""
+        return self.keeps_store or self.image == "spark"
+
+    @property
     def cpu_shares(self) -> int:
         """Docker's weight for that niceness; it gives 1,024 to who has none."""
         return round(1024 / 1.25**self.niceness)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
+from infra.child_environment import server_environment, service_environment
 from infra.class_archives import ClassArchives
 from infra.compiled import Builds, NotCompiled
 from infra.deployment import (
@@ -82,7 +83,8 @@ class LocalCluster:
     ) -> None:
         """Describe a cluster; nothing is started yet.
 
-        `environ` is what processes inherit (default: ours); settings named here win over it.
+        `environ` is what processes inherit (default: ours), each what it needs of it; settings
+        named here win over it.
         `lasting`: it stays up for more than some minutes (`Broker`). `kafka_options`: of the
         broker's JVM, instead of its class archive. `broker_settings`: replace or join the broker's
         own.
@@ -153,15 +155,17 @@ class LocalCluster:
         return replace(given, data=self.data, dashboard_port=self.ports.dashboard)
 
     def env(self, name: str) -> dict[str, str]:
-        """The whole environment that `name` is started with; also for commands run by hand."""
+        """The whole environment that `name` is started with; also for commands run by hand, which
+        get all of ours."""
         # The local brokers speak plain text without a password, whatever the shell says about a
         # cluster elsewhere.
+        service = self.services.get(name)
+        whole = self._environ if service is None else service_environment(service, self._environ)
         inherited = {
             variable: value
-            for variable, value in self._environ.items()
+            for variable, value in whole.items()
             if not variable.startswith(("LEASEHOLD_KAFKA", "LEASEHOLD_REDIS"))
         }
-        service = self.services.get(name)
         own = dict(service.environment) if service else {}
         if service is None or service.compiled:
             own |= self._compiled()
@@ -318,8 +322,9 @@ class LocalCluster:
     def _start_kafka(self) -> None:
         if self.processes.find(KAFKA) is None:
             make_private_folder(self.data)
-            self._broker.prepare(self._environ)
-            self.processes.start(KAFKA, self._broker.command(), self._environ, ROOT)
+            environ = server_environment(self._environ)
+            self._broker.prepare(environ)
+            self.processes.start(KAFKA, self._broker.command(), environ, ROOT)
 
     def _start_redis(self) -> None:
         if self.processes.find(REDIS) is None:
@@ -327,7 +332,7 @@ class LocalCluster:
             make_private_folder(self.data)
             make_private_folder(folder)
             command = server_command(folder, self.ports.redis)
-            self.processes.start(REDIS, command, self._environ, ROOT)
+            self.processes.start(REDIS, command, server_environment(self._environ), ROOT)
 
     def _wait_for_kafka(self) -> None:
         alive = self._alive(KAFKA)

@@ -40,7 +40,7 @@ class Backfill(RunThread):
     def _attempt(self) -> None:
         """Go from the checkpoint to the acknowledged end marker. Raises RunStopped when closed."""
         started_ns = time.monotonic_ns()
-        chunk_producer = ChunkProducer(self._kafka, self._topics.backfill.name)
+        chunk_producer = ChunkProducer(self._kafka, self._topics.backfill.name, self._sign)
         ended = self._folder.ended()
         if ended is None:
             self._board.count(self.run, self._folder.totals())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -22,8 +23,12 @@ class ChunkProducer:
     may not be there.
     """
 
-    def __init__(self, kafka: KafkaSettings, topic: str) -> None:
+    def __init__(
+        self, kafka: KafkaSettings, topic: str, sign: Callable[[bytes], str] | None = None
+    ) -> None:
+        """Connect. `sign` returns the content type that proves who sends a record."""
         self._topic = topic
+        self._sign = sign
         self._failed: KafkaError | None = None
         self._producer = Producer(
             {
@@ -42,11 +47,19 @@ class ChunkProducer:
 
     def send(self, value: bytes, key: bytes | None = None) -> None:
         """Queue one record. Raises BusUnavailable if an earlier one was not delivered."""
+        headers: list[tuple[str, str | bytes | None]] = []
+        if self._sign is not None:
+            headers.append(("content-type", self._sign(value).encode()))
         while True:
             self._check()
             try:
                 self._producer.produce(
-                    self._topic, value, key=key, partition=0, on_delivery=self._delivered
+                    self._topic,
+                    value,
+                    key=key,
+                    partition=0,
+                    headers=headers or None,
+                    on_delivery=self._delivered,
                 )
                 self._serve(0)
                 return

@@ -22,11 +22,13 @@ from leasehold.adapters.os.readiness import announce_ready
 from leasehold.adapters.os.scheduling import take_short_turns
 from leasehold.adapters.service_process import Environment, run_service, stop_on_signals
 from leasehold.catalog.job import Job, Phase
-from leasehold.model.errors import BusUnavailable
+from leasehold.model.errors import BusUnavailable, ConfigurationError
+from leasehold.model.signatures import NO_KEYS, RequestKeys
 from leasehold.model.topics import Topics
 from leasehold.pipeline.schedule import RunId, decide
 from leasehold.settings.environment import ClusterSettings, KafkaSettings, from_environment
 from leasehold.settings.private_files import make_private_folder
+from leasehold.settings.request_key import RequestKeySettings
 from spark_streaming.backfill import Backfill
 from spark_streaming.jobs_reader import JobsReader
 from spark_streaming.progress import ProgressBoard, QueryListener
@@ -57,13 +59,16 @@ class Driver:
         topics: Topics,
         settings: SparkSettings,
         folder: Path,
+        keys: RequestKeys = NO_KEYS,
     ) -> None:
         self._settings = settings
         self._root = folder / "backfill"
         make_private_folder(folder)
         self._root.mkdir(exist_ok=True)
         self._board = ProgressBoard(kafka, topics)
-        self._resources = RunResources(session, kafka, topics, settings, self._root, self._board)
+        self._resources = RunResources(
+            session, kafka, topics, settings, self._root, self._board, keys
+        )
         self._listener = QueryListener(self._board)
         self._reader = JobsReader(kafka, topics)
         self._retries = RetryStream(
@@ -73,6 +78,7 @@ class Driver:
             folder,
             attempts_max=settings.attempts_max,
             trigger_ms=settings.trigger_ms,
+            keys=keys,
         )
         self._running: dict[RunId, RunThread] = {}
         self._finished: set[RunId] = set()
@@ -175,23 +181,40 @@ class ProcessSettings:
     kafka: KafkaSettings
     spark: SparkSettings
     topics: Topics
+    requests: RequestKeySettings
+    keys: RequestKeys
 
     @classmethod
     def read(cls, environ: Environment) -> ProcessSettings:
         """Raises ConfigurationError."""
         cluster = from_environment(ClusterSettings, environ)
         spark = from_environment(SparkSettings, environ)
+        requests = from_environment(RequestKeySettings, environ)
         connector_jars(spark)  # as long as nothing else has begun
         return cls(
             cluster,
             from_environment(KafkaSettings, environ),
             spark,
             Topics(cluster.database, cluster.replication_factor),
+            requests,
+            _keys_of(requests),
         )
 
     @property
     def groups(self) -> Sequence[object]:
-        return self.cluster, self.kafka, self.spark
+        return self.cluster, self.kafka, self.spark, self.requests
+
+
+def _keys_of(requests: RequestKeySettings) -> RequestKeys:
+    """Raises ConfigurationError for a role's key: what fills rows is signed by the database."""
+    keys = requests.keys
+    if keys.of_role is not None:
+        raise ConfigurationError(
+            "LEASEHOLD_REQUEST_KEY of Spark's driver is a role's key; it has to be that of the"
+            " masters.",
+            variable="LEASEHOLD_REQUEST_KEY",
+        )
+    return keys
 
 
 def run_pipeline(settings: ProcessSettings, stop: Flag) -> None:
@@ -206,7 +229,7 @@ def run_pipeline(settings: ProcessSettings, stop: Flag) -> None:
     session = start_session(settings.spark, folder)
     # Spark's own handler for SIGINT would end the JVM under running queries.
     stop_on_signals(stop)
-    driver = Driver(session, kafka, topics, settings.spark, folder)
+    driver = Driver(session, kafka, topics, settings.spark, folder, settings.keys)
     try:
         warm_up(session, kafka, topics.jobs.name)
         driver.start_retries()

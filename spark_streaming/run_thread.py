@@ -7,7 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -17,9 +17,12 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.codec.request_bytes import MESSAGE_PACK
 from leasehold.catalog.job import Job
 from leasehold.model.errors import BusUnavailable, LeaseholdError
 from leasehold.model.records.jobs import FAILING, ChunksEnd, Findings
+from leasehold.model.records.requests import Queue
+from leasehold.model.signatures import MACHINERY, NO_KEYS, RequestKeys, signer
 from leasehold.model.topics import Topics
 from leasehold.pipeline.chunks import WINDOW_ROWS_MAX
 from leasehold.pipeline.schedule import RunId
@@ -46,6 +49,7 @@ Convert: TypeAlias = Callable[[Iterable[Part]], Iterable[Told]]
 RETRY_LEAST_MS: Final = 1_000
 RETRY_MOST_MS: Final = 30_000
 METADATA_MS: Final = 10_000
+_BACKFILL: Final = Queue.BACKFILL.value
 
 
 class RunResources(NamedTuple):
@@ -57,6 +61,7 @@ class RunResources(NamedTuple):
     settings: SparkSettings
     root: Path
     board: ProgressBoard
+    keys: RequestKeys = NO_KEYS
 
 
 class RunThread(ABC):
@@ -72,6 +77,8 @@ class RunThread(ABC):
         self._topics = resources.topics
         self._settings = resources.settings
         self._board = resources.board
+        sign = signer(resources.keys, resources.topics.database)
+        self._sign: Callable[[bytes], str] = partial(sign, _BACKFILL, MACHINERY, MESSAGE_PACK)
         self._job = job
         self._codec = MessagePackCodec()
         self.run = RunId(job.job_id, job.run)

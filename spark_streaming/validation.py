@@ -64,7 +64,7 @@ class Validation(RunThread):
             return  # they are on the queue, and the job has yet to hear of it
         started_ns = time.monotonic_ns()
         # Now, so that it is connected when it is wanted.
-        chunk_producer = ChunkProducer(self._kafka, self._topics.backfill.name)
+        chunk_producer = ChunkProducer(self._kafka, self._topics.backfill.name, self._sign)
         events = read_compacted(
             self._kafka, CLIENT, self._topics.versions.name, give_up=self.gate.is_closed
         )

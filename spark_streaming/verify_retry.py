@@ -19,16 +19,16 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from leasehold.adapters.codec.records import UNREADABLE, MessagePackCodec
-from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, TopicReader
 from leasehold.model.errors import BusUnavailable, LogStopped, Refused
+from leasehold.model.signatures import NO_KEYS, RequestKeys
 from leasehold.model.topics import Topics
 from leasehold.pipeline.retry_state import (
     BUCKETS,
     Arrived,
+    NextAttempts,
     Waiting,
     arrived_of,
-    next_attempt,
     pack,
     step,
     unpack,
@@ -56,13 +56,16 @@ QUERY: Final = "verify-retry"
 _NS: Final = 1_000_000
 
 
-def retry(attempts_max: int, early_ms: int) -> Callable[[Any, Iterable[Any], Any], Iterator[Any]]:
+def retry(
+    attempts_max: int, early_ms: int, keys: RequestKeys, database: str
+) -> Callable[[Any, Iterable[Any], Any], Iterator[Any]]:
     """Return the function that Python workers run per bucket: (key, frames, state) → frames."""
 
     def run(_key: Any, frames: Iterable[Any], state: Any) -> Iterator[Any]:
         import pandas as pd
 
         codec = MessagePackCodec()
+        attempts = NextAttempts(codec, keys, database, attempts_max)
         arrived = [a for f in frames for v in f["value"] if (a := _arrived(codec, v)) is not None]
         now_ms = state.getCurrentProcessingTimeMs()
         waiting = unpack(state.get[0]) if state.exists else ()
@@ -72,7 +75,7 @@ def retry(attempts_max: int, early_ms: int) -> Callable[[Any, Iterable[Any], Any
             state.setTimeoutDuration(max(1, next_due_ms - now_ms))
         elif state.exists:
             state.remove()
-        rows = [row for entry in ready if (row := _encoded(codec, entry, attempts_max))]
+        rows = [row for entry in ready if (row := _encoded(attempts, entry))]
         if rows:
             yield pd.DataFrame(rows, columns=["request_id", "content_type", "body"])
 
@@ -89,11 +92,9 @@ def _arrived(codec: MessagePackCodec, value: bytes) -> Arrived | None:
         return None
 
 
-def _encoded(
-    codec: MessagePackCodec, entry: Waiting, attempts_max: int
-) -> tuple[bytes, str, bytes] | None:
+def _encoded(attempts: NextAttempts, entry: Waiting) -> tuple[bytes, str, bytes] | None:
     try:
-        content_type, body = encode_request(next_attempt(codec, entry, attempts_max))
+        content_type, body = attempts.encode(entry)
     except (Refused, AssertionError, *UNREADABLE) as error:
         log.error(
             "request %s can't be recomputed after attempt %d and waits for its sender: %s",
@@ -121,10 +122,12 @@ class RetryStream:
         *,
         attempts_max: int,
         trigger_ms: int,
+        keys: RequestKeys = NO_KEYS,
     ) -> None:
         self._session = session
         self._kafka = kafka
         self._topics = topics
+        self._keys = keys
         self._checkpoint = str((folder / "retry").absolute())
         self._attempts_max = attempts_max
         self._trigger_ms = trigger_ms
@@ -229,7 +232,7 @@ class RetryStream:
         requests = (
             conflicts.groupBy("bucket")
             .applyInPandasWithState(
-                retry(self._attempts_max, self._early_ms),
+                retry(self._attempts_max, self._early_ms, self._keys, self._topics.database),
                 OUTPUT,
                 STATE,
                 "append",

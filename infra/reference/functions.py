@@ -15,7 +15,7 @@ from leasehold.sql.functions.dates import arithmetic, fields, timestamps
 from leasehold.sql.functions.function import Function
 from leasehold.sql.functions.jsonb import functions as jsonb
 from leasehold.sql.functions.numbers import mathematics
-from leasehold.sql.functions.system import catalog, node, sequence, session
+from leasehold.sql.functions.system import catalog, node, rights, sequence, session
 from leasehold.sql.functions.texts import bytea, like, regexp, text
 
 GROUPS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
@@ -30,6 +30,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
     ("Sequences", (sequence,)),
     ("The session", (session,)),
     ("Jobs and sessions of this database", (node,)),
+    ("Who may do what", (rights,)),
     ("The system catalog", (catalog,)),
 )
 

@@ -130,6 +130,8 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             Limit("prepared statements of a connection", "limits.Limits.statements_max"),
             Limit("portals of a connection", "limits.Limits.portals_max"),
             Limit("line of COPY", "limits.Limits.copy_line_bytes_max", "bytes"),
+            Limit("users and addresses whose failures are remembered", "PLACES_MAX"),
+            Limit("wait of a try after failed log-ins", "WAIT_S_MAX", "s", "28000"),
         ),
     ),
     (

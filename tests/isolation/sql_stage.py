@@ -11,11 +11,13 @@ from typing import Any
 from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.view import ClusterView
+from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job
 from leasehold.client.pending import Pending
 from leasehold.in_process.node import MemoryNode
 from leasehold.lease.agent.held_leases import Use
+from leasehold.model.audit import AuditLog, NotAudited
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
 from leasehold.replica.as_of import snapshot_lsn_of
 from leasehold.replica.reads import Reads
@@ -114,6 +116,10 @@ class StageNode:
         made = NodeSequenceValues(self.submit, self.single_read)
         return self._stage.sequence_values.setdefault(self.name, made)
 
+    @property
+    def audit(self) -> AuditLog:
+        return NotAudited()
+
     def cluster(self) -> ClusterView:
         raise AssertionError("no story asks for it")
 
@@ -191,6 +197,10 @@ class StageNode:
 
     def jobs(self) -> Mapping[int, Job]:
         return self._running.catalog.jobs
+
+    @property
+    def access(self) -> Access:
+        return self._running.catalog.access
 
     def has_newer(self, descriptor: Descriptor) -> bool:
         return self._running.catalog.has_newer(descriptor)

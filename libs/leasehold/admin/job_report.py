@@ -11,6 +11,7 @@ from typing import Any, Final
 from leasehold.admin.blocker_report import holding_report, holding_words, seconds_words
 from leasehold.admin.view import SILENT_AFTER_US, ClusterView, JobView, TableView
 from leasehold.catalog.job import Job, Phase, Status
+from leasehold.catalog.roles import FIRST_ROLE
 from leasehold.lease.replies import Holding
 from leasehold.model.records.jobs import FAILING
 from leasehold.schema_change.coordinator.verification import list_parts, make_subject
@@ -56,7 +57,7 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
 
     `dismissed`: it has failed, and somebody knows. `ended_us`: when it ended. `point_of_no_return`:
     the step (from 1) that publishes what can't be taken back; `can_cancel`: it is not published
-    yet. `findings`: which rows a failed verification blames.
+    yet. `findings`: which rows a failed verification blames. `asked_by`: the role.
     """
     job = seen.job
     rows, total_rows, rate = _read(view, job, now_us)
@@ -70,6 +71,7 @@ def job_report(view: ClusterView, seen: JobView, pace: Pace, now_us: int) -> dic
     return {
         "job": job.job_id,
         "sql": job.sql,
+        "asked_by": job.principal or FIRST_ROLE.name,
         "table": job.table,
         "table_id": job.table_id,
         "kind": job.kind,

@@ -21,7 +21,7 @@ from leasehold.admin.view import (
     TopicEnds,
 )
 from leasehold.model.errors import LogStopped, MalformedRequest
-from leasehold.model.records.acks import Ack, CheckReport, HoldingReport
+from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
 from leasehold.model.records.log import JobForgotten
@@ -39,7 +39,7 @@ SILENT_LOOK_S: Final = 5.0
 JOB_PREFIX: Final = b"job/"
 
 _SHOWN: Final = (
-    *(Ack, HoldingReport, CheckReport, VersionEvent, JobEvent, JobProgress),
+    *(Ack, AccessReport, HoldingReport, CheckReport, VersionEvent, JobEvent, JobProgress),
     *(SparkReport, ChangefeedReport),
 )
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from leasehold.admin.blocker_report import holding_report
 from leasehold.admin.job_report import SPARK_SILENT_SAID_MS, jobs_report
 from leasehold.admin.view import (
+    OPEN_KNOWN_FOR_US,
     RATE_SECONDS_MAX,
     ClusterView,
     NodeView,
@@ -161,7 +162,16 @@ def node_report(view: ClusterView, node: NodeView, now_us: int) -> dict[str, Any
         "lag_lsn": max(0, view.log.lsn - ack.lsn),
         "age_ms": max(0, now_us - ack.sent_us) // 1_000,
         "serves": ack.serves,
+        "open": _open_words(view, ack.node, now_us),
     }
+
+
+def _open_words(view: ClusterView, node: str, now_us: int) -> str:
+    """Return whom the node lets in without asking; "" = nobody, as far as is known."""
+    told = view.open_nodes.get(node)
+    if told is None or now_us - told.sent_us > OPEN_KNOWN_FOR_US:
+        return ""
+    return told.words
 
 
 def _coherency(role: str, silent: bool, coherent: bool) -> str:

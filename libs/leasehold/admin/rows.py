@@ -76,6 +76,7 @@ def jobs_rows(view: ClusterView, now_us: int) -> Iterator[Row]:
             "phase_ms": told["phase_ms"],
             "ended": told["ended_us"],
             "dismissed": int(told["dismissed"]),
+            "asked_by": told["asked_by"],
         }
 
 

@@ -16,7 +16,7 @@ from leasehold.catalog.job import Job, job_from_wire
 from leasehold.catalog.states import State
 from leasehold.events.version_diff import ElementChange, diff
 from leasehold.lease.replies import Holding, SnapshotReport
-from leasehold.model.records.acks import Ack, CheckReport, HoldingReport
+from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
 from leasehold.model.records.log import Grant, JobForgotten
@@ -28,6 +28,9 @@ RECENT_CHECKS_MAX: Final = 64
 """Each with its report of every table on every node: an answer is there whole, or forgotten."""
 RATE_SECONDS_MAX: Final = 60
 HELD_BACK_MAX: Final = 1_000
+OPEN_NODES_MAX: Final = 1_000
+OPEN_KNOWN_FOR_US: Final = 30_000_000
+"""Several of its words. A node that asks since it was started anew says nothing more of it."""
 SILENT_AFTER_US: Final = 3_000_000
 """A node acknowledges several times a second; one that has not for so long is called silent."""
 
@@ -99,6 +102,7 @@ Event: TypeAlias = (
     | ClaimSeen
     | TopicEnds
     | Ack
+    | AccessReport
     | HoldingReport
     | CheckReport
     | VersionEvent
@@ -193,7 +197,8 @@ class ClusterView:
 
     `held_back`: an agent's newest word on an older version, by agent, table id and version; whether
     it still holds it only the ledger tells. `checks`: by subject, the one heard of last at the end,
-    then each node's newest report by name and table id. `sessions`: by id. `committed`, `refused`
+    then each node's newest report by name and table id. `open_nodes`: each node's newest word that
+    it lets clients in without asking. `sessions`: by id. `committed`, `refused`
     and `dead_lettered` count since the view began to look. `not_read`: topics that were never read
     to their ends yet (see `TopicsRead`), so that what they say is not known yet; `read_us`: when
     topics were last read, 0 for a view that is told of everything at once.
@@ -209,6 +214,7 @@ class ClusterView:
     recent: tuple[VersionChange, ...] = ()  # newest last
     checks: dict[bytes, dict[tuple[str, int], CheckReport]] = field(default_factory=dict)
     held_back: Mapping[tuple[str, int, int], HoldingReport] = field(default_factory=dict)
+    open_nodes: Mapping[str, AccessReport] = field(default_factory=dict)
     sessions: Mapping[int, SessionSeen] = field(default_factory=dict)
     ledger: LedgerSeen | None = None
     ledger_us: int = 0
@@ -253,6 +259,8 @@ def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
             return replace(view, ends={**view.ends, **event.ends})
         case Ack():
             return _ack(view, event)
+        case AccessReport():
+            return _told_open(view, event)
         case HoldingReport():
             return _held_back(view, event)
         case CheckReport():
@@ -288,6 +296,16 @@ def _checked(view: ClusterView, report: CheckReport) -> ClusterView:
     if len(checks) > RECENT_CHECKS_MAX:
         del checks[next(iter(checks))]
     return replace(view, checks=checks)
+
+
+def _told_open(view: ClusterView, report: AccessReport) -> ClusterView:
+    known = view.open_nodes.get(report.node)
+    if known is not None and report.sent_us < known.sent_us:
+        return view
+    open_nodes = {**view.open_nodes, report.node: report}
+    if len(open_nodes) > OPEN_NODES_MAX:
+        del open_nodes[min(open_nodes, key=lambda each: open_nodes[each].sent_us)]
+    return replace(view, open_nodes=open_nodes)
 
 
 def _held_back(view: ClusterView, report: HoldingReport) -> ClusterView:

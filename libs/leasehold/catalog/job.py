@@ -88,7 +88,7 @@ class Job:
     looks at all in one pass;
     `looked`: rows and entries in the slices before it. `settings`: rows_per_second (0 = no limit),
     chunk_rows, postpone (1: the point of no return waits), cancel_blockers_after_ms (0 = leases are
-    waited for).
+    waited for). `principal`: the role that asked for it, "" = the bootstrap role.
     """
 
     job_id: int
@@ -123,6 +123,7 @@ class Job:
     look: CheckSlice | None = None
     looked: int = 0
     code: str = ""
+    principal: str = ""
 
     @property
     def current(self) -> Step:
@@ -263,5 +264,6 @@ _JOB_FORM: Final = WireForm(
     Field("look", "", unless_none(list), unless_none(_slice_from_wire)),
     Field("looked"),
     sparse("code"),
+    sparse("principal"),
 )
 job_from_wire: Final = _JOB_FORM.from_wire

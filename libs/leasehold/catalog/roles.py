@@ -38,7 +38,7 @@ RESERVED_PREFIXES: Final = ("pg_", "leasehold_")
 class Role(NamedTuple):
     """A user or a group. `verifier` is the SCRAM verifier of the password, "" = none.
     `connections_max`: of each node, UNLIMITED = no limit. `valid_until_us`: when the password ends,
-    0 = never."""
+    0 = never. `keys_revoked`: how often the key that its change requests are signed with was."""
 
     role_id: int
     name: str
@@ -50,6 +50,13 @@ class Role(NamedTuple):
     connections_max: int = UNLIMITED
     verifier: str = ""
     valid_until_us: int = 0
+    keys_revoked: int = 0
+
+    @property
+    def key_number(self) -> str:
+        """The number that its key is derived with (`model/signatures.py`): that of no other role
+        which has or had its name, nor of a key that was revoked."""
+        return f"{self.role_id}.{self.keys_revoked}"
 
     def to_wire(self) -> dict[str, Any]:
         """Return its body: the name, and what is not as by default."""

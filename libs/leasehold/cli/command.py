@@ -32,6 +32,8 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "dead-letter": "list, explain and resubmit what was not applied",
     "sql": "run SQL on a node, from a text, a file or by hand",
     "user": "list and change who may come to the SQL port",
+    "role": "print and revoke the keys that roles sign change requests with",
+    "audit": "show who came, was refused, or changed what others may do",
     "topics": "create the topics of a database, and tell where existing ones differ",
     "master": "run a node that may become master, until SIGTERM",
     "replicant": "run a replicant, until SIGTERM",

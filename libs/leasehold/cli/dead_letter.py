@@ -35,6 +35,8 @@ ADVICE: Final = {
     "23505": "A row with that key is there already: an update or upsert is what fits.",
     "54000": "Split the transaction: it can never fit into one record of the log.",
     "08P01": "Correct the request's form (the message names the field).",
+    "28000": "It proves no role: its sender needs LEASEHOLD_REQUEST_KEY (leasehold role key).",
+    "42501": "Grant its role what it lacks, or have another one ask.",
     "LH001": "Its id was made too long ago; submitting it again gives it a new one.",
     "LH002": "The clock of its producer was ahead; submitting it again gives it a new id.",
 }
@@ -90,6 +92,7 @@ def letter_report(offset: int, letter: DeadLetter) -> dict[str, Any]:
         "lane_offset": letter.offset,
         "content_type": letter.content_type,
         "request": readable_request(letter),
+        "asked_by": letter.principal,
     }
 
 
@@ -111,6 +114,8 @@ def explain(args: argparse.Namespace, settings: ClientSettings, output: Output) 
     output.line(f"request {told['id']}, attempt {letter.attempt}", "bold")
     output.line(f"refused  {clock_time(letter.decided_us)} with {letter.code}")
     output.line(f"because  {letter.message}", "yellow")
+    if letter.principal:
+        output.line(f"asked by {letter.principal}")
     for name, value in letter.detail.items():
         output.line(f"  {name}: {value}")
     stood = "at no offset of" if letter.offset == NOWHERE else f"at offset {letter.offset} of"

@@ -8,6 +8,7 @@ from typing import Any
 
 from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.report import report
+from leasehold.catalog.roles import FIRST_ROLE
 from leasehold.cli.command import Subparsers, add, finish, seconds
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.job_watch import ENDED, left_words, rows_words, watch_jobs
@@ -68,6 +69,7 @@ def list_jobs(args: argparse.Namespace, settings: ClientSettings, output: Output
     if output.as_json:
         output.json(jobs)
         return ExitCode.OK
+    roles = any(job["asked_by"] != FIRST_ROLE.name for job in jobs)
     output.table(
         [
             ">job",
@@ -81,9 +83,10 @@ def list_jobs(args: argparse.Namespace, settings: ClientSettings, output: Output
             ">left",
             ">age",
             "started",
+            *(("asked by",) if roles else ()),
             "sql",
         ],
-        [_row(job) for job in jobs],
+        [_row(job, with_role=roles) for job in jobs],
         'no job yet: try leasehold ddl "CREATE INDEX … ON …"',
     )
     for job in jobs:
@@ -95,7 +98,7 @@ def list_jobs(args: argparse.Namespace, settings: ClientSettings, output: Output
     return ExitCode.OK
 
 
-def _row(job: dict[str, Any]) -> list[Any]:
+def _row(job: dict[str, Any], *, with_role: bool) -> list[Any]:
     return [
         str(job["job"]),
         job["table"],
@@ -108,6 +111,7 @@ def _row(job: dict[str, Any]) -> list[Any]:
         left_words(job),
         span(job["age_ms"]),
         clock_time(job["created_us"]),
+        *((job["asked_by"],) if with_role else ()),
         job["sql"],
     ]
 

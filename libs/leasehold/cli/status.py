@@ -176,6 +176,9 @@ def _show(told: dict[str, Any], output: Output, database: str) -> None:
         if told["gaps"]
         else "no node has been heard of in the last hour: start one (make up)",
     )
+    for node in told["nodes"]:
+        if node["open"]:
+            output.line(f"{node['node']}: {node['open']}", "dim")
     running = [job for job in told["jobs"] if job["status"] not in ENDED]
     if running:
         output.line()

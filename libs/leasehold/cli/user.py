@@ -19,6 +19,7 @@ from leasehold.cli.output import Output
 from leasehold.model.errors import ConfigurationError
 from leasehold.pgwire.auth.scram_server import (
     ITERATIONS,
+    ITERATIONS_MIN,
     SALT_BYTES,
     Verifier,
     verifier_of_password,
@@ -29,9 +30,14 @@ from leasehold.settings.sql_port import users
 VARIABLE: Final = "LEASEHOLD_SQL_USERS_FILE"
 PASSWORD_BYTES_MAX: Final = 1_024
 _NAME: Final = re.compile(r"[^\s=\x00-\x1f][^=\x00-\x1f]{0,62}")
+ROUNDS: Final = (
+    f"rounds of hashing, {ITERATIONS_MIN} or more: what a client computes each time that it"
+    f" connects, and whoever has stolen the file for each guess (default: {ITERATIONS}, some 4 ms)"
+)
 MORE: Final = f"""\
 A file of users is what {VARIABLE} names to a replicant: lines of name=SCRAM-SHA-256$…, from which
-no password can be found. A replicant reads it when it starts."""
+no password can be found. A replicant reads it again when it changes: sessions of who has gone end,
+and a new password holds for the next log-in."""
 
 
 def register(subparsers: Subparsers) -> None:
@@ -43,13 +49,13 @@ def register(subparsers: Subparsers) -> None:
     )
     added.add_argument("name", help="the user")
     added.add_argument("--password-file", metavar="FILE", help="holds the password; - = stdin")
-    added.add_argument("--iterations", type=int, default=ITERATIONS, help="rounds of hashing")
+    added.add_argument("--iterations", type=int, default=ITERATIONS, help=ROUNDS)
     removed = actions.add_parser("remove", help="take a user out of the file")
     removed.add_argument("name", help="the user")
     printed = actions.add_parser("verifier", help="print the line instead of keeping it")
     printed.add_argument("name", help="the user")
     printed.add_argument("--password-file", metavar="FILE", help="holds the password; - = stdin")
-    printed.add_argument("--iterations", type=int, default=ITERATIONS, help="rounds of hashing")
+    printed.add_argument("--iterations", type=int, default=ITERATIONS, help=ROUNDS)
     for action, does in ((listed, list_users), (added, add_user), (removed, remove_user)):
         action.add_argument("--file", type=Path, help=f"the file of users (or {VARIABLE})")
         finish(action, does)
@@ -71,7 +77,7 @@ def add_user(args: argparse.Namespace, settings: ClientSettings, output: Output)
     known = _read(file) if file.exists() else {}
     _write(file, {**known, args.name: made})
     word = "changed" if args.name in known else "added"
-    output.note(f"user {args.name} {word} in {file}; replicants take it at their next start")
+    output.note(f"user {args.name} {word} in {file}; replicants take it within seconds")
     return ExitCode.OK
 
 
@@ -82,7 +88,7 @@ def remove_user(args: argparse.Namespace, settings: ClientSettings, output: Outp
         output.error(f"there is no user {args.name!r} in {file}")
         return ExitCode.NOT_RIGHT
     _write(file, {name: verifier for name, verifier in known.items() if name != args.name})
-    output.note(f"user {args.name} removed from {file}; replicants take it at their next start")
+    output.note(f"user {args.name} removed from {file}; replicants take it within seconds")
     return ExitCode.OK
 
 
@@ -134,8 +140,8 @@ def _make_verifier(args: argparse.Namespace) -> Verifier:
         raise ConfigurationError(
             f"{args.name!r} can't be a user: 1 to 63 characters, no = and no blank at an end"
         )
-    if not ITERATIONS <= args.iterations <= 1_000_000:
-        raise ConfigurationError(f"--iterations: expected {ITERATIONS} to 1000000")
+    if not ITERATIONS_MIN <= args.iterations <= 1_000_000:
+        raise ConfigurationError(f"--iterations: expected {ITERATIONS_MIN} to 1000000")
     password = _ask_password(args)
     if not 0 < len(password.encode()) <= PASSWORD_BYTES_MAX or "\0" in password:
         raise ConfigurationError(f"a password has 1 to {PASSWORD_BYTES_MAX} bytes")

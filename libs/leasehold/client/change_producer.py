@@ -95,6 +95,7 @@ class ChangeProducer:
         self, settings: ClientSettings | None = None, *, transport: RequestTransport | None = None
     ) -> None:
         self._settings = settings or ClientSettings.read()
+        self._sign = self._settings.signer()
         # One of a fixed few partitions: repeats for others that share it are dropped by id.
         self.reply_to = random_bytes(1)[0] % RESULT_PARTITIONS
         self._transport = transport or _default_transport(self._settings, self.reply_to)
@@ -125,7 +126,7 @@ class ChangeProducer:
         Raises MalformedRequest for what has no wire form, and BusUnavailable when there is no
         room in `timeout_s` (nothing was sent then).
         """
-        made = form(request, self.reply_to, new_request_id)
+        made = form(request, self.reply_to, new_request_id, self._sign)
         pending = Pending(*made, self._lock, self._ask)
         with self._lock:
             self._await_room(timeout_s)

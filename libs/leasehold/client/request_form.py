@@ -13,7 +13,8 @@ from uuid import UUID
 from leasehold.adapters.codec.request_bytes import pack_fields
 from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.model.ids import parse_request_id, request_time_ms
-from leasehold.model.records.requests import ChangeRequest, OnConflict
+from leasehold.model.records.requests import ChangeRequest, OnConflict, Queue
+from leasehold.model.signatures import NO_KEYS, Signer, signer
 
 
 class RequestForm(NamedTuple):
@@ -23,11 +24,18 @@ class RequestForm(NamedTuple):
     on_conflict: OnConflict
 
 
+UNSIGNED: Final = signer(NO_KEYS, "")
+_REQUESTS: Final = Queue.REQUESTS.value
+
+
 def form(
-    request: ChangeRequest | Mapping[str, Any], reply_to: int, fresh_id: Callable[[], bytes]
+    request: ChangeRequest | Mapping[str, Any],
+    reply_to: int,
+    fresh_id: Callable[[], bytes],
+    sign: Signer = UNSIGNED,
 ) -> RequestForm:
-    """Encode a request whose answer goes to `reply_to`. `fresh_id` is called unless it brings an
-    id.
+    """Encode a request whose answer goes to `reply_to`, and sign it in the name of its principal.
+    `fresh_id` is called unless it brings an id.
 
     Raises MalformedRequest for an id that is no UUIDv7 and for values without a wire form,
     RequestTooLarge.
@@ -35,10 +43,12 @@ def form(
     if isinstance(request, ChangeRequest):
         sent = request if request.id else request._replace(id=fresh_id())
         content_type, body = encode_request(sent, reply_to)
+        content_type = sign(_REQUESTS, sent.principal, content_type, body)
         return RequestForm(sent.id, content_type, body, sent.on_conflict)
     request_id = _id_of(request.get("id"), fresh_id)
     fields = {**request, "id": request_id, "reply_to": reply_to}
     content_type, data = pack_fields(fields)
+    content_type = sign(_REQUESTS, "", content_type, data)
     wish = request.get("on_conflict")
     on_conflict = _WISHES.get(wish, _RETRY) if isinstance(wish, str) else _RETRY
     return RequestForm(request_id, content_type, data, on_conflict)

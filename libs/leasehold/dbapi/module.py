@@ -67,8 +67,9 @@ def connect(
     """A connection to the replica that this process embeds: opened by the first, closed with the
     last of its connections.
 
-    `path`, `wait_s`: as of `open_replica`; `stopped`: looked at while it waits to become coherent.
-    Raises OperationalError and what it is made of."""
+    Its session is the role that LEASEHOLD_REQUEST_ROLE names, else the first one. `path`,
+    `wait_s`: as of `open_replica`; `stopped`: looked at while it waits to become coherent. Raises
+    OperationalError and what it is made of; ProgrammingError (42704) for no role."""
     settings = settings or ClientSettings.read()
     file = Path(path) if path else settings.cluster.folder / "store.db"
     try:
@@ -77,8 +78,11 @@ def connect(
         )
         try:
             shared.wait_coherent(wait_s, stopped)
+            role = settings.requests.role
+            if role is not None:
+                shared.node.access.roles.named(role)
             return Connection(
-                SqlSession(shared.node, shared.plans, user=USER),
+                SqlSession(shared.node, shared.plans, user=role or USER),
                 shared.leave,
                 autocommit=autocommit,
                 isolation=isolation,

@@ -26,13 +26,15 @@ from leasehold.dev.view import DevView
 from leasehold.events.version_diff import diff
 from leasehold.in_process.bus import Message, Scheduler
 from leasehold.in_process.cluster import ClusterShape, MemoryCluster
+from leasehold.model.audit import AuditEvent
 from leasehold.model.errors import NoMaster, OutcomeUnknown, QueryCanceled
 from leasehold.model.ids import format_request_id, parse_request_id
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.records.log import Barrier, JobForgotten
-from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
+from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome, Queue
+from leasehold.model.signatures import NO_KEYS, RequestKeys
 from leasehold.replica.row_values import named
 from leasehold.replica.sequences.node_blocks import NodeSequenceValues
 from leasehold.replica.sessions import Sessions
@@ -42,6 +44,7 @@ ANSWER_TIMEOUT_S: Final = 30.0
 JOB_TIMEOUT_S: Final = 60.0
 REPLY_TO: Final = 0
 ACKS_KEPT: Final = 1_000
+EVENTS_MAX: Final = 1_000
 EVERY_TABLE: Final = -1
 IDLE_WAIT_S: Final = 0.5
 
@@ -106,6 +109,17 @@ class Answer(NamedTuple):
         return self.outcome.lsn > 0
 
 
+class KeptAudit:
+    """An `AuditLog` in memory: the newest events of sessions; those of masters stand in
+    `MemoryDriver.audited`."""
+
+    def __init__(self) -> None:
+        self.events: deque[AuditEvent] = deque(maxlen=EVENTS_MAX)
+
+    def record(self, event: AuditEvent) -> None:
+        self.events.append(event)
+
+
 class CheckSummary(NamedTuple):
     """The result of a check. `differences`: words per finding; empty when every node holds the same
     and it is right."""
@@ -126,6 +140,8 @@ class DevDatabase:
         tell: Callable[[str], None] = lambda _: None,
         *,
         replicants: int = 2,
+        keys: RequestKeys | None = None,
+        unsigned_role: str | None = None,
     ) -> None:
         self._folder = folder
         self._tell = tell
@@ -136,7 +152,12 @@ class DevDatabase:
         self.cluster = MemoryCluster(
             scheduler,
             random.SystemRandom(),
-            ClusterShape(candidates=1, replicants=replicants),
+            ClusterShape(
+                candidates=1,
+                replicants=replicants,
+                keys=keys or NO_KEYS,
+                unsigned_role=unsigned_role,
+            ),
             open_store=self._open_store,
         )
         self._outcomes: dict[bytes, Outcome] = {}
@@ -145,6 +166,7 @@ class DevDatabase:
         self._descriptors: dict[int, Descriptor] = {}
         self._checks: deque[CheckReport] = deque(maxlen=10_000)
         self._view = DevView(self.cluster)
+        self.audit = KeptAudit()
         self.sessions = {name: Sessions() for name in self.cluster.nodes}
         self.sequence_values: dict[str, NodeSequenceValues] = {}
         self.cluster.bus.on_append = self._appended
@@ -216,14 +238,21 @@ class DevDatabase:
 
     # ------------------------------------------------------------ asking
 
-    def ask(self, fields: Mapping[str, Any], timeout_s: float = ANSWER_TIMEOUT_S) -> Answer:
-        """Submit a change request and wait for its final result.
+    def ask(
+        self,
+        fields: Mapping[str, Any],
+        timeout_s: float = ANSWER_TIMEOUT_S,
+        *,
+        principal: str = "",
+    ) -> Answer:
+        """Submit a change request of that role's and wait for its final result.
 
         Raises OutcomeUnknown when none has come; the request may still be applied.
         """
         with self._pace.held():
             request_id = _id_of(fields.get("id")) or self.cluster.fresh_id()
-            self.cluster.submit({**fields, "id": request_id, "reply_to": REPLY_TO})
+            sent = {**fields, "id": request_id, "reply_to": REPLY_TO}
+            self.cluster.submit(sent, principal)
         if not self._pace.until(lambda: request_id in self._outcomes, timeout_s):
             raise OutcomeUnknown(f"no answer within {timeout_s:.0f} s; ask again with the same id")
         return Answer(format_request_id(request_id), self._outcomes[request_id])
@@ -237,8 +266,9 @@ class DevDatabase:
         """Submit a request as a program does that replays by itself, and return the answer of this
         very attempt. Raises OutcomeUnknown, QueryCanceled once `stopped`."""
         with self._pace.held():
-            content_type, body = encode_request(request, REPLY_TO)
-            self.cluster.put(content_type, body)
+            media_type, body = encode_request(request, REPLY_TO)
+            sign, role = self.cluster.sign, request.principal
+            self.cluster.put(sign(Queue.REQUESTS, role, media_type, body), body)
 
         def answered() -> bool:
             found = self._attempts.get(request.id)

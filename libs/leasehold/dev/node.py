@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from leasehold.adapters.os.clock import boottime_ns, now
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.view import ClusterView
+from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job
 from leasehold.client.pending import Pending
 from leasehold.in_process.node import MemoryNode
 from leasehold.lease.agent.held_leases import Use
+from leasehold.model.audit import AuditLog
 from leasehold.model.errors import NoMaster, NotCoherent
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
 from leasehold.replica.as_of import CLOSED_WAIT_S, snapshot_lsn_of
@@ -47,6 +49,10 @@ class DevNode:
     @property
     def sessions(self) -> Sessions:
         return self._all.sessions[self.name]
+
+    @property
+    def audit(self) -> AuditLog:
+        return self._all.audit
 
     def cluster(self) -> ClusterView:
         return self._all.view()
@@ -121,6 +127,10 @@ class DevNode:
 
     def jobs(self) -> Mapping[int, Job]:
         return self._running.catalog.jobs
+
+    @property
+    def access(self) -> Access:
+        return self._running.catalog.access
 
     def has_newer(self, descriptor: Descriptor) -> bool:
         return self._running.catalog.has_newer(descriptor)

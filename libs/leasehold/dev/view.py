@@ -17,12 +17,12 @@ from leasehold.admin.view import (
 from leasehold.in_process.cluster import MemoryCluster
 from leasehold.lease.commands import Holders, Snapshot
 from leasehold.lease.replies import HolderList, SnapshotReport
-from leasehold.model.records.acks import Ack, CheckReport, HoldingReport
+from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.records.log import JobForgotten
 
-_SHOWN = (Ack, CheckReport, HoldingReport, JobEvent, JobForgotten, VersionEvent)
+_SHOWN = (AccessReport, Ack, CheckReport, HoldingReport, JobEvent, JobForgotten, VersionEvent)
 
 
 class DevView:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.codec.request_bytes import MESSAGE_PACK
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.job import Job, Phase, job_from_wire
 from leasehold.in_process.bus import MemoryBus, Message, Scheduler
@@ -20,6 +21,8 @@ from leasehold.in_process.network import PipelineHops
 from leasehold.in_process.task import MemoryTask
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings, JobEvent
+from leasehold.model.records.requests import Queue
+from leasehold.model.signatures import MACHINERY, NO_KEYS, RequestKeys, signer
 from leasehold.model.topics import Topics
 from leasehold.pipeline.chunks import Chunker, chunk_template, rows_per_chunk, sorted_columns
 from leasehold.pipeline.facts import (
@@ -68,9 +71,15 @@ class MemoryBackfill(MemoryTask):
     """The driver: follows the jobs topic and brings every wanted run to its end marker."""
 
     def __init__(
-        self, topics: Topics, scheduler: Scheduler, bus: MemoryBus, hops: PipelineHops | None = None
+        self,
+        topics: Topics,
+        scheduler: Scheduler,
+        bus: MemoryBus,
+        hops: PipelineHops | None = None,
+        keys: RequestKeys | None = None,
     ) -> None:
         super().__init__(scheduler)
+        self._sign = signer(keys or NO_KEYS, topics.database)
         self._topics = topics
         self._bus = bus
         self._hops = hops or PipelineHops()
@@ -238,7 +247,9 @@ class MemoryBackfill(MemoryTask):
         for record in records:
             at_ns += self._hops.produce_ns()
             data = CODEC.encode(record)
-            append = partial(self._bus.append, topic, 0, b"", data)
+            content_type = self._sign(Queue.BACKFILL, MACHINERY, MESSAGE_PACK, data)
+            headers = {"content-type": content_type}
+            append = partial(self._bus.append, topic, 0, b"", data, headers)
             # In whatever life: what was handed to the network arrives, whoever has died.
             self.scheduler.at(at_ns, append)
             zombie_ns = self._hops.zombie_ns()

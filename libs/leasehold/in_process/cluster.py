@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
@@ -26,6 +26,8 @@ from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.ids import INCARNATION_BYTES, request_id
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.log import Barrier
+from leasehold.model.records.requests import Queue
+from leasehold.model.signatures import NO_KEYS, RequestKeys, Verifier, signer
 from leasehold.model.topics import Topics
 from leasehold.replication.election import ElectionSettings
 from leasehold.replication.fast_path.log import FastLogSettings
@@ -56,6 +58,8 @@ class ClusterShape:
     )
     own_appends: OwnAppendsSettings = field(default_factory=lambda: OwnAppendsSettings(on=False))
     """Off: in one process reading costs no more than being told."""
+    keys: RequestKeys = NO_KEYS
+    unsigned_role: str | None = None
 
 
 class MemoryCluster:
@@ -89,8 +93,10 @@ class MemoryCluster:
             self._add_node(f"r{number}", None, hops_of)
         bus, topics = self.bus, self.topics
         self.changefeed = MemoryChangefeed(topics, scheduler, bus, changefeed_linger_ns)
-        self.backfill = MemoryBackfill(topics, scheduler, bus, pipeline_hops)
-        self.retry = MemoryRetry(topics, scheduler, bus, pipeline_hops)
+        keys = self.shape.keys
+        self.sign = signer(keys, topics.database)
+        self.backfill = MemoryBackfill(topics, scheduler, bus, pipeline_hops, keys)
+        self.retry = MemoryRetry(topics, scheduler, bus, pipeline_hops, keys)
         self.subscribers = {
             name: MemorySubscriber(
                 name,
@@ -107,11 +113,12 @@ class MemoryCluster:
 
     def _add_node(self, name: str, rank: int | None, hops_of: Callable[[str], Hops]) -> None:
         shape = self.shape
+        verifier = Verifier(shape.database, shape.keys.master, shape.unsigned_role)
         settings = NodeSettings(
             name,
             candidate=rank is not None,
             serving=rank is None,
-            master=shape.master,
+            master=replace(shape.master, verifier=verifier),
             election=ElectionSettings(timeout_ms=shape.election_timeout_ms, rank=rank or 0),
             schema=shape.schema,
             leases=shape.leases,
@@ -163,12 +170,13 @@ class MemoryCluster:
         data = MessagePackCodec().encode(Barrier(self.fresh_id()))
         return self.bus.append(self.topics.log.name, 0, b"", data)
 
-    def submit(self, fields: Mapping[str, Any]) -> bytes:
-        """Put a change request on the queue now; return its id (a fresh one unless it brings one).
-        Raises what `pack_fields` raises."""
+    def submit(self, fields: Mapping[str, Any], principal: str = "") -> bytes:
+        """Put a change request of that role's on the queue now; return its id, a fresh one unless
+        it brings one. Raises what `pack_fields` raises."""
         sent = dict(fields)
         sent.setdefault("id", self.fresh_id())
-        self.put(*pack_fields(sent))
+        media_type, body = pack_fields(sent)
+        self.put(self.sign(Queue.REQUESTS, principal, media_type, body), body)
         chosen: bytes = sent["id"]
         return chosen
 

@@ -6,6 +6,7 @@ the broker may still arrive afterwards, or not: both happen to real producers.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -15,6 +16,7 @@ from leasehold.in_process.ledger import MemoryLedger
 from leasehold.in_process.network import Hops
 from leasehold.in_process.process import MemoryProcess
 from leasehold.in_process.pubsub import MemoryPubSub
+from leasehold.model.audit import AuditEvent
 from leasehold.model.errors import LeaseholdError, LedgerUnavailable
 from leasehold.model.records.requests import ResultBatch
 from leasehold.node.node_topics import NodeTopics
@@ -39,6 +41,7 @@ from leasehold.replication.node_settings import NodeSettings
 
 CODEC: Final = MessagePackCodec()
 TERM_HEADER: Final = "term"
+AUDITED_MAX: Final = 1_000
 APPEND_TIMEOUT_NS: Final = 1_000_000_000
 LOOK_NS: Final = 1_000_000
 """What it takes to ask which log it is: not drawn, since nothing depends on it."""
@@ -76,6 +79,8 @@ class MemoryDriver:
         self._wake_ns = 0
         self._tick_due = False
         self.history: list[Became | ClockNotice | Stop | Warn] = []
+        self.audited: deque[AuditEvent] = deque(maxlen=AUDITED_MAX)
+        """What the audit log was told, in all its lives; the newest."""
         self.landed_records = 0
         """Of its own, in all its lives, that it did not read back from the log."""
 
@@ -345,6 +350,9 @@ class MemoryDriver:
 
     def report(self, notice: Became | ClockNotice | Warn) -> None:
         self.history.append(notice)
+
+    def audit(self, event: AuditEvent) -> None:
+        self.audited.append(event)
 
     def end(self, error: LeaseholdError) -> None:
         self.history.append(Stop(error))

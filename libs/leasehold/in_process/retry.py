@@ -7,14 +7,14 @@ from functools import partial
 from typing import Final
 
 from leasehold.adapters.codec.records import UNREADABLE, MessagePackCodec
-from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.in_process.bus import MemoryBus, Scheduler
 from leasehold.in_process.network import PipelineHops
 from leasehold.in_process.task import MemoryTask
 from leasehold.model.errors import Refused
+from leasehold.model.signatures import NO_KEYS, RequestKeys
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.model.topics import Topics
-from leasehold.pipeline.retry_state import Waiting, arrived_of, next_attempt, step
+from leasehold.pipeline.retry_state import NextAttempts, Waiting, arrived_of, step
 
 CODEC: Final = MessagePackCodec()
 EARLY_MS: Final = 50
@@ -24,12 +24,18 @@ class MemoryRetry(MemoryTask):
     """The verify/retry stream: conflicts in, after their back-off the next attempts out."""
 
     def __init__(
-        self, topics: Topics, scheduler: Scheduler, bus: MemoryBus, hops: PipelineHops | None = None
+        self,
+        topics: Topics,
+        scheduler: Scheduler,
+        bus: MemoryBus,
+        hops: PipelineHops | None = None,
+        keys: RequestKeys | None = None,
     ) -> None:
         super().__init__(scheduler)
         self._topics = topics
         self._bus = bus
         self._hops = hops or PipelineHops()
+        self._attempts = NextAttempts(CODEC, keys or NO_KEYS, topics.database)
         self._offset = 0  # durable, together with what waits
         self._waiting: tuple[Waiting, ...] = ()
         self._busy = False
@@ -63,7 +69,7 @@ class MemoryRetry(MemoryTask):
         at_ns = self.scheduler.now_ns
         for entry in after.ready:
             try:
-                encoded = encode_request(next_attempt(CODEC, entry))
+                encoded = self._attempts.encode(entry)
             except (Refused, *UNREADABLE):
                 continue  # it waits for its sender
             at_ns += self._hops.produce_ns()

@@ -35,6 +35,7 @@
     │   ├── DuplicateRole         42710    ├── ReservedName       42939
     │   ├── RoleInUse             55006    ├── InvalidPrincipal   28000
     │   ├── InsufficientPrivilege 42501    ├── DifferentOwners    55000
+    │   ├── NotAuthentic          28000    │
     │   ├── InternalFailure       XX000: a defect met this one request; nothing was applied
     │   ├── VerifyError           40001 (replay allowed)
     │   ├── StaleVersion          40001 (replay allowed)
@@ -48,6 +49,7 @@
     ├── NodeUnreachable           08001: no node answers on its port for SQL
     ├── SnapshotUnavailable       58030: no whole copy of a store could be had from a node
     ├── LogStopped                XX001: the log contradicts what this reader has read (L1, L2)
+    ├── AuditUnavailable          58030: what must leave a trace in the audit log can't
     ├── StoreUnwritable           58030: the store's disk is full, or refuses to write
     └── StoreCorrupted            XX001: the store contradicts the log or itself
 
@@ -91,6 +93,10 @@ class MalformedRequest(Refused, sqlstate="08P01"): ...
 
 
 class InsufficientPrivilege(Refused, sqlstate="42501"): ...
+
+
+class NotAuthentic(Refused, sqlstate="28000"):
+    """A request whose signature does not prove who asks, or that has none and needs one."""
 
 
 class InvalidGrant(Refused, sqlstate="0LP01"):
@@ -425,6 +431,10 @@ class SnapshotUnavailable(LeaseholdError, sqlstate="58030"):
 
 
 class LogStopped(LeaseholdError, sqlstate="XX001"): ...
+
+
+class AuditUnavailable(LeaseholdError, sqlstate="58030"):
+    """The audit log takes no event, and none may be lost: nothing was done."""
 
 
 class StoreUnwritable(LeaseholdError, sqlstate="58030"):

@@ -12,7 +12,7 @@ Clean-up follows from who may still need a record:
   ack several times a second; results and conflicts after `answered_through` are repeated, L7).
 - versions, jobs, rows, changefeed: compaction. The newest record per key is the state; readers may
   join late.
-- versions-history, dead-letter: kept for people and for readers of old images.
+- versions-history, dead-letter, audit: kept for people and for readers of old images.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ ACKS_RETENTION_MS: Final = _HOUR_MS
 RESULTS_RETENTION_MS: Final = _DAY_MS
 CONFLICTS_RETENTION_MS: Final = 30 * _DAY_MS
 DEAD_LETTER_RETENTION_MS: Final = 365 * _DAY_MS
+AUDIT_RETENTION_MS: Final = 365 * _DAY_MS
 TOMBSTONE_RETENTION_MS: Final = 7 * _DAY_MS
 """How long a reader of a compacted topic may be away and still see that a row was deleted."""
 
@@ -152,6 +153,12 @@ class Topics:
         return self._topic("dead-letter", 1, _deleted_after(DEAD_LETTER_RETENTION_MS))
 
     @property
+    def audit(self) -> Topic:
+        """Log-ins, refusals, schema changes, grants: a line of JSON each, from every node. One
+        partition: people read it in order."""
+        return self._topic("audit", 1, _deleted_after(AUDIT_RETENTION_MS))
+
+    @property
     def changefeed(self) -> Topic:
         """The place of the changefeed, written in the transaction of what it published (L6).
 
@@ -182,6 +189,7 @@ class Topics:
             self.conflicts,
             self.dead_letter,
             self.changefeed,
+            self.audit,
         )
 
     @property

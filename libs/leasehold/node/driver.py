@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from leasehold.model.audit import AuditEvent
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.records.requests import ResultBatch
 from leasehold.replication.effects import Became, ClockNotice, Send, Warn
@@ -78,6 +79,9 @@ class NodeDriver(Protocol):
 
     def report(self, notice: Became | ClockNotice | Warn) -> None:
         """Say it to people."""
+
+    def audit(self, event: AuditEvent) -> None:
+        """Give it to the audit log."""
 
     def end(self, error: LeaseholdError) -> None:
         """The node can't go on: say so, and end what runs it."""

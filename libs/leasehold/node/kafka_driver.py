@@ -31,7 +31,13 @@ from leasehold.adapters.redis.log import LogSubscriber
 from leasehold.adapters.redis.master_subscriber import MasterSubscriber
 from leasehold.adapters.redis.pubsub import Channels
 from leasehold.adapters.redis.requests import REQUESTS, AnswerPublisher
-from leasehold.model.errors import BusUnavailable, LeaseholdError, LedgerUnavailable
+from leasehold.model.audit import AuditEvent, AuditLog
+from leasehold.model.errors import (
+    AuditUnavailable,
+    BusUnavailable,
+    LeaseholdError,
+    LedgerUnavailable,
+)
 from leasehold.model.records.requests import ResultBatch
 from leasehold.node.log_announcer import LogAnnouncer
 from leasehold.node.node_topics import NodeTopics
@@ -69,7 +75,9 @@ class KafkaDriver:
         redis: RedisSettings,
         take_later: Callable[[Event], None],
         end: Callable[[LeaseholdError], None],
+        audit: AuditLog,
     ) -> None:
+        self._audit = audit
         self._topics = topics
         self._take_later = take_later
         self._end = end
@@ -210,6 +218,13 @@ class KafkaDriver:
                 LOG.warning("%s", words)
             case ClockNotice(begins, words):
                 LOG.log(logging.WARNING if begins else logging.INFO, "%s", words)
+
+    def audit(self, event: AuditEvent) -> None:
+        try:
+            self._audit.record(event)
+        except AuditUnavailable as error:
+            # ⚠ What a master decides stands in the log, with who has asked for it.
+            LOG.error("an event of the master's may be missing: %s", error.message)
 
     def end(self, error: LeaseholdError) -> None:
         self._end(error)

@@ -20,6 +20,7 @@ from leasehold.adapters.kafka.reader import Record
 from leasehold.adapters.os.clock import boottime_ns, new_incarnation, now, random_bytes
 from leasehold.adapters.redis.requests import read_requests
 from leasehold.lease.commands import SESSION_ID_MAX
+from leasehold.model.audit import AuditLog, NotAudited
 from leasehold.model.errors import LeaseholdError, LogStopped
 from leasehold.model.ports import StoreWriter
 from leasehold.model.topics import Topics
@@ -98,13 +99,22 @@ class KafkaNode:
         kafka: KafkaSettings,
         redis: RedisSettings,
         store: StoreWriter,
+        audit: AuditLog | None = None,
     ) -> None:
         settings = _with_fast_paths(settings, kafka, redis)
         self._candidate = settings.candidate
         self._topics = NodeTopics(topics)
         self._inbox: SimpleQueue[Event | Callable[[], list[Effect]]] = SimpleQueue()
+        self.audit: AuditLog = audit or NotAudited()
         self._driver = KafkaDriver(
-            settings, self._topics, topics.database, kafka, redis, self._inbox.put, self._ended
+            settings,
+            self._topics,
+            topics.database,
+            kafka,
+            redis,
+            self._inbox.put,
+            self._ended,
+            self.audit,
         )
         self.node = Node(
             settings,

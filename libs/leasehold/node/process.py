@@ -15,17 +15,24 @@ from threading import Event as Flag
 from threading import Thread
 from typing import Final, NamedTuple, Protocol
 
+from leasehold.adapters.audit.file import AuditFile
+from leasehold.adapters.audit.topic import AuditTopic
+from leasehold.adapters.audit.writer import AuditPlace, AuditWriter
+from leasehold.adapters.http.renewed_tls import RenewedTls
 from leasehold.adapters.http.snapshot_server import CopiesUnderWay, SnapshotServer
 from leasehold.adapters.os.garbage import collect_seldom
 from leasehold.adapters.os.readiness import announce_ready
 from leasehold.adapters.service_process import Environment, run_service
 from leasehold.adapters.sqlite.layout import sqlite_errors
 from leasehold.adapters.sqlite.store import SqliteStore
+from leasehold.model.audit import NotAudited
+from leasehold.model.signatures import OPEN, Verifier
 from leasehold.model.topics import Topics
 from leasehold.node.bootstrap import bootstrap
 from leasehold.node.broker_wait import once_there
 from leasehold.node.kafka_node import KafkaNode
 from leasehold.replication.node_settings import NodeSettings
+from leasehold.settings.audit import MB, AuditSettings
 from leasehold.settings.environment import (
     ClusterSettings,
     KafkaSettings,
@@ -33,9 +40,18 @@ from leasehold.settings.environment import (
     from_environment,
 )
 from leasehold.settings.private_files import make_private_folder
+from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.snapshot import SnapshotSettings, token_made_here
 
 LOG: Final = logging.getLogger("leasehold.process")
+BELIEVES_ALL: Final = (
+    "open: it believes every change request, whoever sends it, as LEASEHOLD_REQUEST_KEY is not set:"
+    " who may write to the topic of requests may do all"
+)
+
+
+class Silent(NotAudited):
+    def close(self) -> None: ...
 
 
 class Listener(Protocol):
@@ -52,6 +68,8 @@ class Prepared(NamedTuple):
 
     settings: object
     listen: Listen | None
+    open_to: str = ""
+    """Who is let in without being asked, for whoever looks at the node."""
 
 
 Prepare = Callable[[Environment], Prepared]
@@ -60,19 +78,22 @@ Prepare = Callable[[Environment], Prepared]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeProcessSettings:
     """What a node reads from its environment, and what follows from that. `tls`: with which it
-    serves snapshots."""
+    serves snapshots. `verifier`: of who may become master."""
 
     cluster: ClusterSettings
     kafka: KafkaSettings
     redis: RedisSettings
     snapshot: SnapshotSettings
+    requests: RequestKeySettings
+    verifier: Verifier
+    audit: AuditSettings
     beside: Prepared | None
     topics: Topics
     tls: SSLContext | None
 
     @property
     def groups(self) -> Sequence[object]:
-        own = (self.cluster, self.kafka, self.redis, self.snapshot)
+        own = (self.cluster, self.kafka, self.redis, self.snapshot, self.requests, self.audit)
         return own if self.beside is None else (*own, self.beside.settings)
 
 
@@ -80,17 +101,23 @@ def run_node(settings: NodeSettings, prepare: Prepare | None = None) -> int:
     """Run until SIGTERM or SIGINT, also while it waits for Kafka; the exit code, as `run_service`
     says it. `settings.name` is replaced by LEASEHOLD_NODE. `prepare` reads settings of who listens
     beside the node."""
-    return run_service(LOG.name, partial(_read, prepare), partial(_run, settings))
+    return run_service(
+        LOG.name, partial(_read, prepare, candidate=settings.candidate), partial(_run, settings)
+    )
 
 
-def _read(prepare: Prepare | None, environ: Environment) -> NodeProcessSettings:
+def _read(
+    prepare: Prepare | None, environ: Environment, *, candidate: bool = False
+) -> NodeProcessSettings:
     """Read the settings, and make the node's folder."""
     cluster = from_environment(ClusterSettings, environ)
     kafka = from_environment(KafkaSettings, environ)
     redis = from_environment(RedisSettings, environ)
     snapshot = from_environment(SnapshotSettings, environ)
+    requests = from_environment(RequestKeySettings, environ)
     topics = Topics(cluster.database, cluster.replication_factor)
     tls = snapshot.to_serve()
+    snapshot.check_served_on(cluster.listen)
     make_private_folder(cluster.folder)
     if snapshot.token is None and ip_address(cluster.listen).is_loopback:
         snapshot = replace(snapshot, token=token_made_here(cluster.data))
@@ -99,6 +126,9 @@ def _read(prepare: Prepare | None, environ: Environment) -> NodeProcessSettings:
         kafka=kafka,
         redis=redis,
         snapshot=snapshot,
+        requests=requests,
+        verifier=requests.verifier(cluster.database) if candidate else OPEN,
+        audit=from_environment(AuditSettings, environ),
         beside=None if prepare is None else prepare(environ),
         topics=topics,
         tls=tls,
@@ -118,17 +148,26 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             store = SqliteStore(path, cache_mb=cluster.store_cache_mb)
         made.callback(store.close)
         copies = CopiesUnderWay()
-        server = _snapshot_server(path, cluster, settings.snapshot, settings.tls, copies)
+        renewed = RenewedTls(settings.snapshot, settings.tls)
+        made.callback(renewed.close)
+        server = _snapshot_server(path, cluster, settings.snapshot, renewed.context, copies)
         serves = ""
         if server is not None:
             made.callback(server.close)
             serves = f"{cluster.advertise}:{server.address.rsplit(':', 1)[1]}"
-        named = replace(node_settings, name=cluster.node, serves=serves)
+        open_to = "" if settings.beside is None else settings.beside.open_to
+        if node_settings.candidate and settings.verifier.is_open:
+            open_to = BELIEVES_ALL
+            LOG.warning("%s", open_to)
+        named = replace(node_settings, name=cluster.node, serves=serves, open_to=open_to)
         named = named.with_session_ttl(cluster.session_ttl_ms).with_history(
             cluster.history_ms, cluster.row_history_ms, cluster.dropped_ms
         )
+        named = replace(named, master=replace(named.master, verifier=settings.verifier))
         with sqlite_errors(path):
-            node = KafkaNode(named, settings.topics, settings.kafka, settings.redis, store)
+            audit = _audit_log(settings)
+            made.callback(audit.close)
+            node = KafkaNode(named, settings.topics, settings.kafka, settings.redis, store, audit)
             node.node.acknowledger.oldest_copy = copies.oldest
             _serve(node, store, settings, stop)
         if node.error is not None:
@@ -162,6 +201,20 @@ def _close(stop: Flag, listener: Listener, closed: Flag) -> None:
         listener.close()
     finally:
         closed.set()
+
+
+def _audit_log(settings: NodeProcessSettings) -> AuditWriter | Silent:
+    """Return where the node's events go, to be closed when it has ended. Raises
+    ConfigurationError."""
+    wanted, node = settings.audit, settings.cluster.node
+    places: list[AuditPlace] = []
+    if wanted.file is not None:
+        places.append(AuditFile(wanted.file, wanted.file_mb * MB))
+    if wanted.topic == "on":
+        places.append(AuditTopic(settings.kafka, settings.topics.audit.name, node))
+    if not places:
+        return Silent()
+    return AuditWriter(node, places, required=wanted.required == "on")
 
 
 def _snapshot_server(

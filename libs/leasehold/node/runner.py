@@ -25,6 +25,7 @@ from leasehold.replication.effects import (
     AskLogIdentity,
     AskQueue,
     AskQueueIdentity,
+    Audit,
     Became,
     BeginTerm,
     CallLedger,
@@ -204,5 +205,7 @@ class NodeRunner:
                 driver.delete_below(topics.log, offset)
             case Became() | ClockNotice() | Warn():
                 driver.report(effect)
+            case Audit(event):
+                driver.audit(event)
             case Stop(error):
                 driver.end(error)

@@ -15,10 +15,14 @@ from typing import Final, NamedTuple
 import msgpack
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.model.records.requests import ChangeRequest, Conflict
+from leasehold.adapters.codec.request_encoding import encode_request
+from leasehold.model.records.requests import Conflict, Queue
+from leasehold.model.signatures import NO_KEYS, RequestKeys, Verifier, read_mark, signer
 from leasehold.transaction.retry import ATTEMPTS_MAX, backoff_ms, recompute
 
 BUCKETS: Final = 16
+_REQUESTS: Final = Queue.REQUESTS.value
+_CLAIM: Final = signer(NO_KEYS, "")
 WAITING_MAX: Final = 5_000
 """Per bucket. Beyond it those that are due first go back early: never dropped, just less spaced."""
 
@@ -78,17 +82,41 @@ def step(
     return Step(left, tuple(by_due[:ready]), left[0].due_ms if left else None)
 
 
-def next_attempt(
-    codec: MessagePackCodec, waiting: Waiting, attempts_max: int = ATTEMPTS_MAX
-) -> ChangeRequest:
-    """Return the request that a conflict holds, computed again for its next attempt.
+class NextAttempts:
+    """Computes next attempts, and signs each in the name of whoever has sent the request."""
 
-    Raises Refused or an UNREADABLE error if it holds none that can be read."""
-    conflict = codec.decode_as(Conflict, waiting.conflict)
-    request = codec.decode_request(conflict.content_type, conflict.body)
-    # The body may be that of an earlier attempt's bytes; the refusal's count is the true one.
-    request = request._replace(attempt=conflict.attempt)
-    return recompute(request, conflict.image, table=conflict.table, attempts_max=attempts_max)
+    def __init__(
+        self,
+        codec: MessagePackCodec,
+        keys: RequestKeys,
+        database: str,
+        attempts_max: int = ATTEMPTS_MAX,
+    ) -> None:
+        self._codec = codec
+        self._attempts_max = attempts_max
+        self._verifier = Verifier(database, keys.master)
+        self._sign = signer(keys, database)
+
+    def encode(self, waiting: Waiting) -> tuple[str, bytes]:
+        """Return content type and bytes of the request that a conflict holds, computed again for
+        its next attempt.
+
+        ⚠ Whose it is its own signature says, and not the conflict: who could write one would have
+        anything signed in anybody's name. Raises Refused or an UNREADABLE error if it holds no
+        request that can be read and is proven."""
+        conflict = self._codec.decode_as(Conflict, waiting.conflict)
+        mark = read_mark(conflict.content_type)
+        unsigned = mark.signature is None
+        role = mark.role if unsigned else self._verifier.prove(_REQUESTS, mark, conflict.body).role
+        request = self._codec.decode_request(mark.media_type, conflict.body)
+        # The body may be that of an earlier attempt's bytes; the refusal's count is the true one.
+        request = request._replace(attempt=conflict.attempt)
+        table, attempts_max = conflict.table, self._attempts_max
+        following = recompute(request, conflict.image, table=table, attempts_max=attempts_max)
+        media_type, body = encode_request(following)
+        # As no signature was needed the first time, none is now.
+        sign = _CLAIM if unsigned else self._sign
+        return sign(_REQUESTS, role, media_type, body), body
 
 
 def jitter(request_id: bytes, attempt: int) -> float:

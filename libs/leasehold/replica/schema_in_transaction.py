@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from leasehold.catalog.access import Access
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Descriptor
@@ -25,6 +26,7 @@ from leasehold.sql.ddl.schema_statements import (
     STATEMENTS_MAX,
     parse_statements,
 )
+from leasehold.sql.functions.system.session import caller_of
 from leasehold.sql.syntax.statements import DropTable, Explain
 from leasehold.values.time_zone import UTC, zone_at
 
@@ -59,6 +61,12 @@ class BlockSchema:
         return {name: table for table in dropped for name in table.names}
 
     @property
+    def access(self) -> Access | None:
+        """Return who may do what, with what the block has made and granted; None: as it is
+        committed."""
+        return None if self.script is None else self.script.catalog.access
+
+    @property
     def begins_jobs(self) -> bool:
         """Whether something goes on after its commit."""
         return self.script is not None and self.script.drops_something
@@ -86,7 +94,8 @@ class BlockSchema:
         """Return it with what `text` asks for, and what is told of that. Raises what
         `StatementBatch.take` raises, FeatureNotSupported, RequestTooLarge (54000)."""
         if self.script is None:
-            script = StatementBatch.on(_catalog(stored()), provisional=True)
+            actor = caller_of(context).role_id
+            script = StatementBatch.on(_catalog(stored()), provisional=True, actor=actor)
         else:
             script = self.script.copy()
         texts, drops = [*self.texts], []

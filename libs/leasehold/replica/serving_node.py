@@ -15,11 +15,13 @@ from leasehold.admin.dead_letters import DeadLetters
 from leasehold.admin.shared_watch import SharedWatch
 from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
+from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import Job
 from leasehold.client.change_producer import ChangeProducer
 from leasehold.client.pending import Pending
 from leasehold.lease.agent.held_leases import Use
+from leasehold.model.audit import AuditLog
 from leasehold.model.errors import BusUnavailable, NotCoherent
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
 from leasehold.node.kafka_node import KafkaNode
@@ -51,6 +53,11 @@ class SqlNode(Protocol):
         """The SQL sessions that are on it."""
         ...
 
+    @property
+    def audit(self) -> AuditLog:
+        """Return where it is written down what was refused, and who has ended whose session."""
+        ...
+
     def cluster(self) -> ClusterView:
         """Return the whole database as the command and the dashboard see it, with the jobs and
         versions that are applied here. Raises BusUnavailable, LedgerUnavailable."""
@@ -68,6 +75,11 @@ class SqlNode(Protocol):
 
     def described(self) -> Mapping[str, str]:
         """Return its settings, secrets masked."""
+        ...
+
+    @property
+    def access(self) -> Access:
+        """Return who may do what, as applied here."""
         ...
 
     @property
@@ -152,6 +164,10 @@ class ServingNode:
     def database(self) -> str:
         return self._settings.cluster.database
 
+    @property
+    def audit(self) -> AuditLog:
+        return self.node.audit
+
     def close(self) -> None:
         self._looks.close()
         with self._producer_lock:
@@ -187,7 +203,7 @@ class ServingNode:
 
     def described(self) -> Mapping[str, str]:
         given = self._settings
-        parts = (given.cluster, given.kafka, given.redis, given.snapshot)
+        parts = (given.cluster, given.kafka, given.redis, given.snapshot, given.requests)
         return {name: value for part in parts for name, value in describe(part).items()}
 
     # ------------------------------------------------------------ how far the node is
@@ -233,6 +249,10 @@ class ServingNode:
     def jobs(self) -> Mapping[int, Job]:
         """Return jobs as applied here; what they did is seen by reads a moment later."""
         return self.node.node.catalog.jobs
+
+    @property
+    def access(self) -> Access:
+        return self.node.node.catalog.access
 
     def has_newer(self, descriptor: Descriptor) -> bool:
         return self.node.node.catalog.has_newer(descriptor)

@@ -6,12 +6,13 @@ import threading
 from typing import NamedTuple, Protocol
 
 from leasehold.adapters.os.computing_turns import ComputingTurns, default_at_once
+from leasehold.catalog.roles import BOOTSTRAP_ROLE
 
 
 class Activity(NamedTuple):
     """A session as others see it. `label` names it to those who wait for a version that it has
     pinned. `state` is PostgreSQL's word; `sql` its last statement, running or not. Times are unix
-    µs."""
+    µs. `role_id`: the role that it came as."""
 
     process: int
     user: str
@@ -23,6 +24,7 @@ class Activity(NamedTuple):
     opened_us: int
     began_us: int | None
     statement_us: int
+    role_id: int = BOOTSTRAP_ROLE
 
 
 class Listed(Protocol):
@@ -74,6 +76,12 @@ class Sessions:
         with self._lock:
             sessions = list(self._open.values())
         return [session.activity() for session in sessions]
+
+    def role_of(self, process: int) -> int | None:
+        """Return the role that a session came as, None where there is no such session."""
+        with self._lock:
+            session = self._open.get(process)
+        return None if session is None else session.activity().role_id
 
     def cancel(self, process: int, reason: Exception) -> bool:
         """End what a session runs now, if anything. False: there is no such session."""

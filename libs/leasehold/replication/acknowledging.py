@@ -4,17 +4,20 @@ from where the log is to be kept for a copy of its store that somebody takes."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from leasehold.model.ports import Now
-from leasehold.model.records.acks import Ack
+from leasehold.model.records.acks import AccessReport, Ack
 from leasehold.model.records.log import LogPosition
-from leasehold.model.time_units import NS_PER_MS
+from leasehold.model.time_units import NS_PER_MS, NS_PER_S
 from leasehold.replication.coherency import GIVEN_UP, CoherencyLease
 from leasehold.replication.effects import Effect, PublishAck, Send, Topic, Wake
 from leasehold.replication.fast_path.acks import FastAcks
 from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
 from leasehold.replication.log.truncation import COPY_ROLE, copy_name
 from leasehold.replication.node_settings import NodeSettings
+
+ACCESS_TOLD_EVERY_S: Final = 5
 
 
 class Acknowledger:
@@ -30,6 +33,7 @@ class Acknowledger:
         self._acked_ns = 0
         self._acked_offset = -1
         self._given_up = False
+        self._access_told_ns = -ACCESS_TOLD_EVERY_S * NS_PER_S
         self.oldest_copy: Callable[[], int | None] = lambda: None
         """The log position of the oldest copy of this store that another node is taking now."""
 
@@ -44,6 +48,7 @@ class Acknowledger:
             asked_ns = self._lease.ask(now.mono_ns) if serving else 0
             effects.append(self._on_topic(self._ack(position, role, asked_ns, now)))
             effects += self._copy(position, role, now)
+            effects += self._tell_who_is_let_in(now)
         elif self._fast.overdue(now.mono_ns):
             effects.append(self._on_topic(self._ack(position, role, 0, now)))
         elif serving and position.offset != self._acked_offset:
@@ -92,6 +97,16 @@ class Acknowledger:
         self._acked_offset = ack.offset
         self._fast.on_topic()
         return Send(Topic.ACKS, 0, ack.node.encode(), ack, 0)
+
+    def _tell_who_is_let_in(self, now: Now) -> list[Effect]:
+        """Tell those who look on, seldom, that clients are let in here without being asked."""
+        open_to = self._settings.open_to
+        due = now.mono_ns - self._access_told_ns >= ACCESS_TOLD_EVERY_S * NS_PER_S
+        if not open_to or not due:
+            return []
+        self._access_told_ns = now.mono_ns
+        name = self._settings.name
+        return [Send(Topic.ACKS, 0, name.encode(), AccessReport(name, open_to, now.wall_us), 0)]
 
     def _copy(self, position: LogPosition, role: str, now: Now) -> list[Effect]:
         """Acknowledge in the place of the node that takes a copy: the log is to be kept from

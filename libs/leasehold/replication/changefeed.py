@@ -347,4 +347,5 @@ def dead_letter(refusal: Refusal) -> DeadLetter:
         refusal.offset,
         refusal.content_type,
         refusal.body,
+        refusal.principal,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from leasehold.model.audit import AuditEvent
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.records.acks import Ack, Acknowledgement
 from leasehold.model.records.log import LogRecord
@@ -285,6 +286,12 @@ class Warn(NamedTuple):
     words: str
 
 
+class Audit(NamedTuple):
+    """An event for the audit log."""
+
+    event: AuditEvent
+
+
 class Stop(NamedTuple):
     """The node can't go on; `error` says why and what to do."""
 
@@ -326,6 +333,7 @@ Effect: TypeAlias = (
     | DeleteLogBelow
     | Wake
     | Stop
+    | Audit
     | Warn
     | Became
     | ClockNotice

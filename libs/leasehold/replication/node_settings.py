@@ -18,12 +18,14 @@ from leasehold.replication.master.settings import MasterSettings
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
     """What a node is told at its start. `candidate`: it may become master. `serving`: it answers
-    reads, hence asks for coherency leases. `serves`: host:port of its snapshot server."""
+    reads, hence asks for coherency leases. `serves`: host:port of its snapshot server. `open_to`:
+    a sentence on who is let in without being asked, "" = nobody."""
 
     name: str
     candidate: bool = False
     serving: bool = True
     serves: str = ""
+    open_to: str = ""
     master: MasterSettings = field(default_factory=MasterSettings)
     election: ElectionSettings = field(default_factory=ElectionSettings)
     schema: SchemaSettings = field(default_factory=SchemaSettings)

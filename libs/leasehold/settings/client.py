@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from leasehold.lease.agent.session import MARGINS_PER_TTL, RENEWALS_PER_TTL
+from leasehold.model.signatures import Signer
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import (
     ClusterSettings,
@@ -14,6 +15,7 @@ from leasehold.settings.environment import (
     RedisSettings,
     from_environment,
 )
+from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.snapshot import SnapshotSettings
 
 
@@ -31,6 +33,7 @@ class ClientSettings:
     redis: RedisSettings = field(default_factory=RedisSettings)
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     snapshot: SnapshotSettings = field(default_factory=SnapshotSettings)
+    requests: RequestKeySettings = field(default_factory=RequestKeySettings)
     in_flight_max: int = 10_000
     outcome_timeout_ms: int = 120_000
     close_timeout_ms: int = 10_000
@@ -52,10 +55,15 @@ class ClientSettings:
             redis=from_environment(RedisSettings, source),
             cluster=cluster,
             snapshot=from_environment(SnapshotSettings, source),
+            requests=from_environment(RequestKeySettings, source),
             session_ttl_ms=cluster.session_ttl_ms,
             renew_every_ms=cluster.session_ttl_ms // RENEWALS_PER_TTL,
             lease_margin_ms=cluster.session_ttl_ms // MARGINS_PER_TTL,
         )
+
+    def signer(self) -> Signer:
+        """Return what signs this process's change requests. Raises ConfigurationError."""
+        return self.requests.signer(self.cluster.database)
 
     @property
     def topics(self) -> Topics:

@@ -104,6 +104,13 @@ def _text(env: str, environ: Mapping[str, str]) -> str | None:
         raise ConfigurationError(
             f"{env} and {env}_FILE are both set; keep one of them.", variable=env
         )
+    return read_value_file(env, path)
+
+
+def read_value_file(env: str, path: str | Path) -> str:
+    """Return what the file holds that is named for the variable `env`. Raises
+    ConfigurationError."""
+    path = str(path)
     try:
         with Path(path).open("rb") as source:
             content = source.read(SECRET_BYTES_MAX + 1)

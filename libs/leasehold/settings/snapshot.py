@@ -8,17 +8,22 @@ closed to others.
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import ssl
 from dataclasses import dataclass
+from hashlib import sha256
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
 from leasehold.model.errors import ConfigurationError
 from leasehold.settings.private_files import FOLDER_MODE, keep_private, make_private_file
-from leasehold.settings.setting import PORT_OR_ANY, setting
+from leasehold.settings.setting import PORT_OR_ANY, choice, setting
 
+LOG: Final = logging.getLogger("leasehold.snapshot")
+OFF: Final = "off"
 TOKEN_CHARACTERS_LEAST: Final = 16
 TOKEN_FILE: Final = "snapshot-token"  # noqa: S105 - the file's name
 """Below LEASEHOLD_DATA; LEASEHOLD_SNAPSHOT_TOKEN_FILE may name it for a node with another one."""
@@ -69,6 +74,13 @@ class SnapshotSettings:
         parse=Path,
     )
 
+    tls: str | None = setting(
+        "LEASEHOLD_SNAPSHOT_TLS",
+        "off: also beyond loopback without a certificate, where nobody else listens on the way",
+        default=None,
+        parse=choice(OFF),
+    )
+
     def __post_init__(self) -> None:
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ConfigurationError(
@@ -79,6 +91,34 @@ class SnapshotSettings:
     @property
     def uses_tls(self) -> bool:
         return self.tls_cert is not None or self.tls_ca is not None
+
+    def check_served_on(self, listen: str) -> None:
+        """Check that rows go over a network encrypted, unless somebody has said that they need not.
+        Raises ConfigurationError."""
+        if self.token is None or self.tls_cert is not None or ip_address(listen).is_loopback:
+            return
+        if self.tls != OFF:
+            raise ConfigurationError(
+                f"LEASEHOLD_LISTEN is {listen}, which other machines reach, and copies of the store"
+                " have no certificate: set LEASEHOLD_SNAPSHOT_TLS_CERT, LEASEHOLD_SNAPSHOT_TLS_KEY"
+                " and LEASEHOLD_SNAPSHOT_TLS_CA; only where nobody else listens on the way:"
+                " LEASEHOLD_SNAPSHOT_TLS=off"
+            )
+        LOG.warning(
+            "LEASEHOLD_SNAPSHOT_TLS=off: copies of the store go over the network in the clear"
+        )
+
+    @property
+    def served_files(self) -> tuple[Path, ...]:
+        """Return those that a server's certificate is read from."""
+        return tuple(file for file in (self.tls_cert, self.tls_key) if file is not None)
+
+    def read_served_files(self) -> tuple[bytes, ...]:
+        """Return a digest of each. Raises ConfigurationError."""
+        try:
+            return tuple(sha256(file.read_bytes()).digest() for file in self.served_files)
+        except OSError as error:
+            raise _unusable("_CERT and _KEY", error) from None
 
     def to_serve(self) -> ssl.SSLContext | None:
         """Return the TLS context to serve with, None to serve in the clear. Raises

@@ -13,6 +13,7 @@ from leasehold.settings.setting import PORT_OR_ANY, choice, setting
 
 PORT_OF_MAKE_UP: Final = 54331
 VERIFY, ENCRYPT, OFF = "verify", "encrypt", "off"
+PREFER, REQUIRE, DISABLE = "prefer", "require", "disable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,22 @@ class SqlAddress:
         parse=Path,
     )
 
+    tls_client_cert: Path | None = setting(
+        "LEASEHOLD_SQL_TLS_CLIENT_CERT",
+        "PEM file of the certificate that is shown to the node",
+        default=None,
+        parse=Path,
+    )
+    tls_client_key: Path | None = setting(
+        "LEASEHOLD_SQL_TLS_CLIENT_KEY", "PEM file of its private key", default=None, parse=Path
+    )
+    channel_binding: str = setting(
+        "LEASEHOLD_SQL_CHANNEL_BINDING",
+        "require, prefer or disable: whether a password's proof holds on this connection alone",
+        default=PREFER,
+        parse=choice(PREFER, REQUIRE, DISABLE),
+    )
+
     @property
     def peer(self) -> tuple[str, int]:
         everywhere = self.host in ("0.0.0.0", "::")  # noqa: S104 - a listener's word, asked here
@@ -67,6 +84,15 @@ class SqlAddress:
                 f"LEASEHOLD_SQL_TLS_CA names {str(self.tls_ca)!r}, which can't be used:"
                 f" {error.strerror or error}"
             ) from None
+        context.set_alpn_protocols(["postgresql"])
+        if self.tls_client_cert is not None:
+            try:
+                context.load_cert_chain(self.tls_client_cert, self.tls_client_key)
+            except (OSError, ssl.SSLError) as error:
+                raise ConfigurationError(
+                    "LEASEHOLD_SQL_TLS_CLIENT_CERT and LEASEHOLD_SQL_TLS_CLIENT_KEY can't be used:"
+                    f" {error.strerror or error}"
+                ) from None
         if wanted == ENCRYPT:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE

@@ -5,12 +5,37 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Final, NamedTuple
 
 from leasehold.model.errors import ConfigurationError
+from leasehold.pgwire.auth.endpoint_binding import endpoint_binding
+from leasehold.pgwire.auth.logins import ClientCertificate, Method
 from leasehold.pgwire.auth.scram_server import Verifier, verifier_of_text
-from leasehold.settings.setting import PORT_OR_ANY, integer, own_address, setting
+from leasehold.settings.setting import (
+    PORT_OR_ANY,
+    choice,
+    integer,
+    own_address,
+    read_value_file,
+    setting,
+)
+from leasehold.settings.sql_address import ENCRYPT, OFF, VERIFY
+
+ALPN: Final = "postgresql"
+_PEM_BEGIN, _PEM_END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+_PEM_BYTES_MAX: Final = 1 << 20
+
+
+class ServedTls(NamedTuple):
+    """What a listener makes TLS with. `binding`: its certificate's, for SCRAM. `files`: a digest of
+    what was read."""
+
+    context: ssl.SSLContext
+    binding: bytes | None
+    files: bytes
 
 
 def users(text: str) -> Mapping[str, Verifier]:
@@ -27,12 +52,12 @@ def users(text: str) -> Mapping[str, Verifier]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PgwireSettings:
-    """The settings of the SQL listener. Without `users` everybody on this machine is let in, and
-    nobody from elsewhere."""
+    """The settings of the SQL listener. Where nothing is said of `auth` and users everybody on this
+    machine is let in, and nobody from elsewhere."""
 
     host: str = setting(
         "LEASEHOLD_SQL_HOST",
-        "address on which SQL is listened for; others than loopback need LEASEHOLD_SQL_USERS",
+        "address on which SQL is listened for; others than loopback need users and a certificate",
         default="127.0.0.1",
         parse=own_address,
     )
@@ -44,19 +69,55 @@ class PgwireSettings:
     )
     users: Mapping[str, Verifier] = setting(
         "LEASEHOLD_SQL_USERS",
-        "who may come: lines of name=SCRAM-SHA-256$…; empty: all on loopback, without a password",
+        "administrators who may come: lines of name=SCRAM-SHA-256$…; without any, nobody on"
+        " loopback is asked for a password",
         default=None,
         parse=users,
         secret=True,
     )
+    users_file: Path | None = setting(
+        "LEASEHOLD_SQL_USERS_FILE",
+        "file of such lines instead; it is read again when it changes",
+        default=None,
+        parse=Path,
+    )
+    auth: str | None = setting(
+        "LEASEHOLD_SQL_AUTH",
+        "how clients show who they are: trust (not at all, on loopback alone), scram-sha-256 (by a"
+        " password) or cert (by a certificate for their name); without it scram-sha-256 where users"
+        " are set, else trust",
+        default=None,
+        parse=choice(*(each.value for each in Method)),
+    )
+    tls: str | None = setting(
+        "LEASEHOLD_SQL_TLS",
+        "off: also beyond loopback without a certificate, where nobody else listens on the way (to"
+        " clients the word means the same)",
+        default=None,
+        parse=choice(VERIFY, ENCRYPT, OFF),
+    )
     tls_cert: Path | None = setting(
         "LEASEHOLD_SQL_TLS_CERT",
-        "PEM file of the listener's certificate; from other machines TLS is then required",
+        "PEM file of the listener's certificate; from other machines TLS is then required. It is"
+        " read again when it changes, as are the two below",
         default=None,
         parse=Path,
     )
     tls_key: Path | None = setting(
         "LEASEHOLD_SQL_TLS_KEY", "PEM file of its private key", default=None, parse=Path
+    )
+    tls_client_ca: Path | None = setting(
+        "LEASEHOLD_SQL_TLS_CLIENT_CA",
+        "PEM file of the authority whose certificates clients may show",
+        default=None,
+        parse=Path,
+    )
+    tls_clientcert: str = setting(
+        "LEASEHOLD_SQL_TLS_CLIENTCERT",
+        "what a client must show beside its password: no certificate, verify-ca (one of the"
+        " authority) or verify-full (one whose common name is the user's)",
+        default="no",
+        parse=choice(*(each.value for each in ClientCertificate)),
     )
     connections_max: int = setting(
         "LEASEHOLD_SQL_CONNECTIONS_MAX",
@@ -71,6 +132,12 @@ class PgwireSettings:
         default=0,
         parse=integer(0, 1_000),
     )
+    reserved_connections: int = setting(
+        "LEASEHOLD_SQL_RESERVED_CONNECTIONS",
+        "how many of those are kept for administrators, at most all but one",
+        default=3,
+        parse=integer(0, 10_000),
+    )
     greeting_timeout_s: int = setting(
         "LEASEHOLD_SQL_GREETING_TIMEOUT_S",
         "seconds from the connection to its being let in",
@@ -84,24 +151,129 @@ class PgwireSettings:
         parse=integer(1, 86_400, "seconds"),
     )
 
-    def tls(self) -> ssl.SSLContext | None:
-        """Raises ConfigurationError for files that can't be used."""
+    @property
+    def method(self) -> Method:
+        if self.auth is not None:
+            return Method(self.auth)
+        return Method.SCRAM if self.users or self.users_file is not None else Method.TRUST
+
+    @property
+    def certificate(self) -> ClientCertificate:
+        """What certificate is asked for; whoever logs in by one needs it for his name."""
+        if self.method is Method.CERT:
+            return ClientCertificate.VERIFY_FULL
+        return ClientCertificate(self.tls_clientcert)
+
+    @property
+    def reserved(self) -> int:
+        return min(self.reserved_connections, self.connections_max - 1)
+
+    @property
+    def open_to(self) -> str:
+        """A sentence on who is let in without being asked, for whoever looks at the node; "" where
+        all are asked."""
+        if not self.port or self.method is not Method.TRUST:
+            return ""
+        return f"open: who comes to {self.host}:{self.port} is asked for no password"
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Return those that are read again when they change."""
+        named = (self.users_file, self.tls_cert, self.tls_key, self.tls_client_ca)
+        return tuple(file for file in named if file is not None)
+
+    def read_users(self) -> Mapping[str, Verifier] | None:
+        """Return the users that the file names now, None where there is no file. Raises
+        ConfigurationError."""
+        if self.users_file is None:
+            return None
+        try:
+            return users(read_value_file("LEASEHOLD_SQL_USERS", self.users_file))
+        except ValueError as error:
+            raise ConfigurationError(
+                f"{self.users_file} is no file of users; expected {error}"
+            ) from None
+
+    def read_tls(self) -> ServedTls | None:
+        """Return what TLS is served with, None without a certificate. Raises ConfigurationError for
+        files that can't be used."""
         if self.tls_cert is None:
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols([ALPN])
         try:
+            before = self._read_pem_files()
             context.load_cert_chain(self.tls_cert, self.tls_key)
-        except (OSError, ssl.SSLError) as error:
+            if self.tls_client_ca is not None:
+                context.load_verify_locations(self.tls_client_ca)
+                # Who has none gets the words why not, which a handshake can't tell.
+                context.verify_mode = ssl.CERT_OPTIONAL
+            if before != self._read_pem_files():
+                raise ConfigurationError(f"{self.tls_cert} or a file beside it is being replaced")
+            binding = endpoint_binding(_first_certificate(before[0]))
+        except (OSError, ssl.SSLError, ValueError) as error:
+            words = getattr(error, "strerror", None) or error
             raise ConfigurationError(
-                f"LEASEHOLD_SQL_TLS_CERT and LEASEHOLD_SQL_TLS_KEY can't be used: {error.strerror}"
+                "LEASEHOLD_SQL_TLS_CERT, LEASEHOLD_SQL_TLS_KEY and LEASEHOLD_SQL_TLS_CLIENT_CA"
+                f" can't be used: {words}"
             ) from None
-        return context
+        digests = (sha256(content).digest() for content in before)
+        return ServedTls(context, binding, b"".join(digests))
+
+    def _read_pem_files(self) -> list[bytes]:
+        named = (self.tls_cert, self.tls_key, self.tls_client_ca)
+        found = []
+        for file in named:
+            if file is not None:
+                with file.open("rb") as source:
+                    found.append(source.read(_PEM_BYTES_MAX))
+        return found
 
     def check(self) -> None:
-        """Raises ConfigurationError: nobody from elsewhere may come without a secret."""
-        if not self.users and not ip_address(self.host).is_loopback:
+        """Raises ConfigurationError: nobody from elsewhere may come without a secret, nor in the
+        clear unless that was said; certificates need an authority that vouches for them."""
+        self._check_certificates()
+        if ip_address(self.host).is_loopback:
+            return
+        reached = f"LEASEHOLD_SQL_HOST is {self.host}, which other machines reach, and "
+        if self.auth == Method.TRUST.value:
             raise ConfigurationError(
-                f"LEASEHOLD_SQL_HOST is {self.host}, which other machines reach, and "
-                "LEASEHOLD_SQL_USERS is not set; name the users, or listen on 127.0.0.1."
+                f"{reached}LEASEHOLD_SQL_AUTH is trust: set it to scram-sha-256 or cert, or listen"
+                " on 127.0.0.1"
             )
+        if self.method is Method.TRUST:
+            raise ConfigurationError(
+                f"{reached}nobody is asked who he is: name administrators in LEASEHOLD_SQL_USERS or"
+                " a file (LEASEHOLD_SQL_USERS_FILE), or set LEASEHOLD_SQL_AUTH=scram-sha-256 where"
+                " roles of the database have passwords, or listen on 127.0.0.1"
+            )
+        if self.tls_cert is None and self.tls != OFF:
+            raise ConfigurationError(
+                f"{reached}there is no certificate: set LEASEHOLD_SQL_TLS_CERT and"
+                " LEASEHOLD_SQL_TLS_KEY; only where nobody else listens on the way:"
+                " LEASEHOLD_SQL_TLS=off"
+            )
+
+    def _check_certificates(self) -> None:
+        if self.certificate is ClientCertificate.NO:
+            return
+        if self.tls_cert is None or self.tls_client_ca is None:
+            raise ConfigurationError(
+                "clients are to show certificates (LEASEHOLD_SQL_AUTH,"
+                " LEASEHOLD_SQL_TLS_CLIENTCERT): set LEASEHOLD_SQL_TLS_CLIENT_CA to the authority's"
+                " file, and LEASEHOLD_SQL_TLS_CERT and LEASEHOLD_SQL_TLS_KEY"
+            )
+
+    @property
+    def in_the_clear(self) -> bool:
+        """Whether passwords' proofs and rows reach other machines without TLS."""
+        return self.tls_cert is None and not ip_address(self.host).is_loopback
+
+
+def _first_certificate(pem: bytes) -> bytes:
+    """Return the DER of the first certificate, which is the listener's own."""
+    text = pem.decode("ascii", errors="replace")
+    begin = text.index(_PEM_BEGIN)
+    end = text.index(_PEM_END, begin) + len(_PEM_END)
+    return ssl.PEM_cert_to_DER_cert(text[begin:end])

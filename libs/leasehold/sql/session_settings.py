@@ -24,6 +24,10 @@ from leasehold.sql.syntax.as_of import as_of_text
 from leasehold.values.time_zone import zone_of_setting
 
 SERVER_VERSION: Final = "15.0"
+NO_ROLE: Final = "none"
+"""The setting `role` of who acts as himself."""
+NOT_RESET: Final = ("session_authorization", "role", "is_superuser")
+"""What RESET ALL leaves as it is."""
 _UNITS_MS: Final = {
     "us": 0.001,
     "ms": 1,
@@ -187,7 +191,8 @@ _TABLE: Final = (
     Setting("integer_datetimes", "on", _fixed, told=True),
     Setting("is_superuser", "off", _fixed, told=True),
     Setting("in_hot_standby", "off", _fixed, told=True),
-    Setting("session_authorization", "", _fixed, told=True),
+    Setting("session_authorization", "", _any, told=True),
+    Setting("role", NO_ROLE, _any),
     Setting("max_identifier_length", "63", _fixed),
     Setting("client_encoding", "UTF8", _encoding, told=True),
     Setting("DateStyle", "ISO, MDY", _date_style, told=True),
@@ -315,10 +320,19 @@ class SessionSettings:
         """What another setting that was given at the start says of this one."""
         self._values[name] = self._resets[name] = value
 
+    def state(self, name: str, value: str) -> bool:
+        """Set what no client sets, and return whether it was something else."""
+        if self._values[name] == value:
+            return False
+        self._changes()
+        self._values[name] = value
+        return True
+
     def reset_all(self) -> None:
         self._changes()
-        self._values = dict(self._resets)
-        self._local.clear()
+        kept = {name: self._values[name] for name in NOT_RESET}
+        self._values = {**self._resets, **kept}
+        self._local = {n: value for n, value in self._local.items() if n in NOT_RESET}
 
     # ------------------------------------------------------------ transactions
 

@@ -17,6 +17,7 @@ from leasehold.model.records.requests import (
     OperationKind,
 )
 from leasehold.replica.replay_log import Asked
+from leasehold.sql.functions.system.session import caller_of
 from leasehold.sql.planning.plan import Write
 from leasehold.transaction.isolation import Isolation
 from leasehold.values.storage import to_json
@@ -63,8 +64,15 @@ class CommitTimeUpdate:
             descriptor.version,
         )
         used = {descriptor.name: descriptor.version}
+        principal, as_role = caller_of(self.context).asks_as
         return ChangeRequest(
-            request_id, (operation,), on_conflict=on_conflict, attempt=attempt, used=used
+            request_id,
+            (operation,),
+            on_conflict=on_conflict,
+            attempt=attempt,
+            used=used,
+            principal=principal,
+            as_role=as_role,
         )
 
     def close(self) -> None:

@@ -44,6 +44,8 @@ class PreparedStatement:
     ends_transaction: bool = field(init=False)
     leaves_failed_block: bool = field(init=False)
     _newest: tuple[object, tuple[Plan, bool]] | None = None
+    _allowed: object = None
+    _allowed_to: int = 0
 
     def __post_init__(self) -> None:
         self.ends_transaction = self.statement.ends_transaction
@@ -55,6 +57,14 @@ class PreparedStatement:
         if newest is None or newest[0] is not catalog or not newest[1][0].serves_in(zone):
             return None
         return newest[1]
+
+    def is_allowed(self, catalog: object, role_id: int) -> bool:
+        """Return whether `keep_allowed` was called last for this very catalog and role."""
+        return self._allowed is catalog and self._allowed_to == role_id
+
+    def keep_allowed(self, catalog: object, role_id: int) -> None:
+        """Keep that the role may run it, on a catalog."""
+        self._allowed, self._allowed_to = catalog, role_id
 
     def keep_newest_plan(self, catalog: object, plan: Plan, *, is_short: bool) -> None:
         """Keep the plan on a catalog. `is_short`: it needs no transaction, and surely ends soon.

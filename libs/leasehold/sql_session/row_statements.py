@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from leasehold.adapters.sqlite.write import Written
@@ -118,6 +119,8 @@ class RowStatements:
         types = plan_types([column.type for column in columns])
 
         def opened(prepared: PreparedStatement, values: Sequence[Any]) -> Portal:
+            work = partial(runner.transaction().check_may_run, text, types)
+            runner.run(statement, work, Asked(text, types, ()))
             runner.transactions.maker.check_may_write()
             return CopyPortal(said.table, columns, form, take)
 

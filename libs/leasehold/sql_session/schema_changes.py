@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
-from zoneinfo import ZoneInfo
 
 from leasehold.adapters.os.clock import new_request_id
 from leasehold.catalog.edits import Kind
@@ -27,6 +26,7 @@ from leasehold.model.records.requests import ChangeRequest, OnConflict, Outcome
 from leasehold.pgwire.session import Notice
 from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.plan.answers import read_all_told, read_jobs
+from leasehold.sql.functions.system.session import Caller
 from leasehold.sql.syntax.role_statements import (
     AlterRole,
     ChangeOwner,
@@ -115,15 +115,21 @@ def tag_of(statement: SchemaStatement) -> str:
 
 
 def submit_change(
-    node: SqlNode, statement: SessionStatement, zone: ZoneInfo, stopped: Callable[[], bool]
+    node: SqlNode, statement: SessionStatement, caller: Caller, stopped: Callable[[], bool]
 ) -> Outcome:
-    """Submit a schema change, in the session's time zone, and return its outcome.
+    """Submit a schema change, in the time zone and as the role of `caller`, and return its outcome.
 
     Raises what the master refused with, OutcomeUnknown; CanceledUnderWay once `stopped`.
     """
-    zones = () if zone is UTC else (zone.key,)
+    zones = () if caller.zone is UTC else (caller.zone.key,)
+    principal, as_role = caller.asks_as
     request = ChangeRequest(
-        new_request_id(), sql=statement.text, on_conflict=OnConflict.FAIL, time_zones=zones
+        new_request_id(),
+        sql=statement.text,
+        on_conflict=OnConflict.FAIL,
+        time_zones=zones,
+        principal=principal,
+        as_role=as_role,
     )
     try:
         outcome = node.submit(request, ANSWER_TIMEOUT_S, stopped)

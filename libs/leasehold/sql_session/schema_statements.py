@@ -66,8 +66,8 @@ class SchemaStatements:
 
     def _explain(self, statement: SessionStatement) -> Answer:
         self._running.check_may_block()
-        zone, stopped = self._settings.caller.zone, self._running.stopped
-        outcome = submit_change(self._node, statement, zone, stopped)
+        caller, stopped = self._settings.caller, self._running.stopped
+        outcome = submit_change(self._node, statement, caller, stopped)
         return Answer("EXPLAIN", plan_lines(outcome))
 
     # ------------------------------------------------------------ by themselves
@@ -106,7 +106,7 @@ class SchemaStatements:
         self._runner.transactions.end_batch()
         for change in [each.statement for each in changes] or [meaning.change]:
             return_sequence_values(node, change, stopped)
-        outcome = submit_change(node, statement, self._settings.caller.zone, stopped)
+        outcome = submit_change(node, statement, self._settings.caller, stopped)
         self._settings.reports += notices_of(outcome)
         waits = self._settings.values.on("leasehold.wait_for_jobs")
         if waits and not follow_jobs(node, outcome, meaning, stopped):

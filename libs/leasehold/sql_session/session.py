@@ -57,6 +57,7 @@ from leasehold.sql_session.portals import CommandPortal
 from leasehold.sql_session.prepared import Answer, PreparedStatement, check_same
 from leasehold.sql_session.row_statements import RowStatements
 from leasehold.sql_session.schema_statements import SchemaStatements
+from leasehold.sql_session.session_role import AUTHORIZATION
 from leasehold.sql_session.session_state import SessionState
 from leasehold.sql_session.settings_commands import AS_OF, MODES, MS
 from leasehold.sql_session.statement_batch import SeveralStatements, is_several
@@ -92,10 +93,12 @@ class SqlSession:
         user: str,
         process: int = 0,
         settings: Mapping[str, str] | None = None,
+        role_id: int | None = None,
     ) -> None:
         """Open a session. `plans` are shared by those of a node; `settings` is what the client asks
-        for at its start. Raises what they raise."""
-        state = SessionState(node, plans, user, process, settings or {})
+        for at its start; `role_id` whom it has shown to be, else the role named `user`. Raises what
+        they raise."""
+        state = SessionState(node, plans, user, process, settings or {}, role_id)
         self._state = state
         self._running = state.running
         self._settings = state.settings
@@ -285,6 +288,7 @@ class SqlSession:
             state.opened_us,
             self._transactions.began_us,
             running.began_us,
+            state.role.login_id,
         )
 
     def short_rows(
@@ -318,6 +322,7 @@ class SqlSession:
         self._cursors.close(None)
         self._settings.reports += [Deallocated(None), PortalsClosed(None)]
         self._settings.reset(Reset(None))
+        self._settings.reset(Reset(AUTHORIZATION))
         self._state.sequence_values.discard()
         return Answer("DISCARD ALL")
 

@@ -10,7 +10,9 @@ from leasehold.replica.sequences.session_values import SessionSequenceValues
 from leasehold.replica.serving_node import SqlNode
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql_session.cursors import SqlCursors
+from leasehold.sql_session.privilege_check import PrivilegeCheck
 from leasehold.sql_session.running import Running
+from leasehold.sql_session.session_role import SessionRole
 from leasehold.sql_session.settings_commands import SettingCommands
 from leasehold.sql_session.system_views import NodeTelling
 from leasehold.transaction.block import Block, BlockStatus
@@ -32,6 +34,7 @@ class SessionState:
         user: str,
         process: int,
         settings: Mapping[str, str],
+        role_id: int | None = None,
     ) -> None:
         """See `SqlSession`."""
         self.node = node
@@ -40,15 +43,17 @@ class SessionState:
         self.opened_us = unix_us()
         self.label = f"SQL session {self.process} of {user}"
         self.cursors = SqlCursors()
+        self.role = SessionRole(user, lambda: node.access, role_id)
         self.settings = SettingCommands(
             settings,
-            user=user,
+            role=self.role,
             database=node.database,
             process=self.process,
-            node=NodeTelling(node, self.cursors.told),
+            node=NodeTelling(node, self.role, self.cursors.told),
         )
         self.running = Running(node.sessions.computing)
         self.block = Block()
+        self.privileges = PrivilegeCheck()
         self.sequence_values = SessionSequenceValues()
         # A statement that must not block uses only plans that are made already.
         self.plan_of = partial(plans.get, before_making=self.running.check_may_compute)

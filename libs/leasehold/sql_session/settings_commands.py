@@ -8,11 +8,12 @@ from typing import Any, Final
 from leasehold.model.errors import FeatureNotSupported
 from leasehold.pgwire.session import Column, Notice, Report, SettingChanged
 from leasehold.sql.functions.system.session import Caller
-from leasehold.sql.session_settings import SETTINGS, SessionSettings
+from leasehold.sql.session_settings import NO_ROLE, SETTINGS, SessionSettings
 from leasehold.sql.syntax.as_of import as_of_text
 from leasehold.sql.syntax.session_statements import Modes, Reset, Set, Show
 from leasehold.sql.system_catalog.system_relations import NodeSide
 from leasehold.sql_session.prepared import Answer
+from leasehold.sql_session.session_role import AUTHORIZATION, OF_ROLES, ROLE, SessionRole
 from leasehold.transaction.isolation import ISOLATION, Isolation, isolation_of
 from leasehold.values.dates import AsOf
 from leasehold.values.time_zone import zone_of
@@ -36,20 +37,27 @@ class SettingCommands:
         self,
         given: Mapping[str, str],
         *,
-        user: str,
+        role: SessionRole,
         database: str,
         process: int,
         node: NodeSide | None = None,
     ) -> None:
         """Set what the client asks for at its start (`given`). Raises what settings raise."""
-        self.values = SessionSettings({**given, "session_authorization": user})
+        asked = {name: value for name, value in given.items() if name.lower() not in OF_ROLES}
+        self.values = SessionSettings({**asked, AUTHORIZATION: role.name})
+        self.role = role
         for name in (SPOKEN_LEVEL, OWN_LEVEL):
             if name in {each.lower() for each in given}:
                 self.values.follow_at_first(*_other(name, self.values[name]))
         self.reports: list[Report] = []
-        self._user, self._database, self._process = user, database, process
+        self._database, self._process = database, process
         self._node = node
         self.caller = self._as_caller()
+        for name, value in given.items():
+            if name.lower() == ROLE:
+                self.apply(ROLE, value)
+        self._follow_role()
+        self.reports.clear()
 
     def begin(self) -> None:
         self.values.begin()
@@ -57,8 +65,8 @@ class SettingCommands:
     def end(self, *, committed: bool) -> None:
         changed = self.values.end(committed=committed)
         self.reports += [SettingChanged(name, value) for name, value in changed.items()]
-        if changed:
-            self.caller = self._as_caller()
+        if changed or self.role.is_said_otherwise(self.values):
+            self._follow_role()
 
     def warn(self, sqlstate: str, words: str) -> None:
         self.reports.append(Notice("WARNING", sqlstate, words))
@@ -73,8 +81,31 @@ class SettingCommands:
         settings = {name.lower(): value for name, value in self.values.all()}
         zone = zone_of(self.values["TimeZone"])
         return Caller(
-            self._user, self._database, self._process, settings, self._change, self._node, zone
+            self.role.name,
+            self._database,
+            self._process,
+            settings,
+            self._change,
+            self._node,
+            zone,
+            self.role.role_id,
+            self.role.session_name,
+            self.role.first_name,
+            self.role.asks_as,
         )
+
+    def see_new_names(self) -> None:
+        """Call roles by the names that they have now."""
+        if self.role.may_be_renamed:
+            self._follow_role()
+
+    def _follow_role(self) -> None:
+        """Act as the role that is set, and tell so."""
+        self.role.follow(self.values)
+        is_superuser = "on" if self.role.is_superuser else "off"
+        if self.values.state("is_superuser", is_superuser):
+            self.reports.append(SettingChanged("is_superuser", is_superuser))
+        self.caller = self._as_caller()
 
     def _change(self, name: str, value: str | None, local: bool) -> str:
         """Run set_config(). Raises FeatureNotSupported for what says how its own transaction
@@ -128,12 +159,22 @@ class SettingCommands:
         return as_of_text(text) if text else None
 
     def apply(self, name: str, value: str | None, *, local: bool = False) -> None:
+        of_roles = name.lower() in OF_ROLES
+        before: str | None = None
+        if of_roles:
+            self.role.check_may_become(name.lower(), value)
+            before = self.values[AUTHORIZATION]
         name = self.values.set(name, value, local=local)
+        if name == AUTHORIZATION:
+            self.values.set(ROLE, NO_ROLE, local=local)
         if name in (OWN_LEVEL, SPOKEN_LEVEL):
             self._follow(name, local=local)
-        if SETTINGS[name.lower()].told:
+        if SETTINGS[name.lower()].told and self.values[name] != before:
             self.reports.append(SettingChanged(name, self.values[name]))
-        self.caller = self._as_caller()
+        if of_roles:
+            self._follow_role()
+        else:
+            self.caller = self._as_caller()
 
     def _follow(self, name: str, *, local: bool) -> None:
         """Set the other of the default level's two names: PostgreSQL's, and one that can say all

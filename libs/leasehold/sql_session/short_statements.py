@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from leasehold.adapters.sqlite.short_statements import brief_rows, is_brief, needs_nothing
-from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
+from leasehold.adapters.sqlite.snapshot import ReadCatalog, SqliteSnapshot
 from leasehold.adapters.sqlite.write import found_in
+from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.model.errors import NotCoherent, Refused
 from leasehold.pgwire.session import WouldBlock
 from leasehold.replica.replay_log import Asked, Types
@@ -102,17 +103,23 @@ class ShortStatements:
         self._running.show_activity(prepared.statement.text)
         try:
             with self._snapshot() as snapshot:
-                plan, is_short = self._planned(prepared, snapshot)
+                catalog = snapshot.catalog
+                plan, is_short = self._planned(prepared, snapshot, catalog)
+                role_id = self._state.settings.caller.role_id
+                if role_id != BOOTSTRAP_ROLE and not prepared.is_allowed(catalog, role_id):
+                    self._state.settings.see_new_names()
+                    self._state.privileges.check(plan, catalog.access, role_id)
+                    prepared.keep_allowed(catalog, role_id)
                 return (plan, brief_rows(snapshot, plan, values, rows_max)) if is_short else None
         except Refused as error:
             raise shifted(error, prepared.statement.offset) from error
 
     def _planned(
-        self, prepared: PreparedStatement, snapshot: SqliteSnapshot
+        self, prepared: PreparedStatement, snapshot: SqliteSnapshot, catalog: ReadCatalog
     ) -> tuple[Prepared, bool]:
         """Return the plan on a snapshot, and whether it is short."""
         zone = self._state.settings.caller.zone
-        known = prepared.newest_plan(snapshot.catalog, zone)
+        known = prepared.newest_plan(catalog, zone)
         if known is not None:
             return known
         text, types = prepared.statement.text, prepared.types
@@ -122,7 +129,7 @@ class ShortStatements:
             and (plan.write is None or _follows_its_row(plan.write))
             and is_brief(snapshot.connection, plan)
         )
-        prepared.keep_newest_plan(snapshot.catalog, plan, is_short=is_short)
+        prepared.keep_newest_plan(catalog, plan, is_short=is_short)
         return plan, is_short
 
     def _snapshot(self) -> SqliteSnapshot:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from leasehold.model.errors import CanceledUnderWay, LeaseholdError, QueryCanceled, Refused
+from leasehold.model.audit import Audited, AuditEvent
+from leasehold.model.errors import (
+    CanceledUnderWay,
+    InsufficientPrivilege,
+    LeaseholdError,
+    QueryCanceled,
+    Refused,
+)
 from leasehold.pgwire.wire_errors import Canceled
 from leasehold.replica.replay_log import Asked, Types
 from leasehold.sql.planning.plan import Prepared as Plan
@@ -68,11 +75,21 @@ class StatementRunner:
                 self.transactions.log_failure(asked, error)
             if isinstance(error, QueryCanceled):
                 raise _reworded(error, self.running.why_stopped()) from None
+            if isinstance(error, InsufficientPrivilege):
+                self._audit(error)
             if not isinstance(error, Refused):
                 raise
             raise shifted(error, statement.offset) from error
         finally:
             self.running.end()
+
+    def _audit(self, error: InsufficientPrivilege) -> None:
+        """Raises AuditUnavailable: that is then the answer, and nothing was done either way."""
+        state = self.state
+        event = AuditEvent(
+            Audited.REFUSED, error.sqlstate, state.user, state.role.name, words=error.message
+        )
+        state.node.audit.record(event)
 
 
 def _reworded(error: QueryCanceled, why: Exception | None) -> Exception:

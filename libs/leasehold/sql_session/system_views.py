@@ -7,12 +7,14 @@ lease.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from leasehold.adapters.os.clock import boottime_ns, new_request_id, unix_us
 from leasehold.admin.dead_letters import readable_request
 from leasehold.admin.rows import CLUSTER_ROWS
 from leasehold.catalog.schema_names import LEASEHOLD
+from leasehold.model.audit import Audited, AuditEvent
 from leasehold.model.errors import (
     FeatureNotSupported,
     LedgerUnavailable,
@@ -26,6 +28,8 @@ from leasehold.replica.serving_node import SqlNode
 from leasehold.schema_change.job.control import refuse_unaskable
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.relations import Relation
+from leasehold.sql_session.others import HIDDEN, Others
+from leasehold.sql_session.session_role import SessionRole
 from leasehold.values import jsonb
 
 ANSWER_TIMEOUT_S: Final = 10.0
@@ -35,9 +39,13 @@ Row = Mapping[str, Any]
 class NodeTelling:
     """The port `sql.system_relations.NodeSide`."""
 
-    def __init__(self, node: SqlNode, cursors: Callable[[], Iterable[Row]] = tuple) -> None:
-        """Tell of a node, and of the `cursors` of the session that asks."""
+    def __init__(
+        self, node: SqlNode, role: SessionRole, cursors: Callable[[], Iterable[Row]] = tuple
+    ) -> None:
+        """Tell of a node, and of the `cursors` of the session that asks, which is that `role`."""
         self._node = node
+        self._role = role
+        self._others = Others(role)
         self._own: Mapping[str, Callable[[], Iterable[Row]]] = {
             "transactions": self._transactions,
             "dead_letter": self._dead_letters,
@@ -56,7 +64,7 @@ class NodeTelling:
         view = self._node.cluster()
         if relation.name == "leases" and "ledger" in view.unreachable:
             raise LedgerUnavailable(view.unreachable["ledger"])
-        return of_cluster(view, unix_us())
+        return map(self._others.shown, of_cluster(view, unix_us()))
 
     def _pinned(self) -> dict[str, tuple[str, int, dict[int, int]]]:
         """Return label → its SQL, its age in ms, and the versions that it has pinned by table
@@ -85,26 +93,32 @@ class NodeTelling:
             if one.state == "idle":
                 continue
             _, _, versions = pinned.pop(one.label, ("", 0, {}))
-            yield {
+            told = {
                 "node": self._node.name,
                 "pid": one.process,
                 "user_name": one.user,
                 "application_name": one.application,
                 "label": one.label,
+                "pinned": as_json(versions),
+            }
+            if not self._others.sees(one.role_id):
+                yield {**told, "state": "", "sql": HIDDEN}
+                continue
+            yield {
+                **told,
                 "state": one.state,
                 "isolation": one.isolation,
                 "sql": one.sql,
                 "began": one.began_us,
                 "age_ms": None if one.began_us is None else (now_us - one.began_us) // 1_000,
                 "statement_ms": (now_us - one.statement_us) // 1_000,
-                "pinned": as_json(versions),
             }
         for label, (sql, age_ms, versions) in pinned.items():
             yield {
                 "node": self._node.name,
                 "label": label,
                 "state": "active",
-                "sql": sql,
+                "sql": sql if self._others.sees_all else HIDDEN,
                 "began": now_us - age_ms * 1_000,
                 "age_ms": age_ms,
                 "pinned": as_json(versions),
@@ -112,13 +126,19 @@ class NodeTelling:
 
     def _activity(self) -> Iterator[Row]:
         for one in self._node.sessions.activities():
-            yield {
+            told = {
                 "datid": oids.DATABASE,
                 "datname": self._node.database,
                 "pid": one.process,
-                "usesysid": oids.OWNER,
+                "usesysid": one.role_id,
                 "usename": one.user,
                 "application_name": one.application,
+            }
+            if not self._others.sees(one.role_id):
+                yield {**told, "query": HIDDEN}
+                continue
+            yield {
+                **told,
                 "backend_start": one.opened_us,
                 "xact_start": None if one.state == "idle" else one.began_us,
                 "query_start": one.statement_us or None,
@@ -149,6 +169,8 @@ class NodeTelling:
         for number, letter in self._node.dead_letters():
             known = len(letter.request_id) == 16
             request = readable_request(letter)
+            if not self._others.reads_letter(letter.principal):
+                continue
             yield {
                 "letter": number,
                 "request_id": format_request_id(letter.request_id) if known else None,
@@ -161,21 +183,28 @@ class NodeTelling:
                 "lane_offset": letter.offset,
                 "content_type": letter.content_type,
                 "request": None if request is None else jsonb.text_of(request),
+                "asked_by": letter.principal or None,
             }
 
     def _settings(self) -> Iterator[Row]:
+        self._others.check_settings()
         for name, value in self._node.described().items():
             yield {"node": self._node.name, "name": name, "value": value}
 
     # ------------------------------------------------------------ steering
 
     def act(self, action: str, *values: Any) -> bool:
+        if action in ("cancel_session", "end_session"):
+            asked = self._node.sessions.role_of(values[0])
+            if asked is not None:
+                self._others.check_signals(action, asked)
+        sessions = self._node.sessions
         match action:
             case "cancel_session":
                 reason = Canceled("canceling statement due to user request")
-                return self._node.sessions.cancel(values[0], reason)
+                return self._signal("cancelled", values[0], partial(sessions.cancel, reason=reason))
             case "end_session":
-                return self._end_session(values[0])
+                return self._signal("ended", values[0], self._end_session)
             case "cancel_job" | "pause_job" | "resume_job" | "dismiss_job":
                 return self._steer(values[0], action.removesuffix("_job"), {})
             case "postpone_job" | "complete_job":
@@ -184,6 +213,22 @@ class NodeTelling:
                 job, name, value = values
                 return self._steer(job, "set", {name: value})
         raise AssertionError(action)
+
+    def _signal(self, done: str, process: int, act: Callable[[int], bool]) -> bool:
+        """End a session or what it runs, of which the audit log is told before. Raises
+        AuditUnavailable, and what `act` raises."""
+        named = {one.process: one.user for one in self._node.sessions.activities()}
+        if process in named:
+            self._node.audit.record(
+                AuditEvent(
+                    Audited.ENDED,
+                    user=self._role.session_name,
+                    role=self._role.name,
+                    subject=f"session {process} of {named[process]}",
+                    words=done,
+                )
+            )
+        return act(process)
 
     def _end_session(self, process: int) -> bool:
         if process < 0 and process in {one.process for one in self._node.sessions.activities()}:
@@ -198,7 +243,13 @@ class NodeTelling:
         WrongJobState (55000) …"""
         asked = JobControl(job, action, settings)
         refuse_unaskable(asked)
-        request = ChangeRequest(new_request_id(), control=asked)
+        known = self._node.jobs().get(job)
+        if known is not None:
+            self._others.check_steers(known.table_id)
+        principal, as_role = self._role.asks_as
+        request = ChangeRequest(
+            new_request_id(), control=asked, principal=principal, as_role=as_role
+        )
         outcome = self._node.submit(request, ANSWER_TIMEOUT_S)
         if outcome.lsn:
             return True

@@ -5,15 +5,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from leasehold.adapters.sqlite.query import Limits, Rows
 from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.adapters.sqlite.write import Writing, Written, own_rows
+from leasehold.catalog.access import Access, check_owner, check_privilege
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
+from leasehold.catalog.privileges import Privilege
+from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.catalog.sequence_ownership import list_own_sequences, refuse_sequence
-from leasehold.model.errors import NotCoherent, RequestTooLarge, StaleVersion
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    NotCoherent,
+    RequestTooLarge,
+    StaleVersion,
+)
 from leasehold.model.keys import Key
 from leasehold.model.ports import StoreSnapshot
 from leasehold.model.records.events import Image
@@ -34,10 +44,12 @@ from leasehold.schema_change.plan.truncate import (
     truncate_notice,
     with_referring,
 )
-from leasehold.sql.functions.system.session import drawing, reseed
+from leasehold.sql.functions.system.sequence import DRAWS
+from leasehold.sql.functions.system.session import AsksAs, caller_of, drawing, reseed
 from leasehold.sql.planning.plan import Prepared
 from leasehold.sql.system_catalog.system_relations import with_system
 from leasehold.sql_session.commit_time_update import CommitTimeUpdate
+from leasehold.sql_session.privilege_check import PrivilegeCheck
 from leasehold.sql_session.statement_log import StatementLog
 from leasehold.transaction.isolation import Isolation
 from leasehold.transaction.pinned_version import check_pinned
@@ -77,9 +89,11 @@ class ReplayableTransaction:
         block: bool,
         sequence_values: DrawnSequenceValues,
         check_may_block: Callable[[], None] = lambda: None,
+        privileges: PrivilegeCheck | None = None,
     ) -> None:
         """Begin. `sequence_values` is what it draws from sequences; `check_may_block` is called
-        before it waits for some, and may raise WouldBlock."""
+        before it waits for some, and may raise WouldBlock; `privileges` checks those of the role
+        that each statement is run as, a new one if None."""
         self.isolation = isolation
         self._plan_of = plan_of
         self._block = block
@@ -89,6 +103,9 @@ class ReplayableTransaction:
         self.log = StatementLog(isolation, context, self._pending)
         self.sequence_values = sequence_values
         self._check_may_block = check_may_block
+        self._privileges = privileges or PrivilegeCheck()
+        self._asks_as: AsksAs | None = None
+        """As whom all that it writes is written, once it has written."""
         self._wait_coherent = wait_coherent
         self._lsn = reads.snapshot_lsn
 
@@ -226,11 +243,15 @@ class ReplayableTransaction:
         if plan.draws:
             context = reseed(context, context.seed + self.log.position.to_bytes(_PLACE_BYTES))
         if plan.counts:
+            self.sequence_values.may_draw = partial(self._check_may_draw, snapshot)
             context = drawing(context, self.sequence_values)
         if not plan.asks_system:
             return context
         return with_system(
-            context, lambda: self._tables(snapshot), lambda sequence: last_value(snapshot, sequence)
+            context,
+            lambda: self._tables(snapshot),
+            lambda sequence: last_value(snapshot, sequence),
+            self.access(snapshot),
         )
 
     def _drawing(self, work: Callable[[], T]) -> T:
@@ -255,9 +276,26 @@ class ReplayableTransaction:
         return [*map(schema.without_drops, there), *schema.made.values()]
 
     def _check(self, plan: Prepared, snapshot: Seen) -> None:
+        role_id = caller_of(self.context).role_id
+        if role_id != BOOTSTRAP_ROLE:
+            self._privileges.check(plan, self.access(snapshot), role_id)
         if self._block and self._lsn is None:
             for descriptor in plan.tables.values():
                 check_pinned(descriptor, snapshot.min_version(descriptor.table_id))
+
+    def _check_may_draw(self, snapshot: Seen, sequence_id: int) -> None:
+        """Check that the role may draw from a sequence. Raises InsufficientPrivilege (42501)."""
+        role_id = caller_of(self.context).role_id
+        if role_id == BOOTSTRAP_ROLE:
+            return
+        if self.access(snapshot).privileges(role_id, "sequence", sequence_id) & DRAWS:
+            return
+        names = (t.name for t in self._tables(snapshot) if t.table_id == sequence_id)
+        raise InsufficientPrivilege(f"permission denied for sequence {next(names, sequence_id)}")
+
+    def access(self, snapshot: Seen) -> Access:
+        """Return who may do what now, whatever moment is read."""
+        return self._pending.schema.access or snapshot.access
 
     def _own_of(self, plan: Prepared) -> OwnTables:
         own = self._own_tables()
@@ -269,11 +307,23 @@ class ReplayableTransaction:
 
     # ------------------------------------------------------------ writing
 
+    def _writes_as_role(self) -> None:
+        """Note as which role it writes. Raises FeatureNotSupported for a second one: it is one
+        request to the master, which asks whether one role may do all of it."""
+        asks_as = caller_of(self.context).asks_as
+        if self._asks_as is None:
+            self._asks_as = asks_as
+        elif self._asks_as != asks_as:
+            raise FeatureNotSupported(
+                "a transaction that writes as two roles is not supported: COMMIT before SET ROLE"
+            )
+
     def write(self, plan: Prepared, snapshot: Seen, asked: Asked, limits: Limits) -> Written:
         """Run a statement that writes; what it writes is in the write set then. Raises
         RequestTooLarge (54000), StaleVersion, what the statement raises."""
         assert plan.write is not None
         self._check(plan, snapshot)
+        self._writes_as_role()
         descriptor = plan.write.bound.descriptor
         self._wait()
         with self._reads.within(snapshot):
@@ -317,12 +367,19 @@ class ReplayableTransaction:
             self.log.compute_at_commit(descriptor, written, computed.values(asked.values))
         return written
 
+    def check_may_run(self, text: str, types: Types) -> None:
+        """Check that a statement may run, of which the rows come later. Raises
+        InsufficientPrivilege, and what `plan` raises."""
+        with self.prepared(text, types) as (snapshot, plan):
+            self._check(plan, snapshot)
+
     def continue_from(self, update: CommitTimeUpdate) -> None:
         """Take over its first statement, which was run before it was known to need a
         transaction."""
         assert not self._block, "nothing was pinned"
         assert not self.log.steps, "nothing came before"
         self.log.position += 1
+        self._writes_as_role()
         computed, written = update.write.computed, update.written
         assert computed is not None
         with self._reads.within(update):
@@ -334,8 +391,11 @@ class ReplayableTransaction:
     def empty(self, asked: Asked) -> list[str]:
         """Run TRUNCATE, and return its notices. Raises UnknownTable, FeatureNotSupported where that
         can't be."""
+        self._writes_as_role()
         tables = self._coherently(lambda: [self._reads.pin(name) for name in asked.emptied])
         with self._coherently(self._reads.snapshot) as snapshot:
+            assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
+            access = self.access(snapshot)
             known = [*snapshot.tables(), *self._pending.schema.made.values()]
         for table in tables:
             refuse_sequence(table)
@@ -346,11 +406,17 @@ class ReplayableTransaction:
             names = [table.name for table in along]
             tables += self._coherently(lambda: [self._reads.pin(name) for name in names])
         refuse_referred(tables, known)
+        role_id = caller_of(self.context).role_id
+        for table in tables:
+            number, name = table.table_id, table.name
+            check_privilege(access, role_id, "table", number, (), Privilege.TRUNCATE, name)
         self._pending.empty(tables)
         self.log.position += 1
         own = {s for table in tables for s in list_own_sequences(table) if asked.restarts}
         # One that has gone by itself is its column's still.
         restarted = [table for table in known if table.table_id in own and table.names]
+        for sequence in restarted:
+            check_owner(access, role_id, sequence.table_id, sequence.name)
         self._pending.restart(restarted)
         if asked.restarts and not restarted:
             notices.append(NOTHING_TO_RESTART)
@@ -359,6 +425,7 @@ class ReplayableTransaction:
     def change(self, text: str) -> list[Told]:
         """Run a schema change, which is committed with the rows; return what is told. Raises
         what `BlockSchema.with_change` and `PendingChanges.change` raise."""
+        self._writes_as_role()
         with self._coherently(self._reads.snapshot) as snapshot:
             assert isinstance(snapshot, SqliteSnapshot), "what is newest, in this process"
             schema = self._pending.schema
@@ -392,6 +459,9 @@ class ReplayableTransaction:
     def request(self, request_id: bytes, attempt: int, on_conflict: OnConflict) -> ChangeRequest:
         request = self._writes.request(request_id, attempt, on_conflict)
         assert request is not None, "it has written"
+        if self._asks_as is not None:
+            principal, as_role = self._asks_as
+            request = request._replace(principal=principal, as_role=as_role)
         if on_conflict is not OnConflict.REPLAY:
             return request
         return request._replace(operations=self.log.operations(request.operations))

@@ -66,6 +66,7 @@ class TransactionMaker:
                 node.sequence_values, state.sequence_values, self.check_may_write, running.stopped
             ),
             check_may_block=running.check_may_block,
+            privileges=state.privileges,
         )
 
     @property

@@ -5,6 +5,10 @@ A row is named by its key whatever a statement said: SELECT on the columns of a 
 read it, the session. So a request of somebody who may write a table, and not read it, tells him by
 its count whether a row has a key, and nothing else. What foreign keys do to other tables' rows is
 nobody's privilege, as in PostgreSQL.
+
+A session sends each row whole, with the defaults of columns that its statement has not named: these
+need no privilege. A default that is a constant is known again; one that is computed is believed of
+nodes, which have looked at the statement, and of nobody who signs with a role's own key.
 """
 
 from __future__ import annotations
@@ -16,8 +20,9 @@ from typing import Final
 from leasehold.catalog.access import Access, check_privilege
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.catalog.elements import Column
 from leasehold.catalog.privileges import Privilege
-from leasehold.model.errors import InsufficientPrivilege
+from leasehold.model.errors import InsufficientPrivilege, Refused
 from leasehold.model.records.requests import Expression, Operation, OperationKind, ReadSet
 from leasehold.sql.expressions.expression import columns_of_expression
 from leasehold.transaction.sequence_operations import (
@@ -25,6 +30,7 @@ from leasehold.transaction.sequence_operations import (
     WITHIN,
     lacks_sequence_values,
 )
+from leasehold.values.storage import to_storage
 
 _INSERT, _UPDATE = OperationKind.INSERT, OperationKind.UPDATE
 _DELETE, _UPSERT = OperationKind.DELETE, OperationKind.UPSERT
@@ -34,10 +40,13 @@ _columns_read = lru_cache(1_024)(columns_of_expression)
 
 class Rights:
     """The checks of one request of a role that is no superuser. `own`: so many operations before
-    the first of the requester's are the master's."""
+    the first of the requester's are the master's. `of_node`: a session on a node asks."""
 
-    def __init__(self, catalog: Catalog, role_id: int, own: int = 0) -> None:
+    def __init__(
+        self, catalog: Catalog, role_id: int, own: int = 0, *, of_node: bool = False
+    ) -> None:
         self._catalog = catalog
+        self._of_node = of_node
         self._access: Access = catalog.access
         self._role_id = role_id
         self._own = own
@@ -65,18 +74,31 @@ class Rights:
             return
         names = (*operation.values, *(operation.key if isinstance(operation.key, dict) else ()))
         expressions = tuple(v.text for v in operation.values.values() if type(v) is Expression)
-        asked = table.table_id, table.version, operation.kind, (*names, None, *expressions)
+        unsaid = self._unsaid(operation, table) if operation.kind is _INSERT else frozenset()
+        more = (*names, None, *expressions, None, *sorted(unsaid))
+        asked = table.table_id, table.version, operation.kind, more
         if asked in self._checked:
             return
         if table.sequence is not None:
             self._check_sequence(operation, table)
         else:
-            self._check_rows(operation, table)
+            self._check_rows(operation, table, unsaid)
             for text in expressions:
                 self._check(table, Privilege.SELECT, _ids(table, _columns_read(text)))
         self._checked.add(asked)
 
-    def _check_rows(self, operation: Operation, table: Descriptor) -> None:
+    def _unsaid(self, operation: Operation, table: Descriptor) -> frozenset[int]:
+        """Return the columns that a row has the defaults of."""
+        found: set[int] = set()
+        if self._of_node:
+            found.update(c.element_id for c in table.by_name.values() if c.default_expression)
+        for name, value in operation.values.items():
+            column = table.by_name.get(name) if type(name) is str else None
+            if column is not None and not column.default_expression and _is_default(column, value):
+                found.add(column.element_id)
+        return frozenset(found)
+
+    def _check_rows(self, operation: Operation, table: Descriptor, unsaid: frozenset[int]) -> None:
         kind = operation.kind
         given = _ids(table, operation.values)
         key = table.primary_key
@@ -84,7 +106,7 @@ class Rights:
             shown = () if table.hidden_key else key
             drawn = lacks_sequence_values(operation, table)
             of_sequences = {column.element_id for column in drawn}
-            columns = {*given, *shown} - of_sequences
+            columns = {*given, *shown} - of_sequences - unsaid
             self._check(table, Privilege.INSERT, columns)
             for column in drawn:
                 if not column.identity:
@@ -122,6 +144,17 @@ class Rights:
             privilege,
             table.name,
         )
+
+
+def _is_default(column: Column, value: object) -> bool:
+    if value is None or column.default is None:
+        return value is column.default
+    if isinstance(value, Expression):
+        return False
+    try:
+        return bool(to_storage(column.type)(value) == column.default)
+    except Refused:
+        return False  # which is said elsewhere
 
 
 def _ids(table: Descriptor, names: Iterable[object]) -> tuple[int, ...]:

@@ -66,8 +66,26 @@ SAME: Final = (
 CAST: Final = ("lower(gate::text)", "lower(gate)")  # an expression is shown as it was written
 SIZE: Final = ("8192 bytes", "")  # nobody counts the pages of one table
 SCHEMAS: Final = ("public | pg_database_owner", f"leasehold | {USER} public | {USER}")
-"""There is one role, and one more schema."""
-MAY: Final = ("Superuser, Create role, Create DB, Replication, Bypass RLS", "Superuser, Create DB")
+"""The first role owns them, and there is one more schema."""
+MAY: Final = (
+    f"{USER} | Superuser, Create role, Create DB, Replication, Bypass RLS",
+    (
+        "leasehold_read_dead_letters | Cannot login | {} leasehold_steer_jobs | Cannot login | {}"
+        f" {USER} | Superuser, Create role, Create DB"
+    ),
+)
+"""Two roles that only Leasehold has."""
+ACCESS: Final = """
+create role clerk login connection limit 3;
+create role staff nologin createdb;
+create role "Odd One" noinherit login valid until '2031-05-06';
+grant staff to clerk, "Odd One" with admin option;
+alter table legs owner to clerk;
+grant select, insert on flights to clerk with grant option;
+grant select on flights to public;
+grant update (seats, gate), select (id) on flights to staff, "Odd One";
+grant usage on sequence numbers to staff;
+"""
 OTHERWISE: Final = {
     r"\d flights": (CAST,),
     r"\d+ flights": (CAST,),
@@ -119,9 +137,15 @@ def environment(port: int, database: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    ddl = f"{DDL}; create sequence numbers; {ACCESS}"
     with postgres_server() as port, dev_server(tmp_path_factory.mktemp("psql"), DDL) as served:
-        with psycopg.connect(host="127.0.0.1", port=port, user=USER, autocommit=True) as client:
-            client.execute(DDL.encode())
+        for at, database in ((port, USER), (served.port, served.database)):
+            with psycopg.connect(
+                host="127.0.0.1", port=at, user=USER, dbname=database, autocommit=True
+            ) as client:
+                for text in (ddl if at == port else ddl.removeprefix(DDL)).split(";"):
+                    client.execute(text.encode())
+                client.execute(f"grant create on database {database} to staff".encode())
         yield Servers(environment(port, USER), environment(served.port, served.database))
 
 

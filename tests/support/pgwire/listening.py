@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from leasehold.adapters.postgres.connection import Admission
 from leasehold.adapters.postgres.server import PgwireServer
+from leasehold.pgwire.auth.logins import Logins
 from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.session import Session
 from leasehold.pgwire.wire_errors import UnknownDatabase
@@ -22,6 +23,7 @@ def listening(
     *,
     grace_s: float = 5.0,
     port_patience_s: float = 0.0,
+    logins: Sequence[Logins] = (),
     **settings: Any,
 ) -> Iterator[PgwireServer]:
     shared = shared or Shared()
@@ -33,7 +35,8 @@ def listening(
             shared, admission.user, admission.parameters.get("application_name", "")
         )
 
-    server = PgwireServer(open_session, PgwireSettings(**settings), limits, port_patience_s)
+    given = PgwireSettings(**settings)
+    server = PgwireServer(open_session, given, limits, port_patience_s, logins=logins)
     server.start()
     try:
         yield server

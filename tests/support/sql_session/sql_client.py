@@ -51,9 +51,11 @@ class HasNodes(Protocol):
 class SqlClient:
     """`tags`: of the last text's statements."""
 
-    def __init__(self, database: HasNodes, node: str = "r1", **settings: str) -> None:
+    def __init__(
+        self, database: HasNodes, node: str = "r1", *, user: str = "me", **settings: str
+    ) -> None:
         self.node = database.sql_node(node)
-        self.session = SqlSession(self.node, Plans(), user="me", process=7, settings=settings)
+        self.session = SqlSession(self.node, Plans(), user=user, process=7, settings=settings)
         self.tags: list[str] = []
         self.reports: list[Report] = []
 

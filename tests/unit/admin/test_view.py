@@ -40,7 +40,7 @@ from leasehold.catalog.states import State
 from leasehold.cli.job_watch import rows_words
 from leasehold.cli.status import troubles_of
 from leasehold.lease.replies import Holding, SessionStatus, SnapshotReport, TableStatus
-from leasehold.model.records.acks import Ack, CheckReport, HoldingReport
+from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import (
     FAILING,
@@ -191,6 +191,16 @@ def test_coherency_lag_and_since_when() -> None:
     assert told["r2"]["for_ms"] == 1_000
     assert (told["r2"]["lag_records"], told["r2"]["lag_lsn"]) == (6, 20)
     assert told["m2"]["coherency"] == "follows"
+
+
+def test_a_node_that_asks_nobody_who_he_is_is_shown_as_open() -> None:
+    words = "open: who comes to 127.0.0.1:5432 is asked for no password"
+    view = seen(ack("r1"), ack("r2"), AccessReport("r1", words, NOW), AccessReport("r1", "", 0))
+    shown = {node["node"]: node["open"] for node in report(view, NOW)["nodes"]}
+    assert shown == {"r1": words, "r2": ""}
+    later = fold(view, ack("r1", sent_us=NOW + 60 * SECOND), NOW + 60 * SECOND)
+    told = report(later, NOW + 60 * SECOND)["nodes"]
+    assert [node["open"] for node in told] == ["", ""], "it asks since, and says nothing more"
 
 
 def test_a_node_that_is_not_heard_is_silent() -> None:

@@ -281,7 +281,7 @@ def test_users_and_passwords(
 
 def test_scram_checks_the_server_too() -> None:
     exchange = Exchange(verifier_of_password("secret", b"salt"), "server")
-    login = Login("secret", "client")
+    login = Login("secret", "client", ["SCRAM-SHA-256"])
     answer = exchange.first(login.first())
     final = exchange.final(login.proof(answer))
     assert final is not None
@@ -289,12 +289,12 @@ def test_scram_checks_the_server_too() -> None:
     with pytest.raises(ProtocolViolation, match="could not prove"):
         login.check("v=" + "A" * 43 + "=")
     with pytest.raises(ProtocolViolation, match="could not prove"):
-        Login("secret", "client").check("v=")  # the signature before the proof
+        Login("secret", "client", ["SCRAM-SHA-256"]).check("v=")  # the signature before the proof
     for bad in ("r=other,s=YQ==,i=4096", "r=client,s=YQ==,i=4096", "r=clientx,i=1", "x", ""):
         with pytest.raises(ProtocolViolation):
-            Login("secret", "client").proof(bad)
+            Login("secret", "client", ["SCRAM-SHA-256"]).proof(bad)
     with pytest.raises(ProtocolViolation):
-        Login("secret", "client").proof("r=clientx,s=YQ==,i=999999999999")
+        Login("secret", "client", ["SCRAM-SHA-256"]).proof("r=clientx,s=YQ==,i=999999999999")
 
 
 @pytest.fixture(scope="module")

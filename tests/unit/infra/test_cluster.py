@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +45,55 @@ def test_ports_and_folder_come_from_the_environment(tmp_path: Path) -> None:
 def test_servers_elsewhere_are_not_ours_to_start(variable: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=variable):
         cluster_from({variable: value})
+
+
+SECRETS = {
+    "LEASEHOLD_SNAPSHOT_TOKEN": "token",
+    "LEASEHOLD_SQL_USERS": "users",
+    "LEASEHOLD_REQUEST_KEY": "key",
+    "AWS_SECRET_ACCESS_KEY": "key",
+}
+FOR_ALL = {"PATH": "/bin", "LC_ALL": "C", "JAVA_HOME": "/java", "TMPDIR": "/t"}
+FOR_OURS = {"LEASEHOLD_DATABASE": "air", "PYTHONPATH": "/p"}
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("m1", {"LEASEHOLD_SNAPSHOT_TOKEN", "LEASEHOLD_REQUEST_KEY"}),
+        ("r1", {"LEASEHOLD_SNAPSHOT_TOKEN", "LEASEHOLD_REQUEST_KEY", "LEASEHOLD_SQL_USERS"}),
+        ("changefeed", set()),
+        ("spark", {"LEASEHOLD_REQUEST_KEY"}),
+        ("dashboard", set()),
+    ],
+)
+def test_a_service_gets_no_secret_of_another_one(
+    tmp_path: Path, name: str, known: set[str]
+) -> None:
+    environ = {**FOR_ALL, **FOR_OURS, **SECRETS}
+    cluster = LocalCluster(tmp_path, Ports(kafka=20001, redis=20002), environ)
+    env = cluster.env(name)
+    assert env.items() >= FOR_ALL.items()
+    assert env["LEASEHOLD_DATABASE"] == "air"
+    assert env["PYTHONPATH"].endswith("/p")
+    assert env.keys() & SECRETS.keys() == known
+    assert cluster.env("a command by hand").items() >= SECRETS.items()
+
+
+def test_kafka_and_redis_get_nothing_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = LocalCluster(
+        tmp_path, Ports(kafka=20001, redis=20002), {**FOR_ALL, **FOR_OURS, **SECRETS}
+    )
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(cluster._broker, "prepare", lambda environ: given.update(format=environ))
+    monkeypatch.setattr(
+        cluster.processes, "start", lambda name, command, env, *more: given.update({name: env})
+    )
+    cluster._start_kafka()
+    cluster._start_redis()
+    assert given == {"format": FOR_ALL, "kafka": FOR_ALL, "redis": FOR_ALL}
 
 
 def test_a_service_gets_its_place_and_not_the_shells_cluster(tmp_path: Path) -> None:

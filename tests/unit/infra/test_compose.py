@@ -15,11 +15,13 @@ from infra.compose import (
     PASSED_THROUGH,
     PASSED_TO_DASHBOARD,
     PASSED_TO_NODES,
+    PASSED_TO_SIGNERS,
     PASSED_TO_SQL,
     compose_file,
     render,
 )
 from infra.deployment import SERVICES
+from leasehold.settings.audit import AuditSettings
 from leasehold.settings.dashboard import DashboardSettings
 from leasehold.settings.environment import (
     ClusterSettings,
@@ -27,6 +29,7 @@ from leasehold.settings.environment import (
     RedisSettings,
     describe,
 )
+from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.snapshot import SnapshotSettings
 from leasehold.settings.sql_port import PgwireSettings
 
@@ -159,12 +162,20 @@ def test_every_variable_that_it_sets_is_a_setting() -> None:
             SnapshotSettings(),
             PgwireSettings(),
             DashboardSettings(),
+            RequestKeySettings(),
+            AuditSettings(),
         )
         for variable in describe(settings)
     }
     known |= {f"{variable}_FILE" for variable in known}
     assert known.issuperset(
-        {*PASSED_THROUGH, *PASSED_TO_NODES, *PASSED_TO_SQL, *PASSED_TO_DASHBOARD}
+        {
+            *PASSED_THROUGH,
+            *PASSED_TO_NODES,
+            *PASSED_TO_SQL,
+            *PASSED_TO_DASHBOARD,
+            *PASSED_TO_SIGNERS,
+        }
     )
     for service in SERVICES:
         assert known.issuperset(committed()["services"][service.name]["environment"])

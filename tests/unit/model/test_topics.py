@@ -24,6 +24,7 @@ def test_names_and_partitions_are_those_of_the_protocol() -> None:
         "air.conflicts": 2,
         "air.dead-letter": 1,
         "air.changefeed": 1,
+        "air.audit": 1,
     }
 
 

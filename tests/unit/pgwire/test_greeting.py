@@ -7,13 +7,24 @@ from __future__ import annotations
 
 import hmac
 from base64 import b64decode, b64encode
+from collections.abc import Iterable
 from hashlib import pbkdf2_hmac, sha256
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leasehold.pgwire.auth.logins import (
+    Account,
+    ClientCertificate,
+    Logins,
+    Method,
+    TlsChannel,
+    UserList,
+)
 from leasehold.pgwire.auth.saslprep import saslprep
+from leasehold.pgwire.auth.scram_client import Login
 from leasehold.pgwire.auth.scram_server import (
     Exchange,
     MockVerifiers,
@@ -29,6 +40,7 @@ from leasehold.pgwire.auth.startup import (
     Greeting,
     HangUp,
     Say,
+    Wait,
     Welcome,
 )
 from leasehold.pgwire.limits import Limits
@@ -39,14 +51,39 @@ SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")  # of RFC 7677's example
 NONCE = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
 
 
+class Known:
+    """Accounts as they are given."""
+
+    revision = 0
+
+    def __init__(self, accounts: dict[str, Account]) -> None:
+        self.accounts = accounts
+
+    def find(self, user: str) -> Account | None:
+        return self.accounts.get(user)
+
+    def find_again(self, user: str, account: Account) -> Account | None:
+        return self.accounts.get(user)
+
+    def verifiers(self) -> Iterable[Verifier]:
+        return (a.verifier for a in self.accounts.values() if a.verifier is not None)
+
+
 def greeting(
-    *, tls: bool = False, required: bool = False, users: dict[str, Verifier] | None = None
+    *,
+    tls: bool = False,
+    required: bool = False,
+    users: dict[str, Verifier] | None = None,
+    logins: Logins | None = None,
+    method: Method | None = None,
+    **more: Any,
 ) -> Greeting:
-    verifier_of = None
-    if users is not None:
-        mock = MockVerifiers(users)
-        verifier_of = lambda user: users.get(user) or mock.verifier(user)  # noqa: E731
-    return Greeting(Welcome(tls, required, verifier_of, NONCE), Limits())
+    logins = logins or UserList(users or {})
+    if method is None:
+        method = Method.TRUST if users is None else Method.SCRAM
+    mock = MockVerifiers(logins.verifiers())
+    given = {"tls_offered": tls, "tls_required": required, **more}
+    return Greeting(Welcome(method, logins, mock, NONCE, **given), Limits())
 
 
 def words(effects: list[Effect]) -> list[str]:
@@ -83,7 +120,7 @@ def test_encryption_is_not_asked_for_for_ever() -> None:
 def test_tls_begins_and_what_came_before_it_does_not_count() -> None:
     one = greeting(tls=True, required=True)
     assert one.receive(short(SSL)) == [Say(b"S"), BeginTls()]
-    one.tls_begun()
+    one.tls_begun(TlsChannel())
     assert isinstance(one.receive(startup(user="me"))[-1], Admitted)
     injected = greeting(tls=True).receive(short(SSL) + startup(user="me"))
     assert isinstance(injected[-1], HangUp)
@@ -195,14 +232,27 @@ def test_a_name_that_is_none_is_asked_as_a_user_is_on_every_node() -> None:
         f"user{n}": verifier_of_password("pencil", bytes([n]) * (16 + n % 2), 10 + n % 3)
         for n in range(6)
     }
-    one, other = MockVerifiers(made), MockVerifiers(dict(reversed(made.items())))
+    one, other = MockVerifiers(made.values()), MockVerifiers(reversed(made.values()))
     found = [one.verifier(f"nobody{n}") for n in range(200)]
     assert found == [other.verifier(f"nobody{n}") for n in range(200)]
     assert {(v.iterations, len(v.salt)) for v in found} == {
         (v.iterations, len(v.salt)) for v in made.values()
     }
     assert len({v.salt for v in found}) == len(found)
-    assert MockVerifiers({"me": made["user1"]}).verifier("nobody").salt != found[0].salt
+    assert MockVerifiers([made["user1"]]).verifier("nobody0").salt != found[0].salt
+
+
+def test_a_shared_secret_keeps_the_salts_of_names_that_are_none() -> None:
+    """Salts that all change with one user's password would tell who is none."""
+    rounds = [verifier_of_password("pencil", bytes([n]) * 16, 10) for n in range(9)]
+    before, after = MockVerifiers(rounds, b"secret"), MockVerifiers(rounds[:5], b"secret")
+    names = [f"nobody{n}" for n in range(50)]
+    assert [before.verifier(n) for n in names] == [after.verifier(n) for n in names]
+    assert MockVerifiers(rounds, b"other").verifier("x") != before.verifier("x")
+    mixed = MockVerifiers([*rounds, verifier_of_password("pencil", SALT, 11)], b"secret")
+    changed = [n for n in names if mixed.verifier(n) != before.verifier(n)]
+    assert 0 < len(changed) < 25, "the names of other rounds, and no others"
+    assert all(mixed.verifier(n).salt != before.verifier(n).salt for n in changed)
 
 
 @pytest.mark.parametrize(("user", "password"), [("me", "Pencil"), ("nobody", "pencil"), ("me", "")])
@@ -214,7 +264,7 @@ def test_a_wrong_password_and_an_unknown_user_look_alike(user: str, password: st
 
 
 def test_the_example_of_rfc_7677() -> None:
-    exchange = Exchange(verifier_of_password("pencil", SALT), NONCE)
+    exchange = Exchange(verifier_of_password("pencil", SALT, 4096), NONCE)
     first = exchange.first("n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
     assert first == f"r=rOprNGfwEbeRWgbNEkqO{NONCE},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
     assert (
@@ -244,8 +294,182 @@ def test_another_mechanism_or_message_is_refused() -> None:
         assert words(one.receive(data)) == ["E(08P01)"]
 
 
+BINDING = sha256(b"certificate").digest()
+
+
+def bound_login(one: Greeting, client: Login, mechanism: str) -> list[Effect]:
+    first = client.first().encode()
+    body = text(mechanism) + len(first).to_bytes(4, "big") + first
+    effects = one.receive(message(b"p", body))
+    if isinstance(effects[-1], HangUp):
+        return effects
+    assert isinstance(effects[0], Say)
+    return one.receive(message(b"p", client.proof(effects[0].data[9:].decode()).encode()))
+
+
+@pytest.mark.parametrize(
+    ("server", "client", "mechanisms", "answers"),
+    [
+        (BINDING, BINDING, None, ["R(12)", "R(0)"]),
+        (BINDING, None, None, ["R(12)", "R(0)"]),  # it does not speak -PLUS
+        (None, BINDING, None, ["R(12)", "R(0)"]),  # a certificate without a hash
+        (BINDING, sha256(b"another").digest(), None, ["E(28000)"]),  # somebody in between
+        (BINDING, BINDING, ["SCRAM-SHA-256"], ["E(28000)"]),  # who has shortened the list
+    ],
+)
+def test_channel_binding(
+    server: bytes | None, client: bytes | None, mechanisms: list[str] | None, answers: list[str]
+) -> None:
+    one = greeting(tls=True, users={"me": verifier_of_password("pencil", SALT, 4096)})
+    one.receive(short(SSL))
+    one.tls_begun(TlsChannel(server))
+    offered = ["SCRAM-SHA-256"] if server is None else ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"]
+    (asked,) = one.receive(startup(user="me"))
+    assert isinstance(asked, Say)
+    assert asked.data[9:] == b"".join(name.encode() + b"\0" for name in offered) + b"\0"
+    login = Login("pencil", "rOprNGfwEbeRWgbNEkqO", mechanisms or offered, client)
+    effects = bound_login(one, login, login.mechanism)
+    assert words(effects) == answers
+    assert isinstance(effects[-1], Admitted) == (answers[-1] == "R(0)")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "first", "code"),
+    [
+        ("SCRAM-SHA-256-PLUS", "n,,n=,r=x", "08P01"),
+        ("SCRAM-SHA-256-PLUS", "y,,n=,r=x", "08P01"),
+        ("SCRAM-SHA-256-PLUS", "p=tls-unique,,n=,r=x", "08P01"),
+        ("SCRAM-SHA-256-PLUS", "p,,n=,r=x", "08P01"),
+        ("SCRAM-SHA-256", "p=tls-server-end-point,,n=,r=x", "08P01"),
+        ("SCRAM-SHA-256", "y,,n=,r=x", "28000"),
+    ],
+)
+def test_a_client_that_contradicts_itself_is_refused(mechanism: str, first: str, code: str) -> None:
+    one = greeting(tls=True, users={})
+    one.receive(short(SSL))
+    one.tls_begun(TlsChannel(BINDING))
+    one.receive(startup(user="me"))
+    body = text(mechanism) + len(first).to_bytes(4, "big") + first.encode()
+    assert words(one.receive(message(b"p", body))) == [f"E({code})"]
+
+
+PENCIL = verifier_of_password("pencil", SALT, 4096)
+
+
+@pytest.mark.parametrize(
+    ("account", "now_us", "code"),
+    [
+        (Account(PENCIL), 7, None),
+        (Account(PENCIL, valid_until_us=8), 7, None),
+        (Account(PENCIL, valid_until_us=7), 7, "28P01"),
+        (Account(None), 7, "28P01"),
+        (None, 7, "28P01"),
+        (Account(PENCIL, may_log_in=False), 7, "28000"),  # said to who has the password alone
+    ],
+)
+def test_an_account_says_who_may_log_in(
+    account: Account | None, now_us: int, code: str | None
+) -> None:
+    logins = Known({} if account is None else {"me": account})
+    one = greeting(method=Method.SCRAM, logins=logins, now_us=now_us)
+    effects, _ = login(one, "me", "pencil")
+    assert words(effects)[-1] == ("R(0)" if code is None else f"E({code})")
+    admitted = effects[-1]
+    assert isinstance(admitted, Admitted) == (code is None)
+    if isinstance(admitted, Admitted):
+        assert admitted.account == account
+
+
+def test_who_is_asked_nothing_still_needs_leave_to_log_in() -> None:
+    logins = Known({"group": Account(None, may_log_in=False), "me": Account(None)})
+    for user, answer in (("group", "E(28000)"), ("me", "R(0)"), ("nobody", "R(0)")):
+        effects = greeting(logins=logins).receive(startup(user=user))
+        assert words(effects)[-1] == answer
+
+
+@pytest.mark.parametrize(
+    ("method", "certificate", "names", "answer"),
+    [
+        (Method.CERT, ClientCertificate.VERIFY_FULL, ("me",), "R(0)"),
+        (Method.CERT, ClientCertificate.VERIFY_FULL, ("you",), "E(28000)"),
+        (Method.CERT, ClientCertificate.VERIFY_FULL, ("me", "you"), "E(28000)"),
+        (Method.CERT, ClientCertificate.VERIFY_FULL, None, "E(28000)"),
+        (Method.SCRAM, ClientCertificate.VERIFY_CA, ("you",), "R(0)"),
+        (Method.SCRAM, ClientCertificate.VERIFY_CA, None, "E(28000)"),
+        (Method.SCRAM, ClientCertificate.VERIFY_FULL, ("me",), "R(0)"),
+        (Method.SCRAM, ClientCertificate.VERIFY_FULL, ("you",), "E(28000)"),
+        (Method.SCRAM, ClientCertificate.NO, None, "R(0)"),
+    ],
+)
+def test_certificates_of_clients(
+    method: Method, certificate: ClientCertificate, names: tuple[str, ...] | None, answer: str
+) -> None:
+    logins = UserList({"me": PENCIL})
+    one = greeting(tls=True, method=method, logins=logins, certificate=certificate)
+    one.receive(short(SSL))
+    one.tls_begun(TlsChannel(BINDING, names))
+    effects = one.receive(startup(user="me"))
+    if words(effects) == ["R(10)"]:
+        client = Login("pencil", "rOprNGfwEbeRWgbNEkqO", ["SCRAM-SHA-256-PLUS"], BINDING)
+        effects = bound_login(one, client, client.mechanism)
+    assert words(effects)[-1] == answer
+
+
+def test_a_certificate_makes_no_user() -> None:
+    one = greeting(tls=True, method=Method.CERT, certificate=ClientCertificate.VERIFY_FULL)
+    one.receive(short(SSL))
+    one.tls_begun(TlsChannel(BINDING, ("me",)))
+    fields = error_of(next(e.data for e in one.receive(startup(user="me")) if isinstance(e, Say)))
+    assert (fields["C"], fields["M"]) == ("28000", 'role "me" does not exist')
+
+
+def test_where_certificates_are_asked_for_nobody_comes_without_tls() -> None:
+    one = greeting(required=True, users={}, certificate=ClientCertificate.VERIFY_CA)
+    assert words(one.receive(startup(user="me"))) == ["E(28000)"]
+
+
+def test_a_handshake_of_tls_may_come_at_once() -> None:
+    hello = b"\x16\x03\x01\x02\x00\x01"
+    one = greeting(tls=True)
+    assert one.receive(hello) == [BeginTls(hello)]
+    one.tls_begun(TlsChannel())
+    assert isinstance(one.receive(startup(user="me"))[-1], Admitted)
+    asked = greeting(tls=True)
+    asked.receive(short(GSS))
+    assert isinstance(asked.receive(hello)[-1], HangUp), "once it has asked for anything"
+
+
+class Queue:
+    """Turns that a test gives."""
+
+    def __init__(self, wait_s: float) -> None:
+        self.wait_s = wait_s
+        self.settled: list[tuple[str, bool]] = []
+
+    def claim(self, user: str) -> float:
+        return self.wait_s
+
+    def settle(self, user: str, *, right: bool) -> None:
+        self.settled.append((user, right))
+
+
+@pytest.mark.parametrize(("password", "right"), [("pencil", True), ("wrong", False)])
+@pytest.mark.parametrize("user", ["me", "nobody"])
+def test_who_has_failed_waits_before_his_password_is_looked_at(
+    user: str, password: str, right: bool
+) -> None:
+    turns, right = Queue(3.0), right and user == "me"
+    one = greeting(users={"me": PENCIL}, turns=turns)
+    effects, _ = login(one, user, password)
+    assert effects == [Wait(3.0)]
+    assert one.receive(b"more") == []
+    assert not turns.settled
+    assert words(one.resume())[-1] == ("R(0)" if right else "E(28P01)")
+    assert turns.settled == [(user, right)]
+
+
 def test_verifiers_are_postgresqls() -> None:
-    made = verifier_of_password("pencil", SALT)
+    made = verifier_of_password("pencil", SALT, 4096)
     assert verifier_of_text(str(made)) == made
     assert "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$" in str(made)
     assert str(made)[:20] not in repr(made)
@@ -271,10 +495,61 @@ def test_saslprep(password: str, prepared: str) -> None:
     assert saslprep(password) == prepared
 
 
-@given(data=st.binary(max_size=200), users=st.booleans())
-def test_no_bytes_are_a_defect(data: bytes, users: bool) -> None:
-    for start in (b"", startup(user="me")):
-        one = greeting(users={} if users else None)
-        effects = one.receive(start)
-        if not isinstance(effects[-1:] and effects[-1], Admitted | HangUp):
-            one.receive(data)
+SCRAM_FIRST = ["n,,n=,r=x", "p=tls-server-end-point,,n=,r=x", "y,,n=,r=x", "n,a=b,n=,r=x", "p=,"]
+MECHANISMS = ["SCRAM-SHA-256", "SCRAM-SHA-256-PLUS", ""]
+SPOKEN = st.one_of(
+    st.binary(max_size=100),
+    st.just(startup(user="me")),
+    st.sampled_from([SSL, GSS, CANCEL]).map(short),
+    st.tuples(st.sampled_from(MECHANISMS), st.sampled_from(SCRAM_FIRST)).map(
+        lambda said: message(
+            b"p", text(said[0]) + len(said[1]).to_bytes(4, "big") + said[1].encode()
+        )
+    ),
+    st.sampled_from(["biws", "eSws", "cD10bHM=", "?"]).flatmap(
+        lambda bound: st.binary(max_size=40).map(
+            lambda proof: message(
+                b"p", f"c={bound},r=x{NONCE},p={b64encode(proof).decode()}".encode()
+            )
+        )
+    ),
+)
+
+
+@given(
+    said=st.lists(SPOKEN, max_size=6),
+    method=st.sampled_from(Method),
+    certificate=st.sampled_from(ClientCertificate),
+    binding=st.sampled_from([None, BINDING]),
+    names=st.sampled_from([None, ("me",), ("you", "me")]),
+    user=st.sampled_from(["me", "you"]),
+    wait_s=st.sampled_from([0.0, 1.0]),
+)
+def test_no_bytes_are_a_defect(
+    said: list[bytes],
+    method: Method,
+    certificate: ClientCertificate,
+    binding: bytes | None,
+    names: tuple[str, ...] | None,
+    user: str,
+    wait_s: float,
+) -> None:
+    """Nor do any let somebody in who has shown nothing."""
+    logins, turns = UserList({user: PENCIL}), Queue(wait_s)
+    one = greeting(tls=True, method=method, logins=logins, certificate=certificate, turns=turns)
+    secret = False
+    for data in said:
+        effects = one.receive(data)
+        if effects and isinstance(effects[-1], BeginTls):
+            one.tls_begun(TlsChannel(binding, names))
+            secret = True
+        if effects and isinstance(effects[-1], Wait):
+            effects = one.resume()
+        if effects and isinstance(effects[-1], HangUp):
+            return
+        if effects and isinstance(effects[-1], Admitted):
+            assert method is not Method.SCRAM
+            assert method is Method.TRUST or user == "me"
+            assert certificate is ClientCertificate.NO or (secret and names is not None)
+            assert certificate is not ClientCertificate.VERIFY_FULL or names == ("me",)
+            return

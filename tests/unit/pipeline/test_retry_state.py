@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.codec.request_encoding import encode_request
-from leasehold.model.errors import MalformedRequest
+from leasehold.model.errors import MalformedRequest, NotAuthentic
 from leasehold.model.ids import request_id
 from leasehold.model.records.events import RowImage
 from leasehold.model.records.requests import (
@@ -21,12 +21,22 @@ from leasehold.model.records.requests import (
     Operation,
     OperationKind,
 )
+from leasehold.model.signatures import (
+    NO_KEYS,
+    Proven,
+    RequestKeys,
+    Verifier,
+    derive_role_key,
+    read_keys,
+    read_mark,
+    signer,
+)
 from leasehold.pipeline import retry_state
 from leasehold.pipeline.retry_state import (
     Arrived,
+    NextAttempts,
     Waiting,
     jitter,
-    next_attempt,
     pack,
     step,
     unpack,
@@ -125,31 +135,66 @@ def test_jitter_is_the_same_for_a_replayed_batch_and_spread_over_requests() -> N
     assert spread == set(range(10))
 
 
-def conflict(attempt: int, value: Any = ADD_ONE) -> bytes:
+DATABASE = "shop"
+KEYS = read_keys("k" * 40)
+
+
+def conflict(attempt: int, value: Any = ADD_ONE, keys: RequestKeys = NO_KEYS) -> bytes:
     update = Operation(OperationKind.UPDATE, "t", {"id": 1}, {"a": value}, expect=5)
     request = ChangeRequest(ID, (update,), attempt=attempt)
     content_type, body = encode_request(request)
+    content_type = signer(keys, DATABASE, "till")("requests", "", content_type, body)
     image = RowImage(1, (1,), {0: 77}, 9, 1, 1, {1: 1})
     return CODEC.encode(Conflict(ID, attempt, 1, "t", content_type, body, image, ""))
 
 
+def next_attempt(data: bytes, attempt: int = 1) -> ChangeRequest:
+    attempts = NextAttempts(CODEC, NO_KEYS, DATABASE, attempts_max=3)
+    return CODEC.decode_request(*attempts.encode(Waiting(ID, attempt, 0, data)))
+
+
 def test_the_next_attempt_expects_the_row_that_refused_it() -> None:
-    request = next_attempt(CODEC, Waiting(ID, 1, 0, conflict(1)), attempts_max=3)
+    request = next_attempt(conflict(1))
     assert (request.id, request.attempt, request.give_up) == (ID, 2, False)
     assert request.operations[0].expect == ANY_GENID
 
 
 def test_a_constant_is_given_up_and_not_written_over_the_row_that_refused_it() -> None:
     """A master of an earlier version has put it on the topic."""
-    request = next_attempt(CODEC, Waiting(ID, 1, 0, conflict(1, 1)), attempts_max=3)
+    request = next_attempt(conflict(1, 1))
     assert (request.id, request.attempt, request.give_up) == (ID, 2, True)
 
 
 def test_after_the_last_attempt_it_gives_up_as_a_decided_attempt() -> None:
-    request = next_attempt(CODEC, Waiting(ID, 3, 0, conflict(3)), attempts_max=3)
+    request = next_attempt(conflict(3), 3)
     assert (request.id, request.attempt, request.give_up) == (ID, 4, True)
 
 
 def test_a_conflict_that_is_none_is_told() -> None:
     with pytest.raises(MalformedRequest):
-        next_attempt(CODEC, Waiting(ID, 1, 0, b"\xc1"), attempts_max=3)
+        next_attempt(b"\xc1")
+
+
+def test_s8_the_next_attempt_is_signed_in_the_name_that_the_first_one_proves() -> None:
+    """By the role's own key or by a process of the database, and a claim stays a claim."""
+    of_role = RequestKeys(of_role=derive_role_key(KEYS.master[0], DATABASE, "till", "16384.0"))
+    attempts = NextAttempts(CODEC, KEYS, DATABASE)
+    for keys in (of_role, KEYS):
+        content_type, body = attempts.encode(Waiting(ID, 1, 0, conflict(1, keys=keys)))
+        proven = Verifier(DATABASE, KEYS.master).prove("requests", read_mark(content_type), body)
+        assert proven == Proven("till")
+    unsigned, _ = attempts.encode(Waiting(ID, 1, 0, conflict(1)))
+    assert read_mark(unsigned)[1:] == ("till", "", None)
+
+
+def test_s8_who_can_write_conflicts_has_nothing_signed() -> None:
+    """A conflict in a role's name, whose signature is that of other bytes, or of a key of one's
+    own."""
+    own = RequestKeys(master=(b"another key of thirty-two characters",))
+    attempts = NextAttempts(CODEC, KEYS, DATABASE)
+    true = CODEC.decode_as(Conflict, conflict(1, keys=KEYS))
+    other = CODEC.decode_as(Conflict, conflict(1, Expression("a + 2")))
+    forged = CODEC.encode(true._replace(body=other.body))
+    for data in (forged, conflict(1, keys=own)):
+        with pytest.raises(NotAuthentic):
+            attempts.encode(Waiting(ID, 1, 0, data))

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from leasehold.model.keys import IntKeys, Keys
-from leasehold.model.records.acks import Ack, CheckReport, HoldingReport, LeaseAck
+from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport, LeaseAck
 from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated, VersionEvent
 from leasehold.model.records.jobs import (
     ChangefeedReport,
@@ -54,6 +54,7 @@ CLASS_BY_TAG: Final[Mapping[int, type[Any]]] = {
     11: LeaseAck,
     12: CheckReport,
     13: HoldingReport,
+    14: AccessReport,
     20: Result,
     21: Conflict,
     22: ResultBatch,

@@ -49,7 +49,7 @@ from leasehold.model.records.log import (
     Refusal,
     RowChange,
 )
-from leasehold.model.records.requests import ChangeRequest, Outcome, Result, ResultBatch
+from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome, Result, ResultBatch
 
 FORMAT: Final = 1
 """Format written, and the newest one read."""
@@ -76,10 +76,13 @@ _REFUSAL: Final = record_restorer(Refusal)
 _GRANT: Final = record_restorer(Grant)
 _ATTEMPT: Final = record_restorer(Attempt)
 _DECISIONS_TAG: Final = TAG_BY_CLASS[Decisions]
+_DEAD_LETTER_TAG: Final = TAG_BY_CLASS[DeadLetter]
+_DEAD_LETTER_HEAD: Final = DeadLetter._fields.index("principal")
 _POSITION_TAG: Final = TAG_BY_CLASS[LogPosition]
 _LOG_TAGS: Final = frozenset(TAG_BY_CLASS[c] for c in (Claim, Decisions, Barrier))
 _BACKFILL_FIELDS: Final = len(Backfill._fields)
-_COMMIT_FIELDS: Final = len(Commit._fields)
+_COMMIT_HEAD: Final = Commit._fields.index("principal")
+_REFUSAL_HEAD: Final = Refusal._fields.index("principal")
 _COMMITS_FIELD: Final = Decisions._fields.index("commits")
 _DECISIONS_HEAD: Final = Decisions._fields.index("grants") + 1
 _DECISIONS_FIELDS: Final = len(Decisions._fields)
@@ -103,10 +106,15 @@ class MessagePackCodec:
         for values that have no wire form (a programmer's error: values are storage values)."""
         tag = TAG_BY_CLASS[type(record)]
         if tag == _DECISIONS_TAG:
-            record = record._replace(commits=tuple([_commit_fields(c) for c in record.commits]))
+            record = record._replace(
+                commits=tuple([_commit_fields(c) for c in record.commits]),
+                refusals=tuple([_written(r, _REFUSAL_HEAD) for r in record.refusals]),
+            )
             return _zipped(_packed((FORMAT, tag, *_written(record, _DECISIONS_HEAD))))
         if tag == _POSITION_TAG:
             return _packed((FORMAT, tag, *_written(record, _POSITION_HEAD)))
+        if tag == _DEAD_LETTER_TAG:
+            return _packed((FORMAT, tag, *_written(record, _DEAD_LETTER_HEAD)))
         return _packed((FORMAT, tag, *record))
 
     def pack_commit(self, commit: Commit) -> bytes:
@@ -114,7 +122,7 @@ class MessagePackCodec:
         return _packed(_commit_fields(commit))
 
     def pack_refusal(self, refusal: Refusal) -> bytes:
-        return _packed(refusal)
+        return _packed(_written(refusal, _REFUSAL_HEAD))
 
     def join_decisions(
         self, header: Decisions, commits: Sequence[bytes], refusals: Sequence[bytes]
@@ -295,9 +303,11 @@ def _written(record: tuple[Any, ...], head: int) -> tuple[Any, ...]:
 
 def _commit_fields(commit: Commit) -> tuple[Any, ...]:
     if not commit.catalog:
-        return commit
+        # Without a principal as older releases write and read it.
+        return commit if commit.principal else commit[:_COMMIT_HEAD]
     tagged = tuple([(TAG_BY_CLASS[type(write)], *write) for write in commit.catalog])
-    return commit._replace(catalog=tagged)  # type: ignore[arg-type]
+    written = commit._replace(catalog=tagged)  # type: ignore[arg-type]
+    return written if commit.principal else written[:_COMMIT_HEAD]
 
 
 def _decisions(fields: tuple[Any, ...]) -> Decisions:
@@ -333,10 +343,11 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
 
 
 def _commit(fields: Any) -> Commit:
-    if len(fields) != _COMMIT_FIELDS:
+    if len(fields) != _COMMIT_HEAD:
         fields = complete_fields(Commit, fields)
+    principal = fields[_COMMIT_HEAD] if len(fields) > _COMMIT_HEAD else ""
     request_id, attempt, at_us, versions, changes, rows, reply_to, backfills, catalog, answer = (
-        fields
+        fields[:_COMMIT_HEAD]
     )
     restored: tuple[Any, ...] = (
         request_id,
@@ -359,6 +370,7 @@ def _commit(fields: Any) -> Commit:
         tuple([_backfill(backfill) for backfill in backfills]) if backfills else (),
         tuple([_CATALOG(write) for write in catalog]) if catalog else (),
         answer,
+        principal,
     )
     return _new(Commit, restored)
 

@@ -84,6 +84,8 @@ def read_fields(content_type: str, data: bytes) -> dict[Any, Any]:
             fields = _from_json(data)
         elif name in MESSAGE_PACK_NAMES:
             fields = _from_message_pack(data)
+        elif name == MESSAGE_PACK_ZLIB:
+            fields = _from_message_pack(_unzipped(data))
         else:
             raise MalformedRequest(
                 f"content-type {content_type[:80]!r} is not known; expected {JSON} or "

@@ -47,10 +47,11 @@ ZONES_MAX: Final = 128
 """As many as a text of SQL has statements."""
 ZONE_CHARACTERS_MAX: Final = 255
 """Of a time zone's name or rule: a longer one is not known."""
+ROLE_BYTES_MAX: Final = 63
 ARBITERS_MAX: Final = 1_000
 """Of an insert: more unique indexes than any table has."""
 
-_SHARED: Final = ("id", "on_conflict", "attempt", "give_up", "reply_to", "used", "reads")
+_SHARED: Final = ("id", "on_conflict", "attempt", "give_up", "reply_to", "used", "reads", "as_role")
 _OPERATION: Final = ("table", "op", "key", "values", "expect", "schema_version", "arbiters")
 _MANY: Final = ("table", "op", "columns", "rows", "keys", "schema_version", "arbiters")
 _SQL: Final = ("sql", "time_zones")
@@ -146,6 +147,8 @@ def _request(fields: dict[Any, Any]) -> ChangeRequest:
         decode_reads(fields["reads"]) if "reads" in fields else None,
         _time_zones(get("time_zones")) if "time_zones" in fields else (),
         check_choice(fields["clock"], "clock", _CLOCK_ACTIONS) if form == "clock" else False,
+        "",  # whose it is no request says of itself
+        check_text(get("as_role"), "as_role", ROLE_BYTES_MAX) if "as_role" in fields else "",
     )
 
 

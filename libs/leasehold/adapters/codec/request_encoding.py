@@ -54,6 +54,8 @@ def encode_request(request: ChangeRequest, reply_to: int | None = None) -> tuple
         fields["reply_to"] = reply_to
     if request.used:
         fields["used"] = dict(request.used)
+    if request.as_role:
+        fields["as_role"] = request.as_role
     if request.reads is not None:
         fields["reads"] = request.reads
     return pack_fields(fields)

@@ -6,12 +6,13 @@ import contextlib
 import secrets
 import socket
 import ssl
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from leasehold.model.errors import ConfigurationError, NodeUnreachable, OutcomeUnknown, Refused
+from leasehold.pgwire.auth.endpoint_binding import endpoint_binding
 from leasehold.pgwire.auth.scram_client import Login
-from leasehold.pgwire.auth.scram_server import MECHANISM
+from leasehold.pgwire.auth.scram_server import MECHANISM_PLUS
 from leasehold.pgwire.messages import backend, client_requests
 from leasehold.pgwire.messages.client_replies import (
     Authentication,
@@ -24,7 +25,7 @@ from leasehold.pgwire.messages.client_replies import (
     Told,
 )
 from leasehold.pgwire.wire_errors import ProtocolViolation
-from leasehold.settings.sql_address import SqlAddress
+from leasehold.settings.sql_address import DISABLE, REQUIRE, SqlAddress
 
 CONNECT_TIMEOUT_S: Final = 10.0
 RECEIVED_BYTES: Final = 1 << 16
@@ -49,6 +50,8 @@ class SqlConnection:
         self._key = Key(0, b"")
         self.status = "I"
         self.settings: dict[str, str] = {}
+        self._login: Login | None = None
+        self._proved = False
         try:
             self._log_in(database)
         except (OSError, ProtocolViolation) as error:
@@ -166,11 +169,10 @@ class SqlConnection:
             "client_encoding": "UTF8",
         }
         self._socket.sendall(client_requests.startup(parameters))
-        login = Login(self._address.password, secrets.token_urlsafe(NONCE_BYTES))
         while not isinstance(said := self._read_message(), Ready):
             match said:
                 case Authentication():
-                    self._prove(said, login)
+                    self._prove(said)
                 case Key():
                     self._key = said
                 case Parameter():
@@ -179,23 +181,58 @@ class SqlConnection:
                     raise _make_refusal(said.fields)
         self._socket.settimeout(None)
 
-    def _prove(self, said: Authentication, login: Login) -> None:
+    def _prove(self, said: Authentication) -> None:
         match said.code:
             case 0:
-                return
-            case 10 if MECHANISM in said.mechanisms:
+                self._check_let_in()
+            case 10:
                 if not self._address.password:
                     raise PasswordWanted(
                         f"{self._named} asks for the password of {self._address.user!r}: put it in"
                         " a file and name that with --password-file or LEASEHOLD_SQL_PASSWORD_FILE"
                     )
-                self._socket.sendall(client_requests.sasl_initial(MECHANISM, login.first()))
-            case 11:
-                self._socket.sendall(client_requests.sasl_response(login.proof(_decode_text(said))))
-            case 12:
-                login.check(_decode_text(said))
+                login = self._begin_login(said.mechanisms)
+                self._socket.sendall(client_requests.sasl_initial(login.mechanism, login.first()))
+            case 11 if self._login is not None:
+                proof = self._login.proof(_decode_text(said))
+                self._socket.sendall(client_requests.sasl_response(proof))
+            case 12 if self._login is not None:
+                self._login.check(_decode_text(said))
+                self._proved = True
             case _:
                 raise ProtocolViolation("it asks for a kind of password that is not spoken here")
+
+    def _begin_login(self, offered: Sequence[str]) -> Login:
+        """Choose how to prove who we are: bound to this very channel wherever that can be, so that
+        nobody in between can pass the proof on."""
+        address = self._address
+        binding = None
+        if isinstance(self._socket, ssl.SSLSocket) and address.channel_binding != DISABLE:
+            certificate = self._socket.getpeercert(binary_form=True)
+            binding = None if certificate is None else endpoint_binding(certificate)
+        nonce = secrets.token_urlsafe(NONCE_BYTES)
+        login = Login(address.password, nonce, offered, binding)
+        if address.channel_binding == REQUIRE and login.mechanism != MECHANISM_PLUS:
+            raise ConfigurationError(
+                f"LEASEHOLD_SQL_CHANNEL_BINDING is require, and {self._named} "
+                + (
+                    "offers no channel binding"
+                    if binding is not None
+                    else "can't be bound to: without TLS, or by a certificate that has no hash"
+                )
+            )
+        self._login = login
+        return login
+
+    def _check_let_in(self) -> None:
+        """Check that who lets us in has shown that he knows the password, where that was asked
+        for."""
+        if self._login is not None and not self._proved:
+            raise ProtocolViolation("the server let us in before it proved who it is")
+        if self._login is None and self._address.channel_binding == REQUIRE:
+            raise ConfigurationError(
+                f"LEASEHOLD_SQL_CHANNEL_BINDING is require, and {self._named} asks for no password"
+            )
 
 
 def _make_refusal(fields: Mapping[str, str]) -> Refused:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final, cast
 from leasehold.adapters.postgres.outlet import LOG, Outlet
 from leasehold.adapters.postgres.reader_pace import ASIDE_LAG_S
 from leasehold.model.errors import LeaseholdError
+from leasehold.pgwire.auth.logins import Account, TlsChannel
 from leasehold.pgwire.auth.startup import (
     Admitted,
     BeginTls,
@@ -31,6 +32,7 @@ from leasehold.pgwire.auth.startup import (
     Greeting,
     HangUp,
     Say,
+    Wait,
 )
 from leasehold.pgwire.conversation import Conversation
 from leasehold.pgwire.messages import backend
@@ -42,7 +44,6 @@ from leasehold.pgwire.wire_errors import (
     Canceled,
     IdleInTransactionTooLong,
     IdleTooLong,
-    TooManyConnections,
 )
 
 if TYPE_CHECKING:
@@ -62,12 +63,13 @@ KEEP_ALIVE: Final = (
 @dataclass(frozen=True, slots=True)
 class Admission:
     """The client that was let in, for whoever opens the session. `process` is the number of the
-    connection."""
+    connection; `account` what is known of the user, None for nothing: nobody is asked who he is."""
 
     user: str
     database: str
     parameters: dict[str, str]
     process: int
+    account: Account | None = None
 
 
 SessionFactory = Callable[[Admission], Session]
@@ -97,6 +99,8 @@ class PgwireClient:
         self._session: Session | None = None
         self._conversation: Conversation | None = None
         self._is_to_rest = False
+        self.address = ""
+        self._early: list[bytes] | None = None  # what came by TLS before it was told that it began
         # Below: the loop's, for the limits of time.
         self._seen: object = None
         self._since_s = 0.0
@@ -119,16 +123,19 @@ class PgwireClient:
             self._transport.abort()
             return
         address = ip_address(peer[0])
+        self.address = f"{peer[0]}:{peer[1]}"
         if not self._server.add_arrival(self, address):
             self._transport.abort()
             return
         _keep_alive(transport.get_extra_info("socket"))
-        self._greeting = self._server.make_greeting(address.is_loopback)
+        self._greeting = self._server.make_greeting(address)
 
     def data_received(self, data: bytes) -> None:
+        if self._early is not None:
+            self._early.append(data)
+            return
         if self._greeting is not None:
-            for effect in self._greeting.receive(data):
-                self._follow(effect)
+            self._follow_all(self._greeting.receive(data))
             return
         if self._admission is None:  # it was turned away, and says more
             return
@@ -231,12 +238,20 @@ class PgwireClient:
         if start:
             self._server.workers.submit(self._work)
 
+    def _follow_all(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            self._follow(effect)
+
     def _follow(self, effect: Effect) -> None:
         if isinstance(effect, Say):
             self._transport.write(effect.data)
         elif isinstance(effect, BeginTls):
             self._transport.pause_reading()
-            self._tls_task = self._server.begin_tls(self, self._transport)
+            self._early = []
+            self._tls_task = self._server.begin_tls(self, self._transport, effect.first)
+        elif isinstance(effect, Wait):
+            self._transport.pause_reading()
+            self._server.loop.call_later(effect.seconds, self._resume_greeting)
         elif isinstance(effect, CancelAsked):
             self._server.cancel(effect.process, effect.key)
         elif isinstance(effect, HangUp):
@@ -244,14 +259,24 @@ class PgwireClient:
         else:
             self._admit(effect)
 
-    def tls_begun(self, made: asyncio.Transport | None) -> None:
-        if made is None or self._greeting is None:
+    def _resume_greeting(self) -> None:
+        """Look at the password of one who had to wait, if he still does."""
+        if self._greeting is not None:
+            self._resume_reading()
+            self._follow_all(self._greeting.resume())
+
+    def tls_begun(self, made: asyncio.Transport, channel: TlsChannel) -> None:
+        if self._greeting is None:
             return
         self._outlet.transport = made
-        self._greeting.tls_begun()
+        self._greeting.tls_begun(channel)
+        early, self._early = self._early, None
+        if early:
+            self._follow_all(self._greeting.receive(b"".join(early)))
 
     def tls_failed(self) -> None:
         """Let the client go: there is no TLS, or nobody, and the transport is closed."""
+        self._server.log.refused("", self.address, "no TLS was made")
         self._greeting = None
         self._server.remove(self)
 
@@ -259,21 +284,24 @@ class PgwireClient:
         """Close the connection of one who was not let in; what was said to it may still be on its
         way out."""
         if error is not None:
-            LOG.info("refused a connection: %s", error.sqlstate)
+            user = "" if self._greeting is None else self._greeting.user
+            self._server.log.refused(user, self.address, error.sqlstate)
         self._greeting = None
         self._closing_s = self._server.now_s()
         self._transport.close()
 
     def _admit(self, effect: Admitted) -> None:
-        if not self._server.admit(self):  # told here: every worker may be busy
-            error = TooManyConnections("sorry, too many clients already")
+        try:
+            self._server.admit(self, effect)
+        except LeaseholdError as error:
+            # Told here: every worker may be busy.
             self._transport.write(backend.error(error_fields(error, "FATAL")))
             self._hang_up(error)
             return
         self._greeting = None
         self._minor = effect.minor
         self._admission = Admission(
-            effect.user, effect.database, dict(effect.parameters), self.process
+            effect.user, effect.database, dict(effect.parameters), self.process, effect.account
         )
         with self._lock:
             self._inbox = [effect.rest] if effect.rest else []

@@ -13,23 +13,27 @@ import hmac
 import secrets
 import ssl
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from threading import Event, Thread
 from typing import Any, Final, cast
 
+from leasehold.adapters.os.file_watch import FileWatch
 from leasehold.adapters.os.worker_threads import WorkerThreads
+from leasehold.adapters.postgres.admissions import Admissions
 from leasehold.adapters.postgres.arrivals import ARRIVING_MIN, Arrivals, origin_of
 from leasehold.adapters.postgres.connection import PgwireClient, SessionFactory, log_defect
+from leasehold.adapters.postgres.listener_tls import ListenerTls, channel_of, speaks_postgresql
+from leasehold.adapters.postgres.login_log import LoginLog
 from leasehold.adapters.postgres.outlet import LOG, Outlet
-from leasehold.model.errors import ConfigurationError
-from leasehold.pgwire.auth.scram_server import MockVerifiers, Verifier
-from leasehold.pgwire.auth.startup import Greeting, Welcome
+from leasehold.model.audit import AuditLog, NotAudited
+from leasehold.model.errors import ConfigurationError, LeaseholdError
+from leasehold.pgwire.auth.logins import Logins
+from leasehold.pgwire.auth.startup import Admitted, Greeting
 from leasehold.pgwire.limits import Limits
 from leasehold.pgwire.wire_errors import AdminShutdown, Canceled
 from leasehold.settings.sql_port import PgwireSettings
 
-NONCE_BYTES: Final = 18
 KEY_BYTES: Final = {0: 4, 2: 32}
 """By the minor version of the protocol."""
 WATCH_INTERVAL_S: Final = 0.05
@@ -51,22 +55,28 @@ class PgwireServer:
         settings: PgwireSettings,
         limits: Limits | None = None,
         port_patience_s: float = PORT_PATIENCE_S,
+        *,
+        logins: Sequence[Logins] = (),
+        mock_secret: bytes | None = None,
+        audit: AuditLog | None = None,
     ) -> None:
         """Check the settings. `port_patience_s` is how long a port is waited for that somebody else
-        has."""
+        has; `logins` are who may log in beside the users of the settings; `mock_secret` is known to
+        all nodes, and to nobody else."""
         settings.check()
         self._port_patience_s = port_patience_s
         self.open_session = open_session
         self.settings = settings
         self.limits = limits or Limits()
-        self.tls: ssl.SSLContext | None = settings.tls()
+        self._tls = ListenerTls(settings)
         self.workers = WorkerThreads("sql", settings.connections_max)
         self.loop: asyncio.AbstractEventLoop
         self.port = 0
-        self._mock = MockVerifiers(settings.users or {})
+        self._admissions = Admissions(settings, logins, mock_secret, self.now_s)
+        self._files: FileWatch | None = None
+        self.log = LoginLog(audit or NotAudited())
         self._clients: dict[int, PgwireClient] = {}
         self._arrivals = Arrivals(max(settings.connections_max, ARRIVING_MIN))
-        self._admit: set[int] = set()
         self._to_send: list[Outlet] = []
         self._to_resume: deque[PgwireClient] = deque()
         self._resume_is_scheduled = False
@@ -95,10 +105,19 @@ class PgwireServer:
             ) from None
         self._listener = listener
         self.port = listener.sockets[0].getsockname()[1]
+        if self.settings.in_the_clear:
+            LOG.warning(
+                "LEASEHOLD_SQL_TLS=off: rows go over the network in the clear, from %s:%d",
+                self.settings.host,
+                self.port,
+            )
+        self._files = FileWatch(self.settings.files, self._read_files)
         self._at_work.start()
 
     def stop(self, grace_s: float = 5.0) -> None:
         """Tell clients that it ends (57P01), and cancel running statements; no thread is left."""
+        if self._files is not None:
+            self._files.close()
         self.call_soon(self._shut)
         if not self._empty.wait(grace_s):
             LOG.warning("%d clients did not end within %.1f s", len(self._clients), grace_s)
@@ -148,15 +167,9 @@ class PgwireServer:
     def now_s(self) -> float:
         return self.loop.time()
 
-    def make_greeting(self, on_this_machine: bool) -> Greeting:
-        users = self.settings.users
-        welcome = Welcome(
-            tls_offered=self.tls is not None,
-            tls_required=self.tls is not None and not on_this_machine,
-            verifier_of=self._find_verifier if users else None,
-            nonce=secrets.token_urlsafe(NONCE_BYTES),
-        )
-        return Greeting(welcome, self.limits)
+    def make_greeting(self, address: IPv4Address | IPv6Address) -> Greeting:
+        offered = self._tls.served is not None
+        return Greeting(self._admissions.welcome(address, tls_offered=offered), self.limits)
 
     def add_arrival(self, client: PgwireClient, address: IPv4Address | IPv6Address) -> bool:
         """Note a client that has connected, and return False if nobody is let in any more. Where
@@ -172,18 +185,26 @@ class PgwireServer:
             self._clients[displaced].abort()
         return True
 
-    def admit(self, client: PgwireClient) -> bool:
-        """Give a client a session's place, and return False if all are taken. Until then it takes
-        none."""
-        if len(self._admit) >= self.settings.connections_max:
-            return False
+    def admit(self, client: PgwireClient, admitted: Admitted) -> None:
+        """Give a client a session's place; until then it takes none. Raises TooManyConnections,
+        AuthenticationRefused, AuditUnavailable."""
+        user = admitted.user
+        self._admissions.enter(client.process, user, admitted.account)
+        how = self.settings.method.value
+        if admitted.is_secret:
+            how += ", TLS"
+        try:
+            self.log.admitted(client.process, user, admitted.database, client.address, how)
+        except LeaseholdError:
+            self._admissions.leave(client.process)
+            raise
         self._arrivals.leave(client.process)
-        self._admit.add(client.process)
-        return True
 
     def remove(self, client: PgwireClient) -> None:
         self._arrivals.leave(client.process)
-        self._admit.discard(client.process)
+        user = self._admissions.leave(client.process)
+        if user is not None:
+            self.log.ended(client.process, user, client.address)
         self._clients.pop(client.process, None)
         if self._stopping and not self._clients:
             self._empty.set()
@@ -238,21 +259,40 @@ class PgwireServer:
         self._last_process += 1
         return cast(asyncio.BaseProtocol, PgwireClient(self, self._last_process))
 
-    def begin_tls(self, client: PgwireClient, transport: asyncio.Transport) -> asyncio.Task[None]:
-        return self.loop.create_task(self._begin_tls(client, transport))
+    def begin_tls(
+        self, client: PgwireClient, transport: asyncio.Transport, first: bytes
+    ) -> asyncio.Task[None]:
+        return self.loop.create_task(self._begin_tls(client, transport, first))
 
-    async def _begin_tls(self, client: PgwireClient, transport: asyncio.Transport) -> None:
-        assert self.tls is not None
+    async def _begin_tls(
+        self, client: PgwireClient, transport: asyncio.Transport, first: bytes
+    ) -> None:
+        """Make TLS. `first` is what was read of the client's handshake already."""
+        served = self._tls.served
+        assert served is not None
         protocol = cast(asyncio.BaseProtocol, client)
+        starting = self.loop.create_task(
+            self.loop.start_tls(transport, protocol, served.context, server_side=True)
+        )
         try:
-            made = await self.loop.start_tls(transport, protocol, self.tls, server_side=True)
+            if first:
+                # Until TLS stands between the transport and the client, and is told that it does.
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                _hand_over(transport, first)
+            made = await starting
         except (OSError, asyncio.CancelledError):
+            starting.cancel()
             client.tls_failed()
             return
-        client.tls_begun(made)
-
-    def _find_verifier(self, user: str) -> Verifier:
-        return self.settings.users.get(user) or self._mock.verifier(user)
+        if made is None:
+            client.tls_failed()
+            return
+        connection: ssl.SSLObject = made.get_extra_info("ssl_object")
+        if first and not speaks_postgresql(connection):
+            made.abort()
+        else:
+            client.tls_begun(made, channel_of(served, connection))
 
     def _run(self) -> None:
         self._check_times()
@@ -260,9 +300,26 @@ class PgwireServer:
 
     def _check_times(self) -> None:
         now_s = self.now_s()
+        self._end_revoked()
         for client in list(self._clients.values()):
             client.check_time(now_s)
         self._watch = self.loop.call_later(WATCH_INTERVAL_S, self._check_times)
+
+    def _end_revoked(self) -> None:
+        """End the sessions of those who may not log in any more."""
+        for process in self._admissions.revoked():
+            LOG.info("connection %d ends: its user may not log in any more", process)
+            self.end_client(process)
+
+    def _read_files(self) -> None:
+        """Read users and certificates again, on the thread that has seen them change. Raises
+        ConfigurationError for one that can't be used; the other one is taken all the same."""
+        try:
+            self._tls.read_again()
+        finally:
+            users = self.settings.read_users()
+            if users is not None:
+                self._admissions.users.replace(users)
 
     def _shut(self) -> None:
         self._stopping = True
@@ -280,6 +337,17 @@ class PgwireServer:
     def _abort_all(self) -> None:
         for client in list(self._clients.values()):
             client.abort()
+
+
+def _hand_over(transport: asyncio.Transport, data: bytes) -> None:
+    """Give bytes to who has taken the client's place on the transport, as if they came now."""
+    protocol = cast(asyncio.BufferedProtocol, transport.get_protocol())
+    while data:
+        room = protocol.get_buffer(len(data))
+        size = min(len(data), len(room))  # type: ignore[arg-type]
+        room[:size] = data[:size]  # type: ignore[index]
+        protocol.buffer_updated(size)
+        data = data[size:]
 
 
 def _log_loop_defect(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.redis.pubsub import ChannelPublisher, Channels, ChannelSubscriber
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.records.requests import Result, ResultBatch
+from leasehold.model.signatures import CONTENT_TYPE_CHARACTERS_MAX
 from leasehold.replication.effects import RequestsReceived
 from leasehold.replication.fast_path.log import Term
 from leasehold.settings.environment import RedisSettings
@@ -30,7 +31,7 @@ NUMBER_BYTES: Final = 8
 HEAD_BYTES: Final = len(FORM) + ASKER_BYTES + 2 * NUMBER_BYTES
 REQUEST_BYTES_MAX: Final = 60 * 1024
 REQUESTS_MAX: Final = 1_024
-CONTENT_TYPE_MAX: Final = 100
+CONTENT_TYPE_MAX: Final = CONTENT_TYPE_CHARACTERS_MAX
 ANSWER_BYTES_MAX: Final = 48 * 1024
 CODEC: Final = MessagePackCodec()
 LOG: Final = logging.getLogger("leasehold.results")

@@ -17,6 +17,7 @@ import apsw
 from leasehold.adapters.sqlite.layout import column_name
 from leasehold.adapters.sqlite.plan import EntriesPlan, ReadPlan, entry_key
 from leasehold.adapters.sqlite.row_history import last_write, lsn_at, table_kept_from
+from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.history import check_kept, tables_at
 from leasehold.catalog.states import READABLE
@@ -52,6 +53,11 @@ class SqlitePast(Closing):
     def connection(self) -> apsw.Connection:
         """The snapshot's."""
         return self._snapshot.connection
+
+    @property
+    def access(self) -> Access:
+        """Return who may do what now: who may read is not asked of the past."""
+        return self._snapshot.access
 
     def has_changed(self, table_id: int) -> bool:
         """Whether a row of the table was written since, so that its rows of now are not those of

@@ -225,6 +225,11 @@ class SqliteSnapshot:
         """The same object as long as nothing of it has changed."""
         return self._readers.catalog(self._count, self.connection)
 
+    @property
+    def access(self) -> Access:
+        """Return who may do what, as of this snapshot."""
+        return self.catalog.access
+
     def stored_catalog(self) -> StoredCatalog:
         """Return the catalog with the jobs, to plan schema changes on."""
         return read_catalog(self.connection)

@@ -52,6 +52,15 @@ class HoldingReport(NamedTuple):
     sent_us: int
 
 
+class AccessReport(NamedTuple):
+    """A report, for people only, that a node lets SQL clients in without asking who they are;
+    `words` say whom. It is sent again and again while that is so."""
+
+    node: str
+    words: str
+    sent_us: int
+
+
 class CheckReport(NamedTuple):
     """What one node found when it checked a table at one log position.
 
@@ -84,4 +93,4 @@ class CheckReport(NamedTuple):
     code: str = ""
 
 
-Acknowledgement: TypeAlias = Ack | LeaseAck | HoldingReport | CheckReport
+Acknowledgement: TypeAlias = Ack | LeaseAck | HoldingReport | CheckReport | AccessReport

@@ -184,7 +184,8 @@ class Commit(NamedTuple):
     `commit_us`: unix µs, strictly rising over all masters (L9), but where an operator has set the
     log's time back. `versions`: table id → version used, tables it only read included (D5). A
     commit with catalog writes stands last in its record, so that one record's rows are all applied
-    under one catalog.
+    under one catalog. `principal`: the role that asked for those catalog writes, "" = the bootstrap
+    role.
     """
 
     request_id: bytes
@@ -197,6 +198,7 @@ class Commit(NamedTuple):
     backfills: tuple[Backfill, ...] = ()
     catalog: tuple[CatalogWrite, ...] = ()
     answer: Any = None  # what the result carries beyond counts, e.g. {"job": 7}
+    principal: str = ""
 
 
 class Disposition(IntEnum):
@@ -214,7 +216,8 @@ class Refusal(NamedTuple):
     `body` is the request as received where somebody needs it later (conflict, dead-letter).
     `image` is the row that refused it, with its genids, for a verify error.
     `queue` and `offset` say where the request stood; offset -1: nowhere, it was told to the master.
-    `request_id` is empty when it had none.
+    `request_id` is empty when it had none. `principal`: the role that asked, "" = the bootstrap
+    role, or nobody knows.
     """
 
     request_id: bytes
@@ -230,6 +233,7 @@ class Refusal(NamedTuple):
     content_type: str
     body: bytes | None
     image: RowImage | None
+    principal: str = ""
 
 
 class Grant(NamedTuple):

@@ -120,8 +120,10 @@ class ChangeRequest(NamedTuple):
     `time_zones` are those of the sessions that said the statements of `sql`, one after the other,
     the last one of all that follow; () = UTC.
     `reset_clock` alone: the log's time is to be that of the master's clock again, if it is ahead.
-    `principal`: the name of the role that asks; "" = the first one (`BOOTSTRAP_ROLE`). `as_role`:
-    the role whose rights it wants to have, after SET ROLE; "" = the principal's own.
+    `principal`: the name of the role that asks, as a signature proves; "" = the first one
+    (`BOOTSTRAP_ROLE`). `as_role`: the role whose rights it wants to have, after SET ROLE; "" = the
+    principal's own. `key_number`: of the principal's key that has signed it; "" = the database's
+    own have, for the principal.
     """
 
     id: bytes
@@ -138,6 +140,7 @@ class ChangeRequest(NamedTuple):
     reset_clock: bool = False
     principal: str = ""
     as_role: str = ""
+    key_number: str = ""
 
     def giving_up(self) -> ChangeRequest:
         """The attempt after this one, which only says that there will be no other (L5). It brings
@@ -204,7 +207,8 @@ class Conflict(NamedTuple):
 
 
 class DeadLetter(NamedTuple):
-    """A request that can't be applied, and why; never dropped silently."""
+    """A request that can't be applied, and why; never dropped silently. `principal`: see
+    `Refusal`."""
 
     request_id: bytes
     attempt: int
@@ -216,3 +220,4 @@ class DeadLetter(NamedTuple):
     offset: int
     content_type: str
     body: bytes | None
+    principal: str = ""

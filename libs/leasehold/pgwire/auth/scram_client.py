@@ -5,15 +5,18 @@ from __future__ import annotations
 import binascii
 import hmac
 from base64 import b64decode, b64encode
+from collections.abc import Sequence
 from hashlib import pbkdf2_hmac, sha256
-from typing import Final
 
 from leasehold.pgwire.auth.saslprep import saslprep
-from leasehold.pgwire.auth.scram_server import ITERATIONS_MAX, hmac_sha256
+from leasehold.pgwire.auth.scram_server import (
+    BINDING,
+    ITERATIONS_MAX,
+    MECHANISM,
+    MECHANISM_PLUS,
+    hmac_sha256,
+)
 from leasehold.pgwire.wire_errors import ProtocolViolation
-
-_HEADER: Final = "n,,"
-"""No channel binding."""
 
 
 class Login:
@@ -21,13 +24,27 @@ class Login:
     with its signature. `proof` and `check` raise ProtocolViolation for what is no SCRAM, or not
     said by one who knows the password."""
 
-    def __init__(self, password: str, nonce: str) -> None:
+    def __init__(
+        self, password: str, nonce: str, offered: Sequence[str], binding: bytes | None = None
+    ) -> None:
+        """Choose a mechanism of those `offered`. `binding` is the channel's, None where it has none
+        or none is wanted. Raises ProtocolViolation where nothing offered is spoken here."""
         self._password = saslprep(password).encode()
         self._nonce = nonce
         self._signature = b""
+        self._binding = b""
+        # "y": we could have bound the proof to the channel, and the server has not offered it. One
+        # that has, and whose list was changed on the way, then ends it.
+        self._header = "n,," if binding is None else "y,,"
+        self.mechanism = MECHANISM
+        if binding is not None and MECHANISM_PLUS in offered:
+            self.mechanism, self._binding = MECHANISM_PLUS, binding
+            self._header = f"p={BINDING},,"
+        elif MECHANISM not in offered:
+            raise ProtocolViolation("it asks for a kind of password that is not spoken here")
 
     def first(self) -> str:
-        return _HEADER + self._bare
+        return self._header + self._bare
 
     @property
     def _bare(self) -> str:
@@ -39,7 +56,8 @@ class Login:
             raise ProtocolViolation("the server's SCRAM nonce does not go on with ours")
         salted = pbkdf2_hmac("sha256", self._password, salt, iterations)
         client_key = hmac_sha256(salted, b"Client Key")
-        without_proof = f"c={b64encode(_HEADER.encode()).decode()},r={nonce}"
+        bound = b64encode(self._header.encode() + self._binding).decode()
+        without_proof = f"c={bound},r={nonce}"
         messages = f"{self._bare},{answer},{without_proof}".encode()
         signed = hmac_sha256(sha256(client_key).digest(), messages)
         self._signature = hmac_sha256(hmac_sha256(salted, b"Server Key"), messages)

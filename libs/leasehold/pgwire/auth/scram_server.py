@@ -9,15 +9,22 @@ from __future__ import annotations
 import binascii
 import hmac
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable
 from hashlib import pbkdf2_hmac, sha256
 from typing import Final, NamedTuple
 
 from leasehold.pgwire.auth.saslprep import saslprep
-from leasehold.pgwire.wire_errors import ProtocolViolation
+from leasehold.pgwire.wire_errors import AuthenticationRefused, ProtocolViolation
 
 MECHANISM: Final = "SCRAM-SHA-256"
-ITERATIONS: Final = 4096
+MECHANISM_PLUS: Final = "SCRAM-SHA-256-PLUS"
+BINDING: Final = "tls-server-end-point"
+"""The kind of channel binding that is spoken: the one of PostgreSQL (RFC 5929, 4)."""
+ITERATIONS_MIN: Final = 4096
+ITERATIONS: Final = 16_384
+"""Of new verifiers. They protect passwords where somebody has read the verifiers, and every client
+that has the password pays them each time it connects."""
 SALT_BYTES: Final = 16
 ITERATIONS_MAX: Final = 10_000_000
 
@@ -64,48 +71,70 @@ def verifier_of_text(text: str) -> Verifier:
 
 class MockVerifiers:
     """The verifiers of users that do not exist. Such a user is asked as those that do, on each node
-    and after each start with the same salt, and nobody fulfils it. The secret is what nobody knows
-    who knows less than all of the verifiers."""
+    and after each start with the same salt, and nobody fulfils it."""
 
-    def __init__(self, users: Mapping[str, Verifier]) -> None:
-        nobody = Verifier(ITERATIONS, bytes(SALT_BYTES), b"", b"")
-        self._users = [users[name] for name in sorted(users)] or [nobody]
-        known = sha256()
-        for name in sorted(users):
-            known.update(f"{name}={users[name]}\n".encode())
-        self._secret = known.digest()
+    def __init__(self, verifiers: Iterable[Verifier], secret: bytes | None = None) -> None:
+        """Make them from a `secret` that all nodes have and that lasts; without it from what nobody
+        knows who knows less than all of `verifiers`."""
+        known = sorted(verifiers)
+        shapes = Counter((each.iterations, len(each.salt)) for each in known)
+        self._shapes = sorted(shapes.items()) or [((ITERATIONS, SALT_BYTES), 1)]
+        self._count = max(len(known), 1)
+        if secret is None:
+            secret = sha256("\n".join(map(str, known)).encode()).digest()
+        self._secret = hmac_sha256(secret, b"users that do not exist")
 
     def verifier(self, user: str) -> Verifier:
         """Return a verifier with the iterations of one that exists, so that these tell nothing
-        either."""
-        drawn = hmac_sha256(self._secret, b"like " + user.encode())
-        like = self._users[int.from_bytes(drawn) % len(self._users)]
+        either. Where they change the salt does, too: it looks like a new password."""
+        name = user.encode()
+        iterations, salt_bytes = self._shape(int.from_bytes(self._derive(b"like", name)))
         salt = b""
-        while len(salt) < len(like.salt):
-            salt += hmac_sha256(self._secret, f"salt {len(salt)} {user}".encode())
-        stored, server = hmac_sha256(self._secret, b"stored"), hmac_sha256(self._secret, b"server")
-        return Verifier(like.iterations, salt[: len(like.salt)], stored, server)
+        while len(salt) < salt_bytes:
+            salt += self._derive(f"salt {iterations} {salt_bytes} {len(salt)}".encode(), name)
+        stored, server = self._derive(b"stored", name), self._derive(b"server", name)
+        return Verifier(iterations, salt[:salt_bytes], stored, server)
+
+    def _shape(self, drawn: int) -> tuple[int, int]:
+        """Return iterations and length of the salt, as often as users have them. A name keeps its
+        place among all while some users come and go."""
+        place = drawn * self._count >> 256
+        for shape, count in self._shapes:
+            if place < count:
+                return shape
+            place -= count
+        raise AssertionError("a place is below the count of all")
+
+    def _derive(self, what: bytes, name: bytes) -> bytes:
+        return hmac_sha256(self._secret, what + b" " + name)
 
 
 class Exchange:
     """The server's side of one login. `first` answers the client's first message, `final` its
     proof.
 
-    Both raise ProtocolViolation for what is no SCRAM.
+    Both raise ProtocolViolation for what is no SCRAM, AuthenticationRefused where client and server
+    do not see the same channel.
     """
 
-    def __init__(self, verifier: Verifier, nonce: str) -> None:
+    def __init__(self, verifier: Verifier, nonce: str, binding: bytes | None = None) -> None:
+        """Begin a log-in. `binding`: the channel's, with which the client may bind its proof to it;
+        None: it has none."""
         self._verifier = verifier
         self._nonce = nonce
+        self._binding = binding
         self._messages = ""
-        self._header = ""
+        self._bound = b""
 
-    def first(self, text: str) -> str:
+    @property
+    def mechanisms(self) -> list[str]:
+        return [MECHANISM] if self._binding is None else [MECHANISM_PLUS, MECHANISM]
+
+    def first(self, text: str, mechanism: str = MECHANISM) -> str:
+        if mechanism not in self.mechanisms:
+            raise ProtocolViolation("client selected an invalid SASL authentication mechanism")
         flag, _, rest = text.partition(",")
-        if flag.startswith("p="):
-            raise ProtocolViolation("channel binding was not offered, and the client asks for it")
-        if flag not in ("n", "y"):
-            raise ProtocolViolation("malformed SCRAM message: no channel binding flag")
+        self._check_flag(flag, mechanism)
         identity, _, bare = rest.partition(",")
         if identity:
             raise ProtocolViolation("client uses authorization identity, but it is not supported")
@@ -117,12 +146,41 @@ class Exchange:
         client = parts[1][2:]
         if not client or not all("!" <= character <= "~" for character in client):
             raise ProtocolViolation("non-printable characters in SCRAM nonce")
-        self._header = f"{flag},,"
+        self._bound = f"{flag},,".encode()
+        if mechanism == MECHANISM_PLUS:
+            assert self._binding is not None
+            self._bound += self._binding
         self._nonce = client + self._nonce
         salt = b64encode(self._verifier.salt).decode()
         answer = f"r={self._nonce},s={salt},i={self._verifier.iterations}"
         self._messages = f"{bare},{answer}"
         return answer
+
+    def _check_flag(self, flag: str, mechanism: str) -> None:
+        """Check that what the client says of channel binding fits what it chose, and what was
+        offered: somebody between may have taken the better mechanism out of the list."""
+        kind, sign, name = flag.partition("=")
+        if mechanism == MECHANISM_PLUS:
+            if kind != "p" or not sign:
+                raise ProtocolViolation(
+                    f"the client selected {MECHANISM_PLUS}, but its SCRAM message has no channel"
+                    " binding"
+                )
+            if name != BINDING:
+                raise ProtocolViolation(f'unsupported SCRAM channel-binding type "{name}"')
+        elif kind == "p":
+            raise ProtocolViolation(
+                f"the client selected {MECHANISM} without channel binding, but its SCRAM message"
+                " has some"
+            )
+        elif flag not in ("n", "y"):
+            raise ProtocolViolation("malformed SCRAM message: no channel binding flag")
+        elif flag == "y" and self._binding is not None:
+            raise AuthenticationRefused(
+                "SCRAM channel binding negotiation error: the client supports channel binding and"
+                " thinks that the server does not; it does, so somebody in between may have hidden"
+                " that"
+            )
 
     def final(self, text: str) -> str | None:
         """Return the server's signature, or None for a wrong proof."""
@@ -130,7 +188,9 @@ class Exchange:
         parts = without_proof.split(",")
         if not comma or last[:2] != "p=" or len(parts) < 2 or parts[0][:2] != "c=":
             raise ProtocolViolation("malformed SCRAM message: c=, r= and p= are expected")
-        if parts[0][2:] != b64encode(self._header.encode()).decode():
+        if parts[0][2:] != b64encode(self._bound).decode():
+            if self._bound.startswith(b"p="):
+                raise AuthenticationRefused("SCRAM channel binding check failed")
             raise ProtocolViolation("unexpected SCRAM channel-binding attribute")
         if parts[1] != f"r={self._nonce}":
             raise ProtocolViolation("SCRAM nonce does not match")

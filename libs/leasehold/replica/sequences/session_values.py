@@ -122,6 +122,9 @@ class DrawnSequenceValues:
         self._gone: Collection[int] = ()
         self._wait_coherent: Callable[[], None] = _never
         self._states: dict[tuple[int, int, int], SequencePosition] = {}
+        self.may_draw: Callable[[int], None] = _may_draw
+        """Raises InsufficientPrivilege where the role of the statement may not draw from a
+        sequence."""
 
     def take_over(self, before: DrawnSequenceValues) -> None:
         """Draw what `before` has drawn, of which this is a replay: a number that was told stays
@@ -183,6 +186,9 @@ class DrawnSequenceValues:
             self._states[own.name] = SequencePosition(number, True, 0)
         self._session.set_drawn(sequence_id, number)
         return number
+
+    def check_may_draw(self, sequence_id: int) -> None:
+        self.may_draw(sequence_id)
 
     def _shared(self, sequence_id: int) -> int:
         found = self._found.get(sequence_id)
@@ -250,6 +256,10 @@ class DrawnSequenceValues:
             said = set_operation(own.descriptor, known.last, called=known.called)
             found.append(said._replace(values={**said.values, "own": True}))
         return found
+
+
+def _may_draw(sequence_id: int) -> None:
+    """Do nothing: of programs that embed a replica nobody is asked."""
 
 
 def _never() -> None:

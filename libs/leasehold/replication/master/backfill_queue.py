@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from leasehold.model.errors import (
     LeaseholdError,
     MalformedRequest,
+    NotAuthentic,
     Refused,
     RequestTooLarge,
     TooComplex,
@@ -20,6 +21,7 @@ from leasehold.model.ports import Codec, Now
 from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings
 from leasehold.model.records.log import ChunkDecided
 from leasehold.model.records.requests import Queue
+from leasehold.model.signatures import OPEN, Verifier
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.effects import QueueRead
 from leasehold.replication.master.attempts import Attempts, no_master_survives
@@ -33,6 +35,7 @@ from leasehold.replication.master.write_behind import WriteBehind
 BACKFILL_MS_MAX: Final = 200
 """Of one turn, for rows of a backfill: what may lie between two heartbeats in any case."""
 BACKFILL_ROWS_FIRST: Final = 64
+_BACKFILL: Final = Queue.BACKFILL.value
 """What a row costs is known after the first few; a function over it may be a dear one."""
 
 
@@ -55,6 +58,7 @@ class BackfillQueue:
         attempts: Attempts,
         chunks: ChunkDecider,
         clock_ns: Callable[[], int],
+        verifier: Verifier = OPEN,
     ) -> None:
         """Begin without messages. `clock_ns`: see `Node`."""
         self._codec = codec
@@ -63,6 +67,7 @@ class BackfillQueue:
         self._attempts = attempts
         self._chunks = chunks
         self._clock_ns = clock_ns
+        self._verifier = verifier
         self._messages: deque[QueueRead] = deque()
         self._open: OpenChunk | None = None
         self._backfill_rows = BACKFILL_ROWS_FIRST  # index entries that take a moment
@@ -156,9 +161,13 @@ class BackfillQueue:
             self._changes.write_soon(job_id, writes)
 
     def _decoded(self, message: QueueRead) -> object:
-        """Return what a message says, None where its bytes are no record."""
+        """Return what a message says, or why nobody is known to say it; None where its bytes are no
+        record."""
         try:
+            self._verifier.prove_machinery(_BACKFILL, message.content_type, message.body)
             return self._codec.decode(message.body)
+        except NotAuthentic as error:
+            return error
         except MalformedRequest:
             return None
 
@@ -203,6 +212,9 @@ class BackfillQueue:
         record = self._decoded(message)
         if isinstance(record, Chunk):
             self._open = OpenChunk(message, record, min(done, len(record.keys)))
+        elif isinstance(record, NotAuthentic):
+            # ⚠ Its job is told nothing: whoever may write here would end any job by that.
+            batch.refuse_unproven(message, record)
         elif isinstance(record, Findings):
             self._take_findings(batch, message, record, now)
         else:

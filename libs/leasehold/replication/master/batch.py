@@ -14,7 +14,7 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.overlay import CatalogAhead
-from leasehold.model.errors import GaveUp, LeaseholdError, Refused
+from leasehold.model.errors import GaveUp, LeaseholdError, NotAuthentic, Refused
 from leasehold.model.ports import Codec
 from leasehold.model.records.log import (
     CatalogWrite,
@@ -22,10 +22,11 @@ from leasehold.model.records.log import (
     DescriptorWrite,
     Disposition,
 )
-from leasehold.model.records.requests import ChangeRequest
+from leasehold.model.records.requests import ChangeRequest, Outcome
 from leasehold.replication.effects import QueueRead
 from leasehold.replication.log.clock import Reading
 from leasehold.replication.master.batch_limits import LOOK_OPERATIONS, BatchSettings, CommitLimits
+from leasehold.replication.master.principals import check_principal, may_say_password
 from leasehold.replication.master.record_draft import Full, RecordDraft, Repeat
 from leasehold.replication.master.refusals import (
     cut_body,
@@ -65,6 +66,8 @@ class Made(NamedTuple):
 NOTHING_MADE: Final = Made()
 NOBODYS: Final = ChangeRequest(b"")
 """Stands for a message that nobody waits for, or that does not say who."""
+UNPROVEN_BYTES_MAX: Final = 4 * 1024
+"""Kept of a message that anybody may have sent."""
 _REPEAT: Final = Asked.REPEAT  # a member of an enum costs as much as a call
 
 
@@ -96,7 +99,10 @@ class Batch:
         decided before (then the remembered answer is given again). `decoded`: what its bytes say,
         or why they say nothing. Raises Full."""
         if isinstance(decoded, Refused):
-            self._refuse_unreadable(message, decoded)
+            if isinstance(decoded, NotAuthentic):
+                self.refuse_unproven(message, decoded)
+            else:
+                self._refuse_unreadable(message, decoded)
             return None
         request = decoded
         # Before its age: what is still remembered is repeated, never decided a second time.
@@ -107,6 +113,13 @@ class Batch:
             repeat = Repeat(request.id, partition, remembered, message.requester)
             self.draft.repeats.append(repeat)
             self.draft.settle(message)
+            return None
+        try:
+            check_principal(request, self._catalog.access.roles)
+        except NotAuthentic as error:
+            detail = {"request_id": request.id, "reply_to": request.reply_to}
+            error.detail = {**detail, "attempt": request.attempt}
+            self.refuse_unproven(message, error)
             return None
         try:
             if not request.reset_clock:  # once more changes nothing, and it is for when others fail
@@ -227,6 +240,7 @@ class Batch:
             (),
             made.writes,
             decided.answer if made.answer is None else made.answer,
+            request.principal if made.writes else "",
         )
         packed = self._codec.pack_commit(commit)
         alone = self._limits.needs_own_record(packed)
@@ -286,6 +300,28 @@ class Batch:
             repeat = Repeat(request_id, reply_to, remembered, message.requester)
             self.draft.repeats.append(repeat)
 
+    def refuse_unproven(self, message: QueueRead, error: NotAuthentic) -> None:
+        """Keep a message as a dead letter, and a part of its body, of which it isn't proven who has
+        sent it. ⚠ It settles no id (L5): anybody may have written another one's into it. Who is
+        named in it is told, where it stands in the topic: a true request of that id stands before
+        it there, and was decided. Raises Full."""
+        detail = dict(error.detail)
+        request_id, reply_to = detail.pop("request_id", b""), detail.pop("reply_to", -1)
+        attempt = detail.pop("attempt", 1)
+        assert isinstance(request_id, bytes), request_id
+        assert isinstance(reply_to, int), reply_to
+        assert isinstance(attempt, int), attempt
+        # Nobody has looked whether it says a password, which would be kept for ever.
+        kept = 0 if may_say_password(message.body) else UNPROVEN_BYTES_MAX
+        self._refuse(message, NOBODYS, error, Disposition.DEAD_LETTER, detail, kept)
+        if not request_id or message.requester:
+            return
+        outcome = self._store.outcome(request_id)
+        if outcome is None:
+            words, at_us = error.message, self.draft.time_us
+            outcome = Outcome(attempt, 0, 0, at_us, True, error.sqlstate, words, {}, True)
+        self.draft.repeats.append(Repeat(request_id, reply_to, outcome, b""))
+
     def _refuse(
         self,
         message: QueueRead,
@@ -293,10 +329,13 @@ class Batch:
         error: LeaseholdError,
         disposition: Disposition,
         detail: Mapping[str, object] | None = None,
+        body_bytes_max: int | None = None,
     ) -> None:
         """Add the refusal to the draft. `detail`: instead of the error's. Raises Full."""
         draft, settings = self.draft, self._settings
         refusal = refusal_of(message, request, error, disposition, detail, draft.time_us)
+        if body_bytes_max is not None and len(message.body) > body_bytes_max:
+            refusal = cut_body(refusal, message.body, body_bytes_max)
         packed = self._codec.pack_refusal(refusal)
         if not draft.fits(packed) and not draft.has_room_alone:
             raise Full
@@ -356,6 +395,7 @@ class Batch:
             reply_to=reply_partition(message, request) if request and message else -1,
             catalog=writes,
             answer=answer,
+            principal=request.principal if request else "",
         )
         packed = self._codec.pack_commit(commit)
         # ⚠ Who wants an end to a job that is too large already, is heard.
@@ -390,4 +430,6 @@ def rights_of(request: ChangeRequest, catalog: Catalog, own: int) -> Rights | No
     if not request.principal and not request.as_role:
         return None
     actor = catalog.access.actor_of(request.principal, request.as_role)
-    return None if catalog.access.roles.is_superuser(actor) else Rights(catalog, actor, own)
+    if catalog.access.roles.is_superuser(actor):
+        return None
+    return Rights(catalog, actor, own, of_node=not request.key_number)

@@ -11,18 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from leasehold.catalog.catalog import Catalog
+from leasehold.model.audit import AuditEvent
 from leasehold.model.ports import Codec, Now
 from leasehold.model.records.acks import Ack, Acknowledgement, CheckReport, LeaseAck
 from leasehold.model.records.log import Decisions, LogPosition
 from leasehold.model.records.requests import Queue
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.coherency import CoherencyWatch
-from leasehold.replication.effects import Append, AskQueue, BeginTerm, Effect, Wake
+from leasehold.replication.effects import Append, AskQueue, Audit, BeginTerm, Effect, Wake
 from leasehold.replication.log.apply import apply_catalog, keep_past
 from leasehold.replication.log.clock import LogClock, Reading
 from leasehold.replication.log.truncation import COPY_ROLE
 from leasehold.replication.master.answers import Answers, answers_of
 from leasehold.replication.master.attempts import Attempts, Spared
+from leasehold.replication.master.audit_events import events_of_commit, events_of_refusals
 from leasehold.replication.master.backfill_pacing import BackfillPace
 from leasehold.replication.master.backfill_queue import BackfillQueue
 from leasehold.replication.master.batch import Batch
@@ -82,7 +84,7 @@ class Master:
         self.attempts = Attempts(position, spared)
         self._log_clock = LogClock(position, store, now, settings.outcomes)
         self._limits = CommitLimits(settings.batch, codec)
-        self._queue = RequestQueue(codec)
+        self._queue = RequestQueue(codec, settings.verifier)
         self._requests = RequestDecider(
             self._queue,
             self.attempts,
@@ -93,7 +95,9 @@ class Master:
             clock_ns,
         )
         chunks = ChunkDecider(catalog, store, codec, self._limits)
-        self._backfill = BackfillQueue(codec, store, changes, self.attempts, chunks, clock_ns)
+        self._backfill = BackfillQueue(
+            codec, store, changes, self.attempts, chunks, clock_ns, settings.verifier
+        )
         self._pace = BackfillPace(settings.backfill)
         self.intake = Intake(position, now.mono_ns, self._queue, self._backfill, self.attempts)
         self.flight = RecordInFlight(position, codec)
@@ -126,7 +130,7 @@ class Master:
             return self.changes.lease_acked(record, now)
         if isinstance(record, CheckReport):
             return self.changes.reported(record, now)
-        # A HoldingReport is for those who look on; the ledger alone decides who is in the way.
+        # Other reports are for those who look on; the ledger alone decides who is in the way.
         # ⚠ Whatever else can be read stops no master, for each of them would come to it.
         return []
 
@@ -338,18 +342,22 @@ class Master:
         store, catalog = self._store.settle(), self._catalog
         changed = False
         notices: list[Effect] = []
+        audited: list[AuditEvent] = []
         for lsn, commit in enumerate(draft.commits, draft.first_lsn):
             if commit.catalog:
+                audited += events_of_commit(commit, catalog)
                 changed |= apply_catalog(commit, lsn, catalog, store)
                 notices += notices_of_versions(commit, lsn, catalog)
                 self._release.add_ended_jobs(offset, notices_of_ended_jobs(commit, lsn, catalog))
+        if draft.refusals:
+            audited += events_of_refusals(draft.refusals)
         settings = self._settings
         keep_past(record, after, catalog, store, settings.outcomes, settings.history)
         store.commit(after)
         self.watch.read_back(offset, now.mono_ns)
         self._pace.read_back(offset)
         self._release.answers.add(answers_of(record, offset, draft.repeats, draft.requesters))
-        effects = [*self._release.release(self._may_answer(now)), *notices]
+        effects = [*self._release.release(self._may_answer(now)), *notices, *map(Audit, audited)]
         if changed:
             effects += self.changes.catalog_changed(after.lsn, now)
         return effects

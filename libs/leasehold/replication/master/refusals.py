@@ -68,6 +68,7 @@ def refusal_of(
         content_type=message.content_type,
         body=message.body if _keeps_body(disposition) else None,
         image=image if disposition is Disposition.CONFLICT else None,
+        principal=request.principal,
     )
 
 

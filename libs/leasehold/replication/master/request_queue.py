@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from leasehold.model.errors import Refused
+from leasehold.model.errors import NotAuthentic, Refused
 from leasehold.model.ports import Codec
-from leasehold.model.records.requests import ChangeRequest
+from leasehold.model.records.requests import ChangeRequest, Queue
+from leasehold.model.signatures import OPEN, Verifier
 from leasehold.replication.effects import QueueRead
 from leasehold.replication.master.refusals import internal_failure
 
 READ_AHEAD_BYTES_MAX: Final = 256 * 1024
+_REQUESTS: Final = Queue.REQUESTS.value
 
 
 class RequestQueue:
@@ -19,8 +21,9 @@ class RequestQueue:
     nothing else to do, and what is done then the next record need not wait for. Decoding is a
     function of the message alone, so when it is done makes no difference to what is decided."""
 
-    def __init__(self, codec: Codec) -> None:
+    def __init__(self, codec: Codec, verifier: Verifier = OPEN) -> None:
         self._codec = codec
+        self._verifier = verifier
         self._messages: deque[QueueRead] = deque()
         self._decoded: deque[ChangeRequest | Refused] = deque()  # of the first messages
         self._decoded_bytes = 0
@@ -66,10 +69,34 @@ class RequestQueue:
     def _read(self, message: QueueRead) -> None:
         said: ChangeRequest | Refused
         try:
-            said = self._codec.decode_request(message.content_type, message.body)
+            said = self._decoded_of(message)
         except Refused as error:
             said = error
         except Exception as error:  # noqa: BLE001 - every master would come to it
             said = internal_failure(error)
         self._decoded.append(said)
         self._decoded_bytes += len(message.body)
+
+    def _decoded_of(self, message: QueueRead) -> ChangeRequest:
+        """Return the request of a message, in the name of whom it proves. Raises Refused."""
+        content_type, body = message.content_type, message.body
+        if self._verifier.is_open and ";" not in content_type:
+            return self._codec.decode_request(content_type, body)
+        try:
+            media_type, (role, number) = self._verifier.read(_REQUESTS, content_type, body)
+        except NotAuthentic as error:
+            error.detail = {**error.detail, **self._requester(content_type, body)}
+            raise
+        request = self._codec.decode_request(media_type, body)
+        return request._replace(principal=role, key_number=number) if role else request
+
+    def _requester(self, content_type: str, body: bytes) -> dict[str, object]:
+        """Return who is to be told, so far as the bytes show it: ⚠ anybody may have written
+        them."""
+        try:
+            request = self._codec.decode_request(content_type.partition(";")[0], body)
+        except Refused as error:
+            told = error.detail
+            return {name: told[name] for name in ("request_id", "reply_to") if name in told}
+        told = {"request_id": request.id, "reply_to": request.reply_to}
+        return {**told, "attempt": request.attempt}

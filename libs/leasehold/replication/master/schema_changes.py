@@ -111,7 +111,8 @@ class SchemaChanges:
         script.refuse_dropped(request.operations)
         answer = join_answers(tuple(answers))
         opening = script.opening
-        return Decision(script.writes, answer, script.catalog, script.empty, opening)
+        writes = _asked_by(script.writes, request.principal)
+        return Decision(writes, answer, script.catalog, script.empty, opening)
 
     def _check_steers(self, job_id: int, actor: int) -> None:
         """Check that `actor` may steer a job: one of a table that it owns, or any. Raises
@@ -239,3 +240,15 @@ class SchemaChanges:
                 case wanted.Wake(at_ns):
                     effects.append(WakeNode(at_ns))
         return effects
+
+
+def _asked_by(writes: tuple[CatalogWrite, ...], principal: str) -> tuple[CatalogWrite, ...]:
+    """Return writes whose new jobs tell who has asked for them."""
+    if not principal:
+        return writes
+    return tuple(
+        write._replace(body={**write.body, "principal": principal})
+        if isinstance(write, JobWrite)
+        else write
+        for write in writes
+    )

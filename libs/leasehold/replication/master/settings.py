@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from leasehold.model.signatures import OPEN, Verifier
 from leasehold.replication.coherency import CoherencySettings
 from leasehold.replication.log.retention import HistorySettings
 from leasehold.replication.log.truncation import TruncationSettings
@@ -21,7 +22,8 @@ class MasterSettings:
     and renewal; that and the renewal together stay well below a lease's duration. Users count as
     present for `users_recent_ms` after a request (see `BackfillPace`). While a coherent
     node is more than `ahead_max` records behind, requests gather for the next record: their answers
-    would wait for the node anyway (C1), and fewer records are what lets it catch up."""
+    would wait for the node anyway (C1), and fewer records are what lets it catch up. `verifier`:
+    who tells whose a message of a queue is."""
 
     coherency: CoherencySettings = field(default_factory=CoherencySettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
@@ -34,3 +36,4 @@ class MasterSettings:
     delete_every_ms: int = 5_000
     users_recent_ms: int = USERS_RECENT_MS
     ahead_max: int = 3
+    verifier: Verifier = OPEN

@@ -148,7 +148,8 @@ class RoleChanges:
             own_password = RoleOptions(
                 password=options.password, empty_password=options.empty_password
             )
-            if options.password is None or options != own_password or role != self._me:
+            own = options == own_password and options.password is not None
+            if role != self._me or not (own or options == RoleOptions(revokes_key=True)):
                 raise InsufficientPrivilege("permission denied")
         if role.role_id == BOOTSTRAP_ROLE and options.superuser is False:
             raise FeatureNotSupported(
@@ -306,6 +307,8 @@ def _with_options(role: Role, options: RoleOptions) -> Role:
     }
     if options.password is not None:
         changed["verifier"] = options.password
+    if options.revokes_key:
+        changed["keys_revoked"] = role.keys_revoked + 1
     made = role._replace(**changed)
     return made if made.connections_max >= 0 else made._replace(connections_max=UNLIMITED)
 

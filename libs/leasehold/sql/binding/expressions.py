@@ -39,6 +39,7 @@ from leasehold.sql.binding.bound_tree import (
     Value,
     join_parts,
 )
+from leasehold.sql.binding.needed_privileges import Needs
 from leasehold.sql.binding.order import as_sort_key
 from leasehold.sql.binding.scope import Scope
 from leasehold.sql.binding.typing import (
@@ -78,6 +79,7 @@ class Queries(Protocol):
     """What an expression needs of the binder of queries."""
 
     typing: Typing
+    needs: Needs
 
     def bind_query(self, query: tree.Query, parent: Scope | None) -> BoundQuery: ...
 
@@ -134,6 +136,7 @@ class Expressions:
 
     def _name(self, node: tree.Name) -> Bound:
         bound, scope = self.scope.resolve(node.parts, node.at)
+        self.queries.needs.read(bound)
         for field in (bound,) if isinstance(bound, Field) else ():
             if not (scope is self.scope and self.inside):
                 scope.mentions.append((field, node.at))

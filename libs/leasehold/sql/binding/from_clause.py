@@ -99,6 +99,7 @@ class Sources:
             fields = system_fields(system, relation)
             return _named(SystemSource(relation, system), source, alias, fields, number)
         descriptor = self._binder.descriptor(source.name, source.at)
+        self._binder.needs.read_table(relation, descriptor)
         found: list[tuple[str, Bound]] = list(table_fields(descriptor, relation))
         number = table_oid(descriptor.table_id)
         return _named(TableSource(relation, descriptor, alias), source, alias, found, number)
@@ -297,6 +298,8 @@ class Sources:
                 self._using(name, mine, source, "left"),
                 self._using(name, theirs, source, "right"),
             )
+            self._binder.needs.read(a)
+            self._binder.needs.read(b)
             test = self._binder.typing.compare("=", a, b, source.at)
             tests.append(test)
             kind = common_type([a.kind, b.kind], source.at, "JOIN/USING")

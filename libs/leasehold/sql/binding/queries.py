@@ -31,6 +31,7 @@ from leasehold.sql.binding.bound_tree import (
 )
 from leasehold.sql.binding.expressions import Expressions
 from leasehold.sql.binding.from_clause import Sources
+from leasehold.sql.binding.needed_privileges import Needs
 from leasehold.sql.binding.order import ambiguous_order, as_sort_key, check_grouped, number_of
 from leasehold.sql.binding.scope import Scope
 from leasehold.sql.binding.select import SelectBinder
@@ -55,6 +56,7 @@ class Binder:
         self._lookup = lookup
         self.typing = Typing(types, zone)
         self.used: dict[str, Descriptor] = {}
+        self.needs = Needs()
         self.sources = Sources(self)
         self.relations = 0
         self.ctes = Ctes(self)
@@ -79,6 +81,13 @@ class Binder:
 
     def bind_open(self, query: tree.Query, parent: Scope | None) -> BoundQuery:
         """Constants of the result may still be open."""
+        self.needs.depth += 1
+        try:
+            return self._bind_open(query, parent)
+        finally:
+            self.needs.depth -= 1
+
+    def _bind_open(self, query: tree.Query, parent: Scope | None) -> BoundQuery:
         outer = Scope(parent)
         ctes = self.ctes.bind(query.ctes, outer)
         body = query.body

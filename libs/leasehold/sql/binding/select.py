@@ -147,6 +147,7 @@ class SelectBinder:
             raise SyntaxInvalid("SELECT * with no tables specified is not valid", position=node.at)
         found = self.scope.star(node)
         for _, bound in found:
+            self._binder.needs.read(bound)
             for part in walk(bound):
                 if isinstance(part, Field):
                     self.scope.mentions.append((part, node.at))

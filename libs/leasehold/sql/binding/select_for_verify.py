@@ -10,6 +10,7 @@ from typing import Any
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.physical_names import lock_name
+from leasehold.catalog.privileges import Privilege
 from leasehold.model.errors import FeatureNotSupported, UnknownTable
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Genids
@@ -24,6 +25,7 @@ from leasehold.sql.binding.bound_tree import (
     SubSource,
     TableSource,
 )
+from leasehold.sql.binding.needed_privileges import Needs
 from leasehold.sql.binding.walk import has_window, leaves
 from leasehold.sql.functions.function import BIGINT
 from leasehold.sql.syntax.tree import SELECTV
@@ -107,6 +109,16 @@ def add_visits(query: BoundQuery, asked: Asked) -> tuple[BoundQuery, Visits]:
     more, tables = _marks(found)
     visits = Visits(len(body.outputs), tables)
     return replace(query, body=replace(body, outputs=(*body.outputs, *more))), visits
+
+
+def lock_tables(needs: Needs, query: BoundQuery, asked: Asked) -> None:
+    """Note that FOR UPDATE needs UPDATE on a table of which it locks rows, on any column of it.
+    SELECTV locks none: what it has shown is verified."""
+    if asked.words == SELECTV or not isinstance(query.body, BoundSelect):
+        return
+    for source in leaves(query.body.source):
+        if isinstance(source, TableSource) and (not asked.of or source.alias in asked.of):
+            needs.add(source.relation, Privilege.UPDATE)
 
 
 def _each_apart(query: BoundQuery, asked: Asked) -> Iterator[Apart]:

@@ -15,6 +15,7 @@ from typing import Any
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.catalog.physical_names import column_name, lock_name
+from leasehold.catalog.privileges import Privilege
 from leasehold.catalog.states import READABLE
 from leasehold.model.errors import (
     DuplicateColumn,
@@ -52,7 +53,7 @@ from leasehold.sql.binding.typing import Typing
 from leasehold.sql.binding.walk import has_aggregate, has_window, mapped, walk
 from leasehold.sql.expressions.default import decided_default, is_random
 from leasehold.sql.functions.function import BIGINT, BOOLEAN
-from leasehold.sql.functions.system.sequence import DRAWN
+from leasehold.sql.functions.system.sequence import DRAWN, DRAWN_BY_ROLE
 from leasehold.sql.syntax import tree
 from leasehold.sql.syntax.positions import with_position
 
@@ -96,6 +97,9 @@ class WriteBinder:
         binder, table = self._binder, statement.table
         descriptor = binder.sources.target(table)
         relation = binder.new_relation()
+        changes = isinstance(statement, tree.Update)
+        privilege = Privilege.UPDATE if changes else Privilege.DELETE
+        binder.needs.write_table(relation, descriptor, privilege)
         columns = descriptor.row_columns
         fields = table_fields(descriptor, relation)
         alias = table.alias or table.name
@@ -113,7 +117,7 @@ class WriteBinder:
         if statement.where is not None:
             where = expressions.bind_condition(statement.where, "WHERE")
         expressions.clause = "UPDATE"
-        given, values, parts = self._assigned(descriptor, assignments, expressions)
+        given, values, parts = self._assigned(descriptor, relation, assignments, expressions)
         genids = [
             Field(relation, lock_name(lock), GENIDS, nullable=True) for lock in descriptor.locks
         ]
@@ -123,7 +127,7 @@ class WriteBinder:
         returning, extras = self._returning(statement.returning, scope, slots, len(columns))
         whole = expressions.only_rows.beside(source)
         body = BoundSelect((*outputs, *extras), whole, where)
-        kind = "UPDATE" if isinstance(statement, tree.Update) else "DELETE"
+        kind = "UPDATE" if changes else "DELETE"
         found_by = query_of(body)
         return BoundWrite(
             kind, descriptor, columns, given, found_by, len(extras), returning, None, parts
@@ -132,6 +136,7 @@ class WriteBinder:
     def _assigned(
         self,
         descriptor: Descriptor,
+        relation: int,
         assignments: Sequence[tree.Assignment],
         expressions: Expressions,
     ) -> tuple[tuple[Column, ...], list[Bound], tuple[Bound, ...]]:
@@ -141,6 +146,7 @@ class WriteBinder:
         parts: list[Bound] = []
         for assignment in assignments:
             column = _column(descriptor, assignment.column, assignment.at)
+            self._binder.needs.add(relation, Privilege.UPDATE, (column.element_id,))
             if column in given:
                 raise SyntaxInvalid(
                     f"multiple assignments to same column {column.name!r}", position=assignment.at
@@ -186,7 +192,9 @@ class WriteBinder:
         if not column.default_expression:
             return Value(column.type, column.default)
         if column.draws_from:
-            drawn = Apply(DRAWN, (Value(BIGINT, column.draws_from),), BIGINT)
+            # The sequence of an identity column nobody names, and nobody is asked about.
+            draws = DRAWN if column.identity else DRAWN_BY_ROLE
+            drawn = Apply(draws, (Value(BIGINT, column.draws_from),), BIGINT)
             return self._typing.convert(drawn, column.type, 1, "assignment")
         if not is_random(column.default_expression):
             return Apply(decided_default(column.default_expression, column.type), (), column.type)
@@ -205,8 +213,12 @@ class WriteBinder:
         descriptor = binder.sources.target(table)
         columns = descriptor.row_columns
         settable = tuple(c for c in descriptor.by_name.values() if not c.generated)
+        relation = binder.new_relation()
+        binder.needs.write_table(relation, descriptor, Privilege.INSERT)
         named = self._named(statement, descriptor, settable)
         outputs, source = self._source(statement, descriptor, named)
+        written = [column.element_id for column, _ in zip(named, outputs, strict=False)]
+        binder.needs.add(relation, Privilege.INSERT, written)
         values: dict[str, Bound] = {
             c.name: o
             for c, o in zip(named, outputs, strict=False)
@@ -214,7 +226,6 @@ class WriteBinder:
         }
         shown = tuple(values.get(c.name) or self._default(c, descriptor) for c in settable)
         body = BoundSelect(shown, source)
-        relation = binder.new_relation()
         fields = table_fields(descriptor, relation)
         alias = table.alias or table.name
         names = Names([(alias, list(fields))], list(fields))
@@ -224,7 +235,7 @@ class WriteBinder:
         assert not extras, "an INSERT has no other tables"
         conflict = None
         if statement.conflict is not None:
-            conflict = self._conflict(statement.conflict, descriptor, alias, columns)
+            conflict = self._conflict(statement.conflict, descriptor, relation, alias, columns)
         return BoundWrite(
             "INSERT", descriptor, columns, settable, query_of(body), 0, returning, conflict
         )
@@ -319,19 +330,23 @@ class WriteBinder:
         self,
         conflict: tree.Conflict,
         descriptor: Descriptor,
+        relation: int,
         alias: str,
         columns: tuple[Column, ...],
     ) -> BoundConflict:
-        arbiters = self._arbiters(conflict, descriptor)
+        arbiters = self._arbiters(conflict, descriptor, relation)
         if not conflict.updates:
             return BoundConflict(arbiters, (), None)
         there, excluded = self._binder.new_relation(), self._binder.new_relation()
+        self._binder.needs.rename(there, relation)
+        self._binder.needs.rename(excluded, relation)
         mine, theirs = table_fields(descriptor, there), table_fields(descriptor, excluded)
         names = Names([(alias, list(mine)), ("excluded", list(theirs))], list(mine))
         scope = Scope(names=names, ctes=self._outer.ctes)
         expressions = Expressions(self._binder, scope)
         expressions.clause = "ON CONFLICT DO UPDATE"
-        assigned, values, _ = self._assigned(descriptor, conflict.updates, expressions)
+        self._binder.needs.add(relation, Privilege.UPDATE)
+        assigned, values, _ = self._assigned(descriptor, relation, conflict.updates, expressions)
         holds: Bound = Value(BOOLEAN, 1)
         if conflict.where is not None:
             holds = expressions.bind_condition(conflict.where, "WHERE")
@@ -343,12 +358,19 @@ class WriteBinder:
         body = BoundSelect((holds, *values), beside)
         return BoundConflict(arbiters, assigned, query_of(_with_slots(body, slots)))
 
-    def _arbiters(self, conflict: tree.Conflict, descriptor: Descriptor) -> tuple[int, ...]:
+    def _arbiters(
+        self, conflict: tree.Conflict, descriptor: Descriptor, relation: int
+    ) -> tuple[int, ...]:
+        """Return the indexes that are looked at. Their columns are read, of a constraint too."""
+        needs = self._binder.needs
         uniques = [i for i in descriptor.indexes if i.unique and i.state in READABLE]
         if conflict.constraint:
             if conflict.constraint == descriptor.key_constraint and not descriptor.hidden_key:
+                needs.add(relation, Privilege.SELECT, descriptor.primary_key)
                 return (0,)
-            found = [i.element_id for i in uniques if i.name == conflict.constraint]
+            named = [i for i in uniques if i.name == conflict.constraint]
+            found = [i.element_id for i in named]
+            needs.add(relation, Privilege.SELECT, (e for i in named for e in i.columns))
             if not found:
                 raise UnknownObject(
                     f"constraint {conflict.constraint!r} for table {descriptor.name!r} does not"
@@ -359,6 +381,7 @@ class WriteBinder:
         if not conflict.columns:
             return ()
         wanted = {_column(descriptor, name, conflict.at).element_id for name in conflict.columns}
+        needs.add(relation, Privilege.SELECT, wanted)
         made = [0] if wanted == set(descriptor.primary_key) else []
         made += [i.element_id for i in uniques if set(i.columns) == wanted and is_whole(i)]
         if not made:
@@ -396,6 +419,7 @@ class WriteBinder:
             node = target.node
             if isinstance(node, tree.Star):
                 for name, bound in scope.star(node):
+                    self._binder.needs.read(bound)
                     outputs.append(bound)
                     names.append(name)
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NoReturn
 
 from leasehold.catalog.schema_names import PUBLIC
 from leasehold.model.errors import FeatureNotSupported
@@ -10,12 +10,14 @@ from leasehold.sql.ddl.roles import read_role_named, read_roles
 from leasehold.sql.syntax.accounting import Body, handles
 from leasehold.sql.syntax.names import relation_name
 from leasehold.sql.syntax.role_statements import (
+    AlterRole,
     ChangeOwner,
     DropOwned,
     GrantPrivileges,
     ObjectNamed,
     PrivilegeNamed,
     ReassignOwned,
+    RoleOptions,
 )
 from leasehold.sql.syntax.statement import Reading, names_of, only
 
@@ -27,6 +29,9 @@ handles(
 handles("AccessPriv", "priv_name", "cols")
 handles("ReassignOwnedStmt", "roles", "newrole")
 handles("DropOwnedStmt", "roles", "behavior")
+handles("AlterRoleSetStmt", "role", "setstmt")
+
+REQUEST_KEY: Final = "leasehold.request_key"
 
 _KINDS: Final[dict[str, Literal["table", "sequence", "database", "schema"]]] = {
     "OBJECT_TABLE": "table",
@@ -141,7 +146,18 @@ def refuse_default_privileges(reading: Reading, body: Body) -> GrantPrivileges:
     )
 
 
-def refuse_role_setting(reading: Reading, body: Body) -> GrantPrivileges:
+def read_role_setting(reading: Reading, body: Body) -> AlterRole:
+    """ALTER ROLE name RESET leasehold.request_key, the one setting of a role's that is kept here:
+    its key of before is then worth nothing."""
+    setting = body["setstmt"].get("VariableSetStmt", body["setstmt"])
+    wanted = (setting.get("kind"), setting.get("name")) == ("VAR_RESET", REQUEST_KEY)
+    if not wanted or "database" in body or "role" not in body:
+        _refuse_role_setting(reading, body)
+    reading.read("AlterRoleSetStmt", body)
+    return AlterRole(read_role_named(reading, body["role"]), RoleOptions(revokes_key=True))
+
+
+def _refuse_role_setting(reading: Reading, body: Body) -> NoReturn:
     """Refuse ALTER ROLE … SET, by its name."""
     raise FeatureNotSupported(
         "ALTER ROLE … SET is not supported: settings are said by each session",

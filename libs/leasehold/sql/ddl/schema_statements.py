@@ -23,8 +23,8 @@ from leasehold.sql.ddl.grants import (
     read_drop_owned,
     read_grant,
     read_reassign_owned,
+    read_role_setting,
     refuse_default_privileges,
-    refuse_role_setting,
 )
 from leasehold.sql.ddl.indexes import read_create_index
 from leasehold.sql.ddl.roles import (
@@ -75,7 +75,7 @@ _CONVERTERS: Final[Mapping[str, Callable[[Reading, Body], Change]]] = {
     "ReassignOwnedStmt": read_reassign_owned,
     "DropOwnedStmt": read_drop_owned,
     "AlterDefaultPrivilegesStmt": refuse_default_privileges,
-    "AlterRoleSetStmt": refuse_role_setting,
+    "AlterRoleSetStmt": read_role_setting,
 }
 _OTHER_SEQUENCE_CHANGES: Final = {
     "set": "a sequence stays in the schema public, and is always logged",

@@ -16,8 +16,9 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import Refused, TooComplex
 from leasehold.sql.binding.bound_tree import BoundQuery, Column
 from leasehold.sql.binding.bound_write import BoundWrite, rows_in_the_way
+from leasehold.sql.binding.needed_privileges import NeededPrivilege
 from leasehold.sql.binding.queries import Binder
-from leasehold.sql.binding.select_for_verify import Visits, add_visits
+from leasehold.sql.binding.select_for_verify import Visits, add_visits, lock_tables
 from leasehold.sql.binding.writes import WriteBinder
 from leasehold.sql.functions.function import TEXT
 from leasehold.sql.planning.commit_time_update import Computed, find_computed
@@ -69,7 +70,8 @@ class Prepared:
     `asks_system`: it asks what is no table's, of the database, the session or the node. `draws`: it
     has random values; `counts`: it draws numbers from sequences, or asks which were drawn.
     `explain`: it tells how it would run, or (`tells_reads`) what it would read. `zone` is the one
-    in which its constants were read, None where that makes no difference."""
+    in which its constants were read, None where that makes no difference. `needs`: the privileges
+    of whoever runs it."""
 
     text: str
     tag: str
@@ -90,6 +92,7 @@ class Prepared:
     zone: ZoneInfo | None = None
     counts: bool = False
     visited: tuple[Emitted, ...] = ()
+    needs: tuple[NeededPrivilege, ...] = ()
 
     def serves_in(self, zone: ZoneInfo) -> bool:
         return self.zone is None or self.zone is zone
@@ -124,11 +127,13 @@ def prepare(
             bound: BoundWrite | None = None
             query = binder.show(binder.bind_query(statement, None), statement.at)
             if statement.visits is not None:
+                lock_tables(binder.needs, query, statement.visits)
                 query, visits = add_visits(query, statement.visits)
         else:
             assert not isinstance(statement, tree.Explain)
             bound = WriteBinder(binder, numbered).bind(statement)
             query = bound.find
+        needs = binder.needs.all()  # what is bound below is no text's
         used = {descriptor.table_id for descriptor in binder.used.values()}
         changed = () if has_changed is None else filter(has_changed, used)
         beside = Beside(own & used, frozenset(changed))
@@ -169,6 +174,7 @@ def prepare(
             zone if binder.typing.asked_zone else None,
             any(each.counts for each in all_emitted),
             visited,
+            needs,
         )
     except RecursionError as error:
         raise TooComplex("the statement is nested too deeply") from error

@@ -13,7 +13,7 @@ from leasehold.sql.syntax.statement import Reading, only
 handles("VariableSetStmt", "kind", "name", "args", "jumble_args", "is_local", "location")
 handles("VariableShowStmt", "name")
 
-_OF_ROLES: Final = {"role": "ROLE", "session_authorization": "AUTHORIZATION"}
+_OF_ROLES: Final = ("role", "session_authorization")
 _OWN_NAMES: Final = {"verifyretry": "leasehold.verifyretry"}
 _WHOLE_INTERVAL: Final = 0x7FFF
 
@@ -27,9 +27,8 @@ def set_or_reset(reading: Reading, body: Body) -> Set | SetModes | Reset:
     reading.read("VariableSetStmt", body)
     kind, name = body["kind"], body.get("name", "")
     local = bool(body.get("is_local"))
-    if name in _OF_ROLES:
-        what = "RESET ROLE" if kind == "VAR_RESET" else f"SET {_OF_ROLES[name]}"
-        reading.refuse(f"{what} is not supported", reading.span.first + 1)
+    if name in _OF_ROLES and kind == "VAR_SET_VALUE":
+        return Set(name, _role(body["args"]), local)
     match kind:
         case "VAR_SET_MULTI":
             return _modes(reading, body, name)
@@ -53,6 +52,11 @@ def _modes(reading: Reading, body: Body, name: str) -> SetModes:
         reading.refuse(f"SET {name:.63} is not supported", reading.span.first)
     found = modes(reading, body["args"], reading.parsed.marks)
     return SetModes(found, ever=name != "TRANSACTION")
+
+
+def _role(args: Any) -> str:
+    """Return the name of a role, whose quotes are not of it."""
+    return str(only(args[0])[1].get("sval", {}).get("sval", ""))
 
 
 def _value(reading: Reading, node: Any) -> str:

@@ -25,7 +25,7 @@ class RoleNamed:
 class RoleOptions:
     """The options of CREATE and ALTER ROLE; None: not said. `password`: a SCRAM verifier, "" =
     NULL. `valid_until_us` 0: for ever. `groups`: IN ROLE. `empty_password`, `numbered`: what
-    PostgreSQL only remarks upon."""
+    PostgreSQL only remarks upon. `revokes_key`: of its change requests."""
 
     superuser: bool | None = None
     inherits: bool | None = None
@@ -40,6 +40,7 @@ class RoleOptions:
     admins: tuple[RoleNamed, ...] = ()
     empty_password: bool = False
     numbered: bool = False
+    revokes_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from leasehold.catalog import definitions as text
+from leasehold.catalog.privileges import ALL, Privilege
 from leasehold.catalog.schema_names import PUBLIC
+from leasehold.sql.system_catalog.granted import GRANTED
 from leasehold.sql.system_catalog.names import NAMESPACES
 from leasehold.sql.system_catalog.sequences import identity_of, information_sequences
 from leasehold.values.types import INTEGER_BITS, Type
@@ -26,6 +28,8 @@ _YES: Final[Mapping[bool, str]] = {True: "YES", False: "NO"}
 _BYTES_OF_CHARACTER: Final = 4
 _UNBOUND_BYTES: Final = 1 << 30
 _DOUBLE_BITS: Final = 53
+_BEYOND_SELECT: Final = ALL["table"] & ~Privilege.SELECT
+"""Who may do one of these with a table is shown its constraints."""
 
 
 def information_rows(catalog: SystemCatalog, name: str) -> Iterable[Row]:
@@ -41,6 +45,8 @@ def _schemata(catalog: SystemCatalog) -> Iterator[Row]:
 
 def _tables(catalog: SystemCatalog) -> Iterator[Row]:
     for table in catalog.base_tables:
+        if not catalog.rights.sees(table, ALL["table"]):
+            continue
         yield {
             **_in_schema("table", catalog, table.name),
             "table_type": "BASE TABLE",
@@ -52,6 +58,8 @@ def _tables(catalog: SystemCatalog) -> Iterator[Row]:
 def _columns(catalog: SystemCatalog) -> Iterator[Row]:
     for table in catalog.base_tables:
         for number, column in enumerate(text.columns_of(table), 1):
+            if not catalog.rights.sees_column(table, column.element_id):
+                continue
             kind, default = column.type, text.shown_default(column)
             yield {
                 **_in_schema("table", catalog, table.name),
@@ -99,6 +107,8 @@ def _measures(kind: Type) -> Row:
 
 def _table_constraints(catalog: SystemCatalog) -> Iterator[Row]:
     for entry in catalog.constraints:
+        if not catalog.rights.sees(entry.table, _BEYOND_SELECT):
+            continue
         yield {
             **_in_schema("constraint", catalog, entry.name),
             **_in_schema("table", catalog, entry.table.name),
@@ -114,6 +124,8 @@ def _key_column_usage(catalog: SystemCatalog) -> Iterator[Row]:
     for entry in catalog.constraints:
         if entry.kind != "c":
             for ordinal, element in enumerate(entry.columns, 1):
+                if not catalog.rights.sees_column(entry.table, element):
+                    continue
                 yield {
                     **_in_schema("constraint", catalog, entry.name),
                     **_in_schema("table", catalog, entry.table.name),
@@ -129,6 +141,8 @@ def _constraint_column_usage(catalog: SystemCatalog) -> Iterator[Row]:
         table, columns = entry.table, entry.columns
         if entry.parent is not None:
             table, columns = entry.parent, entry.parent_columns
+        if not catalog.rights.has_role_of(catalog.access.owner_of(table.table_id)):
+            continue
         for element in columns:
             yield {
                 **_in_schema("table", catalog, table.name),
@@ -141,7 +155,7 @@ def _referential_constraints(catalog: SystemCatalog) -> Iterator[Row]:
     keys = {entry.rests_on: entry.name for entry in catalog.constraints if entry.kind in "pu"}
     for entry in catalog.constraints:
         key = entry.foreign
-        if key is not None:
+        if key is not None and catalog.rights.sees(entry.table, _BEYOND_SELECT):
             yield {
                 **_in_schema("constraint", catalog, entry.name),
                 **_in_schema("unique_constraint", catalog, keys.get(entry.rests_on, "")),
@@ -153,7 +167,8 @@ def _referential_constraints(catalog: SystemCatalog) -> Iterator[Row]:
 
 def _check_constraints(catalog: SystemCatalog) -> Iterator[Row]:
     for entry in catalog.constraints:
-        if entry.kind == "c":
+        owner = catalog.access.owner_of(entry.table.table_id)
+        if entry.kind == "c" and catalog.rights.has_role_of(owner):
             yield {
                 **_in_schema("constraint", catalog, entry.name),
                 "check_clause": f"({entry.expression})",
@@ -178,4 +193,5 @@ _ROWS: Final[Mapping[str, Callable[[SystemCatalog], Iterable[Row]]]] = {
     "referential_constraints": _referential_constraints,
     "check_constraints": _check_constraints,
     "sequences": information_sequences,
+    **GRANTED,
 }

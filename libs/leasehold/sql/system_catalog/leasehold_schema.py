@@ -25,7 +25,8 @@ _NODE: Final[Mapping[str, str]] = {
         precision, rows_done bigint, rows_total bigint, rows_per_second double precision, eta_s
         double precision?, ends_in_s double precision?, attempts integer, error text, findings
         jsonb, created timestamptz, changed timestamptz, age_ms bigint, settings jsonb, blockers
-        jsonb, rows_applied bigint, phase_ms bigint?, ended timestamptz?, dismissed boolean
+        jsonb, rows_applied bigint, phase_ms bigint?, ended timestamptz?, dismissed boolean,
+        asked_by text
     """,
     "versions": """
         table_name text, table_id bigint, version bigint, is_newest boolean, lsn bigint, committed
@@ -38,7 +39,8 @@ _NODE: Final[Mapping[str, str]] = {
     """,
     "dead_letter": """
         letter bigint, request_id text?, attempt integer, sqlstate text, message text, detail
-        jsonb, decided timestamptz, lane text, lane_offset bigint, content_type text, request jsonb?
+        jsonb, decided timestamptz, lane text, lane_offset bigint, content_type text, request
+        jsonb?, asked_by text?
     """,
     "settings": """
         node text, name text, value text

@@ -14,6 +14,7 @@ from leasehold.model.errors import (
     InvalidText,
     UnknownFunction,
     UnknownObject,
+    UnknownRole,
     UnknownSchema,
     UnknownTable,
 )
@@ -66,7 +67,7 @@ class CatalogNames:
             case "regtype":
                 raise UnknownObject(f"type {name!r} does not exist")
             case "regrole":
-                raise UnknownObject(f"role {name!r} does not exist")
+                raise UnknownRole(f"role {name!r} does not exist")
             case "regoper" | "regoperator":
                 raise FeatureNotSupported(f"operators by their names ({kind}) are not supported")
         if _is_function(name):
@@ -83,7 +84,7 @@ class CatalogNames:
             case "regnamespace":
                 return NAMESPACES.get(_one(name))
             case "regrole":
-                return oids.OWNER if _one(name) == self._catalog.user else None
+                return self._catalog.find_role(_one(name))
         return None
 
     def show(self, kind: str, oid: int) -> str:
@@ -98,8 +99,8 @@ class CatalogNames:
             case "regnamespace":
                 named = {number: name for name, number in NAMESPACES.items()}
                 return text.quoted(named[oid]) if oid in named else str(oid)
-            case "regrole" if oid == oids.OWNER:
-                return text.quoted(self._catalog.user)
+            case "regrole" if oid in self._catalog.access.roles.by_id:
+                return text.quoted(self._catalog.role_name(oid))
         return str(oid)
 
     def _relation(self, schema: str, name: str) -> int | None:

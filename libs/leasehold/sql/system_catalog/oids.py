@@ -33,6 +33,7 @@ RELATIONS: Final[Mapping[str, int]] = {
     "pg_attribute": 1249,
     "pg_proc": 1255,
     "pg_class": 1259,
+    "pg_authid": 1260,
     "pg_auth_members": 1261,
     "pg_database": 1262,
     "pg_foreign_server": 1417,

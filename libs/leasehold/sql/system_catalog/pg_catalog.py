@@ -14,6 +14,18 @@ from leasehold.sql.functions.resolution import CATEGORIES, PREFERRED
 from leasehold.sql.session_settings import SETTINGS
 from leasehold.sql.system_catalog import oids
 from leasehold.sql.system_catalog.names import NAMESPACES, SYSTEM_OIDS
+from leasehold.sql.system_catalog.roles import (
+    acl_texts,
+    authid_rows,
+    groups_view,
+    membership_rows,
+    of_database,
+    of_relation,
+    recorded,
+    roles_view,
+    shadow_view,
+    users_view,
+)
 from leasehold.sql.system_catalog.sequences import dependencies, sequence_rows, sequences_view
 from leasehold.sql.system_catalog.system_rows import COLLATED, attribute_row, is_view
 from leasehold.values.oids import TYPE_OIDS
@@ -49,7 +61,6 @@ _COLLATION: Final[Row] = {
 }
 _DATABASE: Final[Row] = {
     "oid": oids.DATABASE,
-    "datdba": oids.OWNER,
     "encoding": _UTF8,
     "datlocprovider": "c",
     "datallowconn": 1,
@@ -58,19 +69,10 @@ _DATABASE: Final[Row] = {
     "datctype": "C.UTF-8",
     "dattablespace": 1663,
 }
-_USER: Final[Row] = {"usesysid": oids.OWNER, "usecreatedb": 1, "usesuper": 1}
 _TABLESPACES: Final[tuple[Row, ...]] = (
     {"oid": 1663, "spcname": "pg_default", "spcowner": oids.OWNER},
     {"oid": 1664, "spcname": "pg_global", "spcowner": oids.OWNER},
 )
-_ROLE: Final[Row] = {
-    "oid": oids.OWNER,
-    "rolsuper": 1,
-    "rolinherit": 1,
-    "rolcreatedb": 1,
-    "rolcanlogin": 1,
-    "rolconnlimit": -1,
-}
 
 
 def catalog_rows(catalog: SystemCatalog, name: str) -> Iterable[Row]:
@@ -81,13 +83,14 @@ def catalog_rows(catalog: SystemCatalog, name: str) -> Iterable[Row]:
 
 
 def _classes(catalog: SystemCatalog) -> Iterator[Row]:
-    common: dict[str, Any] = {"relnamespace": oids.PUBLIC_NAMESPACE, "relowner": oids.OWNER}
+    common: dict[str, Any] = {"relnamespace": oids.PUBLIC_NAMESPACE}
     common |= {"relpersistence": "p", "relispopulated": 1, "reltuples": -1.0}
     for table in catalog.tables:
         oid = oids.table_oid(table.table_id)
         concerned = catalog.concerned.get(table.table_id, [])
         yield {
             **common,
+            **of_relation(catalog, table.table_id),
             "oid": oid,
             "relname": table.name,
             "relfilenode": oid,
@@ -102,6 +105,7 @@ def _classes(catalog: SystemCatalog) -> Iterator[Row]:
     for table, index, name, oid in catalog.indexes:
         yield {
             **common,
+            "relowner": catalog.access.owner_of(table.table_id),
             "oid": oid,
             "relname": name,
             "relfilenode": oid,
@@ -113,15 +117,17 @@ def _classes(catalog: SystemCatalog) -> Iterator[Row]:
 
 
 def _tables(catalog: SystemCatalog) -> Iterator[Row]:
-    common = {"tableowner": catalog.user, "hastriggers": 0, "rowsecurity": 0}
+    common = {"hastriggers": 0, "rowsecurity": 0}
     for table in catalog.base_tables:
         keys = any(c.kind == "f" for c in catalog.concerned.get(table.table_id, []))
         indexed = int(any(True for _ in catalog.indexes_of(table)))
-        named = {"schemaname": PUBLIC, "tablename": table.name}
+        owner = catalog.role_name(catalog.access.owner_of(table.table_id))
+        named = {"schemaname": PUBLIC, "tablename": table.name, "tableowner": owner}
         yield {**common, **named, "hasindexes": indexed, "hastriggers": int(keys)}
     for schema, name in SYSTEM_OIDS:
         if not is_view(name):
-            yield {**common, "schemaname": schema, "tablename": name, "hasindexes": 0}
+            named = {"schemaname": schema, "tablename": name, "tableowner": catalog.user}
+            yield {**common, **named, "hasindexes": 0}
 
 
 def _index_definitions(catalog: SystemCatalog) -> Iterator[Row]:
@@ -154,6 +160,7 @@ def _attributes(catalog: SystemCatalog) -> Iterator[Row]:
                 "atthasdef": int(text.shown_default(column) is not None),
                 "attidentity": column.identity,
                 "attgenerated": "s" if column.generated else "",
+                "attacl": acl_texts(catalog, recorded(catalog, table.table_id, column.element_id)),
             }
     for table, index, _, oid in catalog.indexes:
         names = text.index_names(table, index)
@@ -288,6 +295,10 @@ def _access_methods(_: SystemCatalog) -> Iterator[Row]:
     yield {"oid": oids.BTREE, "amname": "btree", "amtype": "i", "amhandler": "bthandler"}
 
 
+def _databases(catalog: SystemCatalog) -> Iterator[Row]:
+    yield {**_DATABASE, **of_database(catalog), "datname": catalog.database}
+
+
 _ROWS: Final[Mapping[str, Callable[[SystemCatalog], Iterable[Row]]]] = {
     "pg_namespace": _namespaces,
     "pg_class": _classes,
@@ -298,9 +309,13 @@ _ROWS: Final[Mapping[str, Callable[[SystemCatalog], Iterable[Row]]]] = {
     "pg_type": lambda _: type_rows(),
     "pg_am": _access_methods,
     "pg_collation": lambda _: [_COLLATION],
-    "pg_database": lambda catalog: [{**_DATABASE, "datname": catalog.database}],
-    "pg_roles": lambda catalog: [{**_ROLE, "rolname": catalog.user}],
-    "pg_user": lambda catalog: [{**_USER, "usename": catalog.user}],
+    "pg_database": _databases,
+    "pg_roles": roles_view,
+    "pg_authid": authid_rows,
+    "pg_auth_members": membership_rows,
+    "pg_user": users_view,
+    "pg_shadow": shadow_view,
+    "pg_group": groups_view,
     "pg_tablespace": lambda _: _TABLESPACES,
     "pg_tables": _tables,
     "pg_indexes": _index_definitions,

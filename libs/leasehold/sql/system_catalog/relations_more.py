@@ -157,6 +157,19 @@ PG_CATALOG_MORE: Final[Mapping[str, str]] = {
         boolean?, usebypassrls boolean?, passwd text?, valuntil timestamptz?, useconfig
         text[]?
     """,
+    "pg_shadow": """
+        usename name?, usesysid oid?, usecreatedb boolean?, usesuper boolean?, userepl
+        boolean?, usebypassrls boolean?, passwd text?, valuntil timestamptz?, useconfig
+        text[]?
+    """,
+    "pg_group": """
+        groname name?, grosysid oid?, grolist oid[]?
+    """,
+    "pg_authid": """
+        oid oid, rolname name, rolsuper boolean, rolinherit boolean, rolcreaterole boolean,
+        rolcreatedb boolean, rolcanlogin boolean, rolreplication boolean, rolbypassrls
+        boolean, rolconnlimit integer, rolpassword text?, rolvaliduntil timestamptz?
+    """,
     "pg_prepared_statements": """
         name text?, statement text?, prepare_time timestamptz?, parameter_types text[]?,
         from_sql boolean?, generic_plans bigint?, custom_plans bigint?
@@ -167,6 +180,23 @@ PG_CATALOG_MORE: Final[Mapping[str, str]] = {
     "pg_user_mapping": """
         oid oid, umuser oid, umserver oid, umoptions text[]?
     """,
+}
+
+_GRANT: Final = "grantor text?, grantee text?,"
+_TABLE: Final = "table_catalog text?, table_schema text?, table_name text?,"
+_TYPE: Final = "privilege_type text?, is_grantable text?"
+_OBJECT: Final = "object_catalog text?, object_schema text?, object_name text?, object_type text?,"
+_MEMBER: Final = "grantee text?, role_name text?, is_grantable text?"
+_GRANTED: Final[Mapping[str, str]] = {
+    "enabled_roles": "role_name text?",
+    "applicable_roles": _MEMBER,
+    "administrable_role_authorizations": _MEMBER,
+    "table_privileges": f"{_GRANT} {_TABLE} {_TYPE}, with_hierarchy text?",
+    "role_table_grants": f"{_GRANT} {_TABLE} {_TYPE}, with_hierarchy text?",
+    "column_privileges": f"{_GRANT} {_TABLE} column_name text?, {_TYPE}",
+    "role_column_grants": f"{_GRANT} {_TABLE} column_name text?, {_TYPE}",
+    "usage_privileges": f"{_GRANT} {_OBJECT} {_TYPE}",
+    "role_usage_grants": f"{_GRANT} {_OBJECT} {_TYPE}",
 }
 
 INFORMATION_MORE: Final[Mapping[str, str]] = {
@@ -248,4 +278,5 @@ INFORMATION_MORE: Final[Mapping[str, str]] = {
         text?, scope_catalog text?, scope_schema text?, scope_name text?,
         maximum_cardinality integer?, dtd_identifier text?
     """,
+    **_GRANTED,
 }

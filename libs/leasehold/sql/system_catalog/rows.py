@@ -13,8 +13,10 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from leasehold.catalog import definitions as text
+from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import ForeignKey, Index
+from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.catalog.schema_names import PG_CATALOG
 from leasehold.catalog.states import READABLE
 from leasehold.sql.system_catalog import oids
@@ -22,6 +24,8 @@ from leasehold.sql.system_catalog.information_schema import information_rows
 from leasehold.sql.system_catalog.names import SYSTEM_NAMES, SYSTEM_OIDS, CatalogNames
 from leasehold.sql.system_catalog.pg_catalog import catalog_rows, type_rows
 from leasehold.sql.system_catalog.relations import RELATIONS
+from leasehold.sql.system_catalog.rights import Rights
+from leasehold.sql.system_catalog.roles import check_may_read
 from leasehold.sql.system_catalog.sequences import (
     LastValue,
 )
@@ -84,10 +88,15 @@ class SystemCatalog:
         user: str,
         settings: Mapping[str, str] | None = None,
         last_value: LastValue = lambda _: None,
+        access: Access | None = None,
+        role_id: int = BOOTSTRAP_ROLE,
     ) -> None:
         """Take the tables, the `settings` of the session that asks, and what tells the `last_value`
-        of a sequence."""
+        of a sequence. `role_id` asks; `user` is how it calls the first role. `access` None: nobody
+        has made roles or granted anything."""
         self.last_value = last_value
+        self.access = access or Access()
+        self.role_id = role_id
         self.database: str = database
         self.user: str = user
         self.settings = settings or {}
@@ -101,6 +110,7 @@ class SystemCatalog:
         """Rows of one of RELATIONS, values for all of its columns."""
         relation = RELATIONS[schema, name]
         made = catalog_rows if schema == PG_CATALOG else information_rows
+        check_may_read(self, name)
         rows = [relation.whole(row) for row in made(self, name)]
         return [*rows, *system_rows(name)] if schema == PG_CATALOG else rows
 
@@ -127,8 +137,24 @@ class SystemCatalog:
             return found
         return f"CHECK ({text.parenthesize(found[7:-1])})"
 
+    @cached_property
+    def rights(self) -> Rights:
+        return Rights(self)
+
+    def role_name(self, role_id: int) -> str:
+        """Return the name of a role; of one that is gone its number."""
+        return self.user if role_id == BOOTSTRAP_ROLE else self.access.roles.name_of(role_id)
+
+    def find_role(self, name: str) -> int | None:
+        """Return the id of a role, None where there is none."""
+        if name == self.user:
+            return BOOTSTRAP_ROLE
+        found = self.access.roles.find(name)
+        return None if found is None else found.role_id
+
     def user_name(self, oid: int) -> str:
-        return self.user if oid == oids.OWNER else f"unknown (OID={oid})"
+        known = oid in self.access.roles.by_id
+        return self.role_name(oid) if known else f"unknown (OID={oid})"
 
     def is_visible(self, oid: int) -> int | None:
         """Return whether a bare name means this relation, None where there is no such relation."""

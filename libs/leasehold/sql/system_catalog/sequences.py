@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from leasehold.catalog import definitions as text
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
+from leasehold.catalog.privileges import ALL
 from leasehold.catalog.schema_names import PUBLIC
 from leasehold.catalog.sequence import Sequence
 from leasehold.sql.system_catalog import oids
@@ -47,7 +48,7 @@ def sequences_view(catalog: SystemCatalog) -> Iterator[Row]:
         yield {
             "schemaname": PUBLIC,
             "sequencename": table.name,
-            "sequenceowner": catalog.user,
+            "sequenceowner": catalog.role_name(catalog.access.owner_of(table.table_id)),
             "data_type": oid_of(Type(found.type)),
             "start_value": found.start,
             "min_value": found.least,
@@ -63,7 +64,7 @@ def information_sequences(catalog: SystemCatalog) -> Iterator[Row]:
     """information_schema.sequences, which leaves identity columns' out."""
     internal = {owned.sequence for owned in owned_sequences(catalog) if owned.internal}
     for table, found in _sequences(catalog):
-        if table.table_id in internal:
+        if table.table_id in internal or not catalog.rights.sees(table, ALL["sequence"]):
             continue
         yield {
             "sequence_catalog": catalog.database,

@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final, NoReturn, Protocol
 
+from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
+from leasehold.catalog.privileges import Privilege
+from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.catalog.schema_names import INFORMATION_SCHEMA, PG_CATALOG, PUBLIC
 from leasehold.model.errors import (
     FeatureNotSupported,
@@ -70,7 +73,8 @@ class NodeSide(Protocol):
 class System:
     """What one statement is told of the database and of its node; the same throughout.
 
-    `tables`: the descriptors of its snapshot; `last_value`: of a sequence there.
+    `tables`: the descriptors of its snapshot; `last_value`: of a sequence there; `user`: how the
+    session calls the first role; `role_id`: the one that asks, under `access`.
     """
 
     def __init__(
@@ -81,8 +85,11 @@ class System:
         settings: Mapping[str, str] | None = None,
         node: NodeSide | None = None,
         last_value: LastValue = lambda _: None,
+        access: Access | None = None,
+        role_id: int = BOOTSTRAP_ROLE,
     ) -> None:
         self._tables = tables
+        self._access, self._role_id = access or Access(), role_id
         self._last_value = last_value
         self._database, self._user, self._settings = database, user, settings
         self._node = node
@@ -92,8 +99,23 @@ class System:
     @cached_property
     def catalog(self) -> SystemCatalog:
         return SystemCatalog(
-            self._tables(), self._database, self._user, self._settings, self._last_value
+            self._tables(),
+            self._database,
+            self._user,
+            self._settings,
+            self._last_value,
+            self._access,
+            self._role_id,
         )
+
+    def check_sequence(self, sequence: Descriptor, privileges: Privilege) -> None:
+        """Check that the role has one of the privileges on a sequence. Raises
+        InsufficientPrivilege (42501)."""
+        role_id = self._role_id
+        if role_id == BOOTSTRAP_ROLE:
+            return
+        if not self._access.privileges(role_id, "sequence", sequence.table_id) & privileges:
+            raise InsufficientPrivilege(f"permission denied for sequence {sequence.name}")
 
     def rows(self, relation: Relation) -> list[tuple[Any, ...]]:
         """Storage values for all columns."""
@@ -132,11 +154,23 @@ def with_system(
     context: CommitContext,
     tables: Callable[[], Iterable[Descriptor]],
     last_value: LastValue = lambda _: None,
+    access: Access | None = None,
 ) -> CommitContext:
-    """The same context for one statement on a snapshot that has these tables, and sequences that
-    have given these values last."""
+    """The same context for one statement on a snapshot that has these tables, sequences that have
+    given these values last, and roles."""
     caller = caller_of(context)
-    system = System(tables, caller.database, caller.user, caller.settings, caller.node, last_value)
+    access = access or Access()
+    first = caller.first_role or access.roles.name_of(BOOTSTRAP_ROLE)
+    system = System(
+        tables,
+        caller.database,
+        first,
+        caller.settings,
+        caller.node,
+        last_value,
+        access,
+        caller.role_id,
+    )
     return CallerContext.of(
         context.now_us, context.seed, caller, system, sequence_values_of(context)
     )

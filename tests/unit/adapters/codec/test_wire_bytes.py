@@ -15,12 +15,13 @@ from tests.support.codec.records import sample
 
 DIGESTS = {
     "Claim": "6ee9a802f0d0e3d5",
-    "Decisions": "82c71c29a89b9196",
+    "Decisions": "881690dbcafed14a",
     "Barrier": "0363def4fbb06798",
     "Ack": "31931c61ce3e60bb",
     "LeaseAck": "34fe4d308762fbee",
     "CheckReport": "f5f6650368ef5b3d",
     "HoldingReport": "47d87ea4d18cb19d",
+    "AccessReport": "3567e0dbf68c3a91",
     "Result": "97cf180f95c99426",
     "Conflict": "30903a9910c4684f",
     "ResultBatch": "805ac6e2b8173e18",
@@ -28,7 +29,7 @@ DIGESTS = {
     "VersionEvent": "e83ad2deec0c6081",
     "JobEvent": "a21c7a7cb53781cc",
     "JobProgress": "c9a1dfa1095d638c",
-    "DeadLetter": "62f22cc5c0d706df",
+    "DeadLetter": "a3ac98dd285fc751",
     "RowsTruncated": "bf4a639de5871ab1",
     "SparkReport": "e3152bdc8f028b70",
     "ChangefeedReport": "11c3d338244e37f6",

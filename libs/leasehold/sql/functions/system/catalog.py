@@ -1,4 +1,4 @@
-"""Functions that tell of the catalog: texts of definitions, names, what is visible, what one may.
+"""Functions that tell of the catalog: texts of definitions, names, what is visible.
 
 They are computed of the catalog that the statement sees; what is nobody's gives NULL, as in
 PostgreSQL. Comments, triggers, rules, policies and partitions do not exist.
@@ -6,25 +6,23 @@ PostgreSQL. Comments, triggers, rules, policies and partitions do not exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from leasehold.catalog import definitions
 from leasehold.catalog.elements import CommitContext
-from leasehold.model.errors import InvalidArgument
 from leasehold.sql.functions.function import (
     BIGINT,
     BOOLEAN,
     INTEGER,
     NUMERIC,
-    SMALLINT,
     TEXT,
     Function,
 )
 from leasehold.sql.functions.system.session import system_of
 from leasehold.values.catalog_types import NAME, OID, REGCLASS
-from leasehold.values.letters import BLANKS, ascii_lower
+from leasehold.values.letters import ascii_lower
 from leasehold.values.numeric import EXACT, decimal_of, text_of
 from leasehold.values.types import Type
 
@@ -32,12 +30,6 @@ if TYPE_CHECKING:  # it lists these functions
     from leasehold.sql.system_catalog.rows import SystemCatalog
 
 _UTF8: Final = 6
-_PRIVILEGES: Final = frozenset(
-    {
-        *("select", "insert", "update", "delete", "truncate", "references", "trigger", "usage"),
-        *("create", "connect", "temporary", "temp", "execute", "member", "set", "maintain"),
-    }
-)
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _HALF_OF_LARGEST: Final = Decimal(1 << 10 * (len(_UNITS) - 1) - 1)
 _WHOLE_BY_INT: Final = 40
@@ -152,62 +144,6 @@ _NAMES: Final = (
     _fixed("pg_relation_is_updatable", (REGCLASS, BOOLEAN), INTEGER, 28),
 )
 
-# ------------------------------------------------------------------ who may do what
-
-
-def _check_privileges(text: str) -> None:
-    for word in text.split(","):
-        plain = ascii_lower(word.strip(BLANKS))
-        for option in (" with grant option", " with admin option"):
-            plain = plain.removesuffix(option)
-        if plain not in _PRIVILEGES:
-            raise InvalidArgument(f'unrecognized privilege type: "{word:.80}"')
-
-
-def _has(kinds: tuple[str, ...]) -> Tell:
-    """Everybody may do everything with what there is. `kinds`: what each argument but the last
-    names, "" where it is a number or a column."""
-
-    def tell(catalog: SystemCatalog, *values: Any) -> int:
-        for kind, value in zip(kinds, values[:-1], strict=True):
-            if kind:
-                catalog.names.oid(kind, value)
-        _check_privileges(values[-1])
-        return 1
-
-    return tell
-
-
-def _may(what: str, kind: str, *columns: Type) -> Iterator[Function]:
-    """has_…_privilege over names and numbers, with a user before them or without."""
-    name = f"has_{what}_privilege"
-    more = ("",) * len(columns)
-    for user in ((), (NAME,), (OID,)):
-        role = ("regrole",) if user == (NAME,) else ("",) * len(user)
-        for of, named in ((TEXT, kind), (OID, "")):
-            arguments = (*user, of, *columns, TEXT)
-            yield _told(name, arguments, BOOLEAN, _has((*role, named, *more)))
-
-
-_RIGHTS: Final = (
-    *_may("table", "regclass"),
-    *_may("any_column", "regclass"),
-    *_may("column", "regclass", TEXT),
-    *_may("column", "regclass", SMALLINT),
-    *_may("schema", "regnamespace"),
-    *_may("type", "regtype"),
-    *_may("sequence", "regclass"),
-    *_may("database", ""),
-    *_may("function", ""),
-    *_may("language", ""),
-    *_may("tablespace", ""),
-    *(
-        _fixed("pg_has_role", (*user, role, TEXT), BOOLEAN, 1)
-        for user in ((), (NAME,), (OID,))
-        for role in (NAME, OID)
-    ),
-)
-
 # ------------------------------------------------------------------ sizes
 
 
@@ -252,4 +188,4 @@ _SIZES: Final = (
     Function("pg_size_pretty", (NUMERIC,), TEXT, _numeric_size_pretty),
 )
 
-FUNCTIONS: Final[tuple[Function, ...]] = (*_DEFINITIONS, *_NAMES, *_RIGHTS, *_SIZES)
+FUNCTIONS: Final[tuple[Function, ...]] = (*_DEFINITIONS, *_NAMES, *_SIZES)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from leasehold.catalog.elements import CommitContext
+from leasehold.catalog.roles import BOOTSTRAP_ROLE
 from leasehold.catalog.schema_names import PG_CATALOG, PUBLIC
 from leasehold.model.errors import FeatureNotSupported, NullNotAllowed, UnknownObject
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, TEXT, Function
@@ -23,11 +24,20 @@ if TYPE_CHECKING:  # the system catalog lists these functions
 VERSION: Final = "PostgreSQL 15.0 (Leasehold)"
 
 
+class AsksAs(NamedTuple):
+    """The names as whom a session asks the master: `ChangeRequest.principal` and `as_role`."""
+
+    principal: str = ""
+    as_role: str = ""
+
+
 class Caller(NamedTuple):
     """The session that calls. `process` is the number by which its connection is cancelled;
     `settings` are by name in lower case. `change` sets one, for this transaction alone if it
     says so, and returns its value then. `node` is the one that it is on; `zone` is the setting
-    TimeZone."""
+    TimeZone. `user` is the name of the role that it acts as, `role_id` its id; `session_user` of
+    the one that SET ROLE starts from, "" = the same. `first_role`: how it calls the first one, if
+    not by its name."""
 
     user: str
     database: str
@@ -36,6 +46,10 @@ class Caller(NamedTuple):
     change: Callable[[str, str | None, bool], str]
     node: NodeSide | None = None
     zone: ZoneInfo = UTC
+    role_id: int = BOOTSTRAP_ROLE
+    session_user: str = ""
+    first_role: str = ""
+    asks_as: AsksAs = AsksAs()
 
 
 def _nobodys(name: str, value: str | None, local: bool) -> str:
@@ -130,10 +144,11 @@ def _change(context: CommitContext, name: str | None, value: str | None, local: 
     return caller_of(context).change(name, value, bool(local))
 
 
-_USERS: Final = ("current_user", "session_user", "user", "current_role")
+_USERS: Final = ("current_user", "user", "current_role")
 
 FUNCTIONS: Final[tuple[Function, ...]] = (
     *(_told(name, TEXT, lambda caller: caller.user) for name in _USERS),
+    _told("session_user", TEXT, lambda caller: caller.session_user or caller.user),
     *(
         _told(name, TEXT, lambda caller: caller.database)
         for name in ("current_database", "current_catalog")
