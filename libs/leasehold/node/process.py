@@ -101,14 +101,10 @@ def run_node(settings: NodeSettings, prepare: Prepare | None = None) -> int:
     """Run until SIGTERM or SIGINT, also while it waits for Kafka; the exit code, as `run_service`
     says it. `settings.name` is replaced by LEASEHOLD_NODE. `prepare` reads settings of who listens
     beside the node."""
-    return run_service(
-        LOG.name, partial(_read, prepare, candidate=settings.candidate), partial(_run, settings)
-    )
+    return run_service(LOG.name, partial(_read, prepare, settings), partial(_run, settings))
 
 
-def _read(
-    prepare: Prepare | None, environ: Environment, *, candidate: bool = False
-) -> NodeProcessSettings:
+def _read(prepare: Prepare | None, node: NodeSettings, environ: Environment) -> NodeProcessSettings:
     """Read the settings, and make the node's folder."""
     cluster = from_environment(ClusterSettings, environ)
     kafka = from_environment(KafkaSettings, environ)
@@ -127,7 +123,7 @@ def _read(
         redis=redis,
         snapshot=snapshot,
         requests=requests,
-        verifier=requests.verifier(cluster.database) if candidate else OPEN,
+        verifier=requests.verifier(cluster.database) if node.candidate else OPEN,
         audit=from_environment(AuditSettings, environ),
         beside=None if prepare is None else prepare(environ),
         topics=topics,
