@@ -107,6 +107,14 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
         ),
     ),
     (
+        "Roles",
+        (
+            Limit("roles", "ROLES_MAX", "", "22003"),
+            Limit("memberships", "MEMBERSHIPS_MAX", "", "22003"),
+            Limit("entries in a list of privileges", "access.ITEMS_MAX", "", "22003"),
+        ),
+    ),
+    (
         "Values",
         (
             Limit("text or bytea in a row", "types.TEXT_BYTES_MAX", "characters", "22001"),

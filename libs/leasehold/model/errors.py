@@ -107,25 +107,6 @@ class UnknownRole(Refused, sqlstate="42704"):
     """A role that does not exist."""
 
 
-class DuplicateRole(Refused, sqlstate="42710"): ...
-
-
-class ReservedName(Refused, sqlstate="42939"):
-    """A name of a role that only the database itself gives."""
-
-
-class RoleInUse(Refused, sqlstate="55006"):
-    """A role that its own session wants to drop."""
-
-
-class DifferentOwners(Refused, sqlstate="55000"):
-    """A sequence that would go with a table of another role."""
-
-
-class InvalidPrincipal(Refused, sqlstate="28000"):
-    """A request of a role that does not exist, or may not log in."""
-
-
 class UnknownSchema(Refused, sqlstate="3F000"): ...
 
 
@@ -403,6 +384,25 @@ class GaveUp(Refused, sqlstate="40001"):
 
 class SnapshotTooOld(Refused, sqlstate="72000"):
     """A time before the history that is still kept."""
+
+
+class DuplicateRole(Refused, sqlstate="42710"): ...
+
+
+class ReservedName(Refused, sqlstate="42939"):
+    """A name of a role that only the database itself gives."""
+
+
+class RoleInUse(Refused, sqlstate="55006"):
+    """A role that its own session wants to drop."""
+
+
+class DifferentOwners(Refused, sqlstate="55000"):
+    """A sequence that would go with a table of another role."""
+
+
+class InvalidPrincipal(Refused, sqlstate="28000"):
+    """A request of a role that does not exist, or may not log in."""
 
 
 class NotCoherent(LeaseholdError, sqlstate="57P03"): ...

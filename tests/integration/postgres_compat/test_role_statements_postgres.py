@@ -51,7 +51,7 @@ OPTIONS: Final = (
     *("password null", "password ''", "valid until '2031-05-06 07:08:09+02'"),
     "valid until 'infinity'",
 )
-WORDS: Final = {
+WORDS: Final[dict[ObjectKind, tuple[str, ...]]] = {
     kind: tuple(p.name.lower() for p in ALL[kind] if p.name) for kind in ALL if kind != "column"
 }
 

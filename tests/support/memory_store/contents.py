@@ -58,6 +58,7 @@ class Contents:
     newest_lsn: int = 0  # applied, committed or not
     untimely: dict[bytes, Outcome] = field(default_factory=dict)
     access: Access = field(default_factory=Access)
+    next_role_id: int = 0
 
     def copy(self) -> Contents:
         """Pairs of a row are replaced, never changed in place, so outer copies are enough."""
@@ -82,6 +83,7 @@ class Contents:
             self.newest_lsn,
             dict(self.untimely),
             self.access,
+            self.next_role_id,
         )
 
     def dead_elements(self, table_id: int) -> frozenset[int]:

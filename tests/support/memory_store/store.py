@@ -104,13 +104,14 @@ class MemoryStore:
 
     def catalog(self) -> StoredCatalog:
         now = self._now
+        access = list(now.access.writes_since(Access()))
         return StoredCatalog(
             [now.descriptors[place].to_wire() for place in sorted(now.descriptors)],
             dict(now.min_versions),
             [body for _, body in sorted(now.jobs.items())],
             now.ledger_run,
-            list(now.access.writes_since(Access())),
-            now.access.next_role_id,
+            access,
+            now.next_role_id,
         )
 
     def prepare(self, descriptor: Descriptor) -> None:
@@ -155,6 +156,7 @@ class MemoryStore:
 
     def put_access(self, write: RoleOrAccessWrite, next_role_id: int) -> None:
         self._now.access = self._now.access.applied(write)
+        self._now.next_role_id = next_role_id
 
     # ------------------------------------------------------------ rows
 

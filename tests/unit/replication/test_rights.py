@@ -170,6 +170,13 @@ def test_who_makes_a_table_may_write_it_in_the_same_request(world: Roles) -> Non
     assert world.ask_as("bob", {"table": "m", "op": "insert", "values": {"a": 2}}) != ""
 
 
+def test_what_the_master_does_for_a_statement_needs_no_privilege(world: Roles) -> None:
+    """Who owns a sequence may restart it, though he has taken UPDATE from himself."""
+    world.ask_as("", {"sql": "alter sequence s owner to ann; revoke all on sequence s from ann"})
+    assert world.ask_as("ann", of_sequence(set=7)) == "permission denied for sequence s"
+    assert world.ask_as("ann", {"sql": "alter sequence s restart"}) == ""
+
+
 def test_a_password_in_the_clear_is_refused_and_kept_nowhere(world: Roles) -> None:
     found = world.ask({"sql": "create role eve password 'secret'"})
     assert (found.code, found.dead_lettered) == ("0A000", False)

@@ -118,6 +118,7 @@ def test_a_table_under_another_key_keeps_its_owner_and_lists(world: RoleWorld) -
     world.say("alter table t drop constraint t_pkey, add primary key (a)", "ann")
     (job,) = (world.catalog.jobs[each] for each in world.catalog.jobs if each not in job_before)
     (body,) = (e.after for step in job.steps for e in step.edits if (e.after or {}).get("former"))
+    assert body is not None
     made = from_wire(body)
     world.catalog.apply(DescriptorWrite(made.table_id, made.version, body), 9, 9)
     bob, other = world.id_of("bob"), made.table_id

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.adapters.sqlite.snapshot import SqliteSnapshot
 from leasehold.dev.database import DevDatabase
 from leasehold.pgwire.session import Notice
 from tests.support.sql_session.sql_client import SqlClient, client_of_tables
@@ -126,6 +127,7 @@ def test_a_password_is_seen_by_nobody(
     found = client.ask("select query from pg_stat_activity")
     assert "h1dden" not in repr(found)
     with client.node.single_read().snapshot() as snapshot:
+        assert isinstance(snapshot, SqliteSnapshot)
         roles = snapshot.catalog.access.roles
     stored = [role.verifier for role in roles.by_id.values() if role.verifier]
     assert all(each.startswith("SCRAM-SHA-256$4096:") for each in stored)
