@@ -30,8 +30,8 @@ def server_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def service_environment(service: Service, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what a service of ours inherits. Who serves SQL gets the users, who keeps a store what
-    opens other stores, and nodes and Spark's driver the key that signs requests."""
+    """Return what a service of ours inherits. Who serves SQL gets the users, and who keeps a store
+    what opens other stores."""
     return {name: value for name, value in environ.items() if _is_for(service, name)}
 
 

@@ -35,6 +35,7 @@ class SessionRole:
         self._ids = {user: self.login_id}
         self.session_id = self.role_id = self.login_id
         self._said = user, NO_ROLE
+        self._seen: Access | None = None
 
     @property
     def access(self) -> Access:
@@ -100,8 +101,15 @@ class SessionRole:
             return found.role_id
         raise InvalidArgument(f'role "{name:.80}" does not exist')
 
+    @property
+    def may_be_renamed(self) -> bool:
+        """Whether something has changed since `follow`, such as the name of a role of its own."""
+        named = self.role_id != BOOTSTRAP_ROLE or self.login_id != BOOTSTRAP_ROLE
+        return named and self._access() is not self._seen
+
     def follow(self, settings: SessionSettings) -> None:
         """Act as the settings say."""
+        self._seen = self._access()
         said, role = settings[AUTHORIZATION], settings[ROLE]
         self._said = said, role
         self.session_id = self._ids[said]

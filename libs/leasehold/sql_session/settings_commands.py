@@ -94,6 +94,11 @@ class SettingCommands:
             self.role.asks_as,
         )
 
+    def see_new_names(self) -> None:
+        """Call roles by the names that they have now."""
+        if self.role.may_be_renamed:
+            self._follow_role()
+
     def _follow_role(self) -> None:
         """Act as the role that is set, and tell so."""
         self.role.follow(self.values)

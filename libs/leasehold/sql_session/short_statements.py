@@ -107,6 +107,7 @@ class ShortStatements:
                 plan, is_short = self._planned(prepared, snapshot, catalog)
                 role_id = self._state.settings.caller.role_id
                 if role_id != BOOTSTRAP_ROLE and not prepared.is_allowed(catalog, role_id):
+                    self._state.settings.see_new_names()
                     self._state.privileges.check(plan, catalog.access, role_id)
                     prepared.keep_allowed(catalog, role_id)
                 return (plan, brief_rows(snapshot, plan, values, rows_max)) if is_short else None

@@ -87,6 +87,7 @@ class TransactionRunner:
         current = self.replayable()
         if current is None:
             current = self._begin()
+        self._state.settings.see_new_names()
         current.log.set_caller(self._state.settings.caller)
         return current
 

@@ -353,3 +353,14 @@ def test_a_replay_is_held_to_the_role_of_its_statements(client_of: Clients) -> N
     me.ask("grant update (a) on t to staff")
     assert code in ("40001", FORBIDDEN)
     assert me.ask("select a from t where id = 1") == [(1,)]
+
+
+def test_a_role_may_be_renamed_while_it_is_at_work(client_of: Clients) -> None:
+    me = client_of("me")
+    me.ask("create role eve login; grant staff to eve")
+    eve = client_of("eve")
+    me.ask("alter role eve rename to eva; create role eve login")
+    assert eve.ask("select current_user, session_user") == [("eva", "eva")]
+    eve.ask("update t set a = 1 where id = 1")  # which the master lets eva
+    me.ask("revoke staff from eva; drop role eve, eva")
+    assert eve.code("select a from t") == FORBIDDEN
