@@ -71,14 +71,17 @@ class Reference:
         self.in_order: list[tuple[int, Commit]] = []  # those of requests
         self.every: list[tuple[int, Commit]] = []  # and those of the master's own, as jobs'
         self.requests: list[tuple[bytes, int]] = []  # (id, attempt) by offset of the queue
+        self.places_asked: set[int] = set()  # offsets of requests that only ask for a place
+        self.seen_by: dict[bytes, int] = {}  # their ids → LSN that had been answered before (T6)
         self.refused_at: set[int] = set()  # offsets of requests, also of what is none
         self.dead_letters = 0
         self.refusals = 0
         self.skipped = 0
         self.on_jobs: list[OnJobs] = []  # with a record's offset and the catalog after it
 
-    def request_appended(self, message: Message) -> None:
-        """Ids are looked up when their offset is decided (L3)."""
+    def request_appended(self, message: Message, answered_lsn: int) -> None:
+        """Ids are looked up when their offset is decided (L3). `answered_lsn`: the highest of the
+        answers so far."""
         assert message.offset == len(self.requests), "offsets are dense"
         content_type = message.headers.get("content-type", "application/msgpack")
         try:
@@ -86,6 +89,9 @@ class Reference:
         except Refused:
             self.requests.append((b"", 1))
             return
+        if request.barrier is not None and request.barrier.check is None:
+            self.places_asked.add(message.offset)
+            self.seen_by.setdefault(request.id, answered_lsn)
         self.requests.append((request.id, request.attempt))
 
     @property
@@ -195,7 +201,7 @@ class Reference:
             if queue != Queue.REQUESTS:
                 continue
             for place, (request_id, attempt) in enumerate(self.requests[first:offset], first):
-                if place in self.refused_at:
+                if place in self.refused_at or place in self.places_asked:
                     continue
                 outcome = self.outcome(request_id)
                 demand(

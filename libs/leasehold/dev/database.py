@@ -31,8 +31,8 @@ from leasehold.model.ids import format_request_id, parse_request_id
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import JobEvent
-from leasehold.model.records.log import Barrier, JobForgotten
-from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
+from leasehold.model.records.log import JobForgotten
+from leasehold.model.records.requests import BarrierRequest, ChangeRequest, DeadLetter, Outcome
 from leasehold.replica.row_values import named
 from leasehold.replica.sequences.node_blocks import NodeSequenceValues
 from leasehold.replica.sessions import Sessions
@@ -344,14 +344,14 @@ class DevDatabase:
         """Every node checks its store against its descriptors at one log position, and all of
         them must hold the same. Raises OutcomeUnknown when a node does not report."""
         with self._pace.held():
-            barrier = Barrier(self.cluster.fresh_id(), EVERY_TABLE)
-            log = self.cluster.topics.log.name
-            self.cluster.bus.append(log, 0, b"", self._codec.encode(barrier))
+            subject = self.cluster.fresh_id()
+            request = ChangeRequest(subject, barrier=BarrierRequest(EVERY_TABLE))
+            self.cluster.put(*encode_request(request, REPLY_TO))
         tables = self.tables()
         names = self.cluster.nodes.keys()
 
         def reports() -> list[CheckReport]:
-            return [report for report in self._checks if report.subject == barrier.id]
+            return [report for report in self._checks if report.subject == subject]
 
         wanted = len(tables) * len(names)
         if not self._pace.until(lambda: len(reports()) >= wanted, timeout_s):

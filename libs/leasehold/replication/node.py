@@ -138,6 +138,11 @@ class Node:
         assert offset >= 0, "T6: a record that stands nobody knows where is waited for by nobody"
         return self.position.offset > offset and not self._open
 
+    def sees_below(self, lsn: int) -> bool:
+        """Return whether all that stands in the log below that LSN is applied and visible to
+        readers; for any thread, as `has_committed`."""
+        return self.position.lsn >= lsn - 1 and not self._open
+
     @property
     def reads_from(self) -> int:
         """The offset of the log from which it is to be read when the node starts. A candidate reads
@@ -263,7 +268,7 @@ class Node:
                 # What is committed is exactly what stands before the barrier, on a master with
                 # a record in flight too: its open transaction is no part of it.
                 effects += self._commit_open(self.position, now)
-                self._checks.take_barrier(record, self.catalog, after)
+                self._checks.take_barrier(record, self.catalog)
         self.position = after
         if self.master is not None:
             self.master.pass_over(after)
@@ -285,6 +290,7 @@ class Node:
             self.position = after
             answered = master.read_back(record, offset, after, now)
             self._checks.record_applied(record, master=True)
+            self._checks.take_barriers(record, self.catalog)
             return answered + self._announce_catalog(now)
         self._election.note_master(now.mono_ns)
         if not self._open:
@@ -304,6 +310,9 @@ class Node:
             # A check of this very position has to see exactly it (a job's verification).
             if self._checks.starts_with(record):
                 effects = self._commit_open(after, now)
+        if record.barriers:
+            effects += self._commit_open(after, now)
+            self._checks.take_barriers(record, self.catalog)
         self._checks.record_applied(record, master=False)
         return effects
 

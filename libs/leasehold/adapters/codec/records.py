@@ -75,6 +75,7 @@ _CATALOG: Final = restorer(CatalogWrite)
 _REFUSAL: Final = record_restorer(Refusal)
 _GRANT: Final = record_restorer(Grant)
 _ATTEMPT: Final = record_restorer(Attempt)
+_BARRIER: Final = record_restorer(Barrier)
 _DECISIONS_TAG: Final = TAG_BY_CLASS[Decisions]
 _POSITION_TAG: Final = TAG_BY_CLASS[LogPosition]
 _LOG_TAGS: Final = frozenset(TAG_BY_CLASS[c] for c in (Claim, Decisions, Barrier))
@@ -310,9 +311,8 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
     elif count < _DECISIONS_FIELDS:
         fields += _DECISIONS_TAIL[count - _DECISIONS_HEAD :]
     epoch, incarnation, sequence, previous, first, commits, refusals = fields[:7]
-    through, answered, grants, closed_us, id_horizon_us, reset_us, queue_topics, attempts = fields[
-        7:
-    ]
+    through, answered, grants, closed_us, id_horizon_us, reset_us, *last = fields[7:]
+    queue_topics, attempts, barriers = last
     return Decisions(
         epoch,
         incarnation,
@@ -329,6 +329,7 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
         reset_us,
         queue_topics,
         tuple([_ATTEMPT(attempt) for attempt in attempts]) if attempts else (),
+        tuple([_BARRIER(barrier) for barrier in barriers]) if barriers else (),
     )
 
 

@@ -243,7 +243,8 @@ class Decisions(NamedTuple):
     `reset_us`, unless 0: before this record's commits the log's time, and what it has closed,
     become that; and the id horizon becomes this record's, where else it never goes back.
     `queue_topics`: queue → id of the topic that its `decided_through` counts in from here on, where
-    that is news. `attempts`: messages that the master is about to decide alone (L10).
+    that is news. `attempts`: messages that the master is about to decide alone (L10). `barriers`:
+    checks that requests of this record ask for, of each node at the position behind it.
     """
 
     epoch: int
@@ -261,6 +262,7 @@ class Decisions(NamedTuple):
     reset_us: int = 0
     queue_topics: Mapping[str, str] = {}
     attempts: tuple[Attempt, ...] = ()
+    barriers: tuple[Barrier, ...] = ()
 
 
 class CheckSlice(NamedTuple):
@@ -273,10 +275,12 @@ class CheckSlice(NamedTuple):
 
 
 class Barrier(NamedTuple):
-    """Decides nothing and needs no epoch (T6). With `check` = table id (-1: every table) each
-    node that meets it checks its store at exactly this position and reports. `repair` names a node
-    that then puts those entries of the table right that its own rows prove wrong. With `part` only
-    that slice is checked."""
+    """Decides nothing. With `check` = table id (-1: every table) each node that meets it checks its
+    store at exactly this position and reports. `repair` names a node that then puts those entries
+    of the table right that its own rows prove wrong. With `part` only that slice is checked.
+
+    A request asks for it (`BarrierRequest`), and the master has it in its record. Replicas of
+    earlier releases append it as a record of its own, which needs no epoch (T6)."""
 
     id: bytes
     check: int | None = None

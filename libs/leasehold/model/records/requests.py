@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from leasehold.model.keys import Key
 from leasehold.model.records.events import RowImage
+from leasehold.model.records.log import CheckSlice
 
 
 class Queue(StrEnum):
@@ -108,6 +109,19 @@ class ReadSet(NamedTuple):
     tables: tuple[TableReads, ...]
 
 
+class BarrierRequest(NamedTuple):
+    """Asks for a place in the log behind all that was answered before it was asked (T6): its answer
+    has an LSN below which all of that stands. It is never remembered: asked again, it is answered
+    with a later place, which serves as well.
+
+    With `check` (`Barrier`) every node checks its store there; that is done once for an id, and
+    remembered as a commit without rows."""
+
+    check: int | None = None
+    repair: str = ""
+    part: CheckSlice | None = None
+
+
 class ChangeRequest(NamedTuple):
     """A validated change request: rows, or DDL, or both, or job control alone.
 
@@ -120,6 +134,7 @@ class ChangeRequest(NamedTuple):
     `time_zones` are those of the sessions that said the statements of `sql`, one after the other,
     the last one of all that follow; () = UTC.
     `reset_clock` alone: the log's time is to be that of the master's clock again, if it is ahead.
+    `barrier` alone: see `BarrierRequest`.
     """
 
     id: bytes
@@ -134,6 +149,7 @@ class ChangeRequest(NamedTuple):
     reads: ReadSet | None = None
     time_zones: tuple[str, ...] = ()
     reset_clock: bool = False
+    barrier: BarrierRequest | None = None
 
     def giving_up(self) -> ChangeRequest:
         """The attempt after this one, which only says that there will be no other (L5). It brings

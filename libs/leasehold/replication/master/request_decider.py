@@ -140,6 +140,8 @@ class RequestDecider:
                 self._begin_large(batch, message, request, now)
             if request.reset_clock:
                 self._reset_clock(batch, message, request)
+            elif request.barrier is not None:
+                batch.pass_barrier(message, request)
             elif request.sql is None and request.control is None:
                 batch.decide(message, request)
             else:

@@ -15,7 +15,7 @@ from tests.support.codec.records import sample
 
 DIGESTS = {
     "Claim": "6ee9a802f0d0e3d5",
-    "Decisions": "82c71c29a89b9196",
+    "Decisions": "8e850c24809f345d",
     "Barrier": "0363def4fbb06798",
     "Ack": "31931c61ce3e60bb",
     "LeaseAck": "34fe4d308762fbee",
