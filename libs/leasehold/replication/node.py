@@ -51,6 +51,7 @@ from leasehold.replication.election import Election
 from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.replication.log.admission import Verdict, admit
 from leasehold.replication.log.apply import apply_record
+from leasehold.replication.log.foreign import ForeignRecords
 from leasehold.replication.log.identity import LogIdentity
 from leasehold.replication.master.attempts import Spared
 from leasehold.replication.master.master import Master
@@ -105,6 +106,7 @@ class Node:
         self._checks = self._upkeep.checks
         self._election = Election(settings.election, now.mono_ns)
         self.identity = LogIdentity(now.mono_ns)
+        self.foreign = ForeignRecords()
         self._open = False  # applied, not yet committed
         self._pending_grants: list[Grant] = []
         self._catalog_changed = True
@@ -232,7 +234,12 @@ class Node:
             if self._settings.candidate:
                 self._unanswered.read_again(event, self.position)
             return []
-        verdict, after = admit(self.position, offset, record, digest)
+        foreign = self.foreign
+        known = foreign.in_doubt
+        verdict, after = foreign.judge(admit, self.position, offset, record, digest, now.mono_ns)
+        if foreign.in_doubt > known == 0:
+            # It may be of a master that this node has missed a record of: the next one tells.
+            self._election.note_master(now.mono_ns)
         return self._follow_verdict(event, verdict, after, now)
 
     def _log_received(self, event: LogReceived, now: Now) -> list[Effect]:
@@ -249,6 +256,7 @@ class Node:
             verdict = Verdict.SKIP
         if verdict is Verdict.SKIP:
             return [ReadLog(self.position.offset)]
+        self.foreign.followed()
         return self._follow_verdict(LogRead(*event), verdict, after, now)
 
     def _follow_verdict(
@@ -280,18 +288,23 @@ class Node:
         self, record: Decisions, offset: int, digest: bytes, after: LogPosition, now: Now
     ) -> list[Effect]:
         master = self.master
-        self._upkeep.record_read(record, now)
+        if master is not None and not master.flight.is_own(record, digest):
+            # Whoever has made it knows the chain. Every other node applies it: so does this one,
+            # and what it has sent itself counts no more (L2, L4).
+            why = (
+                f"L4: a record of epoch {record.epoch}, sequence {record.sequence} counts as this"
+                " master's own, which did not send it: who else may write to the log?"
+            )
+            left = [*self._step_down(why, self.position), Warn(why)]
+            return [*left, *self._apply(record, offset, digest, after, now)]
         if master is not None:
-            if not master.flight.is_own(record, digest):
-                raise LogStopped(
-                    f"L4: a record of epoch {record.epoch}, sequence {record.sequence} counts as"
-                    " this master's own, which did not send it"
-                )
+            self._upkeep.record_read(record, now)
             self.position = after
             answered = master.read_back(record, offset, after, now)
             self._checks.record_applied(record, master=True)
             self._checks.take_barriers(record, self.catalog)
             return answered + self._announce_catalog(now)
+        self._upkeep.record_read(record, now)
         self._election.note_master(now.mono_ns)
         if not self._open:
             self._store.begin()
@@ -432,10 +445,14 @@ class Node:
         if self.identity.due(now.mono_ns):
             effects.append(AskLogIdentity())
         self._upkeep.give_way(now)
+        self.foreign.check(now.mono_ns)
+        words = self.foreign.warning(now.mono_ns)
+        if words:
+            effects.append(Warn(words))
         master = self.master
         if master is None:
             effects += self._commit_open(self.position, now)
-            if self._settings.candidate:
+            if self._settings.candidate and not self.foreign.breaks:
                 effects += self._bid(self._election.tick(self.position, now.mono_ns))
                 effects.append(Wake(self._election.deadline_ns()))
         if master is None or not master.in_flight:

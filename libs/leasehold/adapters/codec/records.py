@@ -48,6 +48,7 @@ from leasehold.model.records.log import (
     LogRecord,
     Refusal,
     RowChange,
+    Unreadable,
 )
 from leasehold.model.records.requests import ChangeRequest, Outcome, Result, ResultBatch
 
@@ -77,6 +78,7 @@ _GRANT: Final = record_restorer(Grant)
 _ATTEMPT: Final = record_restorer(Attempt)
 _BARRIER: Final = record_restorer(Barrier)
 _DECISIONS_TAG: Final = TAG_BY_CLASS[Decisions]
+_CLAIM_TAG: Final = TAG_BY_CLASS[Claim]
 _POSITION_TAG: Final = TAG_BY_CLASS[LogPosition]
 _LOG_TAGS: Final = frozenset(TAG_BY_CLASS[c] for c in (Claim, Decisions, Barrier))
 _BACKFILL_FIELDS: Final = len(Backfill._fields)
@@ -94,9 +96,9 @@ _new: Final = tuple.__new__  # skips the argument handling of NamedTuples, half 
 class MessagePackCodec:
     """Implements `ports.Codec`. Stateless: one object may serve every thread.
 
-    `decode_log` raises LogStopped: bytes in the log that can't be read are a contradiction that no
-    reader may step over. `decode` raises MalformedRequest: one bad record on another topic concerns
-    its sender only.
+    `decode_log` raises LogStopped for bytes that can't be read; whether a reader of the log may
+    step over them the records around tell (`read_log`). `decode` raises MalformedRequest: one bad
+    record on another topic concerns its sender only.
     """
 
     def encode(self, record: Any) -> bytes:
@@ -154,6 +156,13 @@ class MessagePackCodec:
                 reason=_words(error),
             ) from error
         return record
+
+    def read_log(self, data: bytes) -> LogRecord | Unreadable:
+        """Return what stands in the log, whatever it is."""
+        try:
+            return self.decode_log(data)
+        except LogStopped as error:
+            return Unreadable(error.message, *_place_of(data))
 
     def decode(self, data: bytes) -> Any:
         """Return any record with a tag. Behind zlib travel records of the log alone, which
@@ -258,6 +267,20 @@ def unzip_record(data: bytes) -> bytes:
     if not reader.eof:
         raise ValueError("not all of what zlib has packed")
     return found
+
+
+def _place_of(data: bytes) -> tuple[Any, ...]:
+    """Return epoch, incarnation, sequence and previous digest of a Decisions or a Claim that can't
+    be read otherwise; () of anything else. In every format they stand where they are now."""
+    try:
+        fields = msgpack.unpackb(unzip_record(data), use_list=False, strict_map_key=False)
+        _, tag, epoch, incarnation = fields[:4]
+        sequence, previous = fields[4:6] if tag == _DECISIONS_TAG else (0, fields[4])
+    except UNREADABLE:
+        return ()
+    place = (epoch, incarnation, sequence, previous)
+    named = tag in (_DECISIONS_TAG, _CLAIM_TAG)
+    return place if named and tuple(map(type, place)) == (int, bytes, int, bytes) else ()
 
 
 def _unpacked(data: bytes) -> tuple[Any, ...]:

@@ -291,6 +291,18 @@ class Barrier(NamedTuple):
 LogRecord: TypeAlias = Claim | Decisions | Barrier
 
 
+class Unreadable(NamedTuple):
+    """What stands in the log and is no record that this release can read; `words` say why. The rest
+    is what it still shows of itself: a place in a term (`sequence` 0: a Claim), and the digest that
+    it names as the one before. `sequence` -1: nothing."""
+
+    words: str
+    epoch: int = 0
+    incarnation: bytes = b""
+    sequence: int = -1
+    previous: bytes = b""
+
+
 class LogPosition(NamedTuple):
     """The place of a reader in the log; stored with what it read in one transaction (L6).
 
