@@ -161,6 +161,7 @@ def node_report(view: ClusterView, node: NodeView, now_us: int) -> dict[str, Any
         "lag_lsn": max(0, view.log.lsn - ack.lsn),
         "age_ms": max(0, now_us - ack.sent_us) // 1_000,
         "serves": ack.serves,
+        "foreign_records": ack.foreign,
     }
 
 

@@ -106,12 +106,12 @@ class Node:
         self._checks = self._upkeep.checks
         self._election = Election(settings.election, now.mono_ns)
         self.identity = LogIdentity(now.mono_ns)
-        self.foreign = ForeignRecords()
         self._open = False  # applied, not yet committed
         self._pending_grants: list[Grant] = []
         self._catalog_changed = True
         self._unanswered = UnansweredRecords()  # of a candidate
-        self.acknowledger = Acknowledger(settings, incarnation, self.lease)
+        self.foreign = ForeignRecords()
+        self.acknowledger = Acknowledger(settings, incarnation, self.lease, self.foreign)
         self.granted_in: Term = NOBODY
         """The term in which this incarnation was last granted a lease: its master reads what this
         process says, and this process reads what it writes."""

@@ -33,6 +33,7 @@ from leasehold.events.public_schema import decode_event
 from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.ids import DIGEST_BYTES
 from leasehold.model.keys import IntKeys
+from leasehold.model.records.acks import Ack
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.log import (
     Attempt,
@@ -80,6 +81,7 @@ _BARRIER: Final = record_restorer(Barrier)
 _DECISIONS_TAG: Final = TAG_BY_CLASS[Decisions]
 _CLAIM_TAG: Final = TAG_BY_CLASS[Claim]
 _POSITION_TAG: Final = TAG_BY_CLASS[LogPosition]
+_ACK_TAG: Final = TAG_BY_CLASS[Ack]
 _LOG_TAGS: Final = frozenset(TAG_BY_CLASS[c] for c in (Claim, Decisions, Barrier))
 _BACKFILL_FIELDS: Final = len(Backfill._fields)
 _COMMIT_FIELDS: Final = len(Commit._fields)
@@ -90,6 +92,7 @@ _DECISIONS_TAIL: Final = tuple(
     [Decisions._field_defaults[name] for name in Decisions._fields[_DECISIONS_HEAD:]]
 )
 _POSITION_HEAD: Final = LogPosition._fields.index("longest_grant_ms") + 1
+_ACK_HEAD: Final = Ack._fields.index("sent_us") + 1
 _new: Final = tuple.__new__  # skips the argument handling of NamedTuples, half of their cost
 
 
@@ -110,6 +113,8 @@ class MessagePackCodec:
             return _zipped(_packed((FORMAT, tag, *_written(record, _DECISIONS_HEAD))))
         if tag == _POSITION_TAG:
             return _packed((FORMAT, tag, *_written(record, _POSITION_HEAD)))
+        if tag == _ACK_TAG:
+            return _packed((FORMAT, tag, *_written(record, _ACK_HEAD)))
         return _packed((FORMAT, tag, *record))
 
     def pack_commit(self, commit: Commit) -> bytes:

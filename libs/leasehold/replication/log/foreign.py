@@ -35,6 +35,7 @@ master writes every 200 ms."""
 REMEMBERED_MAX: Final = 1_000
 """Records in doubt of which is known what would follow them."""
 WARN_MS: Final = 60_000
+LATE_MS: Final = 3_600_000
 Admit: TypeAlias = Callable[[LogPosition, int, LogRecord, bytes], tuple[Verdict, LogPosition]]
 _Place: TypeAlias = tuple[int, bytes, int]
 """Epoch, incarnation and sequence of a record; sequence 0: a Claim."""
@@ -51,6 +52,7 @@ class ForeignRecords:
         self._places: OrderedDict[bytes, _Place] = OrderedDict()  # by digest
         self._first: LogStopped | None = None
         self._broken_ns: int | None = None
+        self._at_ns = 0  # when the last one was passed over
         self._warned_ns: int | None = None
         self._warned_of = 0
         self._words = ""
@@ -78,7 +80,7 @@ class ForeignRecords:
             self._doubt(position, offset, _place(record), _before(record), digest, error, now_ns)
             return Verdict.FOREIGN, after
         except Exception as error:  # noqa: BLE001 - of its fields: judging changes nothing
-            self._pass_over(offset, f"{type(error).__name__}: {error}")
+            self._pass_over(offset, f"{type(error).__name__}: {error}", now_ns)
             return Verdict.FOREIGN, after
         if verdict in (Verdict.APPLY, Verdict.CLAIMED):
             self.followed()
@@ -105,6 +107,10 @@ class ForeignRecords:
             assert self._first is not None, "a chain has a first record"
             raise self._first
 
+    def of_late(self, now_ns: int) -> int:
+        """Return their number, or 0 once none has come for LATE_MS."""
+        return self.count if now_ns - self._at_ns < LATE_MS * NS_PER_MS else 0
+
     def warning(self, now_ns: int) -> str:
         """Return a sentence on what was passed over, now and then; "" where there is nothing to
         say."""
@@ -128,7 +134,7 @@ class ForeignRecords:
         place = (record.epoch, record.incarnation, record.sequence)
         error = LogStopped(record.words, reason=record.words)
         if record.sequence < 0 or record.epoch < position.epoch:
-            self._pass_over(offset, record.words)
+            self._pass_over(offset, record.words, now_ns)
             return
         if record.previous == position.digest and (
             place == (position.epoch, position.incarnation, position.sequence + 1)
@@ -147,7 +153,7 @@ class ForeignRecords:
         error: LogStopped,
         now_ns: int,
     ) -> None:
-        self._pass_over(offset, error.message)
+        self._pass_over(offset, error.message, now_ns)
         epoch, incarnation, sequence = place
         if (epoch, incarnation) == position[1:3] and sequence <= position.sequence:
             return  # L4: a master writes that place once, and it was read
@@ -163,8 +169,9 @@ class ForeignRecords:
         if len(self._places) > REMEMBERED_MAX:
             self._places.popitem(last=False)
 
-    def _pass_over(self, offset: int, words: str) -> None:
+    def _pass_over(self, offset: int, words: str, now_ns: int) -> None:
         self.count += 1
+        self._at_ns = now_ns
         self._words = f"at offset {offset}: {words[:200]}"
 
 

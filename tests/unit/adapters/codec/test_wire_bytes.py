@@ -17,7 +17,7 @@ DIGESTS = {
     "Claim": "6ee9a802f0d0e3d5",
     "Decisions": "8e850c24809f345d",
     "Barrier": "0363def4fbb06798",
-    "Ack": "31931c61ce3e60bb",
+    "Ack": "aa7bbf5411495059",
     "LeaseAck": "34fe4d308762fbee",
     "CheckReport": "f5f6650368ef5b3d",
     "HoldingReport": "47d87ea4d18cb19d",
