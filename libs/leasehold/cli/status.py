@@ -32,8 +32,8 @@ def register(subparsers: Subparsers) -> None:
         run,
         "Exit code 1 when something is not right: no master, a node that is silent or not "
         "coherent, records on the log that are nobody's, a ledger that is away or not ready, "
-        "Spark or a changefeed that is silent, a job that failed in the last hour, unless the same change has succeeded since, or somebody "
-        "knows of it (leasehold jobs dismiss JOB).",
+        "Spark or a changefeed that is silent, a job that failed in the last hour, unless the "
+        "same change has succeeded since, or somebody knows of it (leasehold jobs dismiss JOB).",
     )
 
 

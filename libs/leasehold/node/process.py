@@ -187,6 +187,7 @@ def _snapshot_server(
         port=snapshot.port,
         names=(cluster.advertise,),
         tls=tls,
+        certificate=snapshot.certificate(),
         copies=copies,
     )
 
