@@ -36,6 +36,7 @@ from leasehold.model.records.requests import BarrierRequest, ChangeRequest, Dead
 from leasehold.replica.row_values import named
 from leasehold.replica.sequences.node_blocks import NodeSequenceValues
 from leasehold.replica.sessions import Sessions
+from leasehold.settings.private_files import make_node_folder
 from leasehold.transaction.binding import binding
 
 ANSWER_TIMEOUT_S: Final = 30.0
@@ -154,6 +155,7 @@ class DevDatabase:
     def _open_store(self, name: str) -> SqliteStore:
         if name in self._stores:
             self._stores[name].close()
+        make_node_folder(self._folder / name)
         self._stores[name] = SqliteStore(self._folder / name / "store.db")
         return self._stores[name]
 

@@ -32,7 +32,7 @@ from leasehold.settings.environment import (
     RedisSettings,
     from_environment,
 )
-from leasehold.settings.private_files import make_private_folder
+from leasehold.settings.private_files import make_node_folder
 from leasehold.settings.snapshot import SnapshotSettings, token_made_here
 
 LOG: Final = logging.getLogger("leasehold.process")
@@ -91,7 +91,7 @@ def _read(prepare: Prepare | None, environ: Environment) -> NodeProcessSettings:
     snapshot = from_environment(SnapshotSettings, environ)
     topics = Topics(cluster.database, cluster.replication_factor)
     tls = snapshot.to_serve()
-    make_private_folder(cluster.folder)
+    make_node_folder(cluster.folder)
     if snapshot.token is None and ip_address(cluster.listen).is_loopback:
         snapshot = replace(snapshot, token=token_made_here(cluster.data))
     return NodeProcessSettings(

@@ -40,6 +40,7 @@ from leasehold.adapters.http.snapshot_proof import (
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.sqlite.catalog import read_position
 from leasehold.adapters.sqlite.layout import LAYOUT_VERSION, connect
+from leasehold.settings.private_files import make_private_file
 
 SNAPSHOT_PATH: Final = "/snapshot"
 CHECKSUM_HEADER: Final = "X-Snapshot-Blake2b"
@@ -107,6 +108,7 @@ def copy_store(source: Path, target: Path) -> StoreCopy:
     """Copy the store `source` at one commit to the new file `target`, while it is written to."""
     reader = connect(source, cache_mb=CACHE_MB, read_only=True)
     try:
+        make_private_file(target)
         copy = apsw.Connection(str(target))
         try:
             # All pages in one step are one read snapshot; in several steps a commit in between
