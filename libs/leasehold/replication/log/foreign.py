@@ -155,6 +155,8 @@ class ForeignRecords:
     ) -> None:
         self._pass_over(offset, error.message, now_ns)
         epoch, incarnation, sequence = place
+        if (*map(type, place), type(before)) != (int, bytes, int, bytes):
+            return  # a record of the log has numbers and digests there
         if (epoch, incarnation) == position[1:3] and sequence <= position.sequence:
             return  # L4: a master writes that place once, and it was read
         self.in_doubt += 1

@@ -92,6 +92,8 @@ PASSED_OVER: dict[str, Make] = {
     ),
     "an earlier place": lambda at: CODEC.encode(decisions(at)._replace(sequence=1)),
     "numbers that are none": lambda at: changed(NEXT(at), _2="1"),
+    "a place that is none": lambda at: changed(NEXT(at), _4=(1, 2)),
+    "a digest that is none": lambda at: changed(NEXT(at), _5={}),
     "offsets that are none": lambda at: changed(NEXT(at), _9=7),
 }
 SKIPPED: dict[str, Make] = {
