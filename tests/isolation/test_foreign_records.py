@@ -58,6 +58,8 @@ def spoiled(chance: random.Random, data: bytes) -> bytes:
         fields = list(msgpack.unpackb(data, use_list=False, strict_map_key=False))
     except (ValueError, TypeError):
         return json_spoiled(chance, data)
+    if len(fields) < 2:  # spoiled before
+        return chance.randbytes(chance.randrange(300))
     for _ in range(chance.randrange(1, 3)):
         fields[chance.randrange(1, len(fields))] = chance.choice(ODD)
     if kind == 4:

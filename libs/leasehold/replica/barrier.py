@@ -77,7 +77,7 @@ def _check_passed(outcome: Outcome) -> None:
 
 
 class AppendsBarriers(Protocol):
-    """As AppendedBarriers."""
+    """Appends barriers, as `AppendedBarriers` does."""
 
     def append(self) -> int: ...
     def close(self) -> None: ...
