@@ -38,7 +38,7 @@ from tests.simulation.stage import Stage
 CODEC: Final = MessagePackCodec()
 SEED: Final = int(os.environ.get("SEED") or random.SystemRandom().getrandbits(32))
 STRANGER: Final = b"stranger" * 2
-ROW: Final = RowChange(ChangeKind.UPDATE, 1, (1,), 1, {2: 666}, {}, {}, {})
+ROW: Final = RowChange(ChangeKind.INSERT, 1, 1, (9,), {1: 9, 2: 666}, {}, (0,))
 CHANGES_ROW: Final = Commit(b"", 1, 1 << 60, {}, (ROW,), 1)
 
 
@@ -140,6 +140,9 @@ tell it from one that they have missed."""
 IN_THE_CHAIN: Final[dict[str, Kind]] = {
     "a claim that fits": lambda p: encoded(Claim(p.at.epoch + 1, STRANGER, p.at.digest, "m9")),
     "a heartbeat that fits": lambda p: encoded(p.next()),
+    "a row that fits": lambda p: encoded(
+        p.next(commits=(CHANGES_ROW._replace(commit_us=p.at.time_us + 1),))
+    ),
 }
 
 
@@ -178,8 +181,11 @@ class Intruder:
         self._writes = False
 
 
-def intruded(kind: Kind, chosen: Callable[[int], bool], *, dies: bool = True) -> Intruder:
-    """The story, with what is written by somebody else; → who wrote it."""
+def intruded(
+    kind: Kind, chosen: Callable[[int], bool], *, dies: bool = True, applied: bool = False
+) -> Intruder:
+    """The story, with what is written by somebody else; → who wrote it. `applied`: whether his row
+    is in the stores at the end."""
     stage = Stage()
     intruder = Intruder(stage, kind, chosen)
     stage.settle(stage.update(1, 11))
@@ -206,6 +212,8 @@ def intruded(kind: Kind, chosen: Callable[[int], bool], *, dies: bool = True) ->
         assert node.position.lsn == stage.reference.position.lsn, name
         rows = [stage.stores.get(name).contents.row(1, (key,)) for key in (1, 2)]
         assert [row and row.values[2] for row in rows] == [12, 23], name
+        his = stage.stores.get(name).contents.row(1, (9,))
+        assert (his is not None) == applied, name
     return intruder
 
 
@@ -244,4 +252,5 @@ def test_l2_a_chain_of_somebody_elses_beside_a_master(kind: str) -> None:
 @pytest.mark.parametrize("chosen", [1, 3, 6, 9, 14])
 def test_l4_whoever_knows_the_chain_takes_the_term_and_stops_nobody(kind: str, chosen: int) -> None:
     """All nodes take it, the master too, which gives up its term; another one follows."""
-    assert intruded(IN_THE_CHAIN[kind], lambda place: place == chosen).written
+    applied = kind == "a row that fits"
+    assert intruded(IN_THE_CHAIN[kind], lambda place: place == chosen, applied=applied).written

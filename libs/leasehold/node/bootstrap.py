@@ -66,14 +66,14 @@ def bootstrap(
             log_offsets(reader, log, position)  # a store of another log is not to be replaced
         tls, token = snapshot.to_fetch(), snapshot.token
         scheme = "http" if tls is None else "https"
-        if token is None:
-            LOG.warning(
-                "LEASEHOLD_SNAPSHOT_TOKEN is not set: this node can't prove that it may have a"
-                " snapshot, and takes none"
-            )
-        for peer in serving_nodes(reader, topics, node) if token is not None else ():
+        for peer in serving_nodes(reader, topics, node):
             url = f"{scheme}://{peer.serves}{SNAPSHOT_PATH}"
             try:
+                if token is None:
+                    raise SnapshotUnavailable(
+                        "LEASEHOLD_SNAPSHOT_TOKEN is not set, so this node can't prove that it may"
+                        " have one"
+                    )
                 taken = fetch_snapshot(url, path, token=token, tls=tls)
             except SnapshotUnavailable as error:
                 LOG.warning("could not fetch a snapshot from %s: %s", peer.node, error.message)
