@@ -167,8 +167,7 @@ class StageNode:
         self, isolation: Isolation, as_of: AsOf | None, timeout_s: float
     ) -> int | None:
         def pass_barrier() -> None:
-            offset = self._stage.cluster.append_barrier()
-            self._stage.until(lambda: self._running.has_committed(offset), "its own barrier")
+            self._stage.pass_barrier(self._node)
 
         store, now_us = self._node.store, self._node.now().wall_us
         wait, reads = self._stage.comes_true, self._node.reads

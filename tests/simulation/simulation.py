@@ -15,7 +15,7 @@ from leasehold.in_process.node import MemoryNode
 from leasehold.in_process.subscriber import MemorySubscriber
 from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.errors import UnknownTable
-from leasehold.model.records.requests import ResultBatch
+from leasehold.model.records.requests import Result, ResultBatch
 from leasehold.replication.effects import Became, Stop
 from leasehold.replication.fast_path.log import FastLogSettings
 from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
@@ -152,6 +152,7 @@ class Simulation:
         self.reference = Reference(self.plan.shape.master.outcomes, self.plan.shape.master.history)
         self.stores = self._made_stores()
         self.answered_offset = -1  # highest offset of a record of which an answer was given
+        self.answered_lsn = 0  # highest LSN of an answer that was given
         self.reads = 0
         self.decoded = 0
         network = self._rng("network")
@@ -206,7 +207,7 @@ class Simulation:
                 self.note(words)
                 self._judge_leases()
         elif topic == topics.requests.name:
-            self.reference.request_appended(message)
+            self.reference.request_appended(message, self.answered_lsn)
         elif topic == topics.results.name:
             self._given(self.codec.decode(message.value or b""))
         elif topic == topics.conflicts.name:
@@ -217,11 +218,23 @@ class Simulation:
     def _given(self, batch: ResultBatch) -> None:
         """By either way."""
         for result in batch.results:
+            if result.request_id in self.reference.seen_by:
+                self._judge_place(result)
+                continue
             self._judge_answer(result.request_id, result.outcome)
+            self.answered_lsn = max(self.answered_lsn, result.outcome.lsn)
             decided = (result.request_id, result.outcome.attempt)
             decided_at = self.reference.decided_at[decided]
             self.answered_offset = max(self.answered_offset, result.offset, decided_at)
         self._judge_coherence()
+
+    def _judge_place(self, result: Result) -> None:
+        """T6: whoever sees all below a barrier's LSN sees all that was answered before it was
+        asked, and the log has it."""
+        asked_lsn, lsn = self.reference.seen_by[result.request_id], result.outcome.lsn
+        demand(asked_lsn < lsn, "T6", f"LSN {asked_lsn} was answered before a barrier at {lsn}")
+        demand(lsn <= self.reference.position.lsn + 1, "T6", f"the log does not reach LSN {lsn}")
+        self.answered_offset = max(self.answered_offset, result.offset)
 
     def _judge_answer(self, request_id: bytes, told: object) -> None:
         """L4: only what counts in the log is ever answered."""
@@ -280,6 +293,8 @@ class Simulation:
         if node.node is None:
             return
         position = node.node.position
+        if node.node.foreign.in_doubt:
+            return  # it has what stands before, and knows that it may lack something
         true = self.reference.positions.get(position.offset)
         if position != true:  # the words take longer than the look, 60,000 times a run
             raise Harm(f"L1: {name} is at {position}, the log says {true}")

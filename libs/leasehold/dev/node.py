@@ -17,7 +17,7 @@ from leasehold.in_process.node import MemoryNode
 from leasehold.lease.agent.held_leases import Use
 from leasehold.model.audit import AuditLog
 from leasehold.model.errors import NoMaster, NotCoherent
-from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
+from leasehold.model.records.requests import BarrierRequest, ChangeRequest, DeadLetter, Outcome
 from leasehold.replica.as_of import CLOSED_WAIT_S, snapshot_lsn_of
 from leasehold.replica.reads import Reads
 from leasehold.replica.sequences.node_blocks import NodeSequenceValues
@@ -96,9 +96,9 @@ class DevNode:
         self, isolation: Isolation, as_of: AsOf | None, timeout_s: float
     ) -> int | None:
         def pass_barrier() -> None:
-            with self._all.held():
-                offset = self._all.cluster.append_barrier()
-            if not self.wait(lambda: self._running.has_committed(offset), timeout_s):
+            request = ChangeRequest(self._all.cluster.fresh_id(), barrier=BarrierRequest())
+            lsn = self.submit(request, timeout_s).lsn
+            if not self.wait(lambda: self._running.sees_below(lsn), timeout_s):
                 raise NotCoherent(f"no barrier of its own was read in {timeout_s:g} s")
 
         store, holds = self._store, self._holds

@@ -39,7 +39,7 @@ from leasehold.settings.environment import (
     RedisSettings,
     from_environment,
 )
-from leasehold.settings.private_files import make_private_folder
+from leasehold.settings.private_files import make_node_folder
 from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.snapshot import SnapshotSettings, token_made_here
 
@@ -114,7 +114,7 @@ def _read(prepare: Prepare | None, node: NodeSettings, environ: Environment) -> 
     topics = Topics(cluster.database, cluster.replication_factor)
     tls = snapshot.to_serve()
     snapshot.check_served_on(cluster.listen)
-    make_private_folder(cluster.folder)
+    make_node_folder(cluster.folder)
     if snapshot.token is None and ip_address(cluster.listen).is_loopback:
         snapshot = replace(snapshot, token=token_made_here(cluster.data))
     return NodeProcessSettings(
@@ -236,6 +236,7 @@ def _snapshot_server(
         port=snapshot.port,
         names=(cluster.advertise,),
         tls=tls,
+        certificate=snapshot.certificate(),
         copies=copies,
     )
 

@@ -43,7 +43,7 @@ from leasehold.replica.serving_node import COHERENT_TIMEOUT_S, ServingNode
 from leasehold.replica.write_set import WriteSet
 from leasehold.replication.node_settings import NodeSettings
 from leasehold.settings.client import ClientSettings
-from leasehold.settings.private_files import make_private_folder
+from leasehold.settings.private_files import make_node_folder
 from leasehold.settings.snapshot import token_kept_here
 from leasehold.sql.planning.plan import Plans
 from leasehold.transaction.isolation import Sees, chosen
@@ -95,7 +95,7 @@ class Replica(Closing):
         self._settings = settings
         file = Path(path) if path else cluster.folder / "store.db"
         if not path:
-            make_private_folder(cluster.folder)
+            make_node_folder(cluster.folder)
         snapshot = settings.snapshot
         if snapshot.token is None:
             snapshot = replace(snapshot, token=token_kept_here(cluster.data))

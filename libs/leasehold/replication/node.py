@@ -51,6 +51,7 @@ from leasehold.replication.election import Election
 from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.replication.log.admission import Verdict, admit
 from leasehold.replication.log.apply import apply_record
+from leasehold.replication.log.foreign import ForeignRecords
 from leasehold.replication.log.identity import LogIdentity
 from leasehold.replication.master.attempts import Spared
 from leasehold.replication.master.master import Master
@@ -114,7 +115,8 @@ class Node:
         self._pending_grants: list[Grant] = []
         self._catalog_changed = True
         self._unanswered = UnansweredRecords()  # of a candidate
-        self.acknowledger = Acknowledger(settings, incarnation, self.lease)
+        self.foreign = ForeignRecords()
+        self.acknowledger = Acknowledger(settings, incarnation, self.lease, self.foreign)
         self.granted_in: Term = NOBODY
         """The term in which this incarnation was last granted a lease: its master reads what this
         process says, and this process reads what it writes."""
@@ -142,6 +144,11 @@ class Node:
         of what stands before it."""
         assert offset >= 0, "T6: a record that stands nobody knows where is waited for by nobody"
         return self.position.offset > offset and not self._open
+
+    def sees_below(self, lsn: int) -> bool:
+        """Return whether all that stands in the log below that LSN is applied and visible to
+        readers; for any thread, as `has_committed`."""
+        return self.position.lsn >= lsn - 1 and not self._open
 
     @property
     def reads_from(self) -> int:
@@ -232,7 +239,12 @@ class Node:
             if self._settings.candidate:
                 self._unanswered.read_again(event, self.position)
             return []
-        verdict, after = admit(self.position, offset, record, digest)
+        foreign = self.foreign
+        known = foreign.in_doubt
+        verdict, after = foreign.judge(admit, self.position, offset, record, digest, now.mono_ns)
+        if foreign.in_doubt > known == 0:
+            # It may be of a master that this node has missed a record of: the next one tells.
+            self._election.note_master(now.mono_ns)
         return self._follow_verdict(event, verdict, after, now)
 
     def _log_received(self, event: LogReceived, now: Now) -> list[Effect]:
@@ -249,6 +261,7 @@ class Node:
             verdict = Verdict.SKIP
         if verdict is Verdict.SKIP:
             return [ReadLog(self.position.offset)]
+        self.foreign.followed()
         return self._follow_verdict(LogRead(*event), verdict, after, now)
 
     def _follow_verdict(
@@ -268,7 +281,7 @@ class Node:
                 # What is committed is exactly what stands before the barrier, on a master with
                 # a record in flight too: its open transaction is no part of it.
                 effects += self._commit_open(self.position, now)
-                self._checks.take_barrier(record, self.catalog, after)
+                self._checks.take_barrier(record, self.catalog)
         self.position = after
         if self.master is not None:
             self.master.pass_over(after)
@@ -280,17 +293,23 @@ class Node:
         self, record: Decisions, offset: int, digest: bytes, after: LogPosition, now: Now
     ) -> list[Effect]:
         master = self.master
-        self._upkeep.record_read(record, now)
+        if master is not None and not master.flight.is_own(record, digest):
+            # Whoever has made it knows the chain. Every other node applies it: so does this one,
+            # and what it has sent itself counts no more (L2, L4).
+            why = (
+                f"L4: a record of epoch {record.epoch}, sequence {record.sequence} counts as this"
+                " master's own, which did not send it: who else may write to the log?"
+            )
+            left = [*self._step_down(why, self.position), Warn(why)]
+            return [*left, *self._apply(record, offset, digest, after, now)]
         if master is not None:
-            if not master.flight.is_own(record, digest):
-                raise LogStopped(
-                    f"L4: a record of epoch {record.epoch}, sequence {record.sequence} counts as"
-                    " this master's own, which did not send it"
-                )
+            self._upkeep.record_read(record, now)
             self.position = after
             answered = master.read_back(record, offset, after, now)
             self._checks.record_applied(record, master=True)
+            self._checks.take_barriers(record, self.catalog)
             return answered + self._announce_catalog(now)
+        self._upkeep.record_read(record, now)
         self._election.note_master(now.mono_ns)
         if not self._open:
             self._store.begin()
@@ -309,6 +328,9 @@ class Node:
             # A check of this very position has to see exactly it (a job's verification).
             if self._checks.starts_with(record):
                 effects = self._commit_open(after, now)
+        if record.barriers:
+            effects += self._commit_open(after, now)
+            self._checks.take_barriers(record, self.catalog)
         self._checks.record_applied(record, master=False)
         return effects
 
@@ -428,10 +450,14 @@ class Node:
         if self.identity.due(now.mono_ns):
             effects.append(AskLogIdentity())
         self._upkeep.give_way(now)
+        self.foreign.check(now.mono_ns)
+        words = self.foreign.warning(now.mono_ns)
+        if words:
+            effects.append(Warn(words))
         master = self.master
         if master is None:
             effects += self._commit_open(self.position, now)
-            if self._settings.candidate:
+            if self._settings.candidate and not self.foreign.breaks:
                 effects += self._bid(self._election.tick(self.position, now.mono_ns))
                 effects.append(Wake(self._election.deadline_ns()))
         if master is None or not master.in_flight:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from leasehold.model.records.log import Barrier, Decisions, LogPosition, LogRecord
+from leasehold.model.records.log import Claim, Decisions, LogPosition
 from leasehold.replication.effects import LogRead
 from leasehold.replication.master.answers import Answers, answers_of
 
@@ -21,10 +21,8 @@ class UnansweredRecords:
         self._answers: deque[Answers] = deque(maxlen=UNANSWERED_RECORDS_MAX)
         self._reread: deque[LogRead] = deque(maxlen=UNANSWERED_RECORDS_MAX)
 
-    def remember(self, record: LogRecord, offset: int) -> None:
+    def remember(self, record: Decisions, offset: int) -> None:
         """Keep the answers of a record that counts, and forget those that it says were given."""
-        if not isinstance(record, Decisions):
-            return
         while self._answers and self._answers[0].offset < record.answered_through:
             self._answers.popleft()
         answers = answers_of(record, offset)
@@ -49,12 +47,13 @@ class UnansweredRecords:
         at = first.pop(position.digest, None)
         while at is not None:
             counting.append(at)
-            assert not isinstance(at.record, Barrier), "barriers are outside the chain"
+            assert isinstance(at.record, Claim | Decisions), "nothing else is in the chain"
             at = first.pop(at.record.previous, None)
         self._reread.clear()
         counting.reverse()
         for read in counting:
-            self.remember(read.record, read.offset)
+            if isinstance(read.record, Decisions):
+                self.remember(read.record, read.offset)
 
     def keep(self, answers: Iterable[Answers]) -> None:
         """Take back what a master of this process has not given."""

@@ -159,6 +159,16 @@ def test_schema_statements_and_jobs_are_the_owners_or_of_who_may_steer(world: Ro
     assert world.ask_as("", {"clock": "reset"}) == ""
 
 
+def test_a_barrier_is_for_all_and_a_check_of_stores_for_who_may_steer(world: Roles) -> None:
+    barrier: dict[str, Any] = {"barrier": []}
+    check: dict[str, Any] = {"barrier": [-1]}
+    assert world.ask_as("ann", barrier) == ""
+    assert world.ask_as("nobody", barrier) == "28000"
+    assert world.ask_as("ann", check).startswith("permission denied to check the stores of nodes")
+    assert world.ask({"sql": "grant leasehold_steer_jobs to ann"}).lsn
+    assert world.ask_as("ann", check) == ""
+
+
 def test_who_makes_a_table_may_write_it_in_the_same_request(world: Roles) -> None:
     made = {
         "sql": "create table m (id serial primary key, a int)",

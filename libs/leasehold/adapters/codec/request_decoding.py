@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from leasehold.adapters.codec.read_set import decode_reads
+from leasehold.adapters.codec.read_set import decode_barrier, decode_reads
 from leasehold.adapters.codec.request_bytes import OPERATIONS_MAX, read_fields
 from leasehold.adapters.codec.request_checks import (
     check_choice,
@@ -64,6 +64,7 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "sql": frozenset((*_SHARED, *_SQL)),
     "job": frozenset((*_SHARED, "job", "action", *_CONTROL_SETTINGS)),
     "clock": frozenset((*_SHARED, "clock")),
+    "barrier": frozenset((*_SHARED, "barrier")),
 }
 _OPERATION_FIELDS: Final = frozenset(_OPERATION)
 _EXPRESSION_FIELDS: Final = ({"expr"}, {"expr", "args", "types"})
@@ -149,6 +150,8 @@ def _request(fields: dict[Any, Any]) -> ChangeRequest:
         check_choice(fields["clock"], "clock", _CLOCK_ACTIONS) if form == "clock" else False,
         "",  # whose it is no request says of itself
         check_text(get("as_role"), "as_role", ROLE_BYTES_MAX) if "as_role" in fields else "",
+        "",
+        decode_barrier(fields["barrier"]) if form == "barrier" else None,
     )
 
 

@@ -14,14 +14,9 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.overlay import CatalogAhead
-from leasehold.model.errors import GaveUp, LeaseholdError, NotAuthentic, Refused
+from leasehold.model.errors import GaveUp, LeaseholdError, NotAuthentic, Refused, RequestTooLarge
 from leasehold.model.ports import Codec
-from leasehold.model.records.log import (
-    CatalogWrite,
-    Commit,
-    DescriptorWrite,
-    Disposition,
-)
+from leasehold.model.records.log import Barrier, CatalogWrite, Commit, DescriptorWrite, Disposition
 from leasehold.model.records.requests import ChangeRequest, Outcome
 from leasehold.replication.effects import QueueRead
 from leasehold.replication.log.clock import Reading
@@ -366,6 +361,36 @@ class Batch:
         draft.add_commit(commit, self._codec.pack_commit(commit))
         draft.settle(message, request.id)
         draft.closed = True
+
+    # ------------------------------------------------------------ barriers
+
+    def pass_barrier(self, message: QueueRead, request: ChangeRequest) -> None:
+        """Answer the request with a place in the log, once this record was read back and the nodes
+        have it. ⚠ T6: what was answered before it was asked stands in records before this one,
+        whoever was master: had this one lost its epoch, the record would not count. Raises Full."""
+        draft, asked = self.draft, request.barrier
+        assert asked is not None
+        partition = reply_partition(message, request)
+        if asked.check is None:
+            passed = Outcome(request.attempt, draft.next_lsn, 0, draft.time_us, True)
+            draft.repeats.append(Repeat(request.id, partition, passed, message.requester))
+            draft.settle(message)
+            return
+        commit_us = draft.next_commit_us()
+        commit = Commit(request.id, request.attempt, commit_us, {}, (), 0, partition)
+        barrier = Barrier(request.id, *asked)
+        packed, more = self._codec.pack_commit(commit), self._codec.encode(barrier)
+        bytes_max = min(self._settings.large_bytes_max, self._settings.large_zipped_bytes_max) // 2
+        if len(more) > bytes_max:
+            words = f"the slice begins behind a key of {len(more)} bytes; {bytes_max} are taken"
+            self.refuse(message, request, RequestTooLarge(words))
+            return
+        if not draft.fits(packed + more) and not draft.has_room_alone:
+            raise Full
+        self._store.put_outcome(request.id, outcome_of_commit(commit, draft.next_lsn))
+        draft.add_commit(commit, packed)
+        draft.add_barrier(barrier, more)
+        draft.settle(message, request.id)
 
     # ------------------------------------------------------------ catalog
 

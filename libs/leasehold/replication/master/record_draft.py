@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from leasehold.catalog.elements import CommitContext
-from leasehold.model.records.log import Attempt, Commit, Decisions, Grant, LogPosition, Refusal
+from leasehold.model.records.log import (
+    Attempt,
+    Barrier,
+    Commit,
+    Decisions,
+    Grant,
+    LogPosition,
+    Refusal,
+)
 from leasehold.model.records.requests import Outcome, Queue
 from leasehold.replication.effects import NOWHERE, QueueRead
 from leasehold.replication.log.clock import Reading
@@ -53,6 +61,7 @@ class RecordDraft:
         log: whoever hears nothing asks through Kafka."""
         self.decided_through: dict[str, int] = {}
         self.attempts: list[Attempt] = []
+        self.barriers: list[Barrier] = []
         self.requests_taken = 0
         self.grants: tuple[Grant, ...] = ()
         self.rows_filled = 0
@@ -112,6 +121,10 @@ class RecordDraft:
         self._bytes += len(packed)
         self.refusals.append(refusal)
         self.packed_refusals.append(packed)
+
+    def add_barrier(self, barrier: Barrier, packed: bytes) -> None:
+        self._bytes += len(packed)
+        self.barriers.append(barrier)
 
     def settle(self, message: QueueRead, request_id: bytes = b"") -> None:
         """Count the message as decided. `request_id`: that of a request decided now, and not

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from leasehold.catalog.access import check_group
 from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.roles import STEER_JOBS
 from leasehold.model.errors import InsufficientPrivilege, Refused
 from leasehold.model.ports import Now
-from leasehold.model.records.requests import ChangeRequest, Queue
+from leasehold.model.records.requests import BarrierRequest, ChangeRequest, Queue
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.effects import NOWHERE, QueueRead
 from leasehold.replication.log.clock import LogClock
@@ -140,6 +142,8 @@ class RequestDecider:
                 self._begin_large(batch, message, request, now)
             if request.reset_clock:
                 self._reset_clock(batch, message, request)
+            elif request.barrier is not None:
+                self._pass_barrier(batch, message, request, request.barrier)
             elif request.sql is None and request.control is None:
                 batch.decide(message, request)
             else:
@@ -170,6 +174,20 @@ class RequestDecider:
         """Return the role whose rights the request has. Raises InvalidPrincipal,
         InsufficientPrivilege."""
         return self._catalog.access.actor_of(request.principal, request.as_role)
+
+    def _pass_barrier(
+        self, batch: Batch, message: QueueRead, request: ChangeRequest, asked: BarrierRequest
+    ) -> None:
+        """Let whoever may log in have a barrier, and who steers jobs have stores checked: each node
+        reads all of its rows for it. Raises Full."""
+        try:
+            actor = self._actor_of(request)
+            if asked.check is not None:
+                check_group(self._catalog.access, actor, STEER_JOBS, "check the stores of nodes")
+        except Refused as error:
+            batch.refuse(message, request, error)
+            return
+        batch.pass_barrier(message, request)
 
     def _reset_clock(self, batch: Batch, message: QueueRead, request: ChangeRequest) -> None:
         """Raises Full."""
