@@ -80,6 +80,16 @@ def _too_long(size: int) -> TooLong:
     return TooLong(f"{size} characters of JSON; at most {TEXT_CHARACTERS_MAX} are stored")
 
 
+def count_number(size: int, value: Any) -> int:
+    """Return `size` and the digits of a long number, for whoever collects numbers before any is
+    written. Raises TooLong as soon as they are more than JSON may have."""
+    if isinstance(value, Decimal) and value.adjusted() > _LONG_NUMBER:
+        size += value.adjusted()
+        if size > TEXT_CHARACTERS_MAX:
+            raise _too_long(size)
+    return size
+
+
 class _Parts(list[str]):
     """The parts of a text. `numbers`: characters of long numbers among them."""
 

@@ -132,7 +132,8 @@ def over_decimals(compute: Callable[..., Decimal]) -> Callable[..., str]:
 
 
 def over_charged_decimals(
-    compute: Callable[[Decimal, Decimal], Decimal], charge: Callable[[Decimal, Decimal, int, int], None]
+    compute: Callable[[Decimal, Decimal], Decimal],
+    charge: Callable[[Decimal, Decimal, int, int], None],
 ) -> Callable[[str, str], str]:
     """Return what `over_decimals` does, where `charge` is told both numbers and the digits of each
     before."""
@@ -295,9 +296,7 @@ OPERATORS: Final = (
     ),
     make_over_doubles("-", (DOUBLE,), DOUBLE, operator.neg),
     Function("+", (DOUBLE,), DOUBLE, unchanged),
-    *(
-        Function(sign, (NUMERIC, NUMERIC), NUMERIC, compute) for sign, compute in _EXACT.items()
-    ),
+    *(Function(sign, (NUMERIC, NUMERIC), NUMERIC, compute) for sign, compute in _EXACT.items()),
     Function("-", (NUMERIC,), NUMERIC, over_decimals(Decimal.copy_negate)),
     Function("+", (NUMERIC,), NUMERIC, unchanged),
     *(_shift_left(kind) for kind in INTEGERS),

@@ -28,10 +28,10 @@ from leasehold.sql.functions.numbers.arithmetic import (
     OPERATORS as ARITHMETIC,
 )
 from leasehold.sql.functions.numbers.arithmetic import (
+    charge_dividing,
     check_finite,
     check_range,
     endless_quotient,
-    charge_dividing,
     over_charged_decimals,
     over_decimals,
     shown_scale,

@@ -87,7 +87,7 @@ class Regular:
 def regular(pattern: str, flags: Flags = Flags()) -> Regular:  # noqa: B008 - immutable
     """Raises InvalidRegularExpression (2201B), FeatureNotSupported, TooComplex."""
     if len(pattern) > PATTERN_MAX:
-        raise TooComplex(f"a regular expression has at most {PATTERN_MAX} characters")
+        raise _too_long()
     reader = PatternReader(pattern, flags)
     whole = reader.whole()
     lazy = reader.lazy
@@ -106,6 +106,10 @@ def regular(pattern: str, flags: Flags = Flags()) -> Regular:  # noqa: B008 - im
     )
 
 
+def _too_long() -> TooComplex:
+    return TooComplex(f"a regular expression has at most {PATTERN_MAX} characters")
+
+
 def _compiled(text: str, *, longest: bool) -> Any:
     options = re2.Options()
     options.longest_match = longest
@@ -120,6 +124,8 @@ def similar_pattern(pattern: str, escape: str = "\\") -> str:
     """The regular expression of a pattern of SIMILAR TO; escape "": there is none."""
     if len(escape) > 1:
         raise InvalidEscapeSequence("invalid escape string: it must be empty or one character")
+    if len(pattern) > PATTERN_MAX:
+        raise _too_long()
     made = ["^(?:"]
     brackets = escaped = False
     for character in pattern:
