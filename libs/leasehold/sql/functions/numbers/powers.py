@@ -187,7 +187,9 @@ def _ln_of_digits(value: Decimal, digits: int) -> Decimal:
     the series that count: `Context.ln` first finds out how near it is, with ever more digits."""
     context = _context(digits)
     rest = EXACT.subtract(value, Decimal(1))
-    if not rest or rest.adjusted() > -_NEAR_ONE:
+    if not rest:
+        return Decimal(0)
+    if rest.adjusted() > -_NEAR_ONE:
         charge_logarithm(digits)
         return context.ln(context.plus(value))
     rest = term = made = context.plus(rest)
@@ -245,7 +247,7 @@ def power(base: Decimal, exponent: Decimal) -> Decimal:
         return _whole_power(base, int(exponent))
     if not base:
         return round_number(Decimal(0), DIGITS_LEAST)
-    negative = base < 0 and int(exponent) % 2 == 1
+    negative = base < 0 and _is_odd(exponent)
     base = base.copy_abs()
     # Of the logarithm eight digits, as PostgreSQL takes them to see how large the result will be.
     rough = max(8 - _logarithm_places(base), 0)
@@ -264,6 +266,12 @@ def power(base: Decimal, exponent: Decimal) -> Decimal:
     power = wide.multiply(_ln_of_digits(base, wide.prec), wide.plus(exponent))
     made = round_number(_exponential_at(power, places, max(digits, 0)), scale)
     return made.copy_negate() if negative else made
+
+
+def _is_odd(number: Decimal) -> bool:
+    """Return whether a whole number is odd: an int of it takes time that goes with the square of
+    its digits."""
+    return bool(EXACT.remainder(number, Decimal(2)))
 
 
 def _special_power(base: Decimal, exponent: Decimal) -> Decimal | None:
@@ -290,7 +298,7 @@ def _special_power(base: Decimal, exponent: Decimal) -> Decimal | None:
             )
         if exponent < 0:
             return Decimal(0)
-        return _INFINITY.copy_negate() if int(exponent) % 2 else _INFINITY
+        return _INFINITY.copy_negate() if _is_odd(exponent) else _INFINITY
     if base == -1:
         return Decimal(1)
     grows = (abs(base) > 1) == (exponent > 0)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from leasehold.model.budget import charge_each, charge_size
+from leasehold.model.budget import charge_each
 from leasehold.model.errors import InvalidEscapeSequence, TooComplex
 from leasehold.sql.functions.function import BOOLEAN, TEXT, Function
 from leasehold.sql.functions.texts.like_search import Piece, find, piece_of, stands_at
@@ -19,23 +19,23 @@ _KEPT_CHARACTERS_MAX: Final = 1_000
 """A longer pattern is reread each time: many long ones would be kept for nobody."""
 _READ_WORK: Final = 15
 _PIECE_WORK: Final = 60
+_MADE_WORK: Final = 200
 
 
 Test = Callable[[str], bool]
 
 
 def _check_pattern(pattern: str) -> None:
-    """Charge for a pattern that is read. Raises TooComplex for a longer one than a row may have."""
+    """Raises TooComplex for a longer one than a row may have."""
     if len(pattern) > TEXT_BYTES_MAX:
         raise TooComplex(f"a pattern of LIKE has at most {TEXT_BYTES_MAX} characters")
-    charge_size(len(pattern), _READ_WORK)
 
 
 def _read(pattern: str) -> Test:
     """What a pattern asks of a text. Raises InvalidEscapeSequence, TooComplex."""
     _check_pattern(pattern)
     pieces: list[list[str | None]] = [[]]
-    characters = iter(pattern)
+    characters = iter(charge_each(pattern, _READ_WORK))
     for character in characters:
         if character == "%":
             pieces.append([])
@@ -49,7 +49,8 @@ def _read(pattern: str) -> Test:
         else:
             pieces[-1].append(character)
     first, last = piece_of(pieces[0]), piece_of(pieces[-1])
-    middle = tuple(piece_of(piece) for piece in pieces[1:-1] if piece)
+    found = [piece for piece in pieces[1:-1] if piece]
+    middle = tuple([piece_of(piece) for piece in charge_each(found, _MADE_WORK)])
     if len(pieces) == 1:
         return lambda text: len(text) == first.width and stands_at(first, text, 0)
     if not first.width and not last.width and len(middle) == 1 and len(middle[0].literals) == 1:
@@ -102,7 +103,7 @@ def like_escape(pattern: str, escape: str) -> str:
     _check_pattern(pattern)
     made: list[str] = []
     escaped = False
-    for character in pattern:
+    for character in charge_each(pattern, _READ_WORK):
         if character == escape and not escaped:
             escaped = True
             continue
