@@ -6,12 +6,24 @@ from typing import Any
 
 import pytest
 
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
+from leasehold.model.errors import TooComplex
 from leasehold.model.records.events import Image
 from leasehold.sql.expressions.compiler import Compiler
+from leasehold.sql.planning.plan import prepare
 from leasehold.sql.syntax.kept import EXPRESSION_BYTES_MAX, expression_of
 from leasehold.values.types import Type
 
+TABLE = Descriptor(
+    1,
+    "t",
+    1,
+    (Column(1, "id", Type("integer"), False), Column(2, "b", Type("text"))),
+    (1,),
+    next_element_id=30,
+    since_lsn=1,
+)
 LEVELS = 45
 READS_MAX = 2_000
 BOOL = "(b > 'a')"
@@ -104,3 +116,25 @@ def test_what_is_computed_once_means_the_same(value: str | None) -> None:
         "{} not in ('p', 'q')",
     ):
         assert computed(text.format("(b || '')"), row) == computed(text.format("b"), row), text
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_a_query_is_planned_in_steps_in_proportion_or_refused(name: str) -> None:
+    """Goal: no statement of 600 bytes is written out as gigabytes for SQLite, whose text says some
+    parts more than once."""
+    text, around = NESTED[name]
+    for _ in range(LEVELS):
+        text = around.format(text)
+    try:
+        prepared = prepare(f"select {text} from t", {"t": TABLE}.__getitem__)
+    except TooComplex as error:
+        assert "asks several times" in error.message
+        assert name.startswith(("case", "between", "an end"))
+    else:
+        assert len(prepared.emitted.text) <= 100 * LEVELS
+
+
+def test_a_case_of_many_branches_over_a_long_subject_is_planned() -> None:
+    branches = " ".join(f"when '{n}' then {n}" for n in range(500))
+    subject = "b" + " || b" * 40
+    prepare(f"select case {subject} {branches} end from t", {"t": TABLE}.__getitem__)
