@@ -125,16 +125,16 @@ def test_a_query_is_planned_in_steps_in_proportion_or_refused(name: str) -> None
     text, around = NESTED[name]
     for _ in range(LEVELS):
         text = around.format(text)
-    try:
-        prepared = prepare(f"select {text} from t", {"t": TABLE}.__getitem__)
-    except TooComplex as error:
-        assert "asks several times" in error.message
-        assert name.startswith(("case", "between", "an end"))
+    query = f"select {text} from t"
+    if name in ("case", "between", "between symmetric", "an end of between symmetric"):
+        with pytest.raises(TooComplex, match="asks several times"):
+            prepare(query, {"t": TABLE}.__getitem__)
     else:
+        prepared = prepare(query, {"t": TABLE}.__getitem__)
         assert len(prepared.emitted.text) <= 100 * LEVELS
 
 
 def test_a_case_of_many_branches_over_a_long_subject_is_planned() -> None:
-    branches = " ".join(f"when '{n}' then {n}" for n in range(500))
-    subject = "b" + " || b" * 40
+    branches = " ".join(f"when '{n}' then {n}" for n in range(200))
+    subject = "b" + " || b" * 20
     prepare(f"select case {subject} {branches} end from t", {"t": TABLE}.__getitem__)

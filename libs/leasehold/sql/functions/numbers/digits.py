@@ -16,7 +16,7 @@ FREE_DIGITS: Final = 2_000
 wrong by."""
 _PRODUCT_WORK: Final = 4
 _QUOTIENT_WORK: Final = 15
-_ROOT_WORK: Final = 130
+_ROOT_WORK: Final = 150
 _LOGARITHM_WORK: Final = 1.2
 _EXPONENTIAL_PARTS: Final = 12
 _COMMON_PARTS: Final = 200
