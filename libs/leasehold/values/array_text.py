@@ -16,7 +16,7 @@ _ELEMENT: Final = re.compile(
     r"""\s*(?:"((?:[^"\\]|\\.)*)"|((?:[^",{}\\\s]|\\.)(?:(?:[^",{}\\]|\\.)*(?:[^",{}\\\s]|\\.))?))\s*""",
     re.DOTALL | re.ASCII,
 )
-_PLAIN: Final = re.compile(r"[\w.+-]+(?:,[\w.+-]+)*")
+_PLAIN: Final = re.compile(r"[\w.+-]++(?:,[\w.+-]++)*+")
 """Without anything that has to be read one by one: as numbers come, by the thousand."""
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _ELEMENT_WORK: Final = 150

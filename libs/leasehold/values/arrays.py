@@ -18,6 +18,7 @@ ELEMENTS_MAX: Final = 100_000
 CHARACTERS_MAX: Final = 16 << 20
 _BYTES: Final = "\\x"
 _LONG: Final = 100
+_ELEMENT_WORK: Final = 25
 _KEY_WORK: Final = 100
 """Of an element whose sort key is made."""
 
@@ -27,6 +28,7 @@ def stored_form(values: Sequence[Any]) -> str:
     CHARACTERS_MAX characters."""
     if len(values) > ELEMENTS_MAX:
         raise RequestTooLarge(f"an array has at most {ELEMENTS_MAX} elements, not {len(values)}")
+    charge_size(len(values), _ELEMENT_WORK)
     made = _write(values)
     check_characters(len(made))
     return made

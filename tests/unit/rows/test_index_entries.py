@@ -18,6 +18,7 @@ from leasehold.model.errors import InternalFailure, Refused, TooLong
 from leasehold.rows.index_entries import entry_of, exact_entry
 from leasehold.sql.ddl.schema_statements import parse_ddl
 from leasehold.sql.expressions import expression
+from leasehold.sql.expressions.compiler import Compiler
 from leasehold.sql.expressions.default import compile_default
 from leasehold.sql.expressions.expression import compile_condition, compile_expression
 from leasehold.sql.syntax.statements import CreateTable, Explain
@@ -76,7 +77,7 @@ def test_of_an_expression_that_cant_be_compiled_no_row_has_an_entry(
     descriptor, made = indexed("(lower(b))")
     monkeypatch.setattr(expression, "_kept", {})
     monkeypatch.setattr(expression, "convert", raising(error))
-    monkeypatch.setattr(expression.Compiler, "part", raising(error))
+    monkeypatch.setattr(Compiler, "part", raising(error))
     with pytest.raises(Refused):
         exact_entry(descriptor, made)
     assert entry_of(descriptor, made)({ID: 1, B: "x"}) is None
@@ -116,12 +117,12 @@ def test_whatever_is_kept_is_computed_by_the_one_wrapper(
 ) -> None:
     """Goal: conditions, generated columns and defaults have no way around it."""
     descriptor, _ = indexed("(b)")
-    monkeypatch.setattr(expression.Compiler, "part", lambda *_: expression.Compiler)
+    monkeypatch.setattr(Compiler, "part", lambda *_: Compiler)
     for module in ("expression", "default"):
         for name in ("convert", "assign"):
             place = f"leasehold.sql.expressions.{module}.{name}"
             monkeypatch.setattr(place, lambda *_: raising(error), raising=False)
-    monkeypatch.setattr(expression.Compiler, "kind", None, raising=False)
+    monkeypatch.setattr(Compiler, "kind", None, raising=False)
     target = descriptor.column("b")
     for compute in (
         compile_expression(f"b || '{error!r:.3}'", descriptor, target),

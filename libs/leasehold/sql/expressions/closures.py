@@ -52,8 +52,8 @@ def strict(function: Callable[..., Any], *parts: Compute) -> Compute:
 
 
 def all_of(parts: Sequence[Compute]) -> Compute:
-    """AND. One call for all of them, however many: each within another one, a long list would be
-    deeper than Python calls."""
+    """Return AND of the parts: one call for all of them, however many. Each within another one, a
+    long list would be deeper than Python calls."""
 
     def conjunction(row: Image) -> int | None:
         unknown = False
@@ -73,7 +73,7 @@ def negated(part: Compute) -> Compute:
 
 
 def any_of(parts: Sequence[Compute]) -> Compute:
-    """OR, as `all_of`."""
+    """Return OR of the parts, as `all_of`."""
 
     def disjunction(row: Image) -> int | None:
         unknown = False

@@ -124,11 +124,11 @@ def quote_ident(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _limited(quote: Callable[[str], str], text: str, *, most: int = TEXT_BYTES_MAX) -> str:
+def _limited(quote: Callable[[Any], str], text: Any, *, most: int = TEXT_BYTES_MAX) -> str:
     return check_length(quote(text), most)
 
 
-def _quoting(name: str, quote: Callable[[str], str], *, strict: bool = True) -> Function:
+def _quoting(name: str, quote: Callable[[Any], str], *, strict: bool = True) -> Function:
     shorter = partial(_limited, quote)
     longer = partial(_limited, quote, most=MADE_CHARACTERS_MAX)
     return Function(name, (TEXT,), TEXT, shorter, strict=strict, computes_more=longer)
@@ -162,8 +162,8 @@ def _formatted(pattern: str, shown: list[str | None]) -> str:
     made: list[str] = []
     end = following = size = 0
     for number, found in enumerate(_SPECIFIER.finditer(pattern)):
-        if not number % _SPECIFIERS_AT_ONCE:
-            charge(_SPECIFIERS_AT_ONCE * _SPECIFIER_WORK if number else 0)
+        if number and not number % _SPECIFIERS_AT_ONCE:
+            charge(_SPECIFIERS_AT_ONCE * _SPECIFIER_WORK)
         made.append(pattern[end : found.start()])
         size += len(made[-1])
         end = found.end()

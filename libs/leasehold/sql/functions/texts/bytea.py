@@ -27,6 +27,8 @@ from leasehold.values.types import TEXT_BYTES_MAX
 _CHARACTERS_PER_BYTE: Final = 4
 """Of a text that is decoded, at most."""
 _BYTE_WORK: Final = 20
+_AS_THEY_ARE: Final = bytes(range(1, 0x80))
+"""Bytes that `escape` has a character for, or two of a backslash; others are three digits."""
 _OCTAL: Final = re.compile(r"\\(\\|[0-3][0-7][0-7])")
 
 
@@ -38,8 +40,13 @@ def _joined(left: bytes, right: bytes) -> bytes:
 
 def _encode(data: bytes, form: str, *, most: int = TEXT_BYTES_MAX) -> str:
     """Raises TooLong above `most` characters."""
-    # Of what is escaped a byte may be four characters, of the others two or so.
-    if len(data) > most:
+    size = 2 * len(data)
+    match ascii_lower(form):
+        case "base64":
+            size = len(data)
+        case "escape":
+            size = len(data) + data.count(b"\\") + 3 * len(data.translate(None, _AS_THEY_ARE))
+    if size > most:
         raise too_long(most)
     return check_length(_encoded(data, form), most)
 
