@@ -151,7 +151,7 @@ def charge_multiplying(left: Decimal, right: Decimal, left_digits: int, right_di
 
 
 def charge_dividing(left: Decimal, right: Decimal, left_digits: int, right_digits: int) -> None:
-    """Of a remainder, too: the digits behind the point of either are divided, or cut off."""
+    """Charge for a quotient, or for a remainder, of which either has digits behind the point."""
     charge_quotient(left, right, right_digits, DISPLAY_SCALE_MAX)
 
 

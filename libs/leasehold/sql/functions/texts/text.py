@@ -71,7 +71,7 @@ def _initcap(text: str) -> str:
         for piece in _pieces(text, _CASE_WORK):
             begun = _ASCII_WORD.match(piece) if inside else None
             end = begun.end() if begun else 0
-            made.append(piece[:end].lower())
+            made.append(lower(piece[:end]))
             made.append(_ASCII_WORD.sub(lambda word: word[0].capitalize(), piece[end:]))
             inside = is_letter_or_digit(piece[-1:] or " ")
         return "".join(made)
