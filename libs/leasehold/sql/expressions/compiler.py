@@ -262,7 +262,7 @@ class Compiler:
         asked = len(nodes) if node.symmetric else 1  # more than once
         parts = [self.part(each) for each in nodes]
         held = Held(parts[:asked], nodes[:asked])
-        value, low, high = [*held.parts, *map(held.beside, parts[asked:])]
+        value, low, high = held.parts + [held.beside(part) for part in parts[asked:]]
 
         def within(least: Typed, most: Typed) -> Compute:
             above = self._operated(">=", value, least).compute
