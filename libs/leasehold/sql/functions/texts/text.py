@@ -65,9 +65,12 @@ def _pieces(text: str, work: int) -> Iterator[str]:
 
 
 def _initcap(text: str) -> str:
+    ascii_only = text.isascii()
+    if ascii_only and len(text) <= _PIECE:
+        return _ASCII_WORD.sub(lambda word: word[0].capitalize(), text)
     made: list[str] = []
     inside = False
-    if text.isascii():
+    if ascii_only:
         for piece in _pieces(text, _CASE_WORK):
             begun = _ASCII_WORD.match(piece) if inside else None
             end = begun.end() if begun else 0
@@ -177,7 +180,9 @@ def _translate(text: str, old: str, new: str) -> str:
     table: dict[int, str | None] = {}
     for position, character in enumerate(charge_each(old, _CASE_WORK)):
         table.setdefault(ord(character), new[position] if position < len(new) else None)
-    return "".join(piece.translate(table) for piece in _pieces(text, _TRANSLATE_WORK))
+    if len(text) <= _PIECE:
+        return text.translate(table)
+    return "".join([piece.translate(table) for piece in _pieces(text, _TRANSLATE_WORK)])
 
 
 def _to_hex(bits: int) -> Callable[[int], str]:
