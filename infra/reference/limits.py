@@ -91,6 +91,15 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             Limit("elements of an array", "arrays.ELEMENTS_MAX", "", "54000"),
             Limit("text on its way through a query", "MADE_CHARACTERS_MAX", "characters", "22001"),
             Limit("regular expression", "regexp_translation.PATTERN_MAX", "characters", "54001"),
+            Limit("characters of an array", "arrays.CHARACTERS_MAX", "characters", "54000"),
+            Limit("pattern of LIKE", "types.TEXT_BYTES_MAX", "characters", "54001"),
+            Limit("template of to_char and its like", "TEMPLATE_MAX", "characters", "54001"),
+            Limit(
+                "parts of an expression, where SQLite's text says them more than once",
+                "walk.COPIES_MAX",
+                "",
+                "54001",
+            ),
             Limit(
                 "what the aggregates of a statement keep",
                 "STATEMENT_MEMORY_BYTES_MAX",
@@ -118,6 +127,9 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
         "Values",
         (
             Limit("text or bytea in a row", "types.TEXT_BYTES_MAX", "characters", "22001"),
+            Limit("value of a kept expression", "types.TEXT_BYTES_MAX", "characters", "22001"),
+            Limit("jsonb, as text", "jsonb.TEXT_CHARACTERS_MAX", "characters", "22001"),
+            Limit("levels of jsonb", "jsonb.NESTING_MAX", "", "22003"),
             Limit("precision of numeric(p, s)", "numeric.PRECISION_MAX", "digits"),
             Limit("digits of a numeric before its point", "WHOLE_DIGITS_MAX"),
             Limit("digits of a numeric behind its point", "numeric.SCALE_MAX"),

@@ -15,10 +15,10 @@ statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from leasehold.model.errors import OutOfMemory, TooComplex
 
@@ -30,6 +30,15 @@ CALL_WORK_MAX: Final = 100 * WORK_PER_MS
 
 LOOK_WORK: Final = WORK_PER_MS
 """Units between two looks of a statement at what may end it."""
+
+FREE_CHARACTERS: Final = 1_000
+"""What takes time in proportion to shorter texts is not charged: a charge would cost more than it
+tells. A row's texts together have some millions at most."""
+
+_AT_ONCE: Final = 256
+"""Values of a long list between two charges."""
+
+T = TypeVar("T")
 
 GRAIN_BYTES: Final = 1 << 20
 """A budget takes memory from the node's pool in pieces of this size, so that the pool's lock is
@@ -162,3 +171,33 @@ def give_back(size: int) -> None:
     budget = _CURRENT.get()
     if budget is not None:
         budget.give_back(size)
+
+
+def charge_size(size: int, work_per_character: int) -> None:
+    """Charge for one pass over so many characters, digits or bytes; nothing for a short one."""
+    if size > FREE_CHARACTERS:
+        charge(size * work_per_character)
+
+
+def charge_long(size: int, work_per_character: int) -> None:
+    """Charge as `charge_size` for a loop of ours: others run meanwhile, so it is never too long for
+    one call."""
+    if size > FREE_CHARACTERS:
+        work = size * work_per_character
+        while work > CALL_WORK_MAX:
+            charge(CALL_WORK_MAX)
+            work -= CALL_WORK_MAX
+        charge(work)
+
+
+def charge_each(values: Sequence[T], work: int) -> Iterable[T]:
+    """Return the values for a loop of ours that takes so much work for each of them: it is stopped
+    between them."""
+    return values if len(values) <= _AT_ONCE else _charged(values, work)
+
+
+def _charged(values: Sequence[T], work: int) -> Iterator[T]:
+    for begin in range(0, len(values), _AT_ONCE):
+        part = values[begin : begin + _AT_ONCE]
+        charge(len(part) * work)
+        yield from part
