@@ -212,8 +212,7 @@ class ReplayableTransaction:
 
         with own_rows(snapshot.connection, own, self._pending.emptied):
             if plan.counts and not plan.explain:
-                found = self._drawing(lambda: rows().all())
-                yield Rows(snapshot.connection, "", (), ready=found), False
+                yield self._drawing(lambda: rows().compute_all(whole=True)), False
             else:
                 yield rows(), bool(own)
 

@@ -22,6 +22,7 @@ from leasehold.adapters.sqlite.history import collected_elements, history_floor
 from leasehold.adapters.sqlite.layout import connect
 from leasehold.adapters.sqlite.plan import EntriesPlan, ReadPlan, entry_key
 from leasehold.adapters.sqlite.row_history import kept_from, lsn_at
+from leasehold.adapters.sqlite.statement_memory import StatementMemory, give_memory
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.history import History, check_kept
 from leasehold.catalog.states import READABLE, State
@@ -65,8 +66,9 @@ class Watch:
 class Reader:
     """A read connection with its plans, for one thread at a time."""
 
-    def __init__(self, path: Path, cache_mb: int) -> None:
+    def __init__(self, path: Path, cache_mb: int, memory: StatementMemory) -> None:
         self.connection = connect(path, cache_mb=cache_mb, read_only=True)
+        give_memory(self.connection, memory)
         self.watch = Watch()
         self.connection.set_progress_handler(self.watch, STEPS_BETWEEN_LOOKS, id=self.watch)
         self.execute = self.connection.cursor().execute
@@ -97,9 +99,10 @@ class Reader:
 class Readers:
     """A pool of read connections. Thread-safe: deque's ends are atomic."""
 
-    def __init__(self, path: Path, *, cache_mb: int) -> None:
+    def __init__(self, path: Path, *, cache_mb: int, memory: StatementMemory) -> None:
         self._path = path
         self._cache_mb = cache_mb
+        self.memory = memory
         self._idle: deque[Reader] = deque()
         self._closed = False
         self._catalog: ReadCatalog | None = None  # the one that was read last
@@ -108,7 +111,7 @@ class Readers:
     def open_snapshot(self, *, alone: bool = False, brief: bool = False) -> SqliteSnapshot:
         """Open a read snapshot of what is committed now; any thread may call this. With `alone` its
         connection is one that nobody else gets before or after; `brief` is as of SqliteSnapshot."""
-        reader = Reader(self._path, self._cache_mb) if alone else self._take()
+        reader = self._make() if alone else self._take()
         reader.alone = alone
         return SqliteSnapshot(self, reader, brief=brief)
 
@@ -117,7 +120,10 @@ class Readers:
         try:
             return self._idle.pop()
         except IndexError:
-            return Reader(self._path, self._cache_mb)
+            return self._make()
+
+    def _make(self) -> Reader:
+        return Reader(self._path, self._cache_mb, self.memory)
 
     def row_at_once(
         self, table: str, key_of: Callable[[Descriptor], Key]

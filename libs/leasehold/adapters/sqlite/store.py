@@ -40,6 +40,12 @@ from leasehold.adapters.sqlite.plan import WritePlan, entry_key
 from leasehold.adapters.sqlite.removal import Removal
 from leasehold.adapters.sqlite.row_history import RowHistory, kept_from, table_kept_from
 from leasehold.adapters.sqlite.snapshot import PLANS_KEPT_MAX, Readers, SqliteSnapshot
+from leasehold.adapters.sqlite.statement_memory import (
+    TEMP_FOLDER,
+    StatementMemory,
+    statement_memory,
+    use_temp_folder,
+)
 from leasehold.adapters.sqlite.written_since import gone_from, written_in
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
@@ -63,12 +69,17 @@ class SqliteStore:
     """StoreWriter on the file `path`, which is created when it isn't there.
 
     `synchronous` "normal" may lose the last commits in a power cut, never half of one: the log
-    has them. "full" syncs at every commit. Raises ConfigurationError when another writer has the
+    has them. "full" syncs at every commit. `memory` bounds the statements that read it. Raises ConfigurationError when another writer has the
     file open, or when the file is not a store this program can read.
     """
 
     def __init__(
-        self, path: Path | str, *, synchronous: str = "normal", cache_mb: int = CACHE_MB
+        self,
+        path: Path | str,
+        *,
+        synchronous: str = "normal",
+        cache_mb: int = CACHE_MB,
+        memory: StatementMemory | None = None,
     ) -> None:
         self.path = Path(path)
         if synchronous not in ("normal", "full"):
@@ -80,6 +91,8 @@ class SqliteStore:
             self._connection = connect(self.path, cache_mb=cache_mb, read_only=False)
             make_writer(self._connection, synchronous)
             make_history(self._connection)
+            self.memory = memory or statement_memory(self.path.parent / TEMP_FOLDER)
+            use_temp_folder(self._connection, self.memory.temp.folder)
             self._checkpoints = Checkpoints(self._connection, self.path)
         except BaseException:
             self._lock.close()
@@ -95,7 +108,7 @@ class SqliteStore:
         self._savepoints = 0
         self._schema_touched = False
         self._look_again = False  # more of what is dead may go now
-        self._readers = Readers(self.path, cache_mb=min(cache_mb, CACHE_MB))
+        self._readers = Readers(self.path, cache_mb=min(cache_mb, CACHE_MB), memory=self.memory)
         self._checker = Checker(self._readers)
         self._removal = Removal(self._connection, self._tables)
         self._removal.look()
