@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from leasehold.adapters.os.clock import boottime_ns, now
+from leasehold.adapters.os.temp_room import TempRoom
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.view import ClusterView
 from leasehold.catalog.descriptor import Descriptor
@@ -47,6 +48,10 @@ class DevNode:
     @property
     def sessions(self) -> Sessions:
         return self._all.sessions[self.name]
+
+    @property
+    def temp(self) -> TempRoom:
+        return self._store.memory.temp
 
     def cluster(self) -> ClusterView:
         return self._all.view()

@@ -31,7 +31,7 @@ CALL_WORK_MAX: Final = 100 * WORK_PER_MS
 LOOK_WORK: Final = WORK_PER_MS
 """Units between two looks of a statement at what may end it."""
 
-GRAIN_BYTES: Final = 1 << 20
+GRAIN_BYTES: Final = 1 << 16
 """A budget takes memory from the node's pool in pieces of this size, so that the pool's lock is
 asked once for many rows."""
 
@@ -61,6 +61,10 @@ def size_of(values: Iterable[Any]) -> int:
 
 def _named(setting: str) -> str:
     return f" ({setting})" if setting else ""
+
+
+UNBOUNDED_BYTES: Final = 1 << 62
+"""The limit of a budget that has none."""
 
 
 class Pool(Protocol):

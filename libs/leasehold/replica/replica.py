@@ -304,7 +304,7 @@ class Replica(Closing):
                     drawn = DrawnSequenceValues(
                         self.serving.sequence_values, SessionSequenceValues()
                     )
-                    writes = WriteSet(reads, level, drawn)
+                    writes = WriteSet(reads, level, drawn, reads.budget)
                     value = work(writes)
                     on_conflict = OnConflict.REPLAY if run_again else OnConflict.FAIL
                     request = writes.request(request_id, submitted + 1, on_conflict)

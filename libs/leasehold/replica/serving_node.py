@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from leasehold.adapters.os.clock import boottime_ns, now
+from leasehold.adapters.os.temp_room import TempRoom
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.dead_letters import DeadLetters
 from leasehold.admin.shared_watch import SharedWatch
@@ -49,6 +50,11 @@ class SqlNode(Protocol):
     @property
     def sessions(self) -> Sessions:
         """The SQL sessions that are on it."""
+        ...
+
+    @property
+    def temp(self) -> TempRoom:
+        """The room for what its sessions have in files."""
         ...
 
     def cluster(self) -> ClusterView:
@@ -151,6 +157,10 @@ class ServingNode:
     @property
     def database(self) -> str:
         return self._settings.cluster.database
+
+    @property
+    def temp(self) -> TempRoom:
+        return self.store.memory.temp
 
     def close(self) -> None:
         self._looks.close()

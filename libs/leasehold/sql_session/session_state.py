@@ -39,7 +39,7 @@ class SessionState:
         self.process = node.sessions.number(process)
         self.opened_us = unix_us()
         self.label = f"SQL session {self.process} of {user}"
-        self.cursors = SqlCursors()
+        self.cursors = SqlCursors(node.temp)
         self.settings = SettingCommands(
             settings,
             user=user,

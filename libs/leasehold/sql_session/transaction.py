@@ -83,9 +83,9 @@ class ReplayableTransaction:
         self._plan_of = plan_of
         self._block = block
         self._reads = reads
-        self._writes = WriteSet(reads, isolation, sequence_values)
+        self._writes = WriteSet(reads, isolation, sequence_values, reads.budget)
         self._pending = self._writes.pending
-        self.log = StatementLog(isolation, context, self._pending)
+        self.log = StatementLog(isolation, context, self._pending, reads.budget)
         self.sequence_values = sequence_values
         self._check_may_block = check_may_block
         self._wait_coherent = wait_coherent

@@ -23,7 +23,11 @@ GROWTH_BYTES_MIN: Final = 1 << 20
 """Of a thread, while the room is full: less than that is no sort."""
 _OPEN_FILES: Final = Path("/proc/self/fd")
 _THREAD_COUNTS: Final = Path("/proc/thread-self/io")
-_SQLITE_PREFIX: Final = "etilqs_"
+_UNNAMED: Final = ("#", "etilqs_")
+"""How a file's name begins that never had one, or lost it at once, as SQLite's temporary ones."""
+_GONE: Final = " (deleted)"
+ROWS_FOLDER: Final = "rows"
+"""Of the files of rows that wait, whose bytes are counted as they are written."""
 
 
 class TempRoom:
@@ -38,7 +42,7 @@ class TempRoom:
         self.bytes_max = bytes_max
         self._folder = folder
         self._setting = setting
-        self._made = False
+        self._made = self._rows_made = False
         self._kept = 0
         self._gathered = 0
         self._look_again_s = 0.0
@@ -53,9 +57,26 @@ class TempRoom:
         return self._folder
 
     @property
+    def rows_folder(self) -> Path | None:
+        """Return the folder for rows that wait. Raises what `folder` raises."""
+        folder = self.folder
+        if folder is None:
+            return None
+        rows = folder / ROWS_FOLDER
+        if not self._rows_made:
+            make_private_folder(rows)
+            self._rows_made = True
+        return rows
+
+    @property
     def kept(self) -> int:
         """Return the bytes of rows that wait for clients."""
         return self._kept
+
+    @property
+    def bytes_left(self) -> int:
+        """Return what is left, as of the last look at SQLite's files."""
+        return self.bytes_max - self._kept - self._gathered
 
     def take(self, size: int) -> bool:
         """Take `size` bytes for rows; return False, and take nothing, if there are not so many
@@ -120,9 +141,14 @@ def sqlite_temp_bytes() -> int:
     with entries:
         for entry in entries:
             try:
-                target = os.readlink(entry.path)
-                if os.path.basename(target).startswith(_SQLITE_PREFIX):  # noqa: PTH119 - hot
-                    found += os.stat(entry.path).st_size  # noqa: PTH116 - hot
+                file = Path(entry.path)
+                target = file.readlink()
+                if (
+                    target.name.startswith(_UNNAMED)
+                    and target.name.endswith(_GONE)
+                    and target.parent.name != ROWS_FOLDER
+                ):
+                    found += file.stat().st_size
             except OSError:
                 continue  # closed meanwhile
     return found

@@ -37,7 +37,9 @@ class StatementMemory:
         return Budget(self.statement_bytes_max, self.pool, look, _STATEMENT)
 
 
-def statement_memory(folder: Path | None, settings: ClusterSettings | None = None) -> StatementMemory:
+def statement_memory(
+    folder: Path | None, settings: ClusterSettings | None = None
+) -> StatementMemory:
     """Return the limits of one node, by default those of the settings' defaults. Files are in
     `folder`."""
     given = settings or ClusterSettings()

@@ -49,6 +49,7 @@ from leasehold.adapters.sqlite.statement_memory import (
 from leasehold.adapters.sqlite.written_since import gone_from, written_in
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
+from leasehold.model.budget import Budget
 from leasehold.model.errors import ConfigurationError, StoreCorrupted
 from leasehold.model.ids import genid
 from leasehold.model.keys import Key
@@ -69,8 +70,9 @@ class SqliteStore:
     """StoreWriter on the file `path`, which is created when it isn't there.
 
     `synchronous` "normal" may lose the last commits in a power cut, never half of one: the log
-    has them. "full" syncs at every commit. `memory` bounds the statements that read it. Raises ConfigurationError when another writer has the
-    file open, or when the file is not a store this program can read.
+    has them. "full" syncs at every commit. `memory` bounds the statements that read it. Raises
+    ConfigurationError when another writer has the file open, or when the file is not a store this
+    program can read.
     """
 
     def __init__(
@@ -480,6 +482,10 @@ class SqliteStore:
         """Open a read snapshot of what is committed now; any thread may call this. `brief` is as of
         SqliteSnapshot."""
         return self._readers.open_snapshot(brief=brief)
+
+    def open_budget(self) -> Budget:
+        """Return a transaction's budget, which is the caller's to close."""
+        return self.memory.open_budget()
 
     def row_at_once(
         self, table: str, key_of: Callable[[Descriptor], Key]

@@ -4,13 +4,16 @@ bytes."""
 from __future__ import annotations
 
 import random
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
+from leasehold.adapters.os import temp_room
 from leasehold.adapters.os.memory_pool import MemoryPool
 from leasehold.adapters.os.temp_room import TempRoom
 from leasehold.adapters.sqlite.query import NO_LIMITS, Limits, Rows, run
@@ -25,6 +28,7 @@ from leasehold.model.errors import (
     QueryCanceled,
     RequestTooLarge,
 )
+from leasehold.pgwire.wire_errors import DiskFull
 from leasehold.sql.planning.plan import prepare
 
 MB = 1 << 20
@@ -222,3 +226,68 @@ def test_statements_of_a_node_share_its_memory(small: SqliteStore) -> None:
             begun()
         first.close()
         begun()
+
+
+WIDE = "repeat('x', 90)"
+SPILLING = {
+    "sort": f"select n * 7919 % 1000003, {WIDE} from generate_series(1::bigint, 90000) n order by 1",
+    "distinct": f"select distinct n, {WIDE} from generate_series(1, 90000) n",
+    "materialized": (
+        f"with m as materialized (select n, {WIDE} from generate_series(1, 90000) n)"
+        " select a.n from m a, m b where a.n = b.n"
+    ),
+    "recursive": (
+        f"with recursive g(n, t) as (select 1, {WIDE} union select n + 1, t from g where n < 90000)"
+        " select n from g"
+    ),
+}
+
+
+def end_at_growth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a room be looked at with every look of a statement, whatever time it is."""
+    monkeypatch.setattr(temp_room, "LOOK_EVERY_S", 0.0)
+
+
+@pytest.mark.parametrize("text", SPILLING.values(), ids=SPILLING)
+def test_what_sqlite_gathers_is_on_the_disk_up_to_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """Goal: 53100, which names the setting, and no more memory than a cache. Method: what SQLite
+    holds in memory is asked of it while a statement goes on that has all its rows together."""
+    end_at_growth(monkeypatch)
+    for room, ends in ((1 << 30, False), (MB, True)):
+        bounds = memory(temp=room, folder=tmp_path / "temp")
+        store = SqliteStore(tmp_path / "store.db", cache_mb=1, memory=bounds)
+        try:
+            if ends:
+                with pytest.raises(DiskFull, match=r"1 MB.*LEASEHOLD_SQL_TEMP_MB"):
+                    rows(store, text, NO_LIMITS)
+            else:
+                before = apsw.memory_used()
+                apsw.memory_high_water(True)
+                rows(store, text, NO_LIMITS)
+                assert apsw.memory_high_water() - before < 6 * MB
+            assert rows(store, "select 1", NO_LIMITS) == [(1,)]
+        finally:
+            store.close()
+    assert stat.S_IMODE((tmp_path / "temp").stat().st_mode) == 0o700
+
+
+def test_statements_that_write_no_file_go_on_while_the_room_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Goal: only who takes more of it is refused."""
+    end_at_growth(monkeypatch)
+    room = TempRoom(MB, tmp_path / "temp")
+    bounds = StatementMemory(256 * MB, MemoryPool(1 << 30), room)
+    store = SqliteStore(tmp_path / "store.db", cache_mb=1, memory=bounds)
+    try:
+        assert room.take(MB)
+        assert not room.take(1)
+        text = "select count(*) from generate_series(1, 300000) n where n % 2 = 0"
+        assert rows(store, text, NO_LIMITS) == [(150_000,)]
+        with pytest.raises(DiskFull):
+            rows(store, SPILLING["sort"], NO_LIMITS)
+        room.give_back(MB)
+    finally:
+        store.close()
