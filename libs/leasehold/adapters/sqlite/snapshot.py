@@ -30,9 +30,11 @@ from leasehold.model.errors import LeaseholdError, UnknownTable
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row, StoredCatalog
 from leasehold.model.records.log import LogPosition
+from leasehold.sql.planning.emitted import Emitted
 
 CONNECTIONS_KEPT_MAX: Final = 16
 PLANS_KEPT_MAX: Final = 1_000
+INSTALLED_CHARACTERS_MAX: Final = 16 * 1024
 STEPS_BETWEEN_LOOKS: Final = 2_000
 _POSITION: Final = "SELECT lsn, catalog FROM position"
 
@@ -79,8 +81,11 @@ class Reader:
         # By identity, which is one look-up; a plan holds its descriptor, so no id comes twice.
         self._plans: dict[int, ReadPlan] = {}
 
-    def knows(self, emitted: object) -> None:
-        """Note that the connection has the functions that this query calls."""
+    def knows(self, emitted: Emitted) -> None:
+        """Note that the connection has the functions that this query calls. One of a long text is
+        not kept for that, and noted again each time."""
+        if len(emitted.text) > INSTALLED_CHARACTERS_MAX:
+            return
         if len(self.installed) >= PLANS_KEPT_MAX:
             self.installed.clear()
         self.installed[id(emitted)] = emitted
