@@ -74,6 +74,9 @@ PASSED_THROUGH = (
 # For the nodes: the memory of each; with a certificate snapshots travel encrypted.
 PASSED_TO_NODES = (
     "LEASEHOLD_STORE_CACHE_MB",
+    "LEASEHOLD_SQL_MEMORY_MB",
+    "LEASEHOLD_SQL_MEMORY_TOTAL_MB",
+    "LEASEHOLD_SQL_TEMP_MB",
     "LEASEHOLD_SNAPSHOT_TLS_CERT",
     "LEASEHOLD_SNAPSHOT_TLS_KEY",
     "LEASEHOLD_SNAPSHOT_TLS_CA",

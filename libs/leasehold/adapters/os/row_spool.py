@@ -112,8 +112,9 @@ class RowSpool:
         begin = self._begins[-1]
         self._begins.append(begin + len(data))
         if self._file is None:
+            folder = self._room.node.rows_folder
             self._file = tempfile.SpooledTemporaryFile(  # noqa: SIM115 - `close`
-                MEMORY_BYTES_MAX, dir=self._room.node.rows_folder
+                MEMORY_BYTES_MAX, dir=None if folder is None else str(folder)
             )
         self._file.seek(begin)
         self._file.write(data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -158,6 +158,12 @@ ENDINGS = {
 }
 
 
+def stop_after(looks: int) -> Callable[[], bool]:
+    """Return what cancels a statement at that look."""
+    left = iter(range(looks))
+    return lambda: next(left, None) is None
+
+
 def test_however_statements_end_the_memory_of_their_node_is_free(small: SqliteStore) -> None:
     """Goal: each budget is closed. Method: statements of all kinds, read for a random while, or
     cancelled at a random look, several at once, each on a snapshot of its own."""
@@ -169,8 +175,7 @@ def test_however_statements_end_the_memory_of_their_node_is_free(small: SqliteSt
             opened = []
             for _ in range(chance.randint(1, 3)):
                 snapshot = stack.enter_context(small.open_snapshot())
-                left = iter(range(chance.choice((1, 5, 10_000))))
-                limits = Limits(stop=lambda left=left: next(left, None) is None)
+                limits = Limits(stop=stop_after(chance.choice((1, 5, 10_000))))
                 prepared = prepare(chance.choice([*ENDINGS.values()]), snapshot.newest)
                 with suppress(LeaseholdError):
                     later = chance.random() < 0.5

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.errors import UnknownTable
 from leasehold.sql.planning import plan
 from leasehold.sql.planning.plan import Plans
 
 
-def no_table(name: str) -> None:
+def no_table(name: str) -> Descriptor:
     raise UnknownTable(name)
 
 
@@ -28,7 +29,6 @@ def test_the_longest_unused_go_when_all_texts_are_too_long(
     plans = Plans()
     texts = [f"select {number:3}" for number in range(4)]  # of 10 characters each
     made = [plans.get(text, no_table) for text in texts]
-    assert [
-        plans.get(text, no_table) is found for text, found in zip(texts[1:], made[1:], strict=True)
-    ] == [True] * 3
+    again = [plans.get(text, no_table) for text in texts[1:]]
+    assert all(one is other for one, other in zip(again, made[1:], strict=True))
     assert plans.get(texts[0], no_table) is not made[0]
