@@ -357,16 +357,19 @@ def looker(connection: apsw.Connection, limits: Limits) -> Callable[[], bool]:
     """Return what says whether a statement, which begins now, is to end."""
     stop, time_s = limits.stop, limits.time_s
     end = None if time_s is None else time.monotonic() + time_s
-    temp = memory_of(connection).temp
-    growth = Growth()
+    growth: Growth | None = None
 
     def look() -> bool:
+        nonlocal growth
         if end is not None and time.monotonic() > end:
             return True
         if stop is not None and stop():
             return True
-        if temp.is_full() and growth.goes_on():
-            keep_failure(connection, temp.full())
+        temp = memory_of(connection).temp
+        if temp.is_full():
+            growth = growth or Growth()
+            if growth.goes_on():
+                keep_failure(connection, temp.full())
         return has_failed(connection)
 
     return look
