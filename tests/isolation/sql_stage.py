@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.adapters.codec.request_encoding import encode_request
+from leasehold.adapters.os.temp_room import TempRoom
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.view import ClusterView
 from leasehold.catalog.access import Access
@@ -142,6 +143,12 @@ class StageNode:
     @property
     def database(self) -> str:
         return self._stage.cluster.shape.database
+
+    @property
+    def temp(self) -> TempRoom:
+        store = self._node.store
+        assert isinstance(store, SqliteStore)
+        return store.memory.temp
 
     @property
     def _running(self) -> Node:

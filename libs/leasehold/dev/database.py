@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.adapters.os.clock import boottime_ns, unix_us
+from leasehold.adapters.sqlite.statement_memory import StatementMemory
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.view import ClusterView
 from leasehold.catalog.descriptor import Descriptor, from_wire
@@ -179,6 +180,10 @@ class DevDatabase:
         self.cluster.bus.on_append = self._appended
         self.cluster.start()
         self._pace = RealPace(scheduler)
+
+    def memory(self, name: str) -> StatementMemory:
+        """Return what bounds the statements on a node."""
+        return self._stores[name].memory
 
     def _open_store(self, name: str) -> SqliteStore:
         if name in self._stores:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from leasehold.adapters.os.clock import boottime_ns, now
+from leasehold.adapters.os.temp_room import TempRoom
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.view import ClusterView
 from leasehold.catalog.access import Access
@@ -53,6 +54,10 @@ class DevNode:
     @property
     def audit(self) -> AuditLog:
         return self._all.audit
+
+    @property
+    def temp(self) -> TempRoom:
+        return self._store.memory.temp
 
     def cluster(self) -> ClusterView:
         return self._all.view()

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from leasehold.model.errors import OutOfMemory, TooComplex
 
@@ -40,7 +40,7 @@ _AT_ONCE: Final = 256
 
 T = TypeVar("T")
 
-GRAIN_BYTES: Final = 1 << 20
+GRAIN_BYTES: Final = 1 << 16
 """A budget takes memory from the node's pool in pieces of this size, so that the pool's lock is
 asked once for many rows."""
 
@@ -54,10 +54,34 @@ def check_call(work: int) -> None:
         )
 
 
+VALUE_BYTES: Final = 64
+"""Of a value that is kept, beside its text or bytes; about."""
+
+
+def size_of(values: Iterable[Any]) -> int:
+    """Return about how many bytes values take where they are kept."""
+    size = 0
+    for value in values:
+        size += VALUE_BYTES
+        if type(value) is str or type(value) is bytes:
+            size += len(value)
+    return size
+
+
+def _named(setting: str) -> str:
+    return f" ({setting})" if setting else ""
+
+
+UNBOUNDED_BYTES: Final = 1 << 62
+"""The limit of a budget that has none."""
+
+
 class Pool(Protocol):
     """The memory that all statements of one node may hold together (`adapters/os/memory_pool`)."""
 
     bytes_max: int
+    setting: str
+    """What `bytes_max` comes from, for the error."""
 
     def take(self, size: int) -> bool:
         """Take `size` bytes; return False, and take nothing, if there are not so many left."""
@@ -111,17 +135,19 @@ class Budget:
         counted."""
         held = self._held + size
         if held > self._bytes_max:
-            hint = f" ({self._setting})" if self._setting else ""
             raise OutOfMemory(
-                f"this statement would hold more than {self._bytes_max >> 20} MB of memory{hint}"
+                f"this statement would hold more than {self._bytes_max >> 20} MB of"
+                f" memory{_named(self._setting)}"
             )
         if held > self._taken and self._pool is not None:
             need = held - self._taken
             more = max(need, GRAIN_BYTES)
             if not self._pool.take(more) and not self._pool.take(more := need):
+                pool = self._pool
                 raise OutOfMemory(
-                    "the statements of this node together would hold more than"
-                    f" {self._pool.bytes_max >> 20} MB of memory: try again when others have ended"
+                    f"the statements of this node together would hold more than"
+                    f" {pool.bytes_max >> 20} MB of memory{_named(pool.setting)}: try again when"
+                    " others have ended"
                 )
             self._taken += more
         self._held = held

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from leasehold.model.budget import Budget
 from leasehold.model.keys import Key
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import Genids, Image
@@ -327,6 +328,10 @@ class Snapshots(Protocol):
 
     def open_snapshot(self, *, brief: bool = False) -> StoreSnapshot:
         """Open a read snapshot. `brief`: for statements that surely end soon and make nothing."""
+        ...
+
+    def open_budget(self) -> Budget:
+        """Return the budget of a transaction on this store, which is the caller's to close."""
         ...
 
 

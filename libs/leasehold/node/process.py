@@ -24,6 +24,7 @@ from leasehold.adapters.os.garbage import collect_seldom
 from leasehold.adapters.os.readiness import announce_ready
 from leasehold.adapters.service_process import Environment, run_service
 from leasehold.adapters.sqlite.layout import sqlite_errors
+from leasehold.adapters.sqlite.statement_memory import TEMP_FOLDER, statement_memory
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.audit import NotAudited
 from leasehold.model.signatures import OPEN, Verifier
@@ -141,7 +142,8 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             once_there(begin, stop)
             if stop.is_set():
                 return
-            store = SqliteStore(path, cache_mb=cluster.store_cache_mb)
+            memory = statement_memory(cluster.folder / TEMP_FOLDER, cluster)
+            store = SqliteStore(path, cache_mb=cluster.store_cache_mb, memory=memory)
         made.callback(store.close)
         copies = CopiesUnderWay()
         renewed = RenewedTls(settings.snapshot, settings.tls)

@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 from leasehold.adapters.os.clock import new_request_id
 from leasehold.adapters.sqlite.layout import sqlite_errors
 from leasehold.adapters.sqlite.query import Limits
+from leasehold.adapters.sqlite.statement_memory import TEMP_FOLDER, statement_memory
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.closing import Closing
@@ -100,7 +101,8 @@ class Replica(Closing):
         if snapshot.token is None:
             snapshot = replace(snapshot, token=token_kept_here(cluster.data))
         bootstrap(file, cluster.node, settings.topics, settings.kafka, snapshot)
-        self.store = SqliteStore(file, cache_mb=cluster.store_cache_mb)
+        memory = statement_memory(file.parent / TEMP_FOLDER, cluster)
+        self.store = SqliteStore(file, cache_mb=cluster.store_cache_mb, memory=memory)
         self._plans = Plans()
         self._stop = threading.Event()
         try:
@@ -302,7 +304,7 @@ class Replica(Closing):
                     drawn = DrawnSequenceValues(
                         self.serving.sequence_values, SessionSequenceValues()
                     )
-                    writes = WriteSet(reads, level, drawn)
+                    writes = WriteSet(reads, level, drawn, reads.budget)
                     value = work(writes)
                     on_conflict = OnConflict.REPLAY if run_again else OnConflict.FAIL
                     request = writes.request(request_id, submitted + 1, on_conflict)

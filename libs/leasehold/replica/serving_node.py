@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from leasehold.adapters.os.clock import boottime_ns, now
+from leasehold.adapters.os.temp_room import TempRoom
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.dead_letters import DeadLetters
 from leasehold.admin.shared_watch import SharedWatch
@@ -56,6 +57,11 @@ class SqlNode(Protocol):
     @property
     def audit(self) -> AuditLog:
         """Return where it is written down what was refused, and who has ended whose session."""
+        ...
+
+    @property
+    def temp(self) -> TempRoom:
+        """The room for what its sessions have in files."""
         ...
 
     def cluster(self) -> ClusterView:
@@ -173,6 +179,10 @@ class ServingNode:
     @property
     def audit(self) -> AuditLog:
         return self.node.audit
+
+    @property
+    def temp(self) -> TempRoom:
+        return self.store.memory.temp
 
     def close(self) -> None:
         self._looks.close()

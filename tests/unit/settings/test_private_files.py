@@ -37,7 +37,7 @@ def test_a_store_is_closed_to_others(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "r1" / "store.db", cache_mb=1)
     backfill(store)
     names = {path.name for path in (tmp_path / "r1").iterdir()}
-    assert names == {"store.db", "store.db-wal", "store.db-shm", "store.db.lock"}
+    assert names == {"store.db", "store.db-wal", "store.db-shm", "store.db.lock", "temp"}
     assert modes(tmp_path / "r1") == {0o700, 0o600}
     store.close()
 
