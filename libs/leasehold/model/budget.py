@@ -141,6 +141,17 @@ def spending(budget: Budget) -> Iterator[Budget]:
         _CURRENT.reset(token)
 
 
+@contextmanager
+def spending_nothing() -> Iterator[None]:
+    """Open no budget for the block, on this thread: what every node computes alike, whoever asks
+    for it, is charged to nobody."""
+    token = _CURRENT.set(None)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
 def charge(work: int) -> None:
     """Charge this thread's budget, as `Budget.charge`. Without one the limit of a call holds."""
     budget = _CURRENT.get()

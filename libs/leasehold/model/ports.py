@@ -6,7 +6,7 @@ another runs in memory for models; both must pass the same conformance tests.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from leasehold.model.keys import Key
@@ -335,3 +335,6 @@ class Codec(Protocol):
     def decode_log(self, data: bytes) -> LogRecord: ...
     def digest(self, data: bytes) -> bytes: ...
     def decode_request(self, content_type: str, data: bytes) -> ChangeRequest: ...
+    def decode_request_in_slices(
+        self, content_type: str, data: bytes
+    ) -> Generator[None, None, ChangeRequest]: ...

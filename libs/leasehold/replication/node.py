@@ -10,7 +10,9 @@ grant counts only once what stands before it is committed, hence visible to read
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.errors import LeaseholdError, LogStopped
@@ -61,6 +63,10 @@ from leasehold.replication.node_settings import NodeSettings
 from leasehold.replication.unanswered import UnansweredRecords
 from leasehold.replication.upkeep import StoreUpkeep
 
+READ_MAX: Final = 10_000
+"""Records of the log that may wait while a master tells its store of many changes: others write
+barriers alone."""
+
 
 class Node:
     """The state machine. `step` never raises for what comes from outside; a contradiction ends in
@@ -109,6 +115,7 @@ class Node:
         self._pending_grants: list[Grant] = []
         self._catalog_changed = True
         self._unanswered = UnansweredRecords()  # of a candidate
+        self._read: deque[LogRead] = deque()  # and waits for the master's store
         self.acknowledger = Acknowledger(settings, incarnation, self.lease)
         self.granted_in: Term = NOBODY
         """The term in which this incarnation was last granted a lease: its master reads what this
@@ -212,6 +219,7 @@ class Node:
         elif self._open:
             self._store.rollback()
         self._open = False
+        self._read.clear()
         return [StopQueues(), Stop(error)]
 
     def own_record(self, digest: bytes) -> Decisions | None:
@@ -222,6 +230,9 @@ class Node:
     # ------------------------------------------------------------ reading the log
 
     def _log_read(self, event: LogRead, now: Now) -> list[Effect]:
+        master = self.master
+        if self._read or (master is not None and master.is_putting):
+            return self._keep_read(event, now)
         offset, record, digest = event
         if offset < self.position.offset:
             if self._settings.candidate:
@@ -229,6 +240,27 @@ class Node:
             return []
         verdict, after = admit(self.position, offset, record, digest)
         return self._follow_verdict(event, verdict, after, now)
+
+    def _keep_read(self, event: LogRead, now: Now) -> list[Effect]:
+        """Keep a record of the log that is read while the store is told of many changes, which
+        takes turns of its own: its own record can't be committed yet, and the others stand behind
+        it."""
+        effects: list[Effect] = []
+        if len(self._read) >= READ_MAX and self.master is not None:
+            self.master.settle()
+            effects = self._take_read(now)
+        if not self._read or event.offset > self._read[-1].offset:
+            self._read.append(event)
+        return effects
+
+    def _take_read(self, now: Now) -> list[Effect]:
+        """Take what was read of the log meanwhile."""
+        effects: list[Effect] = []
+        read = list(self._read)
+        self._read.clear()
+        for event in read:
+            effects += self._log_read(event, now)
+        return effects
 
     def _log_received(self, event: LogReceived, now: Now) -> list[Effect]:
         """Apply a record that was published, if it follows. Whoever may publish records may make
@@ -286,7 +318,7 @@ class Node:
             answered = master.read_back(record, offset, after, now)
             self._checks.record_applied(record, master=True)
             return answered + self._announce_catalog(now)
-        self._election.note_master(now.mono_ns)
+        begun_ns = self._clock_ns()
         if not self._open:
             self._store.begin()
             self._open = True
@@ -294,6 +326,9 @@ class Node:
         changed = apply_record(
             record, after, self.catalog, self._store, settings.outcomes, settings.history
         )
+        # ⚠ From behind what was applied: the master needs as long for it, and writes nothing
+        # meanwhile.
+        self._election.note_master(now.mono_ns + self._clock_ns() - begun_ns)
         self.position = after
         if self._settings.candidate:
             self._unanswered.remember(record, offset)
@@ -423,6 +458,8 @@ class Node:
         if self.identity.due(now.mono_ns):
             effects.append(AskLogIdentity())
         self._upkeep.give_way(now)
+        if self._read and self.master is None:  # its term has ended meanwhile
+            effects += self._take_read(now)
         master = self.master
         if master is None:
             effects += self._commit_open(self.position, now)
@@ -433,6 +470,8 @@ class Node:
             effects += self._upkeep.work(self.catalog, self.position, now)
         if master is not None:
             effects += master.tick(self.position, now)
+            if self._read and not master.is_putting:
+                effects += self._take_read(now)
         if self.agent is not None:
             effects += self.agent.tick(now)
         effects += self._upkeep.reports(self.incarnation)

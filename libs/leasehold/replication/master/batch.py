@@ -25,7 +25,11 @@ from leasehold.model.records.log import (
 from leasehold.model.records.requests import ChangeRequest
 from leasehold.replication.effects import QueueRead
 from leasehold.replication.log.clock import Reading
-from leasehold.replication.master.batch_limits import LOOK_OPERATIONS, BatchSettings, CommitLimits
+from leasehold.replication.master.batch_limits import (
+    LARGE_OPERATIONS,
+    BatchSettings,
+    CommitLimits,
+)
 from leasehold.replication.master.record_draft import Full, RecordDraft, Repeat
 from leasehold.replication.master.refusals import (
     cut_body,
@@ -35,6 +39,7 @@ from leasehold.replication.master.refusals import (
     refusal_of,
     reply_partition,
 )
+from leasehold.replication.master.request_budget import WorkExceeded
 from leasehold.replication.master.write_behind import WriteBehind
 from leasehold.replication.outcomes import (
     Asked,
@@ -143,24 +148,37 @@ class Batch:
             found = error
         except LeaseholdError:
             raise  # the store contradicts the log: no request's fault
+        except WorkExceeded as exceeded:
+            found = exceeded.as_refusal()
         except Exception as error:  # noqa: BLE001 - see `internal_failure`
             found = internal_failure(error)
         self.settle(message, request, made, catalog, found)
 
     def verify_slices(
-        self, request: ChangeRequest, made: Made, catalog: Catalog
+        self, message: QueueRead, request: ChangeRequest, made: Made, catalog: Catalog
     ) -> Generator[None, None, Decided | LeaseholdError]:
-        """Return at the end what is to become of a large request; between two slices nothing may
-        be decided."""
-        operations = min(LOOK_OPERATIONS, self._settings.slice_operations)
+        """Return at the end what is to become of a request, and yield behind each row; between two
+        slices nothing may be decided."""
         try:
-            return (yield from verify_in_slices(operations, request, catalog, *self._against(made)))
+            decided = yield from verify_in_slices(request, catalog, *self._against(made))
         except Refused as error:
             return error
         except LeaseholdError:
             raise
+        except WorkExceeded as exceeded:
+            return exceeded.as_refusal()
         except Exception as error:  # noqa: BLE001 - see `internal_failure`
             return internal_failure(error)
+        if len(decided.changes) <= LARGE_OPERATIONS:
+            return decided
+        lsn = self.draft.next_lsn
+        commit = self._commit_of(message, request, decided, made)
+        packed = self._codec.pack_commit(commit)
+        yield
+        if not self._limits.needs_own_record(packed):
+            return decided
+        looked = self._limits.find_excess_in_slices(commit, packed, lsn, catalog, alone=True)
+        return (yield from looked) or decided
 
     def _against(
         self, made: Made
@@ -188,10 +206,13 @@ class Batch:
         made: Made,
         catalog: Catalog,
         found: Decided | LeaseholdError,
+        *,
+        sliced: bool = False,
     ) -> None:
-        """Accept or refuse the request, as was found. Raises Full."""
+        """Accept or refuse the request, as was found, `sliced`: by `verify_slices`. Raises Full."""
         if isinstance(found, Decided):
-            self._accept(message, request, found, made, catalog)
+            fits = sliced and len(found.changes) > LARGE_OPERATIONS
+            self._accept(message, request, found, made, catalog, fits=fits)
         else:
             disposition = disposition_of(request, found, self._settings.attempts_max)
             self._refuse(message, request, found, disposition)
@@ -203,24 +224,17 @@ class Batch:
         decided: Decided,
         made: Made,
         catalog: Catalog,
+        *,
+        fits: bool,
     ) -> None:
+        """Put the request into the draft. `fits`: that it is not too large is known. Raises
+        Full."""
         draft, store = self.draft, self._store
         lsn = draft.next_lsn
-        commit = Commit(
-            request.id,
-            request.attempt,
-            draft.next_commit_us(),
-            decided.versions,
-            decided.changes,
-            decided.rows_affected,
-            reply_partition(message, request),
-            (),
-            made.writes,
-            decided.answer if made.answer is None else made.answer,
-        )
+        commit = self._commit_of(message, request, decided, made)
         packed = self._codec.pack_commit(commit)
         alone = self._limits.needs_own_record(packed)
-        if alone:
+        if alone and not fits:
             excess = self._limits.find_excess(commit, packed, lsn, catalog, alone=True)
             if excess is not None:
                 self.refuse(message, request, excess)
@@ -235,6 +249,22 @@ class Batch:
         draft.add_commit(commit, packed)
         draft.settle(message, request.id)
         draft.closed = alone or bool(made.writes)
+
+    def _commit_of(
+        self, message: QueueRead, request: ChangeRequest, decided: Decided, made: Made
+    ) -> Commit:
+        return Commit(
+            request.id,
+            request.attempt,
+            self.draft.next_commit_us(),
+            decided.versions,
+            decided.changes,
+            decided.rows_affected,
+            reply_partition(message, request),
+            (),
+            made.writes,
+            decided.answer if made.answer is None else made.answer,
+        )
 
     # ------------------------------------------------------------ refusals
 

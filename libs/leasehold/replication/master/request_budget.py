@@ -1,0 +1,73 @@
+"""How long a request's expressions may compute on the master, by count.
+
+What a request computes once the master decides it (expressions that it brings, defaults, checks,
+generated columns, entries of indexes) every follower computes again when it applies the record. So
+the limit is one of work, not of time: whoever decides it, it comes out the same, and no master is
+lost over it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from leasehold.model.budget import CALL_WORK_MAX, WORK_PER_MS, Budget, check_call
+from leasehold.model.errors import TooComplex
+
+ROW_WORK_MAX: Final = 2 * CALL_WORK_MAX
+"""Of all that is computed for one row: between two rows heartbeats and grants may go out."""
+REQUEST_WORK_MAX: Final = 20 * CALL_WORK_MAX
+"""Of a request in all: so long others wait for the master, and for each node that applies it."""
+_NO_LIMIT: Final = 1 << 62
+
+
+class WorkExceeded(BaseException):
+    """More was computed than a request may. ⚠ No Exception: those are caught where a failing
+    expression means something (no entry in an index), which would make this node's rows others than
+    those of the followers, who count nothing."""
+
+    def __init__(self, what: str, work_max: int) -> None:
+        super().__init__(what)
+        self._what = what
+        self._work_max = work_max
+
+    def as_refusal(self) -> TooComplex:
+        return TooComplex(
+            f"the expressions of {self._what} would compute longer than"
+            f" {self._work_max // WORK_PER_MS} ms in all, so nothing of it was applied; ask for"
+            " less in one request, or give the columns simpler defaults, checks and indexes"
+        )
+
+
+class RequestBudget(Budget):
+    """Counts while a request is decided, and nothing else. Memory is not limited."""
+
+    def __init__(self) -> None:
+        """Begin without a request."""
+        super().__init__(_NO_LIMIT)
+        self._counts = False
+        self._of_row = 0
+        self._of_request = 0
+
+    def begin_request(self) -> None:
+        self._of_request = 0
+        self.begin_row()
+
+    def begin_row(self) -> None:
+        self._of_row = 0
+        self._counts = True
+
+    def pause(self) -> None:
+        """Count nothing until the next row begins."""
+        self._counts = False
+
+    def charge(self, work: int) -> None:
+        """Count `work`. Raises TooComplex as any budget, WorkExceeded."""
+        check_call(work)
+        if not self._counts:
+            return
+        self._of_row += work
+        self._of_request += work
+        if self._of_row > ROW_WORK_MAX:
+            raise WorkExceeded("one row", ROW_WORK_MAX)
+        if self._of_request > REQUEST_WORK_MAX:
+            raise WorkExceeded("this request", REQUEST_WORK_MAX)
