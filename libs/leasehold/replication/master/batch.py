@@ -106,8 +106,7 @@ class Batch:
         if judge_repeat(remembered, request.attempt) is _REPEAT:
             assert remembered is not None
             partition = reply_partition(message, request)
-            repeat = Repeat(request.id, partition, remembered, message.requester)
-            self.draft.repeats.append(repeat)
+            self.draft.repeat(Repeat(request.id, partition, remembered, message.requester))
             self.draft.settle(message)
             return None
         try:
@@ -161,6 +160,9 @@ class Batch:
         slices nothing may be decided."""
         try:
             decided = yield from verify_in_slices(request, catalog, *self._against(made))
+            if len(decided.changes) <= LARGE_OPERATIONS:
+                return decided
+            excess = yield from self._find_excess(message, request, decided, made, catalog)
         except Refused as error:
             return error
         except LeaseholdError:
@@ -169,16 +171,26 @@ class Batch:
             return exceeded.as_refusal()
         except Exception as error:  # noqa: BLE001 - see `internal_failure`
             return internal_failure(error)
-        if len(decided.changes) <= LARGE_OPERATIONS:
-            return decided
-        lsn = self.draft.next_lsn
+        return excess or decided
+
+    def _find_excess(
+        self,
+        message: QueueRead,
+        request: ChangeRequest,
+        decided: Decided,
+        made: Made,
+        catalog: Catalog,
+    ) -> Generator[None, None, LeaseholdError | None]:
+        """Return why the commit of a request can't be in the log, and yield now and then."""
+        yield
         commit = self._commit_of(message, request, decided, made)
         packed = self._codec.pack_commit(commit)
         yield
         if not self._limits.needs_own_record(packed):
-            return decided
+            return None
+        lsn = self.draft.next_lsn
         looked = self._limits.find_excess_in_slices(commit, packed, lsn, catalog, alone=True)
-        return (yield from looked) or decided
+        return (yield from looked)
 
     def _against(
         self, made: Made
@@ -231,14 +243,20 @@ class Batch:
         Full."""
         draft, store = self.draft, self._store
         lsn = draft.next_lsn
-        commit = self._commit_of(message, request, decided, made)
-        packed = self._codec.pack_commit(commit)
-        alone = self._limits.needs_own_record(packed)
-        if alone and not fits:
-            excess = self._limits.find_excess(commit, packed, lsn, catalog, alone=True)
-            if excess is not None:
-                self.refuse(message, request, excess)
-                return
+        excess: LeaseholdError | None = None
+        try:
+            commit = self._commit_of(message, request, decided, made)
+            packed = self._codec.pack_commit(commit)
+            alone = self._limits.needs_own_record(packed)
+            if alone and not fits:
+                excess = self._limits.find_excess(commit, packed, lsn, catalog, alone=True)
+        except LeaseholdError:
+            raise
+        except Exception as error:  # noqa: BLE001 - nothing is applied yet
+            excess = internal_failure(error)
+        if excess is not None:
+            self.refuse(message, request, excess)
+            return
         if not draft.fits(packed) and not (alone and draft.has_room_alone):
             raise Full
         for write in made.writes:
@@ -303,8 +321,8 @@ class Batch:
         self._refuse(message, requester, error, Disposition.DEAD_LETTER, detail)
         if remembered is not None:
             reply_to = reply_partition(message, ChangeRequest(b"", reply_to=reply_to))
-            repeat = Repeat(request_id, reply_to, remembered, message.requester)
-            self.draft.repeats.append(repeat)
+            # ⚠ Behind its refusal, which can't be taken out again: there is always room for one.
+            self.draft.repeat_last(Repeat(request_id, reply_to, remembered, message.requester))
 
     def _refuse(
         self,

@@ -39,6 +39,7 @@ from leasehold.replication.master.request_queue import RequestQueue
 from leasehold.replication.master.schema_changes import SchemaChanges
 from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.master.write_behind import WriteBehind
+from leasehold.replication.queue_limits import ANSWERS_BYTES_MAX
 
 
 class Master:
@@ -272,6 +273,8 @@ class Master:
             return False  # nothing else is decided until it is
         if self.changes.has_write():
             return True
+        if self._release.answers.size > ANSWERS_BYTES_MAX:
+            return False
         if self.watch.records_behind(self._log_end, now.mono_ns) > self._settings.ahead_max:
             return False
         return bool(self._queue) or self._rows_to_backfill(now) > 0
@@ -302,7 +305,8 @@ class Master:
                 if rows_max > 0:
                     self._backfill.take_alone(batch, rows_max, now)
                     return
-            self._requests.take(batch, now)
+            if self._release.answers.size <= ANSWERS_BYTES_MAX:
+                self._requests.take(batch, now)
             if not draft.closed:
                 self._backfill.take(batch, self._rows_to_backfill(now), now)
             if not draft.closed:

@@ -17,6 +17,8 @@ ROW_WORK_MAX: Final = 2 * CALL_WORK_MAX
 """Of all that is computed for one row: between two rows heartbeats and grants may go out."""
 REQUEST_WORK_MAX: Final = 20 * CALL_WORK_MAX
 """Of a request in all: so long others wait for the master, and for each node that applies it."""
+FINDINGS_WORK_MAX: Final = 5 * CALL_WORK_MAX
+"""Of findings, which are looked into at once."""
 _NO_LIMIT: Final = 1 << 62
 
 
@@ -39,11 +41,19 @@ class WorkExceeded(BaseException):
 
 
 class RequestBudget(Budget):
-    """Counts while a request is decided, and nothing else. Memory is not limited."""
+    """Counts while a message is decided, and nothing else. Memory is not limited."""
 
-    def __init__(self) -> None:
-        """Begin without a request."""
+    def __init__(
+        self,
+        request_max: int = REQUEST_WORK_MAX,
+        row_max: int = ROW_WORK_MAX,
+        request: str = "this request",
+    ) -> None:
+        """Begin without a request. `request`: what it is called."""
         super().__init__(_NO_LIMIT)
+        self._request_max = request_max
+        self._row_max = row_max
+        self._request = request
         self._counts = False
         self._of_row = 0
         self._of_request = 0
@@ -67,7 +77,7 @@ class RequestBudget(Budget):
             return
         self._of_row += work
         self._of_request += work
-        if self._of_row > ROW_WORK_MAX:
-            raise WorkExceeded("one row", ROW_WORK_MAX)
-        if self._of_request > REQUEST_WORK_MAX:
-            raise WorkExceeded("this request", REQUEST_WORK_MAX)
+        if self._of_row > self._row_max:
+            raise WorkExceeded("one row", self._row_max)
+        if self._of_request > self._request_max:
+            raise WorkExceeded(self._request, self._request_max)

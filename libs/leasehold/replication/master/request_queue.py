@@ -65,6 +65,11 @@ class RequestQueue:
         known = len(self._decoded)
         if known >= min(requests_max, len(self._messages)):
             return False
+        if known and (
+            self._messages[known].content_type.endswith(PACKED)
+            or self._messages[known - 1].content_type.endswith(PACKED)
+        ):
+            return False  # unpacked it has a hundred times its bytes, perhaps: one at a time
         next_bytes = len(self._messages[known].body)
         return self._decoded_bytes + next_bytes <= READ_AHEAD_BYTES_MAX
 
