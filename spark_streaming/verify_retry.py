@@ -12,23 +12,25 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from leasehold.adapters.codec.records import UNREADABLE, MessagePackCodec
-from leasehold.adapters.codec.request_encoding import encode_request
+from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, TopicReader
 from leasehold.model.errors import BusUnavailable, LogStopped, Refused
 from leasehold.model.topics import Topics
+from leasehold.pipeline.attempt_marks import ENDED_MAX, AttemptMarks
 from leasehold.pipeline.retry_state import (
     BUCKETS,
     Arrived,
     Waiting,
     arrived_of,
-    next_attempt,
+    encode_attempt,
+    give_up_unread,
     pack,
     step,
     unpack,
@@ -56,10 +58,13 @@ QUERY: Final = "verify-retry"
 _NS: Final = 1_000_000
 
 
-def retry(attempts_max: int, early_ms: int) -> Callable[[Any, Iterable[Any], Any], Iterator[Any]]:
-    """Return the function that Python workers run per bucket: (key, frames, state) → frames."""
+def retry(
+    attempts_max: int, early_ms: int, marks_folder: str
+) -> Callable[[Any, Iterable[Any], Any], Iterator[Any]]:
+    """Return the function that Python workers run per bucket: (key, frames, state) → frames. In
+    that folder they write down what they compute (see `AttemptMarks`)."""
 
-    def run(_key: Any, frames: Iterable[Any], state: Any) -> Iterator[Any]:
+    def run(key: Any, frames: Iterable[Any], state: Any) -> Iterator[Any]:
         import pandas as pd
 
         codec = MessagePackCodec()
@@ -72,8 +77,11 @@ def retry(attempts_max: int, early_ms: int) -> Callable[[Any, Iterable[Any], Any
             state.setTimeoutDuration(max(1, next_due_ms - now_ms))
         elif state.exists:
             state.remove()
-        rows = [row for entry in ready if (row := _encoded(codec, entry, attempts_max))]
+        marks = AttemptMarks(Path(marks_folder), int(key[0]))
+        rows = [_encoded(codec, entry, attempts_max, marks) for entry in ready]
         if rows:
+            with suppress(OSError):
+                marks.end()
             yield pd.DataFrame(rows, columns=["request_id", "content_type", "body"])
 
     return run
@@ -90,18 +98,21 @@ def _arrived(codec: MessagePackCodec, value: bytes) -> Arrived | None:
 
 
 def _encoded(
-    codec: MessagePackCodec, entry: Waiting, attempts_max: int
-) -> tuple[bytes, str, bytes] | None:
-    try:
-        content_type, body = encode_request(next_attempt(codec, entry, attempts_max))
-    except (Refused, AssertionError, *UNREADABLE) as error:
-        log.error(
-            "request %s can't be recomputed after attempt %d and waits for its sender: %s",
-            uuid.UUID(bytes=entry.request_id),
-            entry.attempt,
-            error,
-        )
-        return None
+    codec: MessagePackCodec, entry: Waiting, attempts_max: int, marks: AttemptMarks
+) -> tuple[bytes, str, bytes]:
+    mark = entry.request_id, entry.attempt
+    if marks.is_given_up(mark):
+        why = f"{ENDED_MAX} workers have ended, one after the other, while they computed it"
+        content_type, body = give_up_unread(entry, why)
+    else:
+        try:
+            marks.begin(mark)
+        except OSError as error:
+            log.warning("the retry can't write down what it computes: %s", error)
+        content_type, body, why = encode_attempt(codec, entry, attempts_max)
+    if why:
+        name, attempt = uuid.UUID(bytes=entry.request_id), entry.attempt
+        log.error("request %s is given up after attempt %d: %s", name, attempt, why)
     return entry.request_id, content_type, body
 
 
@@ -126,6 +137,7 @@ class RetryStream:
         self._kafka = kafka
         self._topics = topics
         self._checkpoint = str((folder / "retry").absolute())
+        self._marks = str((folder / "retry-marks").absolute())
         self._attempts_max = attempts_max
         self._trigger_ms = trigger_ms
         self._early_ms = trigger_ms // 2  # so that nobody waits longer than half of that for it
@@ -229,7 +241,7 @@ class RetryStream:
         requests = (
             conflicts.groupBy("bucket")
             .applyInPandasWithState(
-                retry(self._attempts_max, self._early_ms),
+                retry(self._attempts_max, self._early_ms, self._marks),
                 OUTPUT,
                 STATE,
                 "append",

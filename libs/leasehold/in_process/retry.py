@@ -6,15 +6,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from leasehold.adapters.codec.records import UNREADABLE, MessagePackCodec
-from leasehold.adapters.codec.request_encoding import encode_request
+from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.in_process.bus import MemoryBus, Scheduler
 from leasehold.in_process.network import PipelineHops
 from leasehold.in_process.task import MemoryTask
-from leasehold.model.errors import Refused
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.model.topics import Topics
-from leasehold.pipeline.retry_state import Waiting, arrived_of, next_attempt, step
+from leasehold.pipeline.retry_state import Waiting, arrived_of, encode_attempt, step
 
 CODEC: Final = MessagePackCodec()
 EARLY_MS: Final = 50
@@ -62,10 +60,7 @@ class MemoryRetry(MemoryTask):
         self._busy = True
         at_ns = self.scheduler.now_ns
         for entry in after.ready:
-            try:
-                encoded = encode_request(next_attempt(CODEC, entry))
-            except (Refused, *UNREADABLE):
-                continue  # it waits for its sender
+            encoded = encode_attempt(CODEC, entry)[:2]
             at_ns += self._hops.produce_ns()
             self.scheduler.at(at_ns, partial(self._append, *encoded))
         offset = self._offset + len(conflicts)

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import msgpack
 
 from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.model.records.requests import ChangeRequest, Conflict
 from leasehold.transaction.retry import ATTEMPTS_MAX, backoff_ms, recompute
 
@@ -89,6 +90,32 @@ def next_attempt(
     # The body may be that of an earlier attempt's bytes; the refusal's count is the true one.
     request = request._replace(attempt=conflict.attempt)
     return recompute(request, conflict.image, table=conflict.table, attempts_max=attempts_max)
+
+
+def encode_attempt(
+    codec: MessagePackCodec, waiting: Waiting, attempts_max: int = ATTEMPTS_MAX
+) -> tuple[str, bytes, str]:
+    """Return the next attempt of a conflict as (content type, body), and "" or why it was given up
+    instead: whatever it is that can't be computed, its request ends with a dead letter (R1)."""
+    try:
+        return *encode_request(next_attempt(codec, waiting, attempts_max)), ""
+    except Exception as error:  # noqa: BLE001 - it would be the same each time
+        why = f"its next attempt can't be computed ({type(error).__name__}: {str(error)[:200]})"
+        return *give_up_unread(waiting, why), why
+
+
+def give_up_unread(waiting: Waiting, why: str) -> tuple[str, bytes]:
+    """Return the giving up of a request that is not looked into; `why` stands in its dead letter.
+
+    Nobody reads where its sender listens: who waits asks again under its id, and is told."""
+    return encode_request(
+        ChangeRequest(
+            waiting.request_id,
+            sql=f"-- given up by the retry: {why}",
+            attempt=waiting.attempt + 1,
+            give_up=True,
+        )
+    )
 
 
 def jitter(request_id: bytes, attempt: int) -> float:

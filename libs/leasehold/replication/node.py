@@ -174,16 +174,8 @@ class Node:
                 return self._tick(now)
             case QueueRead():
                 return master.intake.queue_message(event) if master is not None else []
-            case RequestsReceived():
-                if master is not None:
-                    master.intake.queue_published(event)
-                return []
-            case AckRead(record):
-                return master.take_acknowledgement(record, now) if master is not None else []
-            case AckReceived(record):
-                if master is not None:
-                    master.take_published_ack(record, now)
-                return []
+            case RequestsReceived() | AckRead() | AckReceived():
+                return self._take_told(event, now) if master is not None else []
             case AckPublished(number, heard):
                 self.acknowledger.confirm(number, now, received=heard)
                 return []
@@ -208,6 +200,27 @@ class Node:
                 return master.intake.find_queue(event) if master is not None else []
             case QueueIdentified() | QueueLost():
                 return self._queue_changed(event, now)
+
+    def _take_told(self, event: RequestsReceived | AckRead | AckReceived, now: Now) -> list[Effect]:
+        """Take what others tell the master. ⚠ Whatever it runs into is the teller's fault, who may
+        be anybody and tells it again to the next one: it is passed over."""
+        master = self.master
+        assert master is not None, "nothing is told to others"
+        try:
+            match event:
+                case RequestsReceived():
+                    master.intake.queue_published(event)
+                case AckReceived(record):
+                    master.take_published_ack(record, now)
+                case AckRead(record):
+                    return master.take_acknowledgement(record, now)
+        except LeaseholdError:
+            raise
+        except Exception as error:  # noqa: BLE001 - see above
+            if isinstance(event, AckRead):
+                kind, what = type(error).__name__, type(event.record).__name__
+                return [Warn(f"passed over an acknowledgement ({what}): {kind}: {error!s:.200}")]
+        return []
 
     def stop(self, error: LeaseholdError) -> list[Effect]:
         """Serve nothing more: the log, the store or this program contradicts itself."""
