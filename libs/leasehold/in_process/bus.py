@@ -55,6 +55,12 @@ class Scheduler:
         action()
         return True
 
+    def skip(self, span_ns: int) -> None:
+        """Let time pass in which nothing happens: all that is due comes as much later."""
+        self.now_ns += span_ns
+        # In the same order, so it is a heap as it was.
+        self._events = [(at_ns + span_ns, count, act) for at_ns, count, act in self._events]
+
     def run_until(self, at_ns: int, stop: Callable[[], bool] | None = None) -> bool:
         """Run events up to `at_ns`; return whether `stop` came true before."""
         while self._events and self._events[0][0] <= at_ns:

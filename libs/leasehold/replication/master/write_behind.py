@@ -9,6 +9,7 @@ or what was written since, asks the store after all that waits was put.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
@@ -21,8 +22,10 @@ from leasehold.model.records.log import Backfill, ChangeKind, Commit, RowChange,
 from leasehold.model.records.requests import Outcome, ReadRange
 from leasehold.transaction.overlay import row_after
 
-MANY_CHANGES: Final = 4_000
-"""A commit of more is put in pieces: so many take some 50 ms, with their entries."""
+MANY_CHANGES: Final = 1_000
+"""More are put in turns of their own: so many take some 20 ms, with their entries."""
+LOOK_CHANGES: Final = 20
+"""Put between two looks at the clock."""
 
 
 class WriteBehind:
@@ -35,7 +38,7 @@ class WriteBehind:
 
     def __init__(self, store: StoreWriter) -> None:
         self._store = store
-        self._waiting: list[Callable[[], object]] = []
+        self._waiting: deque[Callable[[], object]] = deque()
         self._rows: dict[tuple[int, Key], tuple[Any, Row | None]] = {}
         self._outcomes: dict[bytes, Outcome] = {}
         self._pieces: Iterator[None] | None = None  # of a commit of many changes; put first
@@ -66,7 +69,7 @@ class WriteBehind:
     @property
     def takes_long(self) -> bool:
         """Whether putting all that waits takes longer than a moment."""
-        return self._pieces is not None
+        return self._pieces is not None or len(self._waiting) > MANY_CHANGES
 
     def settle(self) -> StoreWriter:
         """Put all that waits; return the store, which then knows of it."""
@@ -80,13 +83,19 @@ class WriteBehind:
         return self._store
 
     def settle_until(self, is_over: Callable[[], bool]) -> None:
-        """Put what waits, of a commit of many changes as much as can be until `is_over`."""
-        if self._pieces is not None:
-            with spending_nothing():
-                for _ in self._pieces:
-                    if is_over():
-                        return
-        self.settle()
+        """Put what waits, as much as can be until `is_over`."""
+        waiting = self._waiting
+        with spending_nothing():
+            for _ in self._pieces or ():
+                if is_over():
+                    return
+            self._pieces = None
+            while waiting:
+                waiting.popleft()()
+                if len(waiting) % LOOK_CHANGES == 0 and is_over():
+                    break
+        if not waiting:
+            self._forget()
 
     def _forget(self) -> None:
         self._pieces = None
