@@ -106,3 +106,5 @@ class MemoryProcess(MemoryTask):
             self._cut_off.popleft()()
         while self._held and not self.paused and self.up:
             self.run(self._held.popleft())
+        if self._held and self.paused:  # by what that has taken
+            self.scheduler.at(self.paused_until_ns, self._release)
