@@ -136,9 +136,7 @@ def plan_of(seed: int) -> Plan:
     if random.Random(f"{seed}/own appends").random() < 0.5:
         shape = replace(shape, own_appends=LANDED)
     factor = random.Random(f"{seed}/work").choice((1, 1, 5, 15))
-    return Plan(
-        chaos_ms=chaos_ms, fault_pause_ms=fault_pause_ms, shape=shape, work_factor=factor
-    )
+    return Plan(chaos_ms=chaos_ms, fault_pause_ms=fault_pause_ms, shape=shape, work_factor=factor)
 
 
 def _backfill_of(rows_max: int) -> BackfillSettings:

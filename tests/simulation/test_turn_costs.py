@@ -16,8 +16,14 @@ from leasehold.model.records.acks import Ack
 from leasehold.model.records.jobs import Chunk, ChunksEnd, Findings
 from leasehold.replication.master.attempts import BUSY_MS_MAX
 from leasehold.replication.master.batch_limits import LARGE_OPERATIONS
+from leasehold.replication.master.large_request import OversizedRequest
+from leasehold.replication.master.request_budget import RequestBudget
+from leasehold.replication.master.request_queue import RequestQueue
+from leasehold.replication.master.write_behind import WriteBehind
+from leasehold.replication.node import Node
 from leasehold.transaction import verify
 from leasehold.transaction.decide import decide
+from tests.simulation.harm import Harm
 from tests.simulation.simulation import MS
 from tests.simulation.stage import Stage
 from tests.simulation.work_costs import work_takes_time
@@ -66,7 +72,7 @@ def computes_long_in_a_row(stage: Stage) -> None:
 
 
 def packed_rows(stage: Stage) -> None:
-    body = {"id": stage.cluster.fresh_id(), "transaction": rows(10)}
+    body = {"id": stage.cluster.fresh_id(), "transaction": rows(10, 3 * MANY)}
     data = zlib.compress(msgpack.packb(body))
     put(stage, stage.cluster.topics.requests.name, data, "application/msgpack+zlib")
 
@@ -129,10 +135,8 @@ def computing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify, "decide", charging)
 
 
-@pytest.mark.parametrize("kind", POISON)
-@pytest.mark.usefixtures("computing")
-def test_no_term_is_lost_and_the_next_request_is_answered(kind: str) -> None:
-    """By a master that is alone with it for as long as it takes, on slow machines."""
+def demand_steady(kind: str) -> None:
+    """Raise AssertionError or Harm where that message loses a term, or holds up the next one."""
     stage = Stage()
     # A call can't be interrupted, nor can DDL be planned in parts.
     factor = 1 if kind.startswith("computes") else 5 if kind == "long_ddl" else SLOW
@@ -153,3 +157,41 @@ def test_no_term_is_lost_and_the_next_request_is_answered(kind: str) -> None:
         assert meter.longest_ns < BUSY_MS_MAX * MS, (meter.longest_of, meter.longest_ns / MS)
         assert len(stage.coherent()) == 2
     assert stage.row(2)[2] == 7
+
+
+@pytest.mark.parametrize("kind", POISON)
+@pytest.mark.usefixtures("computing")
+def test_no_term_is_lost_and_the_next_request_is_answered(kind: str) -> None:
+    """Of a master that is alone with it for as long as it takes, on slow machines."""
+    demand_steady(kind)
+
+
+def _all_at_once(large: OversizedRequest, *_: Any) -> bool:
+    for _ in iter(lambda: _goes_on(large, lambda: 0, 1), False):
+        pass
+    return False
+
+
+_goes_on = OversizedRequest.goes_on
+BROKEN: dict[str, tuple[str, type, str, Any]] = {
+    "verified at once": ("many_refused_rows", OversizedRequest, "goes_on", _all_at_once),
+    "put at once": ("many_rows", WriteBehind, "settle_until", lambda late, _: late.settle()),
+    "read at once": ("packed_rows", RequestQueue, "read_first", lambda *_: True),
+    "computed without a limit": (
+        *("computes_long_in_a_row", RequestBudget, "charge"),
+        lambda _, work: budget.check_call(work),
+    ),
+    "one that stumbles over an acknowledgement ends": (
+        *("odd_records", Node, "_take_told"),
+        lambda node, event, now: node.master.take_acknowledgement(event.record.node.nothing, now),
+    ),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+@pytest.mark.usefixtures("computing")
+def test_that_can_fail(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    kind, owner, method, broken = BROKEN[how]
+    monkeypatch.setattr(owner, method, broken)
+    with pytest.raises((AssertionError, AttributeError, Harm)):
+        demand_steady(kind)
