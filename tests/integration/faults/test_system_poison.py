@@ -176,7 +176,7 @@ def test_l10_a_request_that_masters_end_over_is_refused(
     content_type, body = encode_request(hard)
     first = master(settings)
     headers = (("content-type", content_type.encode()),)
-    writer.send(settings.topics.requests.name, 0, None, body, headers, None)
+    writer.send(settings.topics.requests.name, 0, None, body, headers, hard.id)
     offsets: list[int] = []
     until(
         lambda: bool(offsets.extend(d.offset for d in writer.deliveries()) or offsets), "its place"
