@@ -1,4 +1,4 @@
-"""Which conflicts a worker of the retry was about to compute when it ended.
+"""Keeps which conflicts a worker of the retry was about to compute when it ended.
 
 A process that dies of a conflict can say nothing afterwards, and its stream begins again at the
 same one, for ever. So the worker writes down which it computes next; who finds there that

@@ -1,4 +1,4 @@
-"""How many bytes may wait on a master and on who may be master next, by queue.
+"""Limits the bytes that may wait on a master and on who may be master next, by queue.
 
 Each is a limit on memory, and what is behind it waits where it stands: messages on their topics,
 requests until the broker takes the answers of those before them. What was published and finds no

@@ -1,4 +1,4 @@
-"""About how much memory an answer takes that waits to be given."""
+"""Measures about how much memory an answer takes that waits to be given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a request's expressions may compute on the master, by count.
+"""Limits how long a request's expressions may compute on the master, by count.
 
 What a request computes once the master decides it (expressions that it brings, defaults, checks,
 generated columns, entries of indexes) every follower computes again when it applies the record. So
