@@ -273,8 +273,10 @@ class Chaos:
         self._idled = True
         sim.note(f"nothing happens for {hours} hours")
         sim.scheduler.set_clock_on(hours * HOUR_US)
-        for host in (*sim.cluster.nodes.values(), *sim.cluster.subscribers.values()):
-            host.clock.boot_ns += hours * HOUR_US * US
+        clocks = [node.clock for node in sim.cluster.nodes.values()]
+        clocks += [agent.clock for agent in sim.cluster.subscribers.values()]
+        for clock in clocks:
+            clock.boot_ns += hours * HOUR_US * US
 
     def _append_errors(self) -> None:
         weather = self._sim.weather

@@ -167,7 +167,7 @@ def test_no_term_is_lost_and_the_next_request_is_answered(kind: str) -> None:
 
 
 def _all_at_once(large: OversizedRequest, *_: Any) -> bool:
-    for _ in iter(lambda: _goes_on(large, lambda: 0, 1), False):
+    while _goes_on(large, lambda: 0, 1):
         pass
     return False
 

@@ -164,7 +164,9 @@ def said_of(settings: ClientSettings, offset: int) -> Iterator[Attempt | None]:
         record = CODEC.decode_log(data) if data else None
         attempts = record.attempts if isinstance(record, Decisions) else ()
         found = [a for a in attempts if a[:2] == (Queue.REQUESTS.value, offset)]
-        yield from found or [None]
+        yield from found
+        if not found:
+            yield None
 
 
 def test_l10_a_request_that_masters_end_over_is_refused(
@@ -177,13 +179,16 @@ def test_l10_a_request_that_masters_end_over_is_refused(
     first = master(settings)
     headers = (("content-type", content_type.encode()),)
     writer.send(settings.topics.requests.name, 0, None, body, headers, hard.id)
-    offsets: list[int] = []
-    until(
-        lambda: bool(offsets.extend(d.offset for d in writer.deliveries()) or offsets), "its place"
-    )
+    places: list[int] = []
+
+    def stands() -> bool:
+        places.extend(delivery.offset for delivery in writer.deliveries())
+        return bool(places)
+
+    until(stands, "its place")
     cluster.kill(first)
     killed = [first]
-    said = said_of(settings, offsets[0])
+    said = said_of(settings, places[0])
 
     def refused() -> bool:
         attempt = next(said)

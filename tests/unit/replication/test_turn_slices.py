@@ -237,9 +237,12 @@ def test_a_part_of_a_chunk_computes_no_longer_than_a_row_may(
     monkeypatch.setattr("leasehold.replication.master.backfill.compose", charging)
     failed: list[int] = []
     assert queue.node.master is not None
-    monkeypatch.setattr(
-        queue.node.master.changes, "failing", lambda job, *_: failed.append(job) or ()
-    )
+
+    def failing(job_id: int, *_: object) -> tuple[()]:
+        failed.append(job_id)
+        return ()
+
+    monkeypatch.setattr(queue.node.master.changes, "failing", failing)
     backfill(queue, CHUNK, ChunksEnd(1, 1, ROWS, 1))
     for _ in range(2 * ROWS):
         queue.tick()

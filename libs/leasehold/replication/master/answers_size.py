@@ -13,10 +13,11 @@ RESULT_BYTES: Final = 300
 
 def outcome_bytes(outcome: Outcome) -> int:
     """Return about how much memory an outcome takes."""
-    size = RESULT_BYTES + len(outcome.message)
-    if outcome.detail:
-        size += weigh(outcome.detail)
-    return size if outcome.answer is None else size + weigh(outcome.answer)
+    message, detail, answer = outcome.message, outcome.detail, outcome.answer
+    size = RESULT_BYTES + len(message)
+    if detail:
+        size += weigh(detail)
+    return size if answer is None else size + weigh(answer)
 
 
 def weigh(value: Any) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.model.budget import spending
+from leasehold.model.budget import close_budget, open_budget, spending
 from leasehold.model.errors import Refused
 from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX
 from leasehold.model.ports import Now
@@ -142,7 +142,8 @@ class RequestDecider:
         operations_max = settings.operations_max
         clock_ns, operations = self._clock_ns, 0
         until_ns = clock_ns() + _WORK_NS_MAX
-        with spending(self._budget):
+        token = open_budget(self._budget)
+        try:
             while queue and draft.requests_taken < requests_max and not draft.closed:
                 if alone and queue.next().offset != NOWHERE:
                     self._take_alone(batch, queue.next(), until_ns, now)
@@ -151,12 +152,15 @@ class RequestDecider:
                 draft.requests_taken += 1
                 if operations >= operations_max or clock_ns() >= until_ns:
                     break
+        finally:
+            close_budget(token)
 
     def _take_next(self, batch: Batch, until_ns: int, now: Now) -> int:
         """Decide the next request; return how many operations it has. Raises Full."""
-        if not self._queue.read_first(lambda: self._clock_ns() >= until_ns):
+        queue = self._queue
+        if not queue.first_is_read and not queue.read_first(lambda: self._clock_ns() >= until_ns):
             raise Full  # it takes long to read
-        message, decoded = self._queue.first()
+        message, decoded = queue.first()
         request = batch.open(message, decoded)
         operations = 0
         if request is not None:
@@ -171,7 +175,7 @@ class RequestDecider:
                 self._budget.pause()
             else:
                 self._decide_rows(batch, message, request, until_ns, now)
-        self._queue.pop()
+        queue.pop()
         return operations
 
     def _decide_schema_change(

@@ -56,6 +56,11 @@ class RequestQueue:
             if not self._read(self._messages[len(self._decoded)], is_over) or is_over():
                 return
 
+    @property
+    def first_is_read(self) -> bool:
+        """Whether the oldest message is decoded."""
+        return bool(self._decoded)
+
     def read_first(self, is_over: Callable[[], bool]) -> bool:
         """Decode the oldest message until `is_over`; return whether it is decoded. Raises
         IndexError."""

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from leasehold.catalog.catalog import Catalog
-from leasehold.model.budget import spending_nothing
+from leasehold.model.budget import is_spending, spending_nothing
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row, StoreWriter
 from leasehold.model.records.log import Backfill, ChangeKind, Commit, RowChange, TableTruncated
@@ -74,26 +74,29 @@ class WriteBehind:
     def settle(self) -> StoreWriter:
         """Put all that waits; return the store, which then knows of it."""
         if self._waiting or self._pieces is not None:
-            with spending_nothing():
-                for _ in self._pieces or ():
-                    pass
-                for put in self._waiting:
-                    put()
-            self._forget()
+            if is_spending():
+                with spending_nothing():
+                    self._put(_never)
+            else:
+                self._put(_never)
         return self._store
 
     def settle_until(self, is_over: Callable[[], bool]) -> None:
         """Put what waits, as much as can be until `is_over`."""
+        assert not is_spending(), "entries are computed by everybody, and charged to nobody"
+        if self._waiting or self._pieces is not None:
+            self._put(is_over)
+
+    def _put(self, is_over: Callable[[], bool]) -> None:
         waiting = self._waiting
-        with spending_nothing():
-            for _ in self._pieces or ():
-                if is_over():
-                    return
-            self._pieces = None
-            while waiting:
-                waiting.popleft()()
-                if len(waiting) % LOOK_CHANGES == 0 and is_over():
-                    break
+        for _ in self._pieces or ():
+            if is_over():
+                return
+        self._pieces = None
+        while waiting:
+            waiting.popleft()()
+            if waiting and len(waiting) % LOOK_CHANGES == 0 and is_over():
+                break
         if not waiting:
             self._forget()
 
@@ -201,3 +204,7 @@ class WriteBehind:
 
     def gone_from(self, descriptor: Any, index_id: int, part: ReadRange, lsn: int) -> Key | None:
         return self.settle().gone_from(descriptor, index_id, part, lsn)
+
+
+def _never() -> bool:
+    return False
