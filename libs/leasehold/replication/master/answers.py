@@ -115,7 +115,7 @@ class PendingAnswers:
 
     @property
     def size(self) -> int:
-        """About how much memory those take that wait or are on their way."""
+        """Return about how much memory those take that wait or are on their way."""
         return self._size
 
     def add(self, answers: Answers) -> None:

@@ -23,7 +23,7 @@ _NO_LIMIT: Final = 1 << 62
 
 
 class WorkExceeded(BaseException):
-    """More was computed than a request may. ⚠ No Exception: those are caught where a failing
+    """Ends what computes more than a request may. ⚠ No Exception: those are caught where a failing
     expression means something (no entry in an index), which would make this node's rows others than
     those of the followers, who count nothing."""
 
