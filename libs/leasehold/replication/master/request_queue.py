@@ -17,7 +17,7 @@ READ_AHEAD_BYTES_MAX: Final = 256 * 1024
 _REQUESTS: Final = Queue.REQUESTS.value
 SHORT_BYTES_MAX: Final = 8 * 1024
 """A body of so many bytes is read in a moment, unless it is packed."""
-UNPROVEN_BYTES_MAX: Final = 64 * 1024
+UNPROVEN_BYTES_MAX: Final = 1 << 20
 """Of a message that nobody has proven: of a longer one is not looked who waits for its answer."""
 PACKED: Final = "+zlib"
 
