@@ -13,6 +13,7 @@ import faust
 from aiohttp import web
 from faust.app.base import BootStrategy
 from faust.web.base import BlueprintManager
+from faust.web.drivers.aiohttp import Web as AiohttpWeb
 
 from leasehold.adapters.http.hosts import is_own_host, is_own_origin
 from leasehold.adapters.os.clock import unix_us
@@ -131,6 +132,7 @@ def dashboard_app(
     # Faust's own pages (its tables, its router) say nothing about a database of ours.
     app.web.blueprints = BlueprintManager([])
     if log_ins is not None:
+        assert isinstance(app.web, AiohttpWeb), "the one that Faust has"
         log_ins.add_to(app.web.web_app)
     reports = Reports(watch, cluster.database)
 

@@ -47,7 +47,8 @@ def _now_s() -> float:
 
 
 class LogIns:
-    """Who may read. Used on the web server's loop; `judge` is called in threads of their own."""
+    """Knows who may read. Used on the web server's loop; `judge` is called in threads of its
+    own."""
 
     def __init__(
         self,

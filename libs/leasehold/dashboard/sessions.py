@@ -1,5 +1,5 @@
-"""Who has logged in: sessions by a secret that the browser keeps, and this process only a digest
-of."""
+"""Sessions of those who have logged in, by a secret: the browser keeps it, this process only a
+digest of it."""
 
 from __future__ import annotations
 
