@@ -232,21 +232,23 @@ def test_guesses_wait_however_many_come_at_a_time() -> None:
         await runner.setup()
         port = find_free_port()
         await web.TCPSite(runner, "127.0.0.1", port).start()
-        async with ClientSession() as session:
-            browser = Browser(session, f"http://127.0.0.1:{port}")
-            answers = await asyncio.gather(
-                *(
-                    browser.post("/log-in", {"user": "ann", "password": str(number)})
-                    for number in range(40)
+        try:
+            async with ClientSession() as session:
+                browser = Browser(session, f"http://127.0.0.1:{port}")
+                answers = await asyncio.gather(
+                    *(
+                        browser.post("/log-in", {"user": "ann", "password": str(number)})
+                        for number in range(40)
+                    )
                 )
-            )
-            statuses = [answer.status for answer in answers]
-            assert statuses.count(503) > 30
-            assert TOO_MANY in await answers[statuses.index(503)].text()
-            assert len(judged) == statuses.count(401) < 10
-            other = await browser.post("/log-in", {"user": "bob", "password": "x"})
-            assert other.status == 401, "another user waits for nobody"
-        await runner.cleanup()
+                statuses = [answer.status for answer in answers]
+                assert statuses.count(503) > 30
+                assert TOO_MANY in await answers[statuses.index(503)].text()
+                assert len(judged) == statuses.count(401) < 10
+                other = await browser.post("/log-in", {"user": "bob", "password": "x"})
+                assert other.status == 401, "another user waits for nobody"
+        finally:
+            await runner.cleanup()
 
     asyncio.run(story())
 
