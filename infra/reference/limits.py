@@ -225,6 +225,8 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
                 "ms",
             ),
             Limit("rows that break a constraint, named by a job", "transitions.FINDINGS_MAX"),
+            Limit("sessions of the dashboard", "LOGGED_IN_MAX", "", "the oldest ends"),
+            Limit("sessions of one user there", "LOGGED_IN_OF_USER_MAX", "", "his oldest one ends"),
             Limit(
                 "entries that one `check --repair` puts right",
                 "REPAIRS_MAX",
