@@ -6,10 +6,12 @@ Method: a database with a master key. What strangers send is put on its queues a
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -180,8 +182,9 @@ def test_s8_large_bytes_of_nobody_are_kept_in_part(database: DevDatabase) -> Non
 def test_s8_no_password_of_nobody_s_is_kept(database: DevDatabase) -> None:
     for sql in ("create role a PassWord 'x'", "create role a password '" + "x" * 200_000 + "'"):
         request_id = new_request_id()
-        fields = {"sql": sql, "id": request_id, "reply_to": REPLY_TO}
-        assert send(database, *pack_fields(fields), request_id).code == "28000"
+        fields = {"sql": sql, "id": str(UUID(bytes=request_id)), "reply_to": REPLY_TO}
+        body = json.dumps(fields).encode()
+        assert send(database, "application/json", body, request_id).code == "28000"
         still_answers(database)
         _, letter = database.dead_letters()[-1]
         assert (letter.code, letter.body) == ("28000", b"")
