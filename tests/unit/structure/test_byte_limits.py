@@ -1,4 +1,4 @@
-"""The limits of one way stand in one table, and each station takes what the one before lets through.
+"""Limits of one way stand in one table; each station takes what the one before lets through.
 
 Method: the sources' constants of 64 KiB or more that say bytes or characters are looked for outside
 of `model/byte_limits.py`; the inequalities between stations are written down.
@@ -33,37 +33,50 @@ MEMORY = "memory of one process, which nothing travels through"
 FILES = "of files and stores, which have no stations behind them"
 SQL = "texts on their way through a statement, judged before they are values"
 WIRE = "of a client's connection: what comes through is judged again as a request"
+AT_ONCE = "how much is read at once"
+REPLIES = "of Redis' replies, which hold what was told below its own limits"
+SAID = "what a view says of types without a limit"
 PACKING = "where packing begins: no limit"
 ELSEWHERE = {
-    "adapters/codec/records.py": PACKING,
-    "adapters/codec/request_bytes.py": PACKING,
-    "adapters/http/snapshot_fetch.py": FILES,
-    "adapters/http/snapshot_server.py": FILES,
-    "adapters/kafka/reader.py": MEMORY,
-    "adapters/kafka/transaction.py": MEMORY,
-    "adapters/kafka/writer.py": MEMORY,
-    "adapters/os/row_spool.py": FILES,
-    "adapters/os/temp_room.py": FILES,
-    "adapters/postgres/client.py": WIRE,
-    "adapters/postgres/connection.py": WIRE,
-    "adapters/postgres/outlet.py": WIRE,
-    "adapters/postgres/reader_pace.py": WIRE,
-    "adapters/redis/connection.py": "how much is read at once",
-    "adapters/redis/resp.py": "of Redis' replies, which hold what was told below its own limits",
-    "adapters/sqlite/checkpoints.py": FILES,
-    "adapters/sqlite/layout.py": FILES,
-    "adapters/sqlite/wal_read_ahead.py": FILES,
-    "cli/sql.py": "how much is read at once",
-    "model/budget.py": MEMORY,
-    "pgwire/messages/client_replies.py": WIRE,
-    "pipeline/chunks.py": MEMORY,
-    "replication/master/request_queue.py": MEMORY,
-    "replication/queue_limits.py": MEMORY,
-    "sql/functions/texts/text.py": SQL,
-    "sql/planning/plan.py": MEMORY,
-    "sql/syntax/source.py": SQL,
-    "sql/system_catalog/information_schema.py": "what a view says of types without a limit",
-    "values/arrays.py": SQL,
+    "adapters/codec/records.py:ZIPPED_ABOVE_BYTES": PACKING,
+    "adapters/codec/request_bytes.py:ZIPPED_ABOVE_BYTES": PACKING,
+    "adapters/http/snapshot_fetch.py:SNAPSHOT_BYTES_MAX": FILES,
+    "adapters/http/snapshot_server.py:BLOCK_BYTES": FILES,
+    "adapters/http/snapshot_server.py:ANSWER_BYTES_PER_S_LEAST": FILES,
+    "adapters/kafka/transaction.py:QUEUED_KBYTES_MAX": MEMORY,
+    "adapters/kafka/writer.py:QUEUED_KBYTES_MAX": MEMORY,
+    "adapters/os/row_spool.py:MEMORY_BYTES_MAX": FILES,
+    "adapters/os/row_spool.py:SPOOLED_BYTES_MAX": FILES,
+    "adapters/os/row_spool.py:SPOOL_BATCH_BYTES": FILES,
+    "adapters/os/temp_room.py:GROWTH_BYTES_MIN": FILES,
+    "adapters/postgres/client.py:RECEIVED_BYTES": WIRE,
+    "adapters/postgres/connection.py:INBOX_BYTES_MAX": WIRE,
+    "adapters/postgres/outlet.py:HANDED_BYTES_MAX": WIRE,
+    "adapters/postgres/reader_pace.py:ASIDE_BYTES_PER_S": WIRE,
+    "adapters/postgres/reader_pace.py:HELD_BYTES_PER_S": WIRE,
+    "adapters/redis/connection.py:READ_BYTES": "how much is read at once",
+    "adapters/redis/resp.py:REPLY_BYTES_MAX": REPLIES,
+    "adapters/sqlite/checkpoints.py:WAL_BYTES_CUT": FILES,
+    "adapters/sqlite/layout.py:WAL_BYTES_KEPT_MAX": FILES,
+    "adapters/sqlite/layout.py:VALUE_BYTES_MAX": FILES,
+    "adapters/sqlite/wal_read_ahead.py:AHEAD_BYTES": FILES,
+    "adapters/sqlite/wal_read_ahead.py:STEP_BYTES": FILES,
+    "adapters/sqlite/wal_read_ahead.py:CALL_BYTES": FILES,
+    "cli/sql.py:COPIED_BYTES": "how much is read at once",
+    "model/budget.py:GRAIN_BYTES": MEMORY,
+    "model/budget.py:UNBOUNDED_BYTES": MEMORY,
+    "pgwire/messages/client_replies.py:MESSAGE_BYTES_MAX": WIRE,
+    "pipeline/chunks.py:WINDOW_BYTES_MAX": MEMORY,
+    "replica/queries.py:BYTES_MAX": MEMORY,
+    "replication/master/request_queue.py:READ_AHEAD_BYTES_MAX": MEMORY,
+    "settings/setting.py:SECRET_BYTES_MAX": MEMORY,
+    "settings/sql_port.py:_PEM_BYTES_MAX": MEMORY,
+    "sql/functions/texts/text.py:MADE_CHARACTERS_MAX": SQL,
+    "sql/planning/plan.py:PLAN_CHARACTERS_MAX": MEMORY,
+    "sql/planning/plan.py:PLANS_CHARACTERS_MAX": MEMORY,
+    "sql/syntax/source.py:TEXT_BYTES_MAX": SQL,
+    "sql/system_catalog/information_schema.py:_UNBOUND_BYTES": "what a view says of types without a limit",
+    "values/arrays.py:CHARACTERS_MAX": SQL,
 }
 
 
@@ -86,13 +99,12 @@ def literals(path: Path) -> Iterator[tuple[str, int]]:
 
 def test_limits_of_bytes_have_one_place() -> None:
     found = {
-        f"{path.relative_to(LIBRARY)}"
+        f"{path.relative_to(LIBRARY)}:{name}"
         for path in LIBRARY.rglob("*.py")
         for name, number in literals(path)
-        if number >= LARGE and ("BYTES" in name or "CHARACTERS" in name)
+        if path != LIBRARY / TABLE and number >= LARGE and ("BYTES" in name or "CHARACTERS" in name)
     }
-    found.discard(TABLE)
-    assert sorted(found - ELSEWHERE.keys()) == [], f"say it in {TABLE}, or here why not"
+    assert sorted(found ^ ELSEWHERE.keys()) == [], f"say it in {TABLE}, or here why not"
 
 
 ROW_OF_ONE_VALUE = 2 * (most.CHARACTER * most.VALUE + 16) + 64 * COLUMNS_MAX
@@ -147,7 +159,6 @@ HOLDS = {
     "words fit an answer": (2 * refusals.WORDS_BYTES_MAX, published.RESULTS_BYTES_MAX),
     "answers of several fit a message": (published.RESULTS_BYTES_MAX, most.PUBLISHED),
     "a chunk of several rows fits a message": (CHUNK_BYTES_MAX, most.PUBLISHED),
-    "a chunk of one row has the key of an image that fits": (most.PUBLISHED // 2, most.PUBLISHED),
     "a schema change is written with each statement that it may have": (
         STATEMENT_BYTES_MAX,
         batch_limits.CATALOG_BYTES_MAX // 32,
