@@ -44,7 +44,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             Limit("one request, packed", "request_bytes.ZIPPED_BYTES_MAX", "bytes", "54000"),
             Limit(
                 "words and detail of a refusal",
-                "WORDS_BYTES_MAX",
+                "refusals.WORDS_BYTES_MAX",
                 "bytes",
                 "cut; `detail_cut` says so",
             ),
