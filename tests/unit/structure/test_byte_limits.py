@@ -82,13 +82,17 @@ ELSEWHERE = {
 
 def literals(path: Path) -> Iterator[tuple[str, int]]:
     """Constants of a module whose value is written in numbers alone."""
+    target: ast.expr
+    value: ast.expr | None
     for node in ast.parse(path.read_text()).body:
-        target = node.target if isinstance(node, ast.AnnAssign) else None
-        if isinstance(node, ast.Assign):
-            target = node.targets[0]
-        if not isinstance(target, ast.Name) or node.value is None:  # type: ignore[attr-defined]
+        if isinstance(node, ast.AnnAssign):
+            target, value = node.target, node.value
+        elif isinstance(node, ast.Assign):
+            target, value = node.targets[0], node.value
+        else:
             continue
-        value: ast.expr = node.value  # type: ignore[attr-defined]
+        if not isinstance(target, ast.Name) or value is None:
+            continue
         parts = [*ast.walk(value)]
         if not all(isinstance(p, ast.BinOp | ast.Constant | ast.operator) for p in parts):
             continue
