@@ -110,8 +110,15 @@ PASSED_TO_SQL = (
 # Containers talk over a network of their own on one machine, and ports are published on its
 # loopback address alone: without certificates they do so in the clear. With some this says nothing.
 WITHOUT_TLS = "${{{}:-off}}"
-# For the dashboard: names under which browsers may ask for it, where it is published by one.
-PASSED_TO_DASHBOARD = ("LEASEHOLD_DASHBOARD_HOSTS",)
+# For the dashboard: names under which browsers may ask for it, where it is published by one, and
+# how users log in to it.
+PASSED_TO_DASHBOARD = (
+    "LEASEHOLD_DASHBOARD_HOSTS",
+    "LEASEHOLD_DASHBOARD_SESSION_MIN",
+    "LEASEHOLD_DASHBOARD_TLS_CERT",
+    "LEASEHOLD_DASHBOARD_TLS_KEY",
+    "LEASEHOLD_SQL_TLS_CA",
+)
 
 
 def compose_file() -> dict[str, Any]:
@@ -244,7 +251,15 @@ def _service(service: Service) -> dict[str, Any]:
         described["ports"] = [f"127.0.0.1:{SQL_PORTS[service.sql]}:{SQL_PORT}"]
     if service.dashboard:
         port = ClusterSettings().dashboard_port
-        described["environment"] |= _handed_through(PASSED_TO_DASHBOARD)
+        described["environment"] |= {
+            **_handed_through(PASSED_TO_DASHBOARD),
+            # It is published on the host's loopback alone, and SQL may have no users.
+            "LEASEHOLD_DASHBOARD_LOGIN": "${LEASEHOLD_DASHBOARD_LOGIN:-off}",
+            "LEASEHOLD_DASHBOARD_TLS": WITHOUT_TLS.format("LEASEHOLD_DASHBOARD_TLS"),
+            "LEASEHOLD_SQL_HOST": "r1",
+            "LEASEHOLD_SQL_PORT": f"${{LEASEHOLD_SQL_USERS:+{SQL_PORT}}}",
+            "LEASEHOLD_SQL_TLS": WITHOUT_TLS.format("LEASEHOLD_SQL_TLS"),
+        }
         described["ports"] = [f"127.0.0.1:${{LEASEHOLD_DASHBOARD_PORT:-{port}}}:{port}"]
     return described
 

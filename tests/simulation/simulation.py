@@ -33,6 +33,7 @@ from tests.simulation.ending import demand_end
 from tests.simulation.harm import Harm, demand
 from tests.simulation.menu import Menu
 from tests.simulation.reference import Reference
+from tests.simulation.work_costs import work_takes_time
 from tests.simulation.workloads import Bank, Increments, Items, SchemaChanger, Workload
 from tests.support.memory_store.snapshot import MemorySnapshot
 from tests.support.memory_store.store import MemoryStore
@@ -42,6 +43,8 @@ MS: Final = 1_000_000
 SECOND: Final = 1_000 * MS
 HISTORY_LINES: Final = 40
 TTL_MS: Final = 1_200
+TURN_MS_MAX: Final = 250
+"""Of a master: below the shortest election's time-out here, and two renewals of a lease."""
 
 SHAPE: Final = ClusterShape(
     database="sim",
@@ -93,6 +96,8 @@ class Plan:
     chaos_ms: int = 6_000
     fault_pause_ms: int = 250
     heal_ms_max: int = 90_000
+    work_factor: int = 1
+    """How much slower machines are than those that costs were measured on (`work_costs.py`)."""
     shape: ClusterShape = field(default_factory=lambda: SHAPE)
     workloads: tuple[tuple[type[Workload], int], ...] = WORKLOADS
 
@@ -130,7 +135,8 @@ def plan_of(seed: int) -> Plan:
         shape = replace(shape, fast_requests=ASKED)
     if random.Random(f"{seed}/own appends").random() < 0.5:
         shape = replace(shape, own_appends=LANDED)
-    return Plan(chaos_ms=chaos_ms, fault_pause_ms=fault_pause_ms, shape=shape)
+    factor = random.Random(f"{seed}/work").choice((1, 1, 5, 15))
+    return Plan(chaos_ms=chaos_ms, fault_pause_ms=fault_pause_ms, shape=shape, work_factor=factor)
 
 
 def _backfill_of(rows_max: int) -> BackfillSettings:
@@ -361,6 +367,15 @@ class Simulation:
     # ------------------------------------------------------------ the run
 
     def run(self) -> None:
+        with work_takes_time(self.cluster, self.plan.work_factor) as meter:
+            self._run()
+        demand(
+            meter.longest_ns < TURN_MS_MAX * MS,
+            "turn",
+            f"a turn of {meter.longest_of} took {meter.longest_ns // MS} ms as master",
+        )
+
+    def _run(self) -> None:
         self.setup()
         self.chaos.start()
         for workload in self.workloads:

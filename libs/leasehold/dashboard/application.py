@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -12,13 +13,17 @@ import faust
 from aiohttp import web
 from faust.app.base import BootStrategy
 from faust.web.base import BlueprintManager
+from faust.web.drivers.aiohttp import Web as AiohttpWeb
 
 from leasehold.adapters.http.hosts import is_own_host, is_own_origin
 from leasehold.adapters.os.clock import unix_us
 from leasehold.adapters.os.readiness import announce_ready
 from leasehold.admin.report import report
 from leasehold.admin.watch import ClusterWatch
+from leasehold.dashboard.login import LogIns
+from leasehold.dashboard.password_check import Verdict
 from leasehold.settings.client import ClientSettings
+from leasehold.settings.dashboard import DashboardSettings
 from leasehold.settings.private_files import make_private_folder
 
 PAGE: Final = Path(__file__).parent / "page"
@@ -31,9 +36,11 @@ REPORT_AT_MOST_EVERY_US: Final = 250_000
 HEADERS: Final[Mapping[str, str]] = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; "
-    "base-uri 'none'",
+    "base-uri 'none'; form-action 'self'",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    # With "no-referrer" a browser names "null" as the origin of our own forms.
+    "Referrer-Policy": "same-origin",
 }
 LOG: Final = logging.getLogger("leasehold.dashboard")
 
@@ -85,14 +92,28 @@ def answer_own_names(hosts: Collection[str]) -> Any:
 def dashboard_app(
     settings: ClientSettings,
     watch: ClusterWatch,
-    hosts: Collection[str] = (),
+    own: DashboardSettings,
+    judge: Callable[[str, str], Verdict],
     *,
+    tls: ssl.SSLContext | None = None,
     ready: Callable[[], None] | None = None,
 ) -> DashboardApp:
-    """Return the application with its pages: `/`, its style and script, and `/api/state` (the
-    report as JSON). `hosts` are names under which it may be asked, beside addresses, localhost and
-    its own."""
+    """Return the application with its pages: `/`, its style and script, `/api/state` (the report as
+    JSON), and where a log-in is wanted its page. `judge` says whether a user's password is right;
+    `tls` is what to serve with."""
     cluster = settings.cluster
+    names = (cluster.advertise, *own.names)
+    middlewares = [answer_own_names(names)]
+    log_ins = None
+    if own.wants_login(cluster.listen):
+        log_ins = LogIns(
+            judge,
+            names=names,
+            headers=HEADERS,
+            session_s=60.0 * own.session_min,
+            tls=own.browsers_use_tls,
+        )
+        middlewares.append(log_ins.middleware())
     folder = cluster.folder / "faust"
     make_private_folder(folder)  # Faust wants one, and makes only its last part
     app = DashboardApp(
@@ -105,10 +126,14 @@ def dashboard_app(
         web_host=cluster.advertise,
         web_port=cluster.dashboard_port,
         topic_disable_leader=True,
-        web_application_options={"middlewares": [answer_own_names((cluster.advertise, *hosts))]},
+        web_ssl_context=tls,
+        web_application_options={"middlewares": middlewares},
     )
     # Faust's own pages (its tables, its router) say nothing about a database of ours.
     app.web.blueprints = BlueprintManager([])
+    if log_ins is not None:
+        assert isinstance(app.web, AiohttpWeb), "the one that Faust has"
+        log_ins.add_to(app.web.web_app)
     reports = Reports(watch, cluster.database)
 
     @app.page("/")
@@ -123,11 +148,13 @@ def dashboard_app(
 
     @app.page("/api/state")
     async def state(self: Any, request: Any) -> Any:
-        return self.json(reports.newest(), headers=dict(HEADERS))
+        user = None if log_ins is None else log_ins.find_user(request)
+        return self.json({"user": user, **reports.newest()}, headers=dict(HEADERS))
 
     @app.task(traced=False)  # type: ignore[untyped-decorator]
     async def announce() -> None:
-        LOG.info("dashboard on http://%s:%d/", cluster.advertise, cluster.dashboard_port)
+        kind = "http" if tls is None else "https"
+        LOG.info("dashboard on %s://%s:%d/", kind, cluster.advertise, cluster.dashboard_port)
         await asyncio.to_thread(announce_ready, cluster.ready_file)
         if ready is not None:
             ready()

@@ -6,12 +6,15 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from threading import Event as Flag
 from typing import Final
 
+from leasehold.adapters.http.renewed_tls import RenewedTls
 from leasehold.adapters.service_process import Environment, run_service
 from leasehold.admin.watch import ClusterWatch
+from leasehold.dashboard.password_check import PasswordCheck
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.topics import Topics
 from leasehold.settings.client import ClientSettings
@@ -19,6 +22,7 @@ from leasehold.settings.dashboard import DashboardSettings
 from leasehold.settings.environment import ClusterSettings
 from leasehold.settings.extras import need_extra
 from leasehold.settings.setting import from_environment
+from leasehold.settings.sql_address import SqlAddress
 
 LOG: Final = logging.getLogger("leasehold.dashboard")
 
@@ -27,6 +31,7 @@ LOG: Final = logging.getLogger("leasehold.dashboard")
 class ProcessSettings:
     client: ClientSettings
     own: DashboardSettings
+    sql: SqlAddress
     topics: Topics
 
     @classmethod
@@ -34,7 +39,12 @@ class ProcessSettings:
         """Raises ConfigurationError."""
         need_extra("dashboard", "the dashboard", "faust", "aiokafka")
         client = ClientSettings.read(environ)
-        return cls(client, from_environment(DashboardSettings, environ), client.topics)
+        own = from_environment(DashboardSettings, environ)
+        sql = from_environment(SqlAddress, environ)
+        own.check_served_on(client.cluster.listen, sql)
+        if own.wants_login(client.cluster.listen):
+            sql.tls_context()
+        return cls(client, own, sql, client.topics)
 
     @property
     def cluster(self) -> ClusterSettings:
@@ -42,7 +52,7 @@ class ProcessSettings:
 
     @property
     def groups(self) -> Sequence[object]:
-        return self.client.kafka, self.client.redis, self.client.cluster, self.own
+        return self.client.kafka, self.client.redis, self.client.cluster, self.own, self.sql
 
 
 def run_dashboard() -> int:
@@ -63,9 +73,13 @@ def _show(settings: ProcessSettings, stop: Flag) -> None:
     from leasehold.dashboard.application import dashboard_app
 
     LOG.info("watching %s and its neighbours", settings.topics.log.name)
-    with ClusterWatch(settings.client) as watch:
+    check = PasswordCheck(settings.sql, settings.cluster.database)
+    with (
+        closing(RenewedTls(settings.own, settings.own.to_serve())) as renewed,
+        ClusterWatch(settings.client) as watch,
+    ):
         worker = Worker(
-            dashboard_app(settings.client, watch, settings.own.names),
+            dashboard_app(settings.client, watch, settings.own, check.judge, tls=renewed.context),
             loglevel=None,
             quiet=True,
             redirect_stdouts=False,

@@ -389,7 +389,8 @@ class DevDatabase:
         with self._pace.held():
             subject = self.cluster.fresh_id()
             request = ChangeRequest(subject, barrier=BarrierRequest(EVERY_TABLE))
-            self.cluster.put(*encode_request(request, REPLY_TO))
+            media_type, body = encode_request(request, REPLY_TO)
+            self.cluster.put(self.cluster.sign(Queue.REQUESTS, "", media_type, body), body)
         tables = self.tables()
         names = self.cluster.nodes.keys()
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import Any, Final, Protocol, TypeVar
 
 from leasehold.model.errors import OutOfMemory, TooComplex
@@ -172,6 +172,32 @@ def spending(budget: Budget) -> Iterator[Budget]:
     token = _CURRENT.set(budget)
     try:
         yield budget
+    finally:
+        _CURRENT.reset(token)
+
+
+def open_budget(budget: Budget) -> Token[Budget | None]:
+    """Open `budget` on this thread until `close_budget`: `spending` for who does it each time."""
+    return _CURRENT.set(budget)
+
+
+def close_budget(token: Token[Budget | None]) -> None:
+    """Close the budget that was opened last; the one of before is open again."""
+    _CURRENT.reset(token)
+
+
+def is_spending() -> bool:
+    """Whether a budget is open on this thread."""
+    return _CURRENT.get() is not None
+
+
+@contextmanager
+def spending_nothing() -> Iterator[None]:
+    """Open no budget for the block, on this thread: what every node computes alike, whoever asks
+    for it, is charged to nobody."""
+    token = _CURRENT.set(None)
+    try:
+        yield
     finally:
         _CURRENT.reset(token)
 

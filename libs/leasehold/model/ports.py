@@ -6,7 +6,7 @@ another runs in memory for models; both must pass the same conformance tests.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from leasehold.model.budget import Budget
@@ -351,3 +351,6 @@ class Codec(Protocol):
     def read_log(self, data: bytes) -> LogRecord | Unreadable: ...
     def digest(self, data: bytes) -> bytes: ...
     def decode_request(self, content_type: str, data: bytes) -> ChangeRequest: ...
+    def decode_request_in_slices(
+        self, content_type: str, data: bytes
+    ) -> Generator[None, None, ChangeRequest]: ...

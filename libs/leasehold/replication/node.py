@@ -10,7 +10,9 @@ grant counts only once what stands before it is committed, hence visible to read
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.errors import LeaseholdError, LogStopped
@@ -61,6 +63,10 @@ from leasehold.replication.node_agent import FOR_AGENT, NodeAgent
 from leasehold.replication.node_settings import NodeSettings
 from leasehold.replication.unanswered import UnansweredRecords
 from leasehold.replication.upkeep import StoreUpkeep
+
+READ_MAX: Final = 10_000
+"""Records of the log that may wait while a master tells its store of many changes: others write
+barriers alone."""
 
 
 class Node:
@@ -115,6 +121,7 @@ class Node:
         self._pending_grants: list[Grant] = []
         self._catalog_changed = True
         self._unanswered = UnansweredRecords()  # of a candidate
+        self._read: deque[LogRead] = deque()  # and waits for the master's store
         self.foreign = ForeignRecords()
         self.acknowledger = Acknowledger(settings, incarnation, self.lease, self.foreign)
         self.granted_in: Term = NOBODY
@@ -179,16 +186,8 @@ class Node:
                 return self._tick(now)
             case QueueRead():
                 return master.intake.queue_message(event) if master is not None else []
-            case RequestsReceived():
-                if master is not None:
-                    master.intake.queue_published(event)
-                return []
-            case AckRead(record):
-                return master.take_acknowledgement(record, now) if master is not None else []
-            case AckReceived(record):
-                if master is not None:
-                    master.take_published_ack(record, now)
-                return []
+            case RequestsReceived() | AckRead() | AckReceived():
+                return self._take_told(event, now) if master is not None else []
             case AckPublished(number, heard):
                 self.acknowledger.confirm(number, now, received=heard)
                 return []
@@ -214,6 +213,27 @@ class Node:
             case QueueIdentified() | QueueLost():
                 return self._queue_changed(event, now)
 
+    def _take_told(self, event: RequestsReceived | AckRead | AckReceived, now: Now) -> list[Effect]:
+        """Take what others tell the master. ⚠ Whatever it runs into is the teller's fault, who may
+        be anybody and tells it again to the next one: it is passed over."""
+        master = self.master
+        assert master is not None, "nothing is told to others"
+        try:
+            match event:
+                case RequestsReceived():
+                    master.intake.queue_published(event)
+                case AckReceived(record):
+                    master.take_published_ack(record, now)
+                case AckRead(record):
+                    return master.take_acknowledgement(record, now)
+        except LeaseholdError:
+            raise
+        except Exception as error:  # noqa: BLE001 - see above
+            if isinstance(event, AckRead):
+                kind, what = type(error).__name__, type(event.record).__name__
+                return [Warn(f"passed over an acknowledgement ({what}): {kind}: {error!s:.200}")]
+        return []
+
     def stop(self, error: LeaseholdError) -> list[Effect]:
         """Serve nothing more: the log, the store or this program contradicts itself."""
         self.stopped = error
@@ -224,6 +244,7 @@ class Node:
         elif self._open:
             self._store.rollback()
         self._open = False
+        self._read.clear()
         return [StopQueues(), Stop(error)]
 
     def own_record(self, digest: bytes) -> Decisions | None:
@@ -234,6 +255,9 @@ class Node:
     # ------------------------------------------------------------ reading the log
 
     def _log_read(self, event: LogRead, now: Now) -> list[Effect]:
+        master = self.master
+        if self._read or (master is not None and master.is_putting):
+            return self._keep_read(event, now)
         offset, record, digest = event
         if offset < self.position.offset:
             if self._settings.candidate:
@@ -246,6 +270,27 @@ class Node:
             # It may be of a master that this node has missed a record of: the next one tells.
             self._election.note_master(now.mono_ns)
         return self._follow_verdict(event, verdict, after, now)
+
+    def _keep_read(self, event: LogRead, now: Now) -> list[Effect]:
+        """Keep a record of the log that is read while the store is told of many changes, which
+        takes turns of its own: its own record can't be committed yet, and the others stand behind
+        it."""
+        effects: list[Effect] = []
+        if len(self._read) >= READ_MAX and self.master is not None:
+            self.master.settle()
+            effects = self._take_read(now)
+        if not self._read or event.offset > self._read[-1].offset:
+            self._read.append(event)
+        return effects
+
+    def _take_read(self, now: Now) -> list[Effect]:
+        """Take what was read of the log meanwhile."""
+        effects: list[Effect] = []
+        read = list(self._read)
+        self._read.clear()
+        for event in read:
+            effects += self._log_read(event, now)
+        return effects
 
     def _log_received(self, event: LogReceived, now: Now) -> list[Effect]:
         """Apply a record that was published, if it follows. Whoever may publish records may make
@@ -310,7 +355,7 @@ class Node:
             self._checks.take_barriers(record, self.catalog)
             return answered + self._announce_catalog(now)
         self._upkeep.record_read(record, now)
-        self._election.note_master(now.mono_ns)
+        begun_ns = self._clock_ns()
         if not self._open:
             self._store.begin()
             self._open = True
@@ -318,6 +363,9 @@ class Node:
         changed = apply_record(
             record, after, self.catalog, self._store, settings.outcomes, settings.history
         )
+        # ⚠ From behind what was applied: the master needs as long for it, and writes nothing
+        # meanwhile.
+        self._election.note_master(now.mono_ns + self._clock_ns() - begun_ns)
         self.position = after
         if self._settings.candidate:
             self._unanswered.remember(record, offset)
@@ -454,6 +502,8 @@ class Node:
         words = self.foreign.warning(now.mono_ns)
         if words:
             effects.append(Warn(words))
+        if self._read and self.master is None:  # its term has ended meanwhile
+            effects += self._take_read(now)
         master = self.master
         if master is None:
             effects += self._commit_open(self.position, now)
@@ -464,6 +514,8 @@ class Node:
             effects += self._upkeep.work(self.catalog, self.position, now)
         if master is not None:
             effects += master.tick(self.position, now)
+            if self._read and not master.is_putting:
+                effects += self._take_read(now)
         if self.agent is not None:
             effects += self.agent.tick(now)
         effects += self._upkeep.reports(self.incarnation)

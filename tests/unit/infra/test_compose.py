@@ -31,6 +31,7 @@ from leasehold.settings.environment import (
 )
 from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.snapshot import SnapshotSettings
+from leasehold.settings.sql_address import SqlAddress
 from leasehold.settings.sql_port import PgwireSettings
 
 
@@ -162,6 +163,7 @@ def test_every_variable_that_it_sets_is_a_setting() -> None:
             SnapshotSettings(),
             PgwireSettings(),
             DashboardSettings(),
+            SqlAddress(),
             RequestKeySettings(),
             AuditSettings(),
         )

@@ -12,6 +12,7 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.errors import LogStopped
 from leasehold.model.ports import Now
 from leasehold.model.records.acks import Ack
+from leasehold.model.records.log import Unreadable
 from leasehold.model.records.requests import Queue, ResultBatch
 from leasehold.model.topics import Topics
 from leasehold.node.node_topics import NodeTopics
@@ -98,14 +99,14 @@ def test_what_was_found_out_of_a_topic_is_told_of_the_log_or_of_its_queue() -> N
     assert TOPICS.identified(QUEUE, "id") == e.QueueIdentified(Queue.REQUESTS, QUEUE, "id")
 
 
-def test_bytes_that_are_no_record_stop_a_node_that_read_them_once_and_for_all() -> None:
+def test_bytes_that_are_no_record_are_handed_on_and_stop_nobody() -> None:
+    """Whether they are foreign the node finds out by what comes behind them (L2)."""
     runner = Runner()
     runner.take(LOG, 0, None, b"\xc1", NOW)
-    (end,) = [told for told in runner.driver.told if told[0] == "end"]
-    assert isinstance(end[1], LogStopped)
-    runner.take(LOG, 1, None, b"\xc1", NOW)
-    runner.stop(ERROR, NOW)
-    assert [told for told in runner.driver.told if told[0] == "end"] == [end]
+    assert [told for told in runner.driver.told if told[0] == "end"] == []
+    (read,) = runner.events
+    assert isinstance(read, e.LogRead)
+    assert isinstance(read.record, Unreadable)
 
 
 def test_bytes_that_are_no_acknowledgement_are_passed_over() -> None:

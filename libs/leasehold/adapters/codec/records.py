@@ -12,7 +12,7 @@ descriptors and jobs, details) arrays are tuples, whatever sequence they were.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
@@ -28,7 +28,7 @@ from leasehold.adapters.codec.record_shape import (
     restore_keys,
     restorer,
 )
-from leasehold.adapters.codec.request_decoding import decode_request
+from leasehold.adapters.codec.request_decoding import decode_request, decode_request_in_slices
 from leasehold.events.public_schema import decode_event
 from leasehold.model import byte_limits
 from leasehold.model.errors import LogStopped, MalformedRequest
@@ -201,6 +201,12 @@ class MessagePackCodec:
     def digest(self, data: bytes) -> bytes:
         """Return what the next record names as `previous` (L2)."""
         return blake2b(data, digest_size=DIGEST_BYTES).digest()
+
+    def decode_request_in_slices(
+        self, content_type: str, data: bytes
+    ) -> Generator[None, None, ChangeRequest]:
+        """Return what `decode_request` does, and yield now and then."""
+        return decode_request_in_slices(content_type, data)
 
     def decode_request(self, content_type: str, data: bytes) -> ChangeRequest:
         return decode_request(content_type, data)

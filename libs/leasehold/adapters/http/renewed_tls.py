@@ -1,16 +1,35 @@
-"""The certificate of the snapshot server, read again when its files change; copies under way go
-on."""
+"""The certificate of a server (of snapshots, of the dashboard), read again when its files change;
+connections go on."""
 
 from __future__ import annotations
 
 import logging
 import ssl
-from typing import Final
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Protocol
 
 from leasehold.adapters.os.file_watch import LOOK_S, FileWatch
-from leasehold.settings.snapshot import SnapshotSettings
 
-LOG: Final = logging.getLogger("leasehold.snapshot")
+LOG: Final = logging.getLogger("leasehold.tls")
+
+
+class CertificateFiles(Protocol):
+    """Settings that name the files of a server's certificate."""
+
+    @property
+    def served_files(self) -> Sequence[Path]:
+        """Return those that it is read from, the certificate's first."""
+        ...
+
+    def read_served_files(self) -> Sequence[bytes]:
+        """Return a digest of each. Raises ConfigurationError."""
+        ...
+
+    def to_serve(self) -> ssl.SSLContext | None:
+        """Return the TLS context to serve with, None to serve in the clear. Raises
+        ConfigurationError for files that can't be used."""
+        ...
 
 
 class RenewedTls:
@@ -18,7 +37,7 @@ class RenewedTls:
     certificate."""
 
     def __init__(
-        self, settings: SnapshotSettings, context: ssl.SSLContext | None, look_s: float = LOOK_S
+        self, settings: CertificateFiles, context: ssl.SSLContext | None, look_s: float = LOOK_S
     ) -> None:
         """Begin to watch the files. `context` is `settings.to_serve()`."""
         self.context = context
@@ -47,4 +66,4 @@ class RenewedTls:
         made = self._settings.to_serve()
         if found == self._settings.read_served_files():  # else they are being replaced just now
             self._newest, self._files = made, found
-            LOG.info("%s was read again: new callers get it", self._settings.tls_cert)
+            LOG.info("%s was read again: new callers get it", self._settings.served_files[0])

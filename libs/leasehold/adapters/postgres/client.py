@@ -40,10 +40,20 @@ class SqlConnection:
     """A connection to a node's SQL port. `status` is I, or T and E inside of a transaction block.
     `cancel` may be called from any thread, or a signal's handler."""
 
-    def __init__(self, address: SqlAddress, database: str) -> None:
+    def __init__(
+        self,
+        address: SqlAddress,
+        database: str,
+        *,
+        application: str = "leasehold sql",
+        answer_timeout_s: float | None = None,
+    ) -> None:
         """Connect and log in. Raises NodeUnreachable, ConfigurationError (a password is wanted, TLS
-        is not as it has to be), and what the node turns a client away with."""
+        is not as it has to be), and what the node turns a client away with. `application`: the
+        name that the node shows. `answer_timeout_s`: how long it may be silent later on."""
         self._address = address
+        self._application = application
+        self._answer_timeout_s = answer_timeout_s
         self._tls = address.tls_context()
         self._socket = self._connect()
         self._hearing = Hearing()
@@ -60,6 +70,11 @@ class SqlConnection:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def proved(self) -> bool:
+        """Whether a password was asked for, and both sides have proved that they know it."""
+        return self._proved
 
     # ------------------------------------------------------------ asking
 
@@ -165,7 +180,7 @@ class SqlConnection:
         parameters = {
             "user": self._address.user,
             "database": database,
-            "application_name": "leasehold sql",
+            "application_name": self._application,
             "client_encoding": "UTF8",
         }
         self._socket.sendall(client_requests.startup(parameters))
@@ -179,7 +194,7 @@ class SqlConnection:
                     self.settings[said.name] = said.value
                 case Told(failed=True):
                     raise _make_refusal(said.fields)
-        self._socket.settimeout(None)
+        self._socket.settimeout(self._answer_timeout_s)
 
     def _prove(self, said: Authentication) -> None:
         match said.code:

@@ -220,6 +220,8 @@ function banner(words) {
 }
 
 function draw(state) {
+  at("log-out").hidden = state.user === null;
+  at("user").textContent = state.user ?? "";
   const [words, tone] = health(state);
   at("health").textContent = words;
   at("health").dataset.tone = tone;
@@ -238,6 +240,10 @@ function draw(state) {
 async function look() {
   try {
     const answer = await fetch("/api/state", { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
+    if (answer.status === 401) {
+      location.assign("/log-in");
+      return;
+    }
     if (!answer.ok) throw new Error(`it answered ${answer.status}`);
     draw(await answer.json());
   } catch (error) {
