@@ -40,6 +40,14 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             Limit("one commit, unpacked", "LARGE_BYTES_MAX", "bytes", "54000"),
             Limit("one commit, packed", "LARGE_ZIPPED_BYTES_MAX", "bytes", "54000"),
             Limit("one row as it is published", "topics.PUBLISHED_BYTES_MAX", "bytes", "54000"),
+            Limit("one request, unpacked", "request_bytes.REQUEST_BYTES_MAX", "bytes", "54000"),
+            Limit("one request, packed", "request_bytes.ZIPPED_BYTES_MAX", "bytes", "54000"),
+            Limit(
+                "words and detail of a refusal",
+                "refusals.WORDS_BYTES_MAX",
+                "bytes",
+                "cut; `detail_cut` says so",
+            ),
             Limit("one message of any topic", "topics.MESSAGE_BYTES_MAX", "bytes", "54000"),
             Limit(
                 "rows that foreign keys' actions change",

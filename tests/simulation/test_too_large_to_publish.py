@@ -12,6 +12,7 @@ import pytest
 from leasehold.adapters.codec.published import restore_image
 from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key
 from leasehold.catalog.job import Status
+from leasehold.events.rows import decode_row
 from leasehold.model.records.events import RowImage, RowLeftOut
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.records.requests import Outcome
@@ -132,6 +133,11 @@ def test_the_changefeed_goes_on_behind_a_row_that_is_too_large(earlier: Stage) -
     assert left_out.image_bytes > 10_000_000
     assert left_out.lsn == found[2].lsn - 1
     assert left_out.genids.keys() == found[2].genids.keys()
+    assert earlier.master is not None
+    assert earlier.master.node is not None
+    table = next(t for t in earlier.master.node.catalog.tables() if t.name == "w")
+    row = decode_row(table, left_out.key, left_out)  # as a subscriber reads it
+    assert (row.values, row.left_out_bytes) == ({"id": 1}, left_out.image_bytes)
 
 
 def test_such_a_row_is_made_smaller_or_deleted(earlier: Stage) -> None:

@@ -8,8 +8,9 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import msgpack
 
 from leasehold.adapters.codec.json_text import parse_json
+from leasehold.model import byte_limits
 
-LINE_BYTES_MAX: Final = 8 * 1024 * 1024
+LINE_BYTES_MAX: Final = byte_limits.MESSAGE
 _THE_REST: Final = "; nothing behind it was read"
 _JSON_STARTS: Final = b"{[ \t\r\n\xef"  # 0xEF: a byte-order mark
 

@@ -22,8 +22,8 @@ from leasehold.catalog.element_forms import derived_from_wire, derived_to_wire
 from leasehold.events.avro_schema import avro_schema
 from leasehold.events.json_schema import json_schema
 from leasehold.events.version_diff import ElementChange, diff, element_words
+from leasehold.model import byte_limits
 from leasehold.model.records.events import VersionEvent
-from leasehold.model.topics import MESSAGE_BYTES_MAX
 from leasehold.values.doubles import stored_form
 from leasehold.values.storage import to_json, to_storage
 from leasehold.values.types import type_from_wire
@@ -31,7 +31,7 @@ from leasehold.values.types import type_from_wire
 FORMAT: Final = 1
 """Raised when an old reader would misread a new event; a name that is added needs no new one."""
 CONTENT_TYPE: Final = "application/json"
-EVENT_BYTES_MAX: Final = MESSAGE_BYTES_MAX // 2
+EVENT_BYTES_MAX: Final = byte_limits.EVENT
 """Half of what a record may be: headers, key and the batch around it have room whatever happens."""
 LEFT_OUT_BYTES_MAX: Final = 256
 """Room for the braces and for saying what was left out."""

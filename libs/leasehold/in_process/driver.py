@@ -6,10 +6,12 @@ the broker may still arrive afterwards, or not: both happen to real producers.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from leasehold.adapters.codec.published import messages_of
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.in_process.bus import MemoryBus, Message
 from leasehold.in_process.ledger import MemoryLedger
@@ -19,6 +21,7 @@ from leasehold.in_process.pubsub import MemoryPubSub
 from leasehold.model.audit import AuditEvent
 from leasehold.model.errors import LeaseholdError, LedgerUnavailable
 from leasehold.model.records.requests import ResultBatch
+from leasehold.model.topics import PUBLISHED_BYTES_MAX
 from leasehold.node.node_topics import NodeTopics
 from leasehold.node.runner import NodeRunner
 from leasehold.replication.effects import (
@@ -40,6 +43,7 @@ from leasehold.replication.master.queue_topics import Found
 from leasehold.replication.node_settings import NodeSettings
 
 CODEC: Final = MessagePackCodec()
+LOG: Final = logging.getLogger("leasehold.node")
 TERM_HEADER: Final = "term"
 AUDITED_MAX: Final = 1_000
 APPEND_TIMEOUT_NS: Final = 1_000_000_000
@@ -209,7 +213,7 @@ class MemoryDriver:
 
     def send(self, send: Send) -> None:
         topic = self._topics.of_send[send.topic]
-        data = CODEC.encode(send.record)
+        messages = [data for data in messages_of(send.record) if self._fits(send, data)]
         sent = self._process.from_network(lambda: self._step(Sent(send.token)))
         headers: dict[str, str] = {}
         if send.topic == Topic.RESULTS and self._term != NOBODY and self._settings.fast_requests.on:
@@ -217,11 +221,20 @@ class MemoryDriver:
             headers = {TERM_HEADER: f"{epoch}:{incarnation.hex()}"}
 
         def arrive() -> None:
-            self._bus.append(topic, max(send.partition, 0), send.key, data, headers)
+            for data in messages:
+                self._bus.append(topic, max(send.partition, 0), send.key, data, headers)
             if send.token:
                 sent()
 
         self._arrive(topic, arrive)
+
+    def _fits(self, send: Send, data: bytes) -> bool:
+        """Return whether Kafka's producer would take it, and log it if not: it is dropped there,
+        too."""
+        fits = len(send.key) + len(data) <= PUBLISHED_BYTES_MAX
+        if not fits:
+            LOG.error("a %s of %d bytes is dropped", type(send.record).__name__, len(data))
+        return fits
 
     def _arrive(self, topic: str, action: Callable[[], None]) -> None:
         """Do the action when a message arrives. What was handed to the network does, whatever

@@ -23,12 +23,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from leasehold.model import byte_limits
 from leasehold.model.errors import ConfigurationError
 
-MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024
+MESSAGE_BYTES_MAX: Final = byte_limits.MESSAGE
 """Largest Kafka record. One log record is one *batch* of decisions, so it needs room for many."""
 
-PUBLISHED_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 64 * 1024
+PUBLISHED_BYTES_MAX: Final = byte_limits.PUBLISHED
 """Key and value of what is published of a commit, as they are before any packing: so a producer
 counts them. Leaves room for headers and the batch around, which a broker counts, too."""
 

@@ -30,6 +30,7 @@ from leasehold.adapters.codec.records import (
 from leasehold.catalog.edits import Kind
 from leasehold.catalog.elements import ALL_ROWS, EXPRESSION
 from leasehold.catalog.job import Job
+from leasehold.model import byte_limits
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.keys import NUMBER_BYTES, IntKeys, Key
 from leasehold.model.records.events import RowImage, RowLeftOut
@@ -37,7 +38,7 @@ from leasehold.model.records.jobs import Chunk
 
 CHUNK_ROWS_DEFAULT: Final = 5_000
 CHUNK_ROWS_MAX: Final = 50_000
-CHUNK_BYTES_MAX: Final = 500_000
+CHUNK_BYTES_MAX: Final = byte_limits.CHUNK
 """Well below Kafka's message limit; a master's loop decides one chunk between users' requests."""
 
 PACED_CHUNKS_PER_SECOND: Final = 5

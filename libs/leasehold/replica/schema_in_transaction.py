@@ -17,12 +17,12 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
+from leasehold.model import byte_limits
 from leasehold.model.errors import FeatureNotSupported, RequestTooLarge
 from leasehold.model.ports import StoredCatalog
 from leasehold.schema_change.plan.answers import Told, read_all_told
 from leasehold.schema_change.plan.statement_batch import StatementBatch
 from leasehold.sql.ddl.schema_statements import (
-    STATEMENT_BYTES_MAX,
     STATEMENTS_MAX,
     parse_statements,
 )
@@ -32,7 +32,7 @@ from leasehold.values.time_zone import UTC, zone_at
 
 HINT: Final = "Drivers have a mode for it: autocommit, isolation level AUTOCOMMIT."
 
-TEXT_BYTES_MAX: Final = STATEMENT_BYTES_MAX // 2
+TEXT_BYTES_MAX: Final = byte_limits.BLOCK_STATEMENTS
 """The rest of a request's text is for TRUNCATE."""
 
 

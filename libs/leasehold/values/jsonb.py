@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, NoReturn
 
+from leasehold.model import byte_limits
 from leasehold.model.budget import charge_each, charge_long, charge_size
 from leasehold.model.errors import InvalidText, OutOfRange, TooLong, UntranslatableCharacter
 from leasehold.values.numeric import (
@@ -24,7 +25,7 @@ from leasehold.values.numeric import (
 from leasehold.values.numeric import stored_form as numeric_form
 
 NESTING_MAX: Final = 500
-TEXT_CHARACTERS_MAX: Final = 262_144
+TEXT_CHARACTERS_MAX: Final = byte_limits.VALUE
 _PLAIN_BITS_MAX: Final = 1_024
 """Of a whole number that Python writes by itself; it refuses those of more than 4,300 digits."""
 _READ_WORK: Final = 30

@@ -26,6 +26,7 @@ from decimal import (
 )
 from typing import Final
 
+from leasehold.model import byte_limits
 from leasehold.model.errors import InvalidText, OutOfRange, TooLong
 from leasehold.values.letters import ascii_lower
 
@@ -34,7 +35,7 @@ SCALE_MAX: Final = 16_383
 WHOLE_DIGITS_MAX: Final = 131_072
 PRECISION_MAX: Final = 1_000
 """What numeric(p, s) may say."""
-TEXT_CHARACTERS_MAX: Final = 262_144
+TEXT_CHARACTERS_MAX: Final = byte_limits.VALUE
 _WHOLE_BITS_MAX: Final = 4 * WHOLE_DIGITS_MAX
 """No number of more bits has WHOLE_DIGITS_MAX digits; Decimal takes seconds for them."""
 

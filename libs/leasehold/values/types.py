@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from leasehold.model import byte_limits
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidArgument,
@@ -59,7 +60,7 @@ STORED_AS_THEY_ARE: Final = frozenset(
 
 VECTORS: Final = {"int2vector": "smallint", "oidvector": "oid"}
 """Arrays of the system catalog alone: subscripts begin at 0, and blanks stand between elements."""
-TEXT_BYTES_MAX: Final = 262_144
+TEXT_BYTES_MAX: Final = byte_limits.VALUE
 SCALE_LIMIT: Final = 1_000
 _SINGLE_BITS, _DOUBLE_BITS = 24, 53
 _MODIFIED: Final = re.compile(r"([^(]*)\(([^()]*)\)")

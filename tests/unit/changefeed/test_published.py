@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from leasehold.adapters.codec.published import feed_message, restore_image, row_message
+from leasehold.adapters.codec.published import feed_message, messages_of, restore_image, row_message
 from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key
 from leasehold.catalog.job import Job, job_from_wire
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated
 from leasehold.model.records.jobs import JobEvent
-from leasehold.model.records.requests import DeadLetter
+from leasehold.model.records.requests import DeadLetter, Outcome, Result, ResultBatch
 from leasehold.model.topics import PUBLISHED_BYTES_MAX
 from tests.support.schema_change.made_job import index_job
 
@@ -125,3 +125,15 @@ def test_a_dead_letter_keeps_its_reason_and_the_beginning_of_its_request() -> No
     assert told.detail["body_bytes"] == 9_000_000
     assert told.body
     assert body.startswith(told.body)
+
+
+def test_an_answer_with_words_of_an_earlier_master_is_told_with_fewer() -> None:
+    """It is remembered for a day, and would be dropped each time that it is asked for."""
+    detail = {"table": "w", "key": ("x" * PUBLISHED_BYTES_MAX, 5)}
+    outcome = Outcome(1, 0, 0, 9, True, "40001", "verify error", detail)
+    (data,) = messages_of(ResultBatch((Result(bytes(16), 7, outcome),)))
+    assert len(data) <= PUBLISHED_BYTES_MAX
+    (told,) = CODEC.decode_as(ResultBatch, data).results
+    assert told.outcome.code == "40001"
+    assert told.outcome.detail["key"] == ("x" * 256, 5)
+    assert told.outcome.detail["detail_cut"] is True

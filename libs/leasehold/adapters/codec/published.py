@@ -9,22 +9,26 @@ publish anything again. So what is too large is told in a shorter form, which sa
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
 from leasehold.events.public_schema import encode_event
+from leasehold.model import byte_limits
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.keys import Key
 from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated, VersionEvent
 from leasehold.model.records.jobs import JobEvent
-from leasehold.model.records.requests import DeadLetter
+from leasehold.model.records.requests import DeadLetter, Result, ResultBatch
 from leasehold.model.topics import PUBLISHED_BYTES_MAX
 
 TEXT_CHARACTERS_MAX: Final = 256
 """Longest text or bytes in what is told in a shorter form."""
-BODY_BYTES_MAX: Final = 450_000
+BODY_BYTES_MAX: Final = byte_limits.REFUSED_BODY
 """Of a request that is too large for its dead letter; as much as the master keeps of one."""
+RESULTS_BYTES_MAX: Final = byte_limits.RESULTS
+"""Of one message of several results: repeats are no part of a record of the log, so nothing else
+bounds what they come to, and their readers take a megabyte at a time."""
 _NOT_IN_PART: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("default", "missing"), None),
     **dict.fromkeys(("expression", "predicate", "default_expression"), ""),
@@ -79,6 +83,22 @@ def feed_message(key: bytes, record: VersionEvent | JobEvent | DeadLetter) -> by
     return value
 
 
+def messages_of(record: object) -> Iterator[bytes]:
+    """Yield the messages that carry a record to a topic: results of many bytes take several, and
+    the words of one that no message has room for are cut."""
+    data = _CODEC.encode(record)
+    results = record.results if isinstance(record, ResultBatch) else ()
+    if len(results) == 1 and not _fits(b"", data):
+        yield _CODEC.encode(ResultBatch((_with_short_words(results[0]),)))
+        return
+    if len(results) < 2 or len(data) <= RESULTS_BYTES_MAX:
+        yield data
+        return
+    half = len(results) // 2
+    yield from messages_of(ResultBatch(results[:half]))
+    yield from messages_of(ResultBatch(results[half:]))
+
+
 def restore_image(key: Key, value: bytes) -> RowImage | RowLeftOut | RowsTruncated:
     """Return what a record of a rows topic holds that is no tombstone. Raises MalformedRequest."""
     if not key:
@@ -91,6 +111,15 @@ def restore_image(key: Key, value: bytes) -> RowImage | RowLeftOut | RowsTruncat
 
 def _fits(key: bytes, value: bytes) -> bool:
     return len(key) + len(value) <= PUBLISHED_BYTES_MAX
+
+
+def _with_short_words(result: Result) -> Result:
+    """Return an answer that a message has room for: masters once refused with words of any
+    length, and what they said is remembered."""
+    outcome = result.outcome
+    message, detail = outcome.message[: BODY_BYTES_MAX // 4], _shortened(outcome.detail)
+    short = outcome._replace(message=message, detail={**detail, "detail_cut": True})
+    return result._replace(outcome=short)
 
 
 def _cut(letter: DeadLetter) -> DeadLetter:

@@ -30,6 +30,7 @@ from leasehold.adapters.codec.record_shape import (
 )
 from leasehold.adapters.codec.request_decoding import decode_request, decode_request_in_slices
 from leasehold.events.public_schema import decode_event
+from leasehold.model import byte_limits
 from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.ids import DIGEST_BYTES
 from leasehold.model.keys import IntKeys
@@ -58,7 +59,7 @@ FORMAT: Final = 1
 
 ZIPPED_ABOVE_BYTES: Final = 1_000_000
 """A log record of more bytes travels behind zlib: it holds one large commit."""
-UNZIPPED_BYTES_MAX: Final = 64 * 1024 * 1024
+UNZIPPED_BYTES_MAX: Final = byte_limits.UNZIPPED
 """What a log record unpacks to: twice what its one large commit may have (LARGE_BYTES_MAX of
 `replication/master/batch.py`). Without a limit a few bytes become gigabytes of whoever reads
 them."""

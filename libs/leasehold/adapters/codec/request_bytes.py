@@ -18,8 +18,8 @@ import msgpack
 
 from leasehold.adapters.codec.packing import Packing
 from leasehold.adapters.codec.request_checks import describe_value, show_name
+from leasehold.model import byte_limits
 from leasehold.model.errors import MalformedRequest, RequestTooLarge
-from leasehold.model.topics import MESSAGE_BYTES_MAX
 from leasehold.values.numeric import has_room
 from leasehold.values.storage import plain_form
 
@@ -30,10 +30,10 @@ MESSAGE_PACK_NAMES: Final = frozenset(
 )
 MESSAGE_PACK_ZLIB: Final = "application/msgpack+zlib"
 """MessagePack behind zlib: what a request of many rows travels as."""
-REQUEST_BYTES_MAX: Final = 16 * 1024 * 1024
-"""Of a request, unpacked. What travels has to fit a record of Kafka, too (`MESSAGE_BYTES_MAX`)."""
+REQUEST_BYTES_MAX: Final = byte_limits.REQUEST
+"""Of a request, unpacked. What travels has to fit a record of Kafka, too (`ZIPPED_BYTES_MAX`)."""
 ZIPPED_ABOVE_BYTES: Final = 128 * 1024
-ZIPPED_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 64 * 1024
+ZIPPED_BYTES_MAX: Final = byte_limits.REQUEST_SENT
 """Leaves room for headers, and for what a refusal keeps of a request beside it."""
 OPERATIONS_MAX: Final = 250_000
 MAP_LENGTH_MAX: Final = 2_000  # more than a table may have columns

@@ -25,6 +25,7 @@ from leasehold.adapters.codec.request_checks import (
     unexpected_value,
 )
 from leasehold.catalog.descriptor import LOCKS_MAX
+from leasehold.model import byte_limits
 from leasehold.model.errors import InvalidText, MalformedRequest, RequestTooLarge
 from leasehold.model.ids import parse_request_id, request_time_ms
 from leasehold.model.records.requests import (
@@ -38,7 +39,7 @@ from leasehold.model.records.requests import (
 )
 from leasehold.schema_change.job.control import LIMITS as SETTINGS
 
-SQL_BYTES_MAX: Final = 900_000
+SQL_BYTES_MAX: Final = byte_limits.EXPRESSION_SENT
 ATTEMPTS_MAX: Final = 1_000_000
 PARTITION_MAX: Final = 9_999
 VERSION_MAX: Final = (1 << 31) - 1

@@ -11,9 +11,9 @@ from leasehold.adapters.kafka.leader_wait import ask_once_led
 from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, Record, TopicReader
 from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.adapters.os.clock import boottime_ns
+from leasehold.model import byte_limits
 from leasehold.model.errors import BusUnavailable, MalformedRequest, RequestTooLarge
 from leasehold.model.records.requests import Result, ResultBatch
-from leasehold.model.topics import MESSAGE_BYTES_MAX
 from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.settings.environment import KafkaSettings
 
@@ -112,8 +112,9 @@ class KafkaRequestTransport:
         return False
 
     def _queue(self, writer: TopicWriter, key: bytes, content_type: str, body: bytes) -> None:
-        if len(body) > MESSAGE_BYTES_MAX:
-            raise RequestTooLarge(f"the request has {len(body)} bytes; {MESSAGE_BYTES_MAX} fit")
+        most = byte_limits.REQUEST_SENT - len(key)
+        if len(body) > most:
+            raise RequestTooLarge(f"the request has {len(body)} bytes; {most} fit a message")
         headers = (("content-type", content_type.encode()),)
         give_up_ns = 0
         while True:

@@ -5,21 +5,17 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.adapters.codec.published import messages_of
 from leasehold.adapters.kafka.client import MessageTooLarge
 from leasehold.adapters.kafka.writer import BY_KEY, Headers, TopicWriter
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records.requests import ResultBatch
 from leasehold.replication.effects import Send
 
-CODEC: Final = MessagePackCodec()
-RESULTS_BYTES_MAX: Final = 1 << 20
-"""Of one message of several results: repeats are no part of a record of the log, so nothing else
-bounds what they come to, and their readers take a megabyte at a time."""
 LOG: Final = logging.getLogger("leasehold.node")
 
 
@@ -66,7 +62,7 @@ class Sends:
     def send(self, send: Send) -> None:
         """Send an effect at once, in as many messages as it takes; what has a token and finds no
         room is tried later."""
-        messages = list(_messages(send.record))
+        messages = list(messages_of(send.record))
         whole = _Whole(send, len(messages), self._term)
         for data in messages:
             part = _Part(whole, data)
@@ -132,17 +128,3 @@ class Sends:
             f"; requests {', '.join(names[:5])}" if names else "",
         )
         self._landed(part.whole)
-
-
-def _messages(record: object) -> Iterator[bytes]:
-    data = CODEC.encode(record)
-    if not isinstance(record, ResultBatch) or len(data) <= RESULTS_BYTES_MAX:
-        yield data
-        return
-    results = record.results
-    half = len(results) // 2
-    if not half:
-        yield data
-        return
-    yield from _messages(ResultBatch(results[:half]))
-    yield from _messages(ResultBatch(results[half:]))

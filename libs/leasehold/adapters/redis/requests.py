@@ -16,6 +16,7 @@ import msgpack
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.redis.pubsub import ChannelPublisher, Channels, ChannelSubscriber
+from leasehold.model import byte_limits
 from leasehold.model.errors import MalformedRequest
 from leasehold.model.records.requests import Result, ResultBatch
 from leasehold.model.signatures import CONTENT_TYPE_CHARACTERS_MAX
@@ -32,7 +33,7 @@ HEAD_BYTES: Final = len(FORM) + ASKER_BYTES + 2 * NUMBER_BYTES
 REQUEST_BYTES_MAX: Final = 60 * 1024
 REQUESTS_MAX: Final = 1_024
 CONTENT_TYPE_MAX: Final = CONTENT_TYPE_CHARACTERS_MAX
-ANSWER_BYTES_MAX: Final = 48 * 1024
+ANSWER_BYTES_MAX: Final = byte_limits.FAST
 CODEC: Final = MessagePackCodec()
 LOG: Final = logging.getLogger("leasehold.results")
 

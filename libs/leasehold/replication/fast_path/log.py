@@ -26,12 +26,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from leasehold.model import byte_limits
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED, FastPath, Pause
 
 NOBODY: Final = (0, b"")
 """A term that no master has."""
-PUBLISHED_BYTES_MAX: Final = 48 * 1024
+PUBLISHED_BYTES_MAX: Final = byte_limits.FAST
 """Of a record that is published; a larger one costs Kafka next to nothing beside what it holds, and
 Redis keeps what it sends for each node that does not take it at once."""
 

@@ -14,9 +14,17 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.overlay import CatalogAhead
+from leasehold.model import byte_limits
 from leasehold.model.errors import GaveUp, LeaseholdError, NotAuthentic, Refused, RequestTooLarge
 from leasehold.model.ports import Codec
-from leasehold.model.records.log import Barrier, CatalogWrite, Commit, DescriptorWrite, Disposition
+from leasehold.model.records.log import (
+    Barrier,
+    CatalogWrite,
+    Commit,
+    DescriptorWrite,
+    Disposition,
+    Refusal,
+)
 from leasehold.model.records.requests import ChangeRequest, Outcome
 from leasehold.replication.effects import QueueRead
 from leasehold.replication.log.clock import Reading
@@ -24,9 +32,13 @@ from leasehold.replication.master.batch_limits import LARGE_OPERATIONS, BatchSet
 from leasehold.replication.master.principals import check_principal, may_say_password
 from leasehold.replication.master.record_draft import Full, RecordDraft, Repeat
 from leasehold.replication.master.refusals import (
+    WORDS_BYTES_MAX,
     cut_body,
+    cut_conflict,
+    cut_words,
     disposition_for_good,
     disposition_of,
+    give_up_conflict,
     internal_failure,
     refusal_of,
     reply_partition,
@@ -370,17 +382,13 @@ class Batch:
         body_bytes_max: int | None = None,
     ) -> None:
         """Add the refusal to the draft. `detail`: instead of the error's. Raises Full."""
-        draft, settings = self.draft, self._settings
+        draft = self.draft
         refusal = refusal_of(message, request, error, disposition, detail, draft.time_us)
         if body_bytes_max is not None and len(message.body) > body_bytes_max:
             refusal = cut_body(refusal, message.body, body_bytes_max)
-        packed = self._codec.pack_refusal(refusal)
+        refusal, packed = self._pack_refusal(refusal, message, request)
         if not draft.fits(packed) and not draft.has_room_alone:
             raise Full
-        if len(packed) > min(settings.large_bytes_max, settings.large_zipped_bytes_max):
-            # Alone in its record and still too large.
-            refusal = cut_body(refusal, message.body, settings.record_bytes_max // 2)
-            packed = self._codec.pack_refusal(refusal)
         if refusal.request_id:
             # L5, L6: as every node does when it applies this record.
             untimely = is_untimely(refusal)
@@ -388,6 +396,32 @@ class Batch:
             put(refusal.request_id, outcome_of_refusal(refusal))
         draft.add_refusal(refusal, packed)
         draft.settle(message, refusal.request_id)
+
+    def _pack_refusal(
+        self, refusal: Refusal, message: QueueRead, request: ChangeRequest
+    ) -> tuple[Refusal, bytes]:
+        """Return a refusal that a record has room for, and an answer for its words, and its bytes:
+        what is too large in it is cut."""
+        pack, settings = self._codec.pack_refusal, self._settings
+        packed = pack(refusal)
+        if len(packed) > WORDS_BYTES_MAX:
+            # Looked at by itself only where so much is there at all.
+            if len(pack(refusal._replace(body=None, image=None))) > WORDS_BYTES_MAX:
+                refusal = cut_words(refusal)
+                packed = pack(refusal)
+            bytes_max = min(
+                settings.large_bytes_max, settings.large_zipped_bytes_max, byte_limits.REFUSAL
+            )
+            if len(packed) > bytes_max and refusal.disposition is Disposition.CONFLICT:
+                refusal = cut_conflict(refusal)
+                packed = pack(refusal)
+                if len(packed) > bytes_max:
+                    refusal = give_up_conflict(refusal, request)
+                    packed = pack(refusal)
+            if len(packed) > bytes_max:  # alone in its record and still too large
+                refusal = cut_body(refusal, message.body, settings.record_bytes_max // 2)
+                packed = pack(refusal)
+        return refusal, packed
 
     # ------------------------------------------------------------ the log's time
 

@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from leasehold.catalog.catalog import Catalog
+from leasehold.model import byte_limits
 from leasehold.model.errors import RequestTooLarge
 from leasehold.model.ports import Codec
 from leasehold.model.records.log import Commit
-from leasehold.model.topics import MESSAGE_BYTES_MAX, PUBLISHED_BYTES_MAX
+from leasehold.model.topics import PUBLISHED_BYTES_MAX
 from leasehold.replication.changefeed import row_images
 
-RECORD_BYTES_MAX: Final = 900_000  # below Kafka's default message limit of 1 MiB, with its headers
+RECORD_BYTES_MAX: Final = byte_limits.RECORD
 LARGE_OPERATIONS: Final = 2_000
 SLICE_OPERATIONS: Final = 1_000
 OPERATIONS_MAX: Final = 4_000
-LARGE_BYTES_MAX: Final = 32 * 1024 * 1024
-LARGE_ZIPPED_BYTES_MAX: Final = MESSAGE_BYTES_MAX - 64 * 1024
-CATALOG_BYTES_MAX: Final = PUBLISHED_BYTES_MAX // 2
+LARGE_BYTES_MAX: Final = byte_limits.COMMIT
+LARGE_ZIPPED_BYTES_MAX: Final = byte_limits.COMMIT_SENT
+CATALOG_BYTES_MAX: Final = byte_limits.CATALOG
 """What a schema change may write at first: its job is published whole at each step, with what it
 finds on the way."""
 RETRIES_MAX: Final = 10

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
+from leasehold.model import byte_limits
 from leasehold.model.errors import InternalFailure, LeaseholdError, Refused
 from leasehold.model.records.events import RowImage
 from leasehold.model.records.log import Disposition, Refusal
@@ -13,6 +14,15 @@ from leasehold.replication.effects import QueueRead
 from leasehold.sql.ddl.passwords import has_passwords
 from leasehold.transaction.retry import is_recomputed
 from leasehold.transaction.row_conflict import RowRefused
+
+WORDS_BYTES_MAX: Final = byte_limits.REFUSED_WORDS
+"""A refusal's words and detail: the answer has them, whatever the request was."""
+MESSAGE_CHARACTERS_MAX: Final = 4_096
+TEXT_CHARACTERS_MAX: Final = 256
+"""Of a text in a detail that is cut."""
+ITEMS_MAX: Final = 32
+"""Of a list or mapping in a detail that is cut: as many as a key has columns."""
+TOO_LARGE_TO_RETRY: Final = "; the request is too large to be tried again by itself"
 
 
 def disposition_for_good(request: ChangeRequest) -> Disposition:
@@ -79,6 +89,34 @@ def cut_body(refusal: Refusal, body: bytes, bytes_max: int) -> Refusal:
         image=None,
         detail={**refusal.detail, "body_bytes": len(body), "body_cut": True},
     )
+
+
+def cut_words(refusal: Refusal) -> Refusal:
+    """Return a refusal whose words and detail fit any answer; the detail says that it is cut."""
+    message, detail = refusal.message[:MESSAGE_CHARACTERS_MAX], _cut(refusal.detail)
+    return refusal._replace(message=message, detail={**detail, "detail_cut": True})
+
+
+def cut_conflict(refusal: Refusal) -> Refusal:
+    """Return a conflict without the values of the row: the next attempt needs its key alone."""
+    image = refusal.image
+    return refusal if image is None else refusal._replace(image=image._replace(values={}))
+
+
+def give_up_conflict(refusal: Refusal, request: ChangeRequest) -> Refusal:
+    """Return the refusal of a request for good: of a part of it no next attempt can be made."""
+    words = f"{refusal.message}{TOO_LARGE_TO_RETRY}"
+    return refusal._replace(disposition=disposition_for_good(request), message=words, image=None)
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str | bytes):
+        return value[:TEXT_CHARACTERS_MAX]
+    if isinstance(value, Mapping):
+        return {name: _cut(value[name]) for name in list(value)[:ITEMS_MAX]}
+    if isinstance(value, list | tuple):
+        return tuple([_cut(each) for each in value[:ITEMS_MAX]])
+    return value
 
 
 def _keeps_body(disposition: Disposition) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
 
+from leasehold.model import byte_limits
 from leasehold.model.errors import FeatureNotSupported, OutOfRange, SyntaxInvalid
 from leasehold.sql.ddl.alter_table import read_alter_table, read_rename
 from leasehold.sql.ddl.create_table import read_create_table
@@ -44,7 +45,7 @@ from leasehold.sql.syntax.statements import Change, Explain, Statement
 from leasehold.sql.syntax.words import is_word
 from leasehold.values.time_zone import UTC, zone_of
 
-STATEMENT_BYTES_MAX: Final = 65_536
+STATEMENT_BYTES_MAX: Final = byte_limits.STATEMENT
 STATEMENTS_MAX: Final = 128
 """Of one request: about 4 ms each, during which the master decides nothing else."""
 KNOWN_STATEMENTS: Final = (

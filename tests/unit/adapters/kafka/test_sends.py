@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from leasehold.adapters.codec.published import RESULTS_BYTES_MAX
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.client import MessageTooLarge
-from leasehold.adapters.kafka.sends import RESULTS_BYTES_MAX, Sends
+from leasehold.adapters.kafka.sends import Sends
 from leasehold.adapters.kafka.writer import Delivery, TopicWriter
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.records.acks import Ack
