@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from infra.reference.markdown import code, table
+from infra.reference.topics import DATABASE
 from leasehold.model.process_rights import (
     ALL_TOPICS,
     CHANGEFEED_ID,
@@ -17,7 +18,6 @@ from leasehold.model.process_rights import (
     TRANSACTIONAL_ID,
     ProcessKind,
 )
-from infra.reference.topics import DATABASE
 
 
 def kafka_rights() -> str:
@@ -56,8 +56,7 @@ def _besides(kind: ProcessKind) -> str:
     for operations, name, resource in kind.besides:
         grouped.setdefault((operations, resource), []).append(_resource(name, resource))
     return "; ".join(
-        f"{_joined(operations)} on {', '.join(names)}"
-        for (operations, _), names in grouped.items()
+        f"{_joined(operations)} on {', '.join(names)}" for (operations, _), names in grouped.items()
     )
 
 
@@ -84,5 +83,3 @@ def _channels(names: Iterable[str]) -> str:
 
 def _commands(names: Iterable[str]) -> str:
     return code(" ".join(f"+{name}" for name in sorted(names)))
-
-

@@ -141,7 +141,9 @@ def is_principal(text: str) -> bool:
     """Return whether a text has Kafka's form of a principal, and is not everybody."""
     kind, sign, name = text.partition(":")
     printable = text.isprintable() and len(text) <= PRINCIPAL_CHARACTERS_MAX
-    return kind == "User" and bool(sign) and name.strip() == name != "" and name != "*" and printable
+    return (
+        kind == "User" and bool(sign) and name.strip() == name != "" and name != "*" and printable
+    )
 
 
 def _read_file(name: str) -> list[tuple[str, str]]:
@@ -217,9 +219,7 @@ def _plan(
     others = {each.principal for each in ours} - named
     lines = redis.lines() if users else {}
     changed = [
-        user
-        for user in users
-        if user.name not in lines or not is_as_wanted(lines[user.name], user)
+        user for user in users if user.name not in lines or not is_as_wanted(lines[user.name], user)
     ]
     everybody = is_open(lines.get(DEFAULT_USER, ""))
     wider = sorted(each for each in given if is_wider(each.right, database))

@@ -1,8 +1,9 @@
 """Goal: with the rights that docs/how-to/secure.md names, and no others, everybody can work.
 
 Method: one broker that asks for a password and denies what no ACL allows. The ACLs are made by
-`leasehold setup-acls`, from the table of which that document has a copy. A master, a replicant and a changefeed run as users of their own; a
-producer, a subscriber and SQL write, change a table and read. What the broker denies it logs.
+`leasehold setup-acls`, from the table of which that document has a copy. A master, a replicant and
+a changefeed run as users of their own; a producer, a subscriber and SQL write, change a table and
+read. What the broker denies it logs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, Final
 
 import psycopg
 import pytest
+
 from infra.deployment import KAFKA, service_named
 from infra.local_cluster import LocalCluster
 from infra.ports import LOOPBACK, Ports, find_free_port
@@ -42,9 +44,7 @@ KINDS: Final[Mapping[str, str]] = {
 }
 """User → the kind of process that the table gives rights to."""
 SERVICES: Final = {"m1": "m", "r1": "node", "changefeed": "feed"}
-PRINCIPALS: Final = [
-    word for user, kind in KINDS.items() for word in (f"--{kind}", f"User:{user}")
-]
+PRINCIPALS: Final = [word for user, kind in KINDS.items() for word in (f"--{kind}", f"User:{user}")]
 
 
 def setup_acls(cluster: LocalCluster, *words: str) -> tuple[int, dict[str, Any]]:
@@ -170,7 +170,7 @@ def test_set_up_again_changes_nothing_and_takes_away_only_what_it_is_told_to(
     assert setup_acls(cluster, *PRINCIPALS)[1]["beyond"] == []  # a dry run gives nothing
     assert setup_acls(cluster, *more)[0] == 0
     assert len(setup_acls(cluster)[1]["beyond"]) == 2
-    assert setup_acls(cluster, "--audit", "User:other") [0] == 0
+    assert setup_acls(cluster, "--audit", "User:other")[0] == 0
     code, told = setup_acls(cluster, *PRINCIPALS, "--prune")
     assert (code, len(told["taken"]), told["others"]) == (0, 2, ["User:other"])
     assert setup_acls(cluster, "--master", "User:*")[0] == 2

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -26,7 +25,7 @@ from tests.support.cluster.redis_server import redis_in
 from tests.support.lease.random_commands import CommandMaker
 
 DATABASE = "demo"
-PASSWORD = "a password of a test"  # noqa: S105
+PASSWORD = "a password of a test"
 COMMANDS = 400
 LEDGER_KINDS = [kind for kind in KINDS if kind.reads_ledger]
 OF_REDIS = [kind for kind in KINDS if kind.redis_rules(DATABASE) is not None]
@@ -76,11 +75,11 @@ def test_the_ledger_works_with_just_these_rules(server: RedisSettings, kind: Pro
                 assert ledger.call(command).run_id == run_id
                 apply(state, command, run_id)
         else:
-            with pytest.raises(LedgerUnavailable, match=r"No permissions|NOPERM|can't run this command"):
+            with pytest.raises(LedgerUnavailable, match=r"no permissions|can't run this command"):
                 ledger.call(RegisterEpoch(1 << 40))
     with (
         closing(RedisLedger(as_kind(server, kind), "other")) as ledger,
-        pytest.raises(LedgerUnavailable, match=r"No permissions|NOPERM|can't run this command"),
+        pytest.raises(LedgerUnavailable, match=r"no permissions|can't run this command"),
     ):
         ledger.call(Snapshot())
 

@@ -65,7 +65,10 @@ def test_lines_for_redis_hold_digests_and_no_password(
         (["--file", "FILE"], "there is no kind 'king'"),
         (["--master", "User:node", "--redis-lines"], "--redis-passwords"),
         (["--master", "User:nobody", "--redis-lines", "--redis-passwords", "DIR"], "can't be read"),
-        (["--master", "User:default", "--redis-lines", "--redis-passwords", "DIR"], "user of Redis"),
+        (
+            ["--master", "User:default", "--redis-lines", "--redis-passwords", "DIR"],
+            "user of Redis",
+        ),
         (["--master", "User:a b", "--redis-lines", "--redis-passwords", "DIR"], "user of Redis"),
         (["--master", "User:short", "--redis-lines", "--redis-passwords", "DIR"], "no password"),
     ],
