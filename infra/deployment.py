@@ -20,7 +20,7 @@ class Service:
     name: str
     module: str
     what: str
-    rights: str
+    rights: str = ""
     """Its kind in the table of rights (`model/process_rights.py`)."""
     image: str = "services"
     needs: tuple[str, ...] = ()
