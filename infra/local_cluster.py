@@ -198,7 +198,7 @@ class LocalCluster:
         }
 
     def _addresses(self, name: str) -> dict[str, str]:
-        """Where the servers are; in secure mode also who comes to them, and by what."""
+        """Return where the servers are; in secure mode also who comes to them, and by what."""
         if self.secure is not None:
             return self.secure.environment(name, self.services.get(name))
         return {"LEASEHOLD_KAFKA": self.bootstrap, "LEASEHOLD_REDIS": self.redis_url}
@@ -210,8 +210,8 @@ class LocalCluster:
             raise ProcessFailure(str(error)) from None
 
     def make_secrets(self) -> None:
-        """In secure mode, make what is missing of certificates, passwords and keys; whoever starts
-        a server does so. Raises ProcessFailure."""
+        """Make what is missing of the certificates, passwords and keys of the secure mode; to start a
+        server does so, too. Raises ProcessFailure."""
         if self.secure is None:
             return
         if not SecureMode.is_in(self.data) and self.processes.find(KAFKA) is not None:

@@ -47,14 +47,21 @@ OPERATIONS: Final[Mapping[str, AclOperation]] = {
     DESCRIBE: AclOperation.DESCRIBE,
     DESCRIBE_CONFIGS: AclOperation.DESCRIBE_CONFIGS,
 }
-_RESOURCE_OF: Final = {kind: name for name, kind in RESOURCES.items()}
-_OPERATION_OF: Final = {operation: name for name, operation in OPERATIONS.items()}
-_FOR_ALL: Final = AclBindingFilter(
+_RESOURCE_OF: Final[Mapping[Any, str]] = {kind: name for name, kind in RESOURCES.items()}
+_OPERATION_OF: Final[Mapping[Any, str]] = {
+    operation: name for name, operation in OPERATIONS.items()
+}
+_PREFIXED_OF: Final[Mapping[Any, bool]] = {
+    ResourcePatternType.LITERAL: False,
+    ResourcePatternType.PREFIXED: True,
+}
+_ANY: Final[Any] = None  # of a name; the client's types don't say so
+_EVERYTHING: Final = AclBindingFilter(
     ResourceType.ANY,
-    None,
+    _ANY,
     ResourcePatternType.ANY,
-    None,
-    None,
+    _ANY,
+    _ANY,
     AclOperation.ANY,
     AclPermissionType.ANY,
 )
@@ -78,7 +85,7 @@ class AclAdmin:
     def given(self) -> frozenset[Given]:
         """Return all rights that are of the kind that `create` makes. Others, such as denials, and
         rights from one host alone, are left out: nothing here makes or takes those."""
-        asked = self._client().describe_acls(_FOR_ALL, request_timeout=TIMEOUT_S)
+        asked = self._client().describe_acls(_EVERYTHING, request_timeout=TIMEOUT_S)
         found = (given_by(acl) for acl in self._result("asking for access control lists", asked))
         return frozenset(given for given in found if given is not None)
 
@@ -133,8 +140,7 @@ def given_by(acl: AclBinding) -> Given | None:
     """Return the right that an entry of the broker's gives, None for one of another kind."""
     resource = _RESOURCE_OF.get(acl.restype)
     operation = _OPERATION_OF.get(acl.operation)
-    patterns = {ResourcePatternType.LITERAL: False, ResourcePatternType.PREFIXED: True}
-    prefixed = patterns.get(acl.resource_pattern_type)
+    prefixed = _PREFIXED_OF.get(acl.resource_pattern_type)
     allows = acl.permission_type is AclPermissionType.ALLOW and acl.host == EVERY_HOST
     if resource is None or operation is None or prefixed is None or not allows:
         return None

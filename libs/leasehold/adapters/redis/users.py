@@ -74,7 +74,7 @@ class RedisUsers:
         self._ask("ACL", "SETUSER", *user.words())
 
     def save(self) -> bool:
-        """Have Redis keep its users in its aclfile. Return False where it has none, and forgets
+        """Ask Redis to keep its users in its aclfile. Return False where it has none, and forgets
         them as it restarts."""
         try:
             self._ask("ACL", "SAVE")
