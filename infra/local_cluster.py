@@ -210,7 +210,7 @@ class LocalCluster:
             raise ProcessFailure(str(error)) from None
 
     def make_secrets(self) -> None:
-        """Make what is missing of the certificates, passwords and keys of the secure mode; to start a
+        """Make what is missing of certificates, passwords and keys in secure mode; whoever starts a
         server does so, too. Raises ProcessFailure."""
         if self.secure is None:
             return

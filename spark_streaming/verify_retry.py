@@ -12,17 +12,19 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from leasehold.adapters.codec.records import UNREADABLE, MessagePackCodec
+from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, TopicReader
 from leasehold.model.errors import BusUnavailable, LogStopped, Refused
 from leasehold.model.signatures import NO_KEYS, RequestKeys
 from leasehold.model.topics import Topics
+from leasehold.pipeline.attempt_marks import ENDED_MAX, AttemptMarks
 from leasehold.pipeline.retry_state import (
     BUCKETS,
     Arrived,
@@ -57,11 +59,12 @@ _NS: Final = 1_000_000
 
 
 def retry(
-    attempts_max: int, early_ms: int, keys: RequestKeys, database: str
+    attempts_max: int, early_ms: int, keys: RequestKeys, database: str, marks_folder: str
 ) -> Callable[[Any, Iterable[Any], Any], Iterator[Any]]:
-    """Return the function that Python workers run per bucket: (key, frames, state) → frames."""
+    """Return the function that Python workers run per bucket: (key, frames, state) → frames. In
+    that folder they write down what they compute (see `AttemptMarks`)."""
 
-    def run(_key: Any, frames: Iterable[Any], state: Any) -> Iterator[Any]:
+    def run(key: Any, frames: Iterable[Any], state: Any) -> Iterator[Any]:
         import pandas as pd
 
         codec = MessagePackCodec()
@@ -75,8 +78,11 @@ def retry(
             state.setTimeoutDuration(max(1, next_due_ms - now_ms))
         elif state.exists:
             state.remove()
-        rows = [row for entry in ready if (row := _encoded(attempts, entry))]
+        marks = AttemptMarks(Path(marks_folder), int(key[0]))
+        rows = [row for entry in ready if (row := _encoded(attempts, entry, marks))]
         if rows:
+            with suppress(OSError):
+                marks.end()
             yield pd.DataFrame(rows, columns=["request_id", "content_type", "body"])
 
     return run
@@ -92,17 +98,26 @@ def _arrived(codec: MessagePackCodec, value: bytes) -> Arrived | None:
         return None
 
 
-def _encoded(attempts: NextAttempts, entry: Waiting) -> tuple[bytes, str, bytes] | None:
+def _encoded(
+    attempts: NextAttempts, entry: Waiting, marks: AttemptMarks
+) -> tuple[bytes, str, bytes] | None:
+    mark = entry.request_id, entry.attempt
+    name, attempt = uuid.UUID(bytes=entry.request_id), entry.attempt
     try:
-        content_type, body = attempts.encode(entry)
-    except (Refused, AssertionError, *UNREADABLE) as error:
-        log.error(
-            "request %s can't be recomputed after attempt %d and waits for its sender: %s",
-            uuid.UUID(bytes=entry.request_id),
-            entry.attempt,
-            error,
-        )
+        if marks.is_given_up(mark):
+            why = f"{ENDED_MAX} workers have ended, one after the other, while they computed it"
+            content_type, body = attempts.give_up_unread(entry, why)
+        else:
+            try:
+                marks.begin(mark)
+            except OSError as error:
+                log.warning("the retry can't write down what it computes: %s", error)
+            content_type, body, why = attempts.encode(entry)
+    except Refused as error:
+        log.error("request %s is left out after attempt %d: %s", name, attempt, error)
         return None
+    if why:
+        log.error("request %s is given up after attempt %d: %s", name, attempt, why)
     return entry.request_id, content_type, body
 
 
@@ -129,6 +144,7 @@ class RetryStream:
         self._topics = topics
         self._keys = keys
         self._checkpoint = str((folder / "retry").absolute())
+        self._marks = str((folder / "retry-marks").absolute())
         self._attempts_max = attempts_max
         self._trigger_ms = trigger_ms
         self._early_ms = trigger_ms // 2  # so that nobody waits longer than half of that for it
@@ -232,7 +248,13 @@ class RetryStream:
         requests = (
             conflicts.groupBy("bucket")
             .applyInPandasWithState(
-                retry(self._attempts_max, self._early_ms, self._keys, self._topics.database),
+                retry(
+                    self._attempts_max,
+                    self._early_ms,
+                    self._keys,
+                    self._topics.database,
+                    self._marks,
+                ),
                 OUTPUT,
                 STATE,
                 "append",

@@ -18,7 +18,7 @@ from leasehold.admin.watch import ClusterWatch
 from leasehold.catalog.job import Status
 from leasehold.client.change_producer import Statistics
 from leasehold.model.errors import ForeignKeyViolation, NotCoherent, OutOfRange
-from leasehold.replica.barrier import append_barrier
+from leasehold.replica.barrier import ask_check
 from leasehold.replica.replica import Replica
 from leasehold.schema_change.job.transitions import FINDINGS_MAX
 from leasehold.schema_change.plan.explain import describe_changes
@@ -48,7 +48,7 @@ def check_nodes(
 ) -> None:
     """All seven conditions of d ⊨ S on every node, and equal checksums at the same position."""
     tables = {t: seen.event.name for t, seen in watch.view.tables.items()}
-    subject = append_barrier(settings, EVERY_TABLE)
+    subject = ask_check(settings, EVERY_TABLE)
     wanted = {(node, table) for node in nodes for table in tables}
 
     def reported() -> dict[tuple[str, int], Any]:

@@ -126,10 +126,7 @@ class ListAppend:
         return WriteSet(reads, self.isolation)
 
     def _pass_barrier(self, name: str) -> None:
-        cluster, node = self.stage.cluster, self.stage.node(name).node
-        assert node is not None, "it is up"
-        offset = cluster.append_barrier()
-        self.stage.until(lambda: node.has_committed(offset), "a barrier")
+        self.stage.pass_barrier(self.stage.node(name))
 
     def _statement(self, client: Running, tx: WriteSet, step: Step) -> None:
         what, number, value = step

@@ -75,10 +75,7 @@ class Session:
         return WriteSet(reads, self.isolation)
 
     def _pass_barrier(self) -> None:
-        cluster, node = self._stage.cluster, self._node.node
-        assert node is not None, "it is up"
-        offset = cluster.append_barrier()
-        self._stage.until(lambda: node.has_committed(offset), "its own barrier")
+        self._stage.pass_barrier(self._node)
 
     def run(self, statement: Statement) -> Any:
         if self.tx is None:

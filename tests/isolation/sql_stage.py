@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.adapters.codec.request_encoding import encode_request
+from leasehold.adapters.os.temp_room import TempRoom
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.view import ClusterView
 from leasehold.catalog.access import Access
@@ -144,6 +145,12 @@ class StageNode:
         return self._stage.cluster.shape.database
 
     @property
+    def temp(self) -> TempRoom:
+        store = self._node.store
+        assert isinstance(store, SqliteStore)
+        return store.memory.temp
+
+    @property
     def _running(self) -> Node:
         assert self._node.node is not None, "it is up"
         return self._node.node
@@ -167,8 +174,7 @@ class StageNode:
         self, isolation: Isolation, as_of: AsOf | None, timeout_s: float
     ) -> int | None:
         def pass_barrier() -> None:
-            offset = self._stage.cluster.append_barrier()
-            self._stage.until(lambda: self._running.has_committed(offset), "its own barrier")
+            self._stage.pass_barrier(self._node)
 
         store, now_us = self._node.store, self._node.now().wall_us
         wait, reads = self._stage.comes_true, self._node.reads

@@ -1,7 +1,8 @@
-"""Random and mutated records on every topic and channel that nodes read, beside the log itself: no
-node ends, and the next good record is taken.
+"""Random and mutated records on every topic and channel that nodes read, the log too: no node ends,
+and the next good record is taken.
 
-Who may write there is trusted with what a record says, not with what its bytes do to its readers.
+Who may write there is trusted with what a record says, not with what its bytes do to its readers;
+on the log with neither (`tests/simulation/test_foreign_in_log.py` has each kind at each place).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 import msgpack
 import pytest
 
+from leasehold.adapters.codec.log_header import read_header
 from leasehold.adapters.codec.record_shape import CLASS_BY_TAG
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.redis.requests import pack_requests, read_requests
@@ -29,8 +32,11 @@ from tests.simulation.simulation import ASKED, TOLD
 
 SEED = int(os.environ.get("SEED") or random.SystemRandom().getrandbits(32))
 CODEC = MessagePackCodec()
-RECORDS = 60
-"""On each topic and channel, a few at a time."""
+RECORDS = 100
+RECORDS_LONG = 100_000
+"""On each topic and channel, some at a time."""
+MEMORY_BYTES_MAX = 400 << 20
+"""That RECORDS_LONG may take: what topics in memory hold of them, and what the judges remember."""
 ODD: tuple[Any, ...] = (
     *(None, True, 0, -1, 1, 2**31, 2**63 - 1, -(2**63), 2**64 - 1, 1.5, float("nan")),
     *(b"", b"\xff" * 40, "", "x", "\x00", "漢" * 50, (), ((),), ({},), {}, {"a": 1}, {1: {}}),
@@ -52,6 +58,8 @@ def spoiled(chance: random.Random, data: bytes) -> bytes:
         fields = list(msgpack.unpackb(data, use_list=False, strict_map_key=False))
     except (ValueError, TypeError):
         return json_spoiled(chance, data)
+    if len(fields) < 2:  # spoiled before
+        return chance.randbytes(chance.randrange(300))
     for _ in range(chance.randrange(1, 3)):
         fields[chance.randrange(1, len(fields))] = chance.choice(ODD)
     if kind == 4:
@@ -120,6 +128,13 @@ class Strangers:
         headers = {"content-type": self.chance.choice(kinds)}
         self.put(self.cluster.topics.requests.name, body, headers)
 
+    def on_log(self) -> None:
+        """Records that are there, spoiled, and whatever else."""
+        topic = self.cluster.topics.log.name
+        newest = self.cluster.bus.read(topic, 0, max(0, self.cluster.bus.end(topic) - 50))
+        old = self.chance.choice(newest).value or b"x"
+        self.put(topic, spoiled(self.chance, self.chance.choice((old, self.any_record()))))
+
     def told_acks(self) -> None:
         node = self.stage.master
         assert node is not None
@@ -150,28 +165,46 @@ class Strangers:
         self.cluster.pubsub.publish_log(node.node.term, offset, data)
 
 
-PLACES = ("on_acks", "on_backfill", "on_requests", "told_acks", "told_requests", "told_log")
+PLACES = (
+    *("on_acks", "on_backfill", "on_requests", "on_log"),
+    *("told_acks", "told_requests", "told_log"),
+)
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_foreign_records_end_nobody(tmp_path: Path, place: str) -> None:
     """A node that stops is a Harm of the stage; one that raises ends this test."""
+    go_through(tmp_path, place, RECORDS, together=5)
+
+
+@pytest.mark.long("a minute for each place")
+@pytest.mark.parametrize("place", PLACES)
+def test_100_000_foreign_records_end_nobody(tmp_path: Path, place: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    go_through(tmp_path, place, RECORDS_LONG, together=200)
+    taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+    assert taken < MEMORY_BYTES_MAX, f"seed {SEED}: {taken >> 20} MB"
+
+
+def go_through(tmp_path: Path, place: str, records: int, together: int) -> None:
+    """Put so many records there, so many between one good request and the next."""
     chance = random.Random(f"{SEED}/{place}")
     print(f"seed {SEED}")
     stage = SqlStage(tmp_path, fast_log=TOLD, fast_requests=ASKED)
     try:
+        stage.reference.foreign_records = place == "on_log"
         stage.ask({"sql": "alter table t add column c bigint default 5"})
         stage.passing(20)
         strangers = Strangers(stage, chance)
         put: Callable[[], None] = getattr(strangers, place)
-        for number in range(RECORDS):
+        for number in range(records):
             put()
-            if number % 5 == 4:
+            if number % together == together - 1:
                 stage.passing(chance.randrange(8))
                 assert stage.settle(stage.update(1, number)).lsn, f"seed {SEED}"
         stage.ask({"sql": "create index i on t (a)"})
         stage.passing(20)
-        for _ in range(RECORDS // 2):
+        for _ in range(min(records, RECORDS) // 2):
             put()
             stage.passing(chance.randrange(3))
         assert stage.settle(stage.update(2, 77)).lsn, f"seed {SEED}"
@@ -197,7 +230,10 @@ def test_decoders_raise_what_their_readers_catch(tmp_path: Path) -> None:
             for wanted in (Ack, ResultBatch, Chunk, Conflict, VersionEvent):
                 with contextlib.suppress(MalformedRequest):
                     CODEC.decode_as(wanted, data)
+            CODEC.read_log(data)
             with contextlib.suppress(LogStopped):
                 CODEC.decode_log(data)
+            with contextlib.suppress(LogStopped):
+                read_header(data)
     finally:
         stage.close()

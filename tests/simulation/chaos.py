@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 US = 1_000
 MS = 1_000_000
 DAY_MS = 86_400_000
+HOUR_US = 3_600_000_000
+CLOCKS_APART_MS = 30_000
 
 
 class Weather:
@@ -104,6 +106,7 @@ class Chaos:
         self._rng = rng
         self._pause_ms = pause_ms
         self._on = False
+        self._idled = False
         self.count = 0
         self._faults: list[tuple[int, Callable[[], None]]] = [
             (10, self._crash_node),
@@ -115,6 +118,7 @@ class Chaos:
             (6, self._subscriber),
             (3, self._ledger),
             (3, self._wall_clock),
+            (1, self._idle),
             (6, self._append_errors),
             (4, self._fast_acks),
         ]
@@ -251,10 +255,28 @@ class Chaos:
 
     def _wall_clock(self) -> None:
         name = self._node()
-        most_ms = self._rng.choice((30_000, 30_000, 2 * DAY_MS, 60 * DAY_MS))
+        most_ms = self._rng.choice((CLOCKS_APART_MS, CLOCKS_APART_MS, 2 * DAY_MS, 60 * DAY_MS))
+        if self._idled:
+            most_ms = CLOCKS_APART_MS
         shift_ms = self._rng.randrange(-most_ms, most_ms)
         self._sim.note(f"{name}'s wall clock is {shift_ms} ms off")
         self._sim.cluster.nodes[name].clock.wall_shift_us = shift_ms * 1_000
+
+    def _idle(self) -> None:
+        """Nothing happens for hours, once in a run: all hosts were suspended. Less than an id is
+        remembered for: what is under way is decided all the same. ⚠ Not beside a clock that is days
+        off: if its host is master next, nothing tells it of hours in which there was none."""
+        sim, hours = self._sim, self._rng.choice((1, 10, 20))
+        shifts = [node.clock.wall_shift_us for node in sim.cluster.nodes.values()]
+        if self._idled or max(map(abs, shifts)) > CLOCKS_APART_MS * 1_000:
+            return
+        self._idled = True
+        sim.note(f"nothing happens for {hours} hours")
+        sim.scheduler.set_clock_on(hours * HOUR_US)
+        clocks = [node.clock for node in sim.cluster.nodes.values()]
+        clocks += [agent.clock for agent in sim.cluster.subscribers.values()]
+        for clock in clocks:
+            clock.boot_ns += hours * HOUR_US * US
 
     def _append_errors(self) -> None:
         weather = self._sim.weather

@@ -71,12 +71,12 @@ def hard(
     steps, met = Steps(stage), list[str]()
     real = getattr(owner, method)
 
-    def wrapped(batch: object, *arguments: Any) -> Any:
+    def wrapped(batch: object, *arguments: Any, **named: Any) -> Any:
         node = steps.node
         if node is not None and is_hard(*arguments):
             met.append(node.settings.name)
             fate(node)
-        return real(batch, *arguments)
+        return real(batch, *arguments, **named)
 
     with patch.object(owner, method, wrapped):
         yield met

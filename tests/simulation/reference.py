@@ -14,9 +14,8 @@ from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.job import Job, job_from_wire
 from leasehold.in_process.bus import Message
-from leasehold.model.errors import LogStopped, Refused
+from leasehold.model.errors import Refused
 from leasehold.model.records.log import (
-    Barrier,
     Claim,
     Commit,
     Decisions,
@@ -28,6 +27,7 @@ from leasehold.model.records.log import (
 from leasehold.model.records.requests import Outcome, Queue
 from leasehold.replication.log.admission import Verdict, admit
 from leasehold.replication.log.apply import apply_record
+from leasehold.replication.log.foreign import ForeignRecords
 from leasehold.replication.log.retention import HistorySettings
 from leasehold.replication.outcomes import (
     OutcomeSettings,
@@ -71,14 +71,20 @@ class Reference:
         self.in_order: list[tuple[int, Commit]] = []  # those of requests
         self.every: list[tuple[int, Commit]] = []  # and those of the master's own, as jobs'
         self.requests: list[tuple[bytes, int]] = []  # (id, attempt) by offset of the queue
+        self.places_asked: set[int] = set()  # offsets of requests that only ask for a place
+        self.seen_by: dict[bytes, int] = {}  # their ids → LSN that had been answered before (T6)
         self.refused_at: set[int] = set()  # offsets of requests, also of what is none
+        self.foreign = ForeignRecords()
+        self.foreign_records = False
+        """Whether somebody else writes to the log."""
         self.dead_letters = 0
         self.refusals = 0
         self.skipped = 0
         self.on_jobs: list[OnJobs] = []  # with a record's offset and the catalog after it
 
-    def request_appended(self, message: Message) -> None:
-        """Ids are looked up when their offset is decided (L3)."""
+    def request_appended(self, message: Message, answered_lsn: int) -> None:
+        """Ids are looked up when their offset is decided (L3). `answered_lsn`: the highest of the
+        answers so far."""
         assert message.offset == len(self.requests), "offsets are dense"
         content_type = message.headers.get("content-type", "application/msgpack")
         try:
@@ -86,6 +92,9 @@ class Reference:
         except Refused:
             self.requests.append((b"", 1))
             return
+        if request.barrier is not None and request.barrier.check is None:
+            self.places_asked.add(message.offset)
+            self.seen_by.setdefault(request.id, answered_lsn)
         self.requests.append((request.id, request.attempt))
 
     @property
@@ -94,13 +103,12 @@ class Reference:
 
     def log_appended(self, message: Message) -> str:
         """→ words for the history, "" where nothing is worth telling."""
-        assert message.value is not None, "the log holds no tombstones"
-        record = CODEC.decode_log(message.value)
+        data = message.value or b""
+        record, digest = CODEC.read_log(data), CODEC.digest(data)
         before = self.position
-        try:
-            verdict, after = admit(before, message.offset, record, CODEC.digest(message.value))
-        except LogStopped as error:
-            raise Harm(str(error)) from error
+        verdict, after = self.foreign.judge(admit, before, message.offset, record, digest, 0)
+        if verdict is Verdict.FOREIGN and not self.foreign_records:
+            raise Harm(f"L2: a record at offset {message.offset} does not follow: {record!r:.200}")
         self.position = after
         self.positions[after.offset] = after
         words = ""
@@ -109,7 +117,7 @@ class Reference:
             words = self._apply(record, before, after)
             if record.commits or record.refusals:
                 self.last_change = after.offset
-        elif not isinstance(record, Barrier):
+        elif isinstance(record, Claim | Decisions):
             words = self._other(record, verdict, after)
         return words
 
@@ -195,7 +203,7 @@ class Reference:
             if queue != Queue.REQUESTS:
                 continue
             for place, (request_id, attempt) in enumerate(self.requests[first:offset], first):
-                if place in self.refused_at:
+                if place in self.refused_at or place in self.places_asked:
                     continue
                 outcome = self.outcome(request_id)
                 demand(

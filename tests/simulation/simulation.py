@@ -15,7 +15,7 @@ from leasehold.in_process.node import MemoryNode
 from leasehold.in_process.subscriber import MemorySubscriber
 from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.errors import UnknownTable
-from leasehold.model.records.requests import ResultBatch
+from leasehold.model.records.requests import Result, ResultBatch
 from leasehold.replication.effects import Became, Stop
 from leasehold.replication.fast_path.log import FastLogSettings
 from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
@@ -33,6 +33,7 @@ from tests.simulation.ending import demand_end
 from tests.simulation.harm import Harm, demand
 from tests.simulation.menu import Menu
 from tests.simulation.reference import Reference
+from tests.simulation.work_costs import work_takes_time
 from tests.simulation.workloads import Bank, Increments, Items, SchemaChanger, Workload
 from tests.support.memory_store.snapshot import MemorySnapshot
 from tests.support.memory_store.store import MemoryStore
@@ -42,6 +43,8 @@ MS: Final = 1_000_000
 SECOND: Final = 1_000 * MS
 HISTORY_LINES: Final = 40
 TTL_MS: Final = 1_200
+TURN_MS_MAX: Final = 250
+"""Of a master: below the shortest election's time-out here, and two renewals of a lease."""
 
 SHAPE: Final = ClusterShape(
     database="sim",
@@ -93,6 +96,8 @@ class Plan:
     chaos_ms: int = 6_000
     fault_pause_ms: int = 250
     heal_ms_max: int = 90_000
+    work_factor: int = 1
+    """How much slower machines are than those that costs were measured on (`work_costs.py`)."""
     shape: ClusterShape = field(default_factory=lambda: SHAPE)
     workloads: tuple[tuple[type[Workload], int], ...] = WORKLOADS
 
@@ -130,7 +135,8 @@ def plan_of(seed: int) -> Plan:
         shape = replace(shape, fast_requests=ASKED)
     if random.Random(f"{seed}/own appends").random() < 0.5:
         shape = replace(shape, own_appends=LANDED)
-    return Plan(chaos_ms=chaos_ms, fault_pause_ms=fault_pause_ms, shape=shape)
+    factor = random.Random(f"{seed}/work").choice((1, 1, 5, 15))
+    return Plan(chaos_ms=chaos_ms, fault_pause_ms=fault_pause_ms, shape=shape, work_factor=factor)
 
 
 def _backfill_of(rows_max: int) -> BackfillSettings:
@@ -152,6 +158,7 @@ class Simulation:
         self.reference = Reference(self.plan.shape.master.outcomes, self.plan.shape.master.history)
         self.stores = self._made_stores()
         self.answered_offset = -1  # highest offset of a record of which an answer was given
+        self.answered_lsn = 0  # highest LSN of an answer that was given
         self.reads = 0
         self.decoded = 0
         network = self._rng("network")
@@ -206,7 +213,7 @@ class Simulation:
                 self.note(words)
                 self._judge_leases()
         elif topic == topics.requests.name:
-            self.reference.request_appended(message)
+            self.reference.request_appended(message, self.answered_lsn)
         elif topic == topics.results.name:
             self._given(self.codec.decode(message.value or b""))
         elif topic == topics.conflicts.name:
@@ -217,11 +224,23 @@ class Simulation:
     def _given(self, batch: ResultBatch) -> None:
         """By either way."""
         for result in batch.results:
+            if result.request_id in self.reference.seen_by:
+                self._judge_place(result)
+                continue
             self._judge_answer(result.request_id, result.outcome)
+            self.answered_lsn = max(self.answered_lsn, result.outcome.lsn)
             decided = (result.request_id, result.outcome.attempt)
             decided_at = self.reference.decided_at[decided]
             self.answered_offset = max(self.answered_offset, result.offset, decided_at)
         self._judge_coherence()
+
+    def _judge_place(self, result: Result) -> None:
+        """T6: whoever sees all below a barrier's LSN sees all that was answered before it was
+        asked, and the log has it."""
+        asked_lsn, lsn = self.reference.seen_by[result.request_id], result.outcome.lsn
+        demand(asked_lsn < lsn, "T6", f"LSN {asked_lsn} was answered before a barrier at {lsn}")
+        demand(lsn <= self.reference.position.lsn + 1, "T6", f"the log does not reach LSN {lsn}")
+        self.answered_offset = max(self.answered_offset, result.offset)
 
     def _judge_answer(self, request_id: bytes, told: object) -> None:
         """L4: only what counts in the log is ever answered."""
@@ -280,6 +299,8 @@ class Simulation:
         if node.node is None:
             return
         position = node.node.position
+        if node.node.foreign.in_doubt:
+            return  # it has what stands before, and knows that it may lack something
         true = self.reference.positions.get(position.offset)
         if position != true:  # the words take longer than the look, 60,000 times a run
             raise Harm(f"L1: {name} is at {position}, the log says {true}")
@@ -346,6 +367,15 @@ class Simulation:
     # ------------------------------------------------------------ the run
 
     def run(self) -> None:
+        with work_takes_time(self.cluster, self.plan.work_factor) as meter:
+            self._run()
+        demand(
+            meter.longest_ns < TURN_MS_MAX * MS,
+            "turn",
+            f"a turn of {meter.longest_of} took {meter.longest_ns // MS} ms as master",
+        )
+
+    def _run(self) -> None:
         self.setup()
         self.chaos.start()
         for workload in self.workloads:

@@ -94,6 +94,15 @@ class Stage(Simulation):
     def settle(self, fields: dict[str, Any]) -> Outcome:
         return self.answer(self.ask(fields))
 
+    def pass_barrier(self, node: MemoryNode) -> None:
+        """Return once the node has read all that was answered before (T6)."""
+        asked = self.ask({"barrier": [None]})
+        while not self.comes_true(lambda: asked in self.results, 2_000):
+            self.ask({"barrier": [None], "id": asked})
+        running, lsn = node.node, self.results.pop(asked)[0].lsn
+        assert running is not None, "it is up"
+        self.until(lambda: running.sees_below(lsn), "its own barrier")
+
     def update(self, key: int, value: int, **more: Any) -> dict[str, Any]:
         values = {"a": value}
         return {"table": "t", "op": "update", "key": {"id": key}, "values": values, **more}

@@ -74,7 +74,7 @@ def test_l10_a_request_that_no_master_survives_is_a_dead_letter(fate: str) -> No
 def test_l10_one_that_ends_whoever_reads_it_is_refused_unread() -> None:
     """Then nobody knows who has asked, but the next request is answered."""
     stage = Stage()
-    is_hard = lambda message: PACKED in message.body  # noqa: E731
+    is_hard = lambda message, _: PACKED in message.body  # noqa: E731
     with hard(stage, "_read", is_hard, ends_it, RequestQueue) as met:
         stage.ask(stage.update(1, HARD))
         other = stage.ask(stage.update(2, 7))

@@ -13,19 +13,42 @@ from tests.simulation.stage import Stage
 TABLE = 1
 
 
-def checked(stage: Stage, repair: str = "", part: CheckSlice | None = None) -> list[CheckReport]:
-    """A check by every node, of which one may repair."""
-    barrier = Barrier(stage.cluster.fresh_id(), TABLE, repair, part)
+def reports_on(stage: Stage, subject: bytes) -> list[CheckReport]:
+    """What every node has to say of it."""
     topics = stage.cluster.topics
-    stage.cluster.bus.append(topics.log.name, 0, b"", stage.codec.encode(barrier))
 
     def told() -> list[CheckReport]:
         acks = stage.cluster.bus.read(topics.acks.name, 0, 0)
         records = (stage.codec.decode(message.value or b"") for message in acks)
-        return [r for r in records if isinstance(r, CheckReport) and r.subject == barrier.id]
+        return [r for r in records if isinstance(r, CheckReport) and r.subject == subject]
 
     stage.until(lambda: len(told()) == len(stage.cluster.nodes), "every node's report")
     return told()
+
+
+def checked(stage: Stage, repair: str = "", part: CheckSlice | None = None) -> list[CheckReport]:
+    """A check by every node, of which one may repair."""
+    return reports_on(stage, stage.ask({"barrier": [TABLE, repair, part]}))
+
+
+def test_a_check_is_done_once_however_often_it_is_asked_for(stage: Stage) -> None:
+    """The same id is one barrier, by another master, too; each asking is answered."""
+    asked = stage.ask({"barrier": [TABLE]})
+    offsets = {report.offset for report in reports_on(stage, asked)}
+    assert len(offsets) == 1, "one position for all nodes"
+    first = stage.answer(asked)
+    stage.cluster.nodes["m1"].crash()
+    stage.settle(stage.update(1, 40))
+    stage.results.clear()
+    assert stage.settle({"barrier": [TABLE], "id": asked}) == first
+    stage.passing(500)
+    assert {report.offset for report in reports_on(stage, asked)} == offsets
+
+
+def test_a_barrier_that_an_older_replica_appends_is_taken(stage: Stage) -> None:
+    barrier = Barrier(stage.cluster.fresh_id(), TABLE)
+    stage.cluster.bus.append(stage.cluster.topics.log.name, 0, b"", stage.codec.encode(barrier))
+    assert len({report.offset for report in reports_on(stage, barrier.id)}) == 1
 
 
 @pytest.fixture

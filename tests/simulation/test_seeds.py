@@ -52,7 +52,7 @@ def test_everything_holds(seed: int) -> None:
 
 
 def test_a_run_does_what_it_is_for() -> None:
-    simulation = run(1)
+    simulation = run(3)
     reference = simulation.reference
     assert simulation.chaos.count > 10
     assert len(reference.commits) > 100

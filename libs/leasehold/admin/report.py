@@ -163,6 +163,7 @@ def node_report(view: ClusterView, node: NodeView, now_us: int) -> dict[str, Any
         "age_ms": max(0, now_us - ack.sent_us) // 1_000,
         "serves": ack.serves,
         "open": _open_words(view, ack.node, now_us),
+        "foreign_records": ack.foreign,
     }
 
 

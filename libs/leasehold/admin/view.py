@@ -340,9 +340,16 @@ def _reached(view: ClusterView, what: str) -> ClusterView:
     return replace(view, unreachable={k: v for k, v in view.unreachable.items() if k != what})
 
 
+def _is_foreign(view: ClusterView, epoch: int) -> bool:
+    """Return whether no node can be so far: somebody else has written that to the log. (Which
+    records count only a reader of the whole log can tell.)"""
+    epochs = [node.ack.epoch for node in view.nodes.values()]
+    return bool(epochs) and epoch > max(*epochs, view.log.epoch) + 1
+
+
 def _log_seen(view: ClusterView, seen: LogSeen, now_us: int) -> ClusterView:
     log = view.log
-    if seen.offset < log.end or seen.epoch < log.epoch:
+    if seen.offset < log.end or seen.epoch < log.epoch or _is_foreign(view, seen.epoch):
         return view
     # Without its Claim in sight the master's name comes from the acks.
     master = log.master if seen.epoch == log.epoch else _master_by_ack(view, seen.epoch)
@@ -391,7 +398,8 @@ def _counted(seconds: tuple[Second, ...], seen: LogSeen, now_us: int) -> tuple[S
 def _claim_seen(view: ClusterView, claim: ClaimSeen, now_us: int) -> ClusterView:
     log = view.log
     # Of several Claims for one epoch the first wins, and none counts for an old one (L1).
-    if claim.offset < log.end or claim.epoch <= log.epoch:
+    late = claim.offset < log.end or claim.epoch <= log.epoch
+    if late or _is_foreign(view, claim.epoch):
         return view
     log = replace(log, end=claim.offset + 1, epoch=claim.epoch, master=claim.node, seen_us=now_us)
     return replace(view, log=log)

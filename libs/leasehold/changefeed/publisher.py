@@ -174,7 +174,11 @@ class Publisher(Closing):
             self._publish()
 
     def _check_log(self) -> None:
-        """Check now and then that the log is still the same topic. Raises LogStopped."""
+        """Check now and then that the log is still the same topic, and goes on. Raises
+        LogStopped."""
+        words = self._feed.check(boottime_ns())
+        if words:
+            LOG.warning("%s", words)
         if self._identity.due(boottime_ns()):
             self._look.ask()
         while not self._topic_ids.empty():
@@ -197,9 +201,9 @@ class Publisher(Closing):
         wait_s = 0.0 if self._messages else IDLE_WAIT_S
         taken = 0
         for record in self._reader.read(READ_RECORDS_MAX, wait_s):
-            assert record.value is not None, "the log holds no tombstones"
-            digest = self._codec.digest(record.value)
-            step = self._feed.step(self._codec.decode_log(record.value), record.offset, digest)
+            data = record.value or b""
+            digest, read = self._codec.digest(data), self._codec.read_log(data)
+            step = self._feed.step(read, record.offset, digest, boottime_ns())
             taken += len(step.publications)
             if step.publications:
                 self._await(step.urgent, boottime_ns())

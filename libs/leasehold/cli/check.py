@@ -21,7 +21,7 @@ from leasehold.model.errors import UnknownTable
 from leasehold.model.ids import SEQUENCES_FROM, is_sequence_id
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.log import CheckSlice
-from leasehold.replica.barrier import append_barrier
+from leasehold.replica.barrier import ask_check
 from leasehold.settings.client import ClientSettings
 
 EVERY_TABLE: Final = -1
@@ -116,18 +116,18 @@ class Look(NamedTuple):
     def reports(self) -> list[CheckReport]:
         """Return the reports of every live node at one log position, of those that came in time."""
         check = EVERY_TABLE if self.everything else self.table_ids[0]
-        return self._await_reports(append_barrier(self.settings, check), self.wanted)
+        return self._await_reports(ask_check(self.settings, check), self.wanted)
 
     def repair(self, node: str) -> CheckReport | None:
         """Return the node's report after its repair, or None if it has not said in time that it is
         done."""
-        subject = append_barrier(self.settings, self.table_ids[0], node)
+        subject = ask_check(self.settings, self.table_ids[0], node)
         found = self._await_reports(subject, {(node, self.table_ids[0])})
         return next((report for report in found if report.node == node), None)
 
     def slice(self, part: CheckSlice) -> list[CheckReport]:
         return self._await_reports(
-            append_barrier(self.settings, self.table_ids[0], part=part), self.wanted
+            ask_check(self.settings, self.table_ids[0], part=part), self.wanted
         )
 
     def _await_reports(self, subject: bytes, wanted: set[tuple[str, int]]) -> list[CheckReport]:

@@ -31,9 +31,9 @@ def register(subparsers: Subparsers) -> None:
         "status",
         run,
         "Exit code 1 when something is not right: no master, a node that is silent or not "
-        "coherent, a ledger that is away or not ready, Spark or a changefeed that is silent, a "
-        "job that failed in the last hour, unless the same change has succeeded since, or somebody "
-        "knows of it (leasehold jobs dismiss JOB).",
+        "coherent, records on the log that are nobody's, a ledger that is away or not ready, "
+        "Spark or a changefeed that is silent, a job that failed in the last hour, unless the "
+        "same change has succeeded since, or somebody knows of it (leasehold jobs dismiss JOB).",
     )
 
 
@@ -71,6 +71,12 @@ def troubles_of(told: dict[str, Any]) -> list[str]:
         f"for {span(node['for_ms'])}, {node['lag_records']:,} records behind"
         for node in told["nodes"]
         if node["coherency"] in ("incoherent", "silent")
+    ]
+    found += [
+        f"node {node['node']} has passed over {node['foreign_records']:,} records of the log that "
+        "no master of this database wrote (see its log): who else may write to that topic?"
+        for node in told["nodes"]
+        if node.get("foreign_records")
     ]
     ledger = told["ledger"]["state"]
     if ledger != "ready":

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.adapters.os.clock import boottime_ns, unix_us
+from leasehold.adapters.sqlite.statement_memory import StatementMemory
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.view import ClusterView
 from leasehold.catalog.descriptor import Descriptor, from_wire
@@ -32,12 +33,19 @@ from leasehold.model.ids import format_request_id, parse_request_id
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import JobEvent
-from leasehold.model.records.log import Barrier, JobForgotten
-from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome, Queue
+from leasehold.model.records.log import JobForgotten
+from leasehold.model.records.requests import (
+    BarrierRequest,
+    ChangeRequest,
+    DeadLetter,
+    Outcome,
+    Queue,
+)
 from leasehold.model.signatures import NO_KEYS, RequestKeys
 from leasehold.replica.row_values import named
 from leasehold.replica.sequences.node_blocks import NodeSequenceValues
 from leasehold.replica.sessions import Sessions
+from leasehold.settings.private_files import make_node_folder
 from leasehold.transaction.binding import binding
 
 ANSWER_TIMEOUT_S: Final = 30.0
@@ -173,9 +181,14 @@ class DevDatabase:
         self.cluster.start()
         self._pace = RealPace(scheduler)
 
+    def memory(self, name: str) -> StatementMemory:
+        """Return what bounds the statements on a node."""
+        return self._stores[name].memory
+
     def _open_store(self, name: str) -> SqliteStore:
         if name in self._stores:
             self._stores[name].close()
+        make_node_folder(self._folder / name)
         self._stores[name] = SqliteStore(self._folder / name / "store.db")
         return self._stores[name]
 
@@ -374,14 +387,14 @@ class DevDatabase:
         """Every node checks its store against its descriptors at one log position, and all of
         them must hold the same. Raises OutcomeUnknown when a node does not report."""
         with self._pace.held():
-            barrier = Barrier(self.cluster.fresh_id(), EVERY_TABLE)
-            log = self.cluster.topics.log.name
-            self.cluster.bus.append(log, 0, b"", self._codec.encode(barrier))
+            subject = self.cluster.fresh_id()
+            request = ChangeRequest(subject, barrier=BarrierRequest(EVERY_TABLE))
+            self.cluster.put(*encode_request(request, REPLY_TO))
         tables = self.tables()
         names = self.cluster.nodes.keys()
 
         def reports() -> list[CheckReport]:
-            return [report for report in self._checks if report.subject == barrier.id]
+            return [report for report in self._checks if report.subject == subject]
 
         wanted = len(tables) * len(names)
         if not self._pace.until(lambda: len(reports()) >= wanted, timeout_s):

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from leasehold.adapters.os.clock import boottime_ns, now
+from leasehold.adapters.os.temp_room import TempRoom
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.view import ClusterView
 from leasehold.catalog.access import Access
@@ -17,7 +18,7 @@ from leasehold.in_process.node import MemoryNode
 from leasehold.lease.agent.held_leases import Use
 from leasehold.model.audit import AuditLog
 from leasehold.model.errors import NoMaster, NotCoherent
-from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
+from leasehold.model.records.requests import BarrierRequest, ChangeRequest, DeadLetter, Outcome
 from leasehold.replica.as_of import CLOSED_WAIT_S, snapshot_lsn_of
 from leasehold.replica.reads import Reads
 from leasehold.replica.sequences.node_blocks import NodeSequenceValues
@@ -53,6 +54,10 @@ class DevNode:
     @property
     def audit(self) -> AuditLog:
         return self._all.audit
+
+    @property
+    def temp(self) -> TempRoom:
+        return self._store.memory.temp
 
     def cluster(self) -> ClusterView:
         return self._all.view()
@@ -96,9 +101,9 @@ class DevNode:
         self, isolation: Isolation, as_of: AsOf | None, timeout_s: float
     ) -> int | None:
         def pass_barrier() -> None:
-            with self._all.held():
-                offset = self._all.cluster.append_barrier()
-            if not self.wait(lambda: self._running.has_committed(offset), timeout_s):
+            request = ChangeRequest(self._all.cluster.fresh_id(), barrier=BarrierRequest())
+            lsn = self.submit(request, timeout_s).lsn
+            if not self.wait(lambda: self._running.sees_below(lsn), timeout_s):
                 raise NotCoherent(f"no barrier of its own was read in {timeout_s:g} s")
 
         store, holds = self._store, self._holds

@@ -32,6 +32,10 @@ class Scheduler:
     def now(self) -> Now:
         return Now(self.now_ns, self._wall_us_at_zero + self.now_ns // NS_PER_US)
 
+    def set_clock_on(self, span_us: int) -> None:
+        """Let the wall clock be so much later from now on."""
+        self._wall_us_at_zero += span_us
+
     def at(self, at_ns: int, action: Callable[[], object]) -> None:
         self._count += 1
         heapq.heappush(self._events, (max(at_ns, self.now_ns), self._count, action))

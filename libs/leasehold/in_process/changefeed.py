@@ -95,10 +95,12 @@ class MemoryChangefeed(MemoryTask):
 
     def _read(self, message: Message) -> None:
         assert self._feed is not None, "a cancelled subscription delivers nothing"
-        assert message.value is not None, "the log holds no tombstones"
+        data = message.value or b""
         try:
-            record = CODEC.decode_log(message.value)
-            step = self._feed.step(record, message.offset, CODEC.digest(message.value))
+            now_ns = self.scheduler.now_ns
+            self._feed.check(now_ns)
+            record = CODEC.read_log(data)
+            step = self._feed.step(record, message.offset, CODEC.digest(data), now_ns)
         except LogStopped as error:
             self.error = error
             self.crash()

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.codec.request_bytes import pack_fields
 from leasehold.in_process.backfill import MemoryBackfill
 from leasehold.in_process.bus import MemoryBus, Scheduler
@@ -25,7 +24,6 @@ from leasehold.in_process.subscriber import MemorySubscriber
 from leasehold.lease.agent.session import HolderLimits
 from leasehold.model.ids import INCARNATION_BYTES, request_id
 from leasehold.model.ports import StoreWriter
-from leasehold.model.records.log import Barrier
 from leasehold.model.records.requests import Queue
 from leasehold.model.signatures import NO_KEYS, RequestKeys, Verifier, signer
 from leasehold.model.topics import Topics
@@ -164,11 +162,6 @@ class MemoryCluster:
 
     def fresh_id(self) -> bytes:
         return request_id(self.scheduler.now().wall_us // 1_000, self._rng.randbytes(10))
-
-    def append_barrier(self) -> int:
-        """Append a barrier to the log; return its offset."""
-        data = MessagePackCodec().encode(Barrier(self.fresh_id()))
-        return self.bus.append(self.topics.log.name, 0, b"", data)
 
     def submit(self, fields: Mapping[str, Any], principal: str = "") -> bytes:
         """Put a change request of that role's on the queue now; return its id, a fresh one unless

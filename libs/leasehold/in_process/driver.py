@@ -234,6 +234,7 @@ class MemoryDriver:
                 action()
 
         at_ns = max(self._scheduler.now_ns, self._process.isolated_until_ns)
+        at_ns += self._process.worked_ns
         at_ns = max(at_ns + self.hops.produce_ns(), self._arrived_ns.get(topic, 0))
         self._arrived_ns[topic] = at_ns
         self._scheduler.at(at_ns, arrive)

@@ -92,7 +92,7 @@ class MemoryNode(MemoryProcess):
             self._incarnation(),
             self._session_ids,
             self.now(),
-            clock_ns=lambda: max(self.scheduler.now_ns, self.paused_until_ns),
+            clock_ns=lambda: max(self.scheduler.now_ns, self.paused_until_ns) + self.worked_ns,
         )
         self.runner = NodeRunner(node, self.settings, self._topics, self.driver, self._stepped)
         log, acks = self._topics.log, self._topics.acks

@@ -23,6 +23,8 @@ class MemoryProcess(MemoryTask):
         self.clock = NodeClock()
         self.paused_until_ns = 0
         self.isolated_until_ns = 0
+        self.worked_ns = 0
+        """What the work of the turn that runs has taken so far, where a simulation counts it."""
         self._held: deque[Callable[[], None]] = deque()  # while paused
         self._cut_off: deque[Callable[[], None]] = deque()  # while isolated
 
@@ -65,8 +67,13 @@ class MemoryProcess(MemoryTask):
     # ------------------------------------------------------------ what happens to it
 
     def run(self, action: Callable[[], None]) -> None:
-        """Do what is this process's to do now."""
+        """Do what is this process's to do now. What that has taken by its end it stands still for
+        afterwards, and what it has sent leaves no earlier."""
+        self.worked_ns = 0
         action()
+        worked_ns, self.worked_ns = self.worked_ns, 0
+        if worked_ns and self.up:
+            self.pause(self.scheduler.now_ns + worked_ns)
 
     def guarded(self, action: Callable[[], None]) -> Callable[[], None]:
         """Return what does the action in this life or never, and after the pause if paused."""
@@ -99,3 +106,5 @@ class MemoryProcess(MemoryTask):
             self._cut_off.popleft()()
         while self._held and not self.paused and self.up:
             self.run(self._held.popleft())
+        if self._held and self.paused:  # by what that has taken
+            self.scheduler.at(self.paused_until_ns, self._release)

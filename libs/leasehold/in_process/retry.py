@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from leasehold.adapters.codec.records import UNREADABLE, MessagePackCodec
+from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.in_process.bus import MemoryBus, Scheduler
 from leasehold.in_process.network import PipelineHops
 from leasehold.in_process.task import MemoryTask
@@ -69,9 +69,9 @@ class MemoryRetry(MemoryTask):
         at_ns = self.scheduler.now_ns
         for entry in after.ready:
             try:
-                encoded = self._attempts.encode(entry)
-            except (Refused, *UNREADABLE):
-                continue  # it waits for its sender
+                encoded = self._attempts.encode(entry)[:2]
+            except Refused:
+                continue  # nobody's
             at_ns += self._hops.produce_ns()
             self.scheduler.at(at_ns, partial(self._append, *encoded))
         offset = self._offset + len(conflicts)

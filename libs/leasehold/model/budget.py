@@ -15,10 +15,10 @@ statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Final, Protocol
+from contextvars import ContextVar, Token
+from typing import Any, Final, Protocol, TypeVar
 
 from leasehold.model.errors import OutOfMemory, TooComplex
 
@@ -31,7 +31,16 @@ CALL_WORK_MAX: Final = 100 * WORK_PER_MS
 LOOK_WORK: Final = WORK_PER_MS
 """Units between two looks of a statement at what may end it."""
 
-GRAIN_BYTES: Final = 1 << 20
+FREE_CHARACTERS: Final = 1_000
+"""What takes time in proportion to shorter texts is not charged: a charge would cost more than it
+tells. A row's texts together have some millions at most."""
+
+_AT_ONCE: Final = 256
+"""Values of a long list between two charges."""
+
+T = TypeVar("T")
+
+GRAIN_BYTES: Final = 1 << 16
 """A budget takes memory from the node's pool in pieces of this size, so that the pool's lock is
 asked once for many rows."""
 
@@ -45,10 +54,34 @@ def check_call(work: int) -> None:
         )
 
 
+VALUE_BYTES: Final = 64
+"""Of a value that is kept, beside its text or bytes; about."""
+
+
+def size_of(values: Iterable[Any]) -> int:
+    """Return about how many bytes values take where they are kept."""
+    size = 0
+    for value in values:
+        size += VALUE_BYTES
+        if type(value) is str or type(value) is bytes:
+            size += len(value)
+    return size
+
+
+def _named(setting: str) -> str:
+    return f" ({setting})" if setting else ""
+
+
+UNBOUNDED_BYTES: Final = 1 << 62
+"""The limit of a budget that has none."""
+
+
 class Pool(Protocol):
     """The memory that all statements of one node may hold together (`adapters/os/memory_pool`)."""
 
     bytes_max: int
+    setting: str
+    """What `bytes_max` comes from, for the error."""
 
     def take(self, size: int) -> bool:
         """Take `size` bytes; return False, and take nothing, if there are not so many left."""
@@ -102,17 +135,19 @@ class Budget:
         counted."""
         held = self._held + size
         if held > self._bytes_max:
-            hint = f" ({self._setting})" if self._setting else ""
             raise OutOfMemory(
-                f"this statement would hold more than {self._bytes_max >> 20} MB of memory{hint}"
+                f"this statement would hold more than {self._bytes_max >> 20} MB of"
+                f" memory{_named(self._setting)}"
             )
         if held > self._taken and self._pool is not None:
             need = held - self._taken
             more = max(need, GRAIN_BYTES)
             if not self._pool.take(more) and not self._pool.take(more := need):
+                pool = self._pool
                 raise OutOfMemory(
-                    "the statements of this node together would hold more than"
-                    f" {self._pool.bytes_max >> 20} MB of memory: try again when others have ended"
+                    f"the statements of this node together would hold more than"
+                    f" {pool.bytes_max >> 20} MB of memory{_named(pool.setting)}: try again when"
+                    " others have ended"
                 )
             self._taken += more
         self._held = held
@@ -141,6 +176,32 @@ def spending(budget: Budget) -> Iterator[Budget]:
         _CURRENT.reset(token)
 
 
+def open_budget(budget: Budget) -> Token[Budget | None]:
+    """Open `budget` on this thread until `close_budget`: `spending` for who does it each time."""
+    return _CURRENT.set(budget)
+
+
+def close_budget(token: Token[Budget | None]) -> None:
+    """Close the budget that was opened last; the one of before is open again."""
+    _CURRENT.reset(token)
+
+
+def is_spending() -> bool:
+    """Whether a budget is open on this thread."""
+    return _CURRENT.get() is not None
+
+
+@contextmanager
+def spending_nothing() -> Iterator[None]:
+    """Open no budget for the block, on this thread: what every node computes alike, whoever asks
+    for it, is charged to nobody."""
+    token = _CURRENT.set(None)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
 def charge(work: int) -> None:
     """Charge this thread's budget, as `Budget.charge`. Without one the limit of a call holds."""
     budget = _CURRENT.get()
@@ -162,3 +223,33 @@ def give_back(size: int) -> None:
     budget = _CURRENT.get()
     if budget is not None:
         budget.give_back(size)
+
+
+def charge_size(size: int, work_per_character: int) -> None:
+    """Charge for one pass over so many characters, digits or bytes; nothing for a short one."""
+    if size > FREE_CHARACTERS:
+        charge(size * work_per_character)
+
+
+def charge_long(size: int, work_per_character: int) -> None:
+    """Charge as `charge_size` for a loop of ours: others run meanwhile, so it is never too long for
+    one call."""
+    if size > FREE_CHARACTERS:
+        work = size * work_per_character
+        while work > CALL_WORK_MAX:
+            charge(CALL_WORK_MAX)
+            work -= CALL_WORK_MAX
+        charge(work)
+
+
+def charge_each(values: Sequence[T], work: int) -> Iterable[T]:
+    """Return the values for a loop of ours that takes so much work for each of them: it is stopped
+    between them."""
+    return values if len(values) <= _AT_ONCE else _charged(values, work)
+
+
+def _charged(values: Sequence[T], work: int) -> Iterator[T]:
+    for begin in range(0, len(values), _AT_ONCE):
+        part = values[begin : begin + _AT_ONCE]
+        charge(len(part) * work)
+        yield from part

@@ -6,9 +6,10 @@ another runs in memory for models; both must pass the same conformance tests.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from leasehold.model.budget import Budget
 from leasehold.model.keys import Key
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import Genids, Image
@@ -20,6 +21,7 @@ from leasehold.model.records.log import (
     LogRecord,
     RoleOrAccessWrite,
     RowChange,
+    Unreadable,
 )
 from leasehold.model.records.requests import ChangeRequest, Outcome, ReadRange
 
@@ -328,6 +330,10 @@ class Snapshots(Protocol):
         """Open a read snapshot. `brief`: for statements that surely end soon and make nothing."""
         ...
 
+    def open_budget(self) -> Budget:
+        """Return the budget of a transaction on this store, which is the caller's to close."""
+        ...
+
 
 class Codec(Protocol):
     """Records ↔ bytes. `pack_*` make the parts that a Decisions record is joined from, so that
@@ -342,5 +348,9 @@ class Codec(Protocol):
     def encode(self, record: Any) -> bytes: ...
     def decode(self, data: bytes) -> Any: ...
     def decode_log(self, data: bytes) -> LogRecord: ...
+    def read_log(self, data: bytes) -> LogRecord | Unreadable: ...
     def digest(self, data: bytes) -> bytes: ...
     def decode_request(self, content_type: str, data: bytes) -> ChangeRequest: ...
+    def decode_request_in_slices(
+        self, content_type: str, data: bytes
+    ) -> Generator[None, None, ChangeRequest]: ...

@@ -64,12 +64,17 @@ def bootstrap(
             if not is_far_behind(position, end):
                 return
             log_offsets(reader, log, position)  # a store of another log is not to be replaced
-        tls = snapshot.to_fetch()
+        tls, token = snapshot.to_fetch(), snapshot.token
         scheme = "http" if tls is None else "https"
         for peer in serving_nodes(reader, topics, node):
             url = f"{scheme}://{peer.serves}{SNAPSHOT_PATH}"
             try:
-                taken = fetch_snapshot(url, path, token=snapshot.token, tls=tls)
+                if token is None:
+                    raise SnapshotUnavailable(
+                        "LEASEHOLD_SNAPSHOT_TOKEN is not set, so this node can't prove that it may"
+                        " have one"
+                    )
+                taken = fetch_snapshot(url, path, token=token, tls=tls)
             except SnapshotUnavailable as error:
                 LOG.warning("could not fetch a snapshot from %s: %s", peer.node, error.message)
                 continue

@@ -24,6 +24,7 @@ from leasehold.adapters.os.garbage import collect_seldom
 from leasehold.adapters.os.readiness import announce_ready
 from leasehold.adapters.service_process import Environment, run_service
 from leasehold.adapters.sqlite.layout import sqlite_errors
+from leasehold.adapters.sqlite.statement_memory import TEMP_FOLDER, statement_memory
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.audit import NotAudited
 from leasehold.model.signatures import OPEN, Verifier
@@ -39,7 +40,7 @@ from leasehold.settings.environment import (
     RedisSettings,
     from_environment,
 )
-from leasehold.settings.private_files import make_private_folder
+from leasehold.settings.private_files import make_node_folder
 from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.snapshot import SnapshotSettings, token_made_here
 
@@ -114,7 +115,7 @@ def _read(prepare: Prepare | None, node: NodeSettings, environ: Environment) -> 
     topics = Topics(cluster.database, cluster.replication_factor)
     tls = snapshot.to_serve()
     snapshot.check_served_on(cluster.listen)
-    make_private_folder(cluster.folder)
+    make_node_folder(cluster.folder)
     if snapshot.token is None and ip_address(cluster.listen).is_loopback:
         snapshot = replace(snapshot, token=token_made_here(cluster.data))
     return NodeProcessSettings(
@@ -141,7 +142,8 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             once_there(begin, stop)
             if stop.is_set():
                 return
-            store = SqliteStore(path, cache_mb=cluster.store_cache_mb)
+            memory = statement_memory(cluster.folder / TEMP_FOLDER, cluster)
+            store = SqliteStore(path, cache_mb=cluster.store_cache_mb, memory=memory)
         made.callback(store.close)
         copies = CopiesUnderWay()
         renewed = RenewedTls(settings.snapshot, settings.tls)
@@ -236,6 +238,7 @@ def _snapshot_server(
         port=snapshot.port,
         names=(cluster.advertise,),
         tls=tls,
+        certificate=snapshot.certificate(),
         copies=copies,
     )
 

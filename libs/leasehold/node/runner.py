@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.model.errors import LeaseholdError, LogStopped, MalformedRequest
+from leasehold.model.errors import LeaseholdError, MalformedRequest
 from leasehold.model.ports import Now
 from leasehold.node.driver import NodeDriver
 from leasehold.node.log_intake import LogIntake
@@ -148,11 +148,7 @@ class NodeRunner:
             # meanwhile.
             self._driver.publish_log(self.node.term, offset, data)
         digest = CODEC.digest(data)
-        try:
-            record = self.node.own_record(digest) or CODEC.decode_log(data)
-        except LogStopped as error:
-            self.stop(error, now)
-            return
+        record = self.node.own_record(digest) or CODEC.read_log(data)
         self.step(LogRead(offset, record, digest), now)
 
     # ------------------------------------------------------------ effects

@@ -67,7 +67,7 @@ class ExtendedQuery:
             raise SyntaxInvalid("cannot insert multiple commands into a prepared statement")
         types = types_of_oids(message.types)
         prepared = batch.session.prepare(statements[0], types) if statements else EmptyStatement()
-        batch.objects.keep_statement(message.name, prepared)
+        batch.objects.keep_statement(message.name, prepared, len(message.text))
         batch.replies.say(backend.PARSE_COMPLETE)
         return _DONE
 
@@ -84,7 +84,8 @@ class ExtendedQuery:
             batch.check_not_failed()
         if message.portal and session.declared(message.portal) is not None:
             raise DuplicatePortal(f'cursor "{message.portal}" already exists')
-        batch.objects.make_room(message.portal)
+        size = sum(len(value) for value in message.values if value is not None)
+        batch.objects.make_room(message.portal, size)
         zone = session.zone
         if not is_empty(statement):
             prepared = session.at_bind(prepared)
@@ -102,7 +103,7 @@ class ExtendedQuery:
                 raise
             made = NamedPortal(statement, portal, result)
             made.described = not made.copies  # who wants to know what rows come asks by Describe
-        batch.objects.keep_portal(message.portal, made)
+        batch.objects.keep_portal(message.portal, made, size)
         batch.replies.say(backend.BIND_COMPLETE)
         return _DONE
 

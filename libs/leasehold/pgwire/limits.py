@@ -16,6 +16,10 @@ class Limits:
     parameters_max: int = 10_000
     statements_max: int = 1_000
     portals_max: int = 1_000
+    statement_texts_bytes_max: int = 4 * 1024 * 1024
+    """Of the texts of all prepared statements together."""
+    portal_values_bytes_max: int = 32 * 1024 * 1024
+    """Of the values of all portals together."""
     name_bytes_max: int = 255
     output_bytes_max: int = 32 * 1024
     """Answers gather up to here before they are handed to the outlet."""

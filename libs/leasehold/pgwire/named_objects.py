@@ -35,6 +35,8 @@ from leasehold.values.oids import WireType
 
 FORMS_MAX: Final = 8
 MADE_KEPT_MAX: Final = 200
+MADE_TEXT_BYTES_MAX: Final = 16 * 1024
+"""Of a statement that is kept when its client does not name it any more."""
 
 
 class EmptyStatement:
@@ -177,6 +179,10 @@ class NamedObjects:
         self._statements: dict[str, NamedStatement] = {}
         self._portals: dict[str, NamedPortal] = {}
         self._bound = 0
+        self._text_bytes: dict[str, int] = {}
+        self._text_bytes_sum = 0
+        self._value_bytes: dict[str, int] = {}
+        self._value_bytes_sum = 0
         # By identity: a driver without names prepares the same statement again and again. What is
         # kept here holds it, so no id comes twice.
         self._made: dict[int, NamedStatement] = {}
@@ -188,7 +194,9 @@ class NamedObjects:
             raise UnknownPreparedStatement(f"{which} does not exist")
         return found
 
-    def keep_statement(self, name: str, prepared: Prepared) -> None:
+    def keep_statement(self, name: str, prepared: Prepared, size: int) -> None:
+        """Keep a statement, whose text has `size` bytes. Raises DuplicatePreparedStatement,
+        LimitExceeded."""
         if name and name in self._statements:
             raise DuplicatePreparedStatement(f'prepared statement "{name}" already exists')
         if len(self._statements) >= self._limits.statements_max:
@@ -196,10 +204,22 @@ class NamedObjects:
                 f"{len(self._statements)} prepared statements exist on this connection",
                 hint="Close some of them, or DEALLOCATE ALL.",
             )
-        self._statements[name] = self.with_codecs(prepared)
+        limit = self._limits.statement_texts_bytes_max
+        if self._text_bytes_sum + size > limit:
+            raise LimitExceeded(
+                f"the prepared statements of this connection would have more than {limit} bytes of"
+                " text",
+                hint="Close some of them, or DEALLOCATE ALL.",
+            )
+        self._statements[name] = self.with_codecs(prepared, size)
+        self._text_bytes[name] = size
+        self._text_bytes_sum += size
 
-    def with_codecs(self, prepared: Prepared) -> NamedStatement:
-        """Return the statement with its codecs, the same one for what was prepared before."""
+    def with_codecs(self, prepared: Prepared, size: int) -> NamedStatement:
+        """Return the statement with its codecs, the same one for what was prepared before, unless
+        its text, of `size` bytes, is too long to be kept for nobody."""
+        if size > MADE_TEXT_BYTES_MAX:
+            return NamedStatement(prepared)
         made = self._made.get(id(prepared))
         if made is None:
             if len(self._made) >= MADE_KEPT_MAX:
@@ -209,14 +229,17 @@ class NamedObjects:
 
     def drop_statement(self, name: str) -> None:
         self._statements.pop(name, None)
+        self._text_bytes_sum -= self._text_bytes.pop(name, 0)
 
     def deallocate(self, name: str | None) -> None:
         """Drop one statement, or with None all. Raises UnknownPreparedStatement."""
         if name is None:
             self._statements.clear()
+            self._text_bytes.clear()
+            self._text_bytes_sum = 0
         else:
             self.statement(name)
-            del self._statements[name]
+            self.drop_statement(name)
 
     def portal(self, name: str) -> NamedPortal:
         found = self._portals.get(name)
@@ -227,9 +250,9 @@ class NamedObjects:
     def find(self, name: str) -> NamedPortal | None:
         return self._portals.get(name)
 
-    def make_room(self, name: str) -> None:
-        """Make room for a portal of that name: the unnamed one gives way. Raises DuplicatePortal,
-        LimitExceeded."""
+    def make_room(self, name: str, size: int) -> None:
+        """Make room for a portal of that name, whose values have `size` bytes: the unnamed one
+        gives way. Raises DuplicatePortal, LimitExceeded."""
         if not name:
             self.drop_portal("")
         elif name in self._portals:
@@ -237,6 +260,12 @@ class NamedObjects:
         if len(self._portals) >= self._limits.portals_max:
             raise LimitExceeded(
                 f"{len(self._portals)} portals are open on this connection",
+                hint="Close some of them, or end the transaction.",
+            )
+        limit = self._limits.portal_values_bytes_max
+        if self._value_bytes_sum + size > limit:
+            raise LimitExceeded(
+                f"the portals of this connection would have more than {limit} bytes of values",
                 hint="Close some of them, or end the transaction.",
             )
 
@@ -247,7 +276,10 @@ class NamedObjects:
         for name in [name for name, found in self._portals.items() if found.number > mark]:
             self.drop_portal(name)
 
-    def keep_portal(self, name: str, portal: NamedPortal) -> None:
+    def keep_portal(self, name: str, portal: NamedPortal, size: int) -> None:
+        """Keep a portal for which there is room, whose values have `size` bytes."""
+        self._value_bytes[name] = size
+        self._value_bytes_sum += size
         self._bound += 1
         portal.number = self._bound
         self._portals[name] = portal
@@ -255,6 +287,7 @@ class NamedObjects:
     def drop_portal(self, name: str) -> None:
         found = self._portals.pop(name, None)
         if found is not None:
+            self._value_bytes_sum -= self._value_bytes.pop(name)
             found.portal.close()
 
     def rest(self, *, wholly: bool) -> None:
@@ -265,8 +298,7 @@ class NamedObjects:
 
     def drop_portals(self) -> None:
         while self._portals:
-            _, found = self._portals.popitem()
-            found.portal.close()
+            self.drop_portal(next(iter(self._portals)))
 
     def close_portals(self, name: str | None) -> None:
         """Close one portal, or with None all. Raises UnknownPortal."""

@@ -28,6 +28,7 @@ class SimpleQuery:
         self._batch = batch
         self._copy_in = copy_in
         self._queue: deque[Any] = deque()
+        self._text_bytes = 0
         self._ended: tuple[NamedPortal, str] | None = None
 
     def run(self, kind: int, body: bytes) -> Outcome:
@@ -41,6 +42,7 @@ class SimpleQuery:
         assert isinstance(query, Query)
         batch.objects.drop_statement("")
         batch.objects.drop_portal("")
+        self._text_bytes = len(query.text)
         self._queue.extend(batch.session.statements(query.text))
         batch.take_reports()
         if not self._queue:
@@ -90,7 +92,7 @@ class SimpleQuery:
         prepared = batch.session.prepare(self._queue[0], ())
         if prepared.parameters:
             raise UnknownParameter("there is no parameter $1")
-        statement: NamedStatement = batch.objects.with_codecs(prepared)
+        statement: NamedStatement = batch.objects.with_codecs(prepared, self._text_bytes)
         formats = ALL_BINARY if prepared.binary else ALL_TEXT
         result = statement.result(formats, batch.session.zone)
         portal = NamedPortal(statement, batch.session.bind(prepared, ()), result)

@@ -26,14 +26,14 @@ from leasehold.catalog.elements import Check, Column, ForeignKey, Index
 from leasehold.catalog.job import Job
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
-from leasehold.model.records.jobs import Findings
+from leasehold.model.records.jobs import FOUND_MAX, Findings
 from leasehold.pipeline.chunks import CHUNK_BYTES_MAX, image_fields
 from leasehold.rows.check_constraints import condition_of, explain_violation
 from leasehold.rows.filled_by_key import complete_image
 from leasehold.rows.index_entries import entry_of, key_of
 from leasehold.transaction.foreign_keys import values_of
 
-FINDINGS_MAX: Final = 1_000
+FINDINGS_MAX: Final = FOUND_MAX
 """Findings that a job is told of: the master looks each one up between two users' requests."""
 BROKEN: Final = b"\x01"
 TRUNCATION: Final = row_key(())

@@ -16,8 +16,8 @@ import msgpack
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.codec.request_encoding import encode_request
-from leasehold.model.records.requests import Conflict, Queue
-from leasehold.model.signatures import NO_KEYS, RequestKeys, Verifier, read_mark, signer
+from leasehold.model.records.requests import ChangeRequest, Conflict, Queue
+from leasehold.model.signatures import NO_KEYS, Mark, RequestKeys, Verifier, read_mark, signer
 from leasehold.transaction.retry import ATTEMPTS_MAX, backoff_ms, recompute
 
 BUCKETS: Final = 16
@@ -97,26 +97,59 @@ class NextAttempts:
         self._verifier = Verifier(database, keys.master)
         self._sign = signer(keys, database)
 
-    def encode(self, waiting: Waiting) -> tuple[str, bytes]:
-        """Return content type and bytes of the request that a conflict holds, computed again for
-        its next attempt.
+    def encode(self, waiting: Waiting) -> tuple[str, bytes, str]:
+        """Return the next attempt of a conflict as (content type, body), and "" or why it was given
+        up instead: whatever it is that can't be computed, its request ends with a dead letter (R1).
+
+        Raises NotAuthentic for a conflict whose request is not proven: it is nobody's."""
+        conflict, mark, role = self._open(waiting)
+        try:
+            request = self._codec.decode_request(mark.media_type, conflict.body)
+            # The body may be that of an earlier attempt's bytes; the refusal's count is the true
+            # one.
+            request = request._replace(attempt=conflict.attempt)
+            table, attempts_max = conflict.table, self._attempts_max
+            following = recompute(request, conflict.image, table=table, attempts_max=attempts_max)
+            media_type, body = encode_request(following)
+        except Exception as error:  # noqa: BLE001 - it would be the same each time
+            why = f"its next attempt can't be computed ({type(error).__name__}: {str(error)[:200]})"
+            return *self._signed(mark, role, *_give_up(waiting, why)), why
+        return *self._signed(mark, role, media_type, body), ""
+
+    def give_up_unread(self, waiting: Waiting, why: str) -> tuple[str, bytes]:
+        """Return the giving up of a request that is not looked into, as (content type, body);
+        `why` stands in its dead letter. Raises NotAuthentic.
+
+        Nobody reads where its sender listens: who waits asks again under its id, and is told."""
+        _, mark, role = self._open(waiting)
+        return self._signed(mark, role, *_give_up(waiting, why))
+
+    def _open(self, waiting: Waiting) -> tuple[Conflict, Mark, str]:
+        """Return the conflict, and in whose name its request was sent.
 
         ⚠ Whose it is its own signature says, and not the conflict: who could write one would have
-        anything signed in anybody's name. Raises Refused or an UNREADABLE error if it holds no
-        request that can be read and is proven."""
+        anything signed in anybody's name. Raises NotAuthentic."""
         conflict = self._codec.decode_as(Conflict, waiting.conflict)
         mark = read_mark(conflict.content_type)
-        unsigned = mark.signature is None
-        role = mark.role if unsigned else self._verifier.prove(_REQUESTS, mark, conflict.body).role
-        request = self._codec.decode_request(mark.media_type, conflict.body)
-        # The body may be that of an earlier attempt's bytes; the refusal's count is the true one.
-        request = request._replace(attempt=conflict.attempt)
-        table, attempts_max = conflict.table, self._attempts_max
-        following = recompute(request, conflict.image, table=table, attempts_max=attempts_max)
-        media_type, body = encode_request(following)
+        if mark.signature is None:
+            return conflict, mark, mark.role
+        return conflict, mark, self._verifier.prove(_REQUESTS, mark, conflict.body).role
+
+    def _signed(self, mark: Mark, role: str, media_type: str, body: bytes) -> tuple[str, bytes]:
         # As no signature was needed the first time, none is now.
-        sign = _CLAIM if unsigned else self._sign
+        sign = _CLAIM if mark.signature is None else self._sign
         return sign(_REQUESTS, role, media_type, body), body
+
+
+def _give_up(waiting: Waiting, why: str) -> tuple[str, bytes]:
+    return encode_request(
+        ChangeRequest(
+            waiting.request_id,
+            sql=f"-- given up by the retry: {why}",
+            attempt=waiting.attempt + 1,
+            give_up=True,
+        )
+    )
 
 
 def jitter(request_id: bytes, attempt: int) -> float:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from leasehold.catalog.definitions import quoted
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.model.budget import Budget, size_of
 from leasehold.model.errors import FeatureNotSupported, MalformedRequest
 from leasehold.model.keys import Key
 from leasehold.model.records.events import Image
@@ -22,14 +23,26 @@ from leasehold.replica.sequences.session_values import LocalSequence
 OPERATIONS_MAX: Final = 250_000
 """As many as a request takes; what they may come to in bytes is found out when it is packed."""
 _DIGEST_BYTES: Final = 16
+OPERATION_BYTES: Final = 350
+ROW_BYTES: Final = 150
+"""Of an operation and of an own row, beside the values: about what holds them."""
+
+
+class _Nothing:
+    """What a row was that was not written."""
+
+
+_NOTHING: Final = _Nothing()
 
 
 class Mark(NamedTuple):
-    """A savepoint. `operations`: the first `kept` of them stay."""
+    """A savepoint. `operations`: the first `kept` of them stay; `replaced`: as many of what was
+    replaced in the rows; `held`: as many bytes."""
 
     operations: list[Operation]
     kept: int
-    rows: Mapping[RowName, dict[str, Any] | None]
+    replaced: int
+    held: int
     emptied: Mapping[int, Descriptor]
     restarted: Mapping[int, LocalSequence]
     schema: BlockSchema
@@ -43,10 +56,17 @@ class PendingChanges:
     table is in `_written`, or made by `schema`.
     """
 
-    def __init__(self, reads: Reads) -> None:
+    def __init__(self, reads: Reads, budget: Budget) -> None:
+        """Begin, with nothing written. `budget` holds what is."""
         self._reads = reads
+        self._budget = budget
+        self._held = 0
         self.operations: list[Operation] = []
         self.rows: dict[RowName, dict[str, Any] | None] = {}
+        self._replaced: list[tuple[RowName, dict[str, Any] | _Nothing | None]] = []
+        """What the rows were before each change, from the first savepoint on: a savepoint takes no
+        copy of them, which would grow by all rows with each."""
+        self._can_go_back = False
         self.emptied: dict[int, Descriptor] = {}
         self.schema = BlockSchema()
         self._written: dict[int, Descriptor] = {}
@@ -58,25 +78,52 @@ class PendingChanges:
         return bool(self.operations or self.emptied or self._restarted or self.schema.texts)
 
     def add(self, descriptor: Descriptor, operation: Operation) -> None:
-        """Add an operation on a row. Raises MalformedRequest for too many."""
+        """Add an operation on a row. Raises MalformedRequest for too many, OutOfMemory."""
         self._written[descriptor.table_id] = descriptor
         if len(self.operations) >= OPERATIONS_MAX:
             raise MalformedRequest(f"at most {OPERATIONS_MAX} operations in one transaction")
+        self._hold(OPERATION_BYTES, operation.values)
         self.operations.append(operation)
+
+    def put(self, name: RowName, values: dict[str, Any] | None) -> None:
+        """Let a row be as `values` for this transaction; None: deleted. Raises OutOfMemory."""
+        self._hold(ROW_BYTES, values or {})
+        if self._can_go_back:
+            self._replaced.append((name, self.rows.get(name, _NOTHING)))
+        self.rows[name] = values
+
+    def _hold(self, size: int, values: Mapping[str, Any]) -> None:
+        size += size_of(values.values())
+        self._budget.hold(size)
+        self._held += size
 
     # ------------------------------------------------------------ savepoints
 
     def mark(self) -> Mark:
         """Return how far it is, for `back_to`."""
-        rows, emptied = dict(self.rows), dict(self.emptied)
-        restarted = dict(self._restarted)
-        return Mark(self.operations, len(self.operations), rows, emptied, restarted, self.schema)
+        self._can_go_back = True
+        return Mark(
+            self.operations,
+            len(self.operations),
+            len(self._replaced),
+            self._held,
+            dict(self.emptied),
+            dict(self._restarted),
+            self.schema,
+        )
 
     def back_to(self, mark: Mark) -> None:
         """Forget what was written since the mark."""
         self.operations = mark.operations
         del self.operations[mark.kept :]
-        self.rows = dict(mark.rows)
+        while len(self._replaced) > mark.replaced:
+            name, before = self._replaced.pop()
+            if isinstance(before, _Nothing):
+                del self.rows[name]
+            else:
+                self.rows[name] = before
+        self._budget.give_back(self._held - mark.held)
+        self._held = mark.held
         self.emptied = dict(mark.emptied)
         self._restarted = dict(mark.restarted)
         if mark.schema is not self.schema:
@@ -120,7 +167,10 @@ class PendingChanges:
         names, ids = {t.name for t in tables}, {t.table_id for t in tables}
         # Another list: a savepoint may keep this one.
         self.operations = [one for one in self.operations if one.table not in names]
-        self.rows = {k: v for k, v in self.rows.items() if k[0] not in ids}
+        for name in [name for name in self.rows if name[0] in ids]:
+            before = self.rows.pop(name)
+            if self._can_go_back:
+                self._replaced.append((name, before))
 
     def restart(self, sequences: Iterable[Descriptor]) -> None:
         """Let sequences start over, for this transaction now (TRUNCATE … RESTART IDENTITY)."""

@@ -53,6 +53,7 @@ def stored(prepared: Prepared, parameters: Sequence[Any]) -> list[Any]:
 
 _CHANGES: dict[int, tuple[Prepared, list[tuple[int, Callable[[Any], Any]]]]] = {}
 _CHANGES_MAX: Final = 4_000
+_KEPT_CHARACTERS_MAX: Final = 16 * 1024
 
 
 def _changes(prepared: Prepared) -> list[tuple[int, Callable[[Any], Any]]]:
@@ -68,6 +69,8 @@ def _changes(prepared: Prepared) -> list[tuple[int, Callable[[Any], Any]]]:
             for position, kind in enumerate(kinds)
             if kind.name not in STORED_AS_THEY_ARE
         ]
+        if len(prepared.emitted.text) > _KEPT_CHARACTERS_MAX:
+            return changes
         found = _CHANGES[id(prepared)] = (prepared, changes)
     return found[1]
 

@@ -12,6 +12,7 @@ from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Index
 from leasehold.catalog.states import READABLE
 from leasehold.lease.agent.held_leases import HeldLease, HeldLeases, Use
+from leasehold.model.budget import Budget
 from leasehold.model.errors import MalformedRequest, NotCoherent, UnknownColumn, UnknownTable
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row, Snapshots, StoreSnapshot
@@ -62,6 +63,14 @@ class Reads:
         self._pinned: dict[str, tuple[Descriptor, HeldLease | None]] = {}
         self._made: Mapping[str, Descriptor] = {}
         self._gone: Container[str] = ()
+        self._budget: Budget | None = None
+
+    @property
+    def budget(self) -> Budget:
+        """Return the budget of what the transaction keeps until `close`."""
+        if self._budget is None:
+            self._budget = self._store.open_budget()
+        return self._budget
 
     def show_activity(self, sql: str) -> None:
         """Keep what its user does now, for those who wait for it."""
@@ -219,6 +228,8 @@ class Reads:
             if self._leases.release_named(lease, self._use):
                 self._users_left()
         self._pinned.clear()
+        if self._budget is not None:
+            self._budget.close()
 
 
 def key_in(descriptor: Descriptor, key: Any) -> Key:

@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 from leasehold.adapters.os.clock import new_request_id
 from leasehold.adapters.sqlite.layout import sqlite_errors
 from leasehold.adapters.sqlite.query import Limits
+from leasehold.adapters.sqlite.statement_memory import TEMP_FOLDER, statement_memory
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.model.closing import Closing
@@ -43,7 +44,7 @@ from leasehold.replica.serving_node import COHERENT_TIMEOUT_S, ServingNode
 from leasehold.replica.write_set import WriteSet
 from leasehold.replication.node_settings import NodeSettings
 from leasehold.settings.client import ClientSettings
-from leasehold.settings.private_files import make_private_folder
+from leasehold.settings.private_files import make_node_folder
 from leasehold.settings.snapshot import token_kept_here
 from leasehold.sql.planning.plan import Plans
 from leasehold.transaction.isolation import Sees, chosen
@@ -95,12 +96,13 @@ class Replica(Closing):
         self._settings = settings
         file = Path(path) if path else cluster.folder / "store.db"
         if not path:
-            make_private_folder(cluster.folder)
+            make_node_folder(cluster.folder)
         snapshot = settings.snapshot
         if snapshot.token is None:
             snapshot = replace(snapshot, token=token_kept_here(cluster.data))
         bootstrap(file, cluster.node, settings.topics, settings.kafka, snapshot)
-        self.store = SqliteStore(file, cache_mb=cluster.store_cache_mb)
+        memory = statement_memory(file.parent / TEMP_FOLDER, cluster)
+        self.store = SqliteStore(file, cache_mb=cluster.store_cache_mb, memory=memory)
         self._plans = Plans()
         self._stop = threading.Event()
         try:
@@ -302,7 +304,7 @@ class Replica(Closing):
                     drawn = DrawnSequenceValues(
                         self.serving.sequence_values, SessionSequenceValues()
                     )
-                    writes = WriteSet(reads, level, drawn)
+                    writes = WriteSet(reads, level, drawn, reads.budget)
                     value = work(writes)
                     on_conflict = OnConflict.REPLAY if run_again else OnConflict.FAIL
                     request = writes.request(request_id, submitted + 1, on_conflict)

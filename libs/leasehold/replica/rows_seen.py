@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
+from leasehold.model.budget import Budget, size_of
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row
 from leasehold.model.records.events import Genids
@@ -15,6 +16,8 @@ from leasehold.transaction.read_set import ReadsSoFar
 
 RowName: TypeAlias = tuple[int, Key]
 """A table's id, and a key in storage form."""
+SEEN_BYTES: Final = 300
+"""Of a row that was read, beside its key: about what keeps that."""
 
 
 class RowsSeen:
@@ -24,7 +27,9 @@ class RowsSeen:
     levels that verify all reads, and of SELECTV at every level.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
+        """Begin. `budget` holds what is kept."""
+        self._budget = budget
         self.reads = ReadsSoFar()
         self._genids: dict[RowName, Genids] = {}
         self._elements: dict[RowName, set[int]] = {}
@@ -33,7 +38,12 @@ class RowsSeen:
         """Keep the genids of a row that was looked up. A look-up that found none has no genid that
         could be verified."""
         if row is not None:
-            self._genids.setdefault((descriptor.table_id, key), row.genids)
+            self._keep((descriptor.table_id, key), row.genids)
+
+    def _keep(self, name: RowName, genids: Genids) -> None:
+        if name not in self._genids:
+            self._budget.hold(SEEN_BYTES + size_of(name[1]))
+            self._genids[name] = genids
 
     def read(
         self,
@@ -48,13 +58,17 @@ class RowsSeen:
         row has changed. Raises MalformedRequest for too many of those."""
         self.find(descriptor, key, row)
         ids = descriptor.public_ids if columns is None else {c.element_id for c in columns}
-        self._elements.setdefault((descriptor.table_id, key), set()).update(ids)
+        name = descriptor.table_id, key
+        if name not in self._elements:
+            self._budget.hold(SEEN_BYTES + size_of(key))
+            self._elements[name] = set()
+        self._elements[name].update(ids)
         if selectv and row is not None:
             self.reads.visited(descriptor, key, row.genids)
 
     def visit(self, descriptor: Descriptor, key: Key, genids: Genids) -> None:
         """Keep a row that SELECTV has shown. Raises MalformedRequest for too many."""
-        self._genids.setdefault((descriptor.table_id, key), genids)
+        self._keep((descriptor.table_id, key), genids)
         self.reads.visited(descriptor, key, genids)
 
     def expected(self, descriptor: Descriptor, key: Key, changed: Iterable[int]) -> Expected:

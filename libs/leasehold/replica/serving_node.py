@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from leasehold.adapters.os.clock import boottime_ns, now
+from leasehold.adapters.os.temp_room import TempRoom
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.dead_letters import DeadLetters
 from leasehold.admin.shared_watch import SharedWatch
@@ -26,7 +27,7 @@ from leasehold.model.errors import BusUnavailable, NotCoherent
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome
 from leasehold.node.kafka_node import KafkaNode
 from leasehold.replica.as_of import CLOSED_WAIT_S, snapshot_lsn_of
-from leasehold.replica.barrier import Barriers
+from leasehold.replica.barrier import AppendedBarriers, Barriers
 from leasehold.replica.barrier_group import BarrierGroup
 from leasehold.replica.reads import Reads
 from leasehold.replica.sequences.node_blocks import NodeSequenceValues
@@ -56,6 +57,11 @@ class SqlNode(Protocol):
     @property
     def audit(self) -> AuditLog:
         """Return where it is written down what was refused, and who has ended whose session."""
+        ...
+
+    @property
+    def temp(self) -> TempRoom:
+        """The room for what its sessions have in files."""
         ...
 
     def cluster(self) -> ClusterView:
@@ -147,8 +153,14 @@ class ServingNode:
         self._settings = settings
         self._producer: ChangeProducer | None = None
         self._producer_lock = threading.Lock()
-        self._barriers: Barriers | None = None
-        self._barrier_group = BarrierGroup(self._append_barrier)
+        self._barriers = Barriers(
+            lambda request: self._changes().submit(request, together=True),
+            lambda: node.node.term,
+            lambda: AppendedBarriers(settings),
+            lambda lsn: node.node.sees_below(lsn),
+            lambda offset: node.node.has_committed(offset),
+        )
+        self._barrier_group = BarrierGroup(self._barriers.ask)
         self._turned = threading.Condition()
         self._turns = 0
         self._looks = SharedWatch(lambda: ClusterWatch(settings))
@@ -168,13 +180,16 @@ class ServingNode:
     def audit(self) -> AuditLog:
         return self.node.audit
 
+    @property
+    def temp(self) -> TempRoom:
+        return self.store.memory.temp
+
     def close(self) -> None:
         self._looks.close()
         with self._producer_lock:
             if self._producer is not None:
                 self._producer.close()
-            if self._barriers is not None:
-                self._barriers.close()
+            self._barriers.close()
 
     # ------------------------------------------------------------ what it tells
 
@@ -293,19 +308,14 @@ class ServingNode:
         self, isolation: Isolation, as_of: AsOf | None, timeout_s: float
     ) -> int | None:
         def pass_barrier() -> None:
-            passed = partial(self.node.node.has_committed, self._barrier_group.offset())
-            self.wait_for(passed, timeout_s, "to read its own barrier in the log")
+            self.wait_for(
+                self._barrier_group.place(), timeout_s, "to read its own barrier in the log"
+            )
 
         wait = partial(self.wait, timeout_s=CLOSED_WAIT_S)
         return snapshot_lsn_of(
             isolation, as_of, self.store, self._holds, pass_barrier, wait, now().wall_us
         )
-
-    def _append_barrier(self) -> int:
-        with self._producer_lock:
-            if self._barriers is None:
-                self._barriers = Barriers(self._settings)
-        return self._barriers.append()
 
     def _users_left(self) -> None:
         agent = self.node.node.agent
@@ -315,13 +325,16 @@ class ServingNode:
     def submit(
         self, request: ChangeRequest, timeout_s: float, stopped: Callable[[], bool] | None = None
     ) -> Outcome:
-        with self._producer_lock:
-            if self._producer is None:
-                self._producer = ChangeProducer(self._settings)
-        pending = self._producer.submit(request)
+        pending = self._changes().submit(request)
         if stopped is None:
             return pending.result(timeout_s)
         return pending.result_unless(stopped, timeout_s)
+
+    def _changes(self) -> ChangeProducer:
+        with self._producer_lock:
+            if self._producer is None:
+                self._producer = ChangeProducer(self._settings)
+        return self._producer
 
     def send(self, request: ChangeRequest) -> Pending | None:
         if self._producer is None:  # it is made by whoever can wait for the broker

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from leasehold.adapters.os.clock import new_request_id
 from leasehold.catalog.descriptor import Descriptor
+from leasehold.model.budget import UNBOUNDED_BYTES, Budget
 from leasehold.model.errors import MalformedRequest, Uncommittable
 from leasehold.model.ids import hidden_keys
 from leasehold.model.keys import Key, order_of
@@ -64,15 +65,18 @@ class WriteSet:
         reads: Reads,
         isolation: Isolation = ISOLATION[Level.READ_COMMITTED],
         sequence_values: DrawnSequenceValues | None = None,
+        budget: Budget | None = None,
     ) -> None:
-        """Begin. `sequence_values` is what its statements draw from sequences; None: nothing."""
+        """Begin. `sequence_values` is what its statements draw from sequences; None: nothing.
+        `budget` holds what it keeps."""
         self._reads = reads
         self.sequence_values = sequence_values
         self.statements = count(1)
         """Their places, by which they draw what they have drawn before."""
         self.isolation = isolation
-        self.seen = RowsSeen()
-        self.pending = PendingChanges(reads)
+        budget = budget or Budget(UNBOUNDED_BYTES)
+        self.seen = RowsSeen(budget)
+        self.pending = PendingChanges(reads, budget)
 
     @property
     def lsn(self) -> int:
@@ -197,7 +201,7 @@ class WriteSet:
             raise primary_key_exists(descriptor, stored)
         binding(descriptor).values(values, None)
         self._add(OperationKind.INSERT, descriptor, stored, values, None, arbiters)
-        self.pending.rows[name] = inserted_row(descriptor, stored, values)
+        self.pending.put(name, inserted_row(descriptor, stored, values))
 
     def update(
         self, table: str, key: Any, values: Mapping[str, Any], *, found: Row | None = None
@@ -227,9 +231,9 @@ class WriteSet:
             kind, (_, key) = OperationKind.UPDATE, each.name
             self._add(kind, each.descriptor, key, each.values, each.expect)
             if each.name not in landed:
-                self.pending.rows[each.name] = None
+                self.pending.put(each.name, None)
         for each in changed:
-            self.pending.rows[each.to] = each.after
+            self.pending.put(each.to, each.after)
         return True
 
     def _updated(
@@ -290,7 +294,7 @@ class WriteSet:
             if name not in self.pending.rows:
                 expect = self.seen.expected(descriptor, stored, descriptor.public_ids)
         self._add(OperationKind.DELETE, descriptor, stored, {}, expect)
-        self.pending.rows[name] = None
+        self.pending.put(name, None)
         return True
 
     # ------------------------------------------------------------ SQL

@@ -14,6 +14,7 @@ from leasehold.replication.coherency import GIVEN_UP, CoherencyLease
 from leasehold.replication.effects import Effect, PublishAck, Send, Topic, Wake
 from leasehold.replication.fast_path.acks import FastAcks
 from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
+from leasehold.replication.log.foreign import ForeignRecords
 from leasehold.replication.log.truncation import COPY_ROLE, copy_name
 from leasehold.replication.node_settings import NodeSettings
 
@@ -24,7 +25,13 @@ class Acknowledger:
     """Makes acknowledgements. Positions that it is given are committed in the store: between a
     node's ticks its own may be ahead of what readers see (C1)."""
 
-    def __init__(self, settings: NodeSettings, incarnation: bytes, lease: CoherencyLease) -> None:
+    def __init__(
+        self,
+        settings: NodeSettings,
+        incarnation: bytes,
+        lease: CoherencyLease,
+        foreign: ForeignRecords,
+    ) -> None:
         self._settings = settings
         self._incarnation = incarnation
         self._lease = lease
@@ -34,6 +41,7 @@ class Acknowledger:
         self._acked_offset = -1
         self._given_up = False
         self._access_told_ns = -ACCESS_TOLD_EVERY_S * NS_PER_S
+        self._foreign = foreign
         self.oldest_copy: Callable[[], int | None] = lambda: None
         """The log position of the oldest copy of this store that another node is taking now."""
 
@@ -91,6 +99,7 @@ class Acknowledger:
             coherent=self._lease.holds(now.mono_ns),
             serves=self._settings.serves,
             sent_us=now.wall_us,
+            foreign=self._foreign.of_late(now.mono_ns),
         )
 
     def _on_topic(self, ack: Ack) -> Send:

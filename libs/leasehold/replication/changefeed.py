@@ -34,9 +34,11 @@ from leasehold.model.records.log import (
     RowChange,
     TableForgotten,
     TableTruncated,
+    Unreadable,
 )
 from leasehold.model.records.requests import DeadLetter
 from leasehold.replication.log.admission import Verdict, admit
+from leasehold.replication.log.foreign import ForeignRecords
 
 
 class Feed(StrEnum):
@@ -148,12 +150,16 @@ class Changefeed:
     def __init__(self, position: LogPosition = START, jobs: Iterable[Any] = ()) -> None:
         """Begin at `position`. `jobs`: bodies (wire form) of the newest JobEvent per job."""
         self.position = position
+        self._foreign = ForeignRecords()
         self._jobs: dict[int, Job] = {job.job_id: job for job in map(job_from_wire, jobs)}
 
-    def step(self, record: LogRecord, offset: int, digest: bytes) -> Step:
-        """Take the next record of the log. Raises LogStopped (L1, L2, L9)."""
+    def step(
+        self, record: LogRecord | Unreadable, offset: int, digest: bytes, now_ns: int = 0
+    ) -> Step:
+        """Take the next record of the log, at `now_ns`. Raises LogStopped, as `check` does, which
+        is to be called now and then (L1, L2, L9)."""
         before = self.position
-        verdict, after = admit(before, offset, record, digest)
+        verdict, after = self._foreign.judge(admit, before, offset, record, digest, now_ns)
         assert after.offset >= before.offset, "a reader never goes back"
         self.position = after
         if verdict is not Verdict.APPLY:
@@ -165,6 +171,12 @@ class Changefeed:
         if not record.commits and not record.refusals:
             return _NOTHING
         return self._published(record)
+
+    def check(self, now_ns: int) -> str:
+        """Return what is to be said of records that were passed over, "" where nothing is. Raises
+        LogStopped once the log does not go on from where this reader is."""
+        self._foreign.check(now_ns)
+        return self._foreign.warning(now_ns)
 
     def _published(self, record: Decisions) -> Step:
         publications: list[Publication] = []

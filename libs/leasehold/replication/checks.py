@@ -55,7 +55,13 @@ class Checks:
                 make_subject(job), (job.table_id,), job.current.verifies, part=job.look
             )
 
-    def take_barrier(self, barrier: Barrier, catalog: Catalog, position: LogPosition) -> None:
+    def take_barriers(self, record: Decisions, catalog: Catalog) -> None:
+        """Start the checks that requests of a record ask for, once it was committed."""
+        for barrier in record.barriers:
+            if barrier.check is not None:
+                self.take_barrier(barrier, catalog)
+
+    def take_barrier(self, barrier: Barrier, catalog: Catalog) -> None:
         """Every node, standby and master too, answers a CHECK TABLE; one may be told to repair."""
         assert barrier.check is not None
         tables = tuple(descriptor.table_id for descriptor in catalog.tables())

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from leasehold.model.audit import AuditEvent
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.records.acks import Ack, Acknowledgement
-from leasehold.model.records.log import LogRecord
+from leasehold.model.records.log import LogRecord, Unreadable
 from leasehold.model.records.requests import Queue, ResultBatch
 from leasehold.replication.master.queue_topics import Found
 
@@ -22,7 +22,7 @@ class LogRead(NamedTuple):
     """A record of the log, in offset order; `digest` is that of its bytes."""
 
     offset: int
-    record: LogRecord
+    record: LogRecord | Unreadable
     digest: bytes
 
 

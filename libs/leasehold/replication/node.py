@@ -10,7 +10,9 @@ grant counts only once what stands before it is committed, hence visible to read
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.errors import LeaseholdError, LogStopped
@@ -51,6 +53,7 @@ from leasehold.replication.election import Election
 from leasehold.replication.fast_path.log import NOBODY, Term
 from leasehold.replication.log.admission import Verdict, admit
 from leasehold.replication.log.apply import apply_record
+from leasehold.replication.log.foreign import ForeignRecords
 from leasehold.replication.log.identity import LogIdentity
 from leasehold.replication.master.attempts import Spared
 from leasehold.replication.master.master import Master
@@ -60,6 +63,10 @@ from leasehold.replication.node_agent import FOR_AGENT, NodeAgent
 from leasehold.replication.node_settings import NodeSettings
 from leasehold.replication.unanswered import UnansweredRecords
 from leasehold.replication.upkeep import StoreUpkeep
+
+READ_MAX: Final = 10_000
+"""Records of the log that may wait while a master tells its store of many changes: others write
+barriers alone."""
 
 
 class Node:
@@ -114,7 +121,9 @@ class Node:
         self._pending_grants: list[Grant] = []
         self._catalog_changed = True
         self._unanswered = UnansweredRecords()  # of a candidate
-        self.acknowledger = Acknowledger(settings, incarnation, self.lease)
+        self._read: deque[LogRead] = deque()  # and waits for the master's store
+        self.foreign = ForeignRecords()
+        self.acknowledger = Acknowledger(settings, incarnation, self.lease, self.foreign)
         self.granted_in: Term = NOBODY
         """The term in which this incarnation was last granted a lease: its master reads what this
         process says, and this process reads what it writes."""
@@ -142,6 +151,11 @@ class Node:
         of what stands before it."""
         assert offset >= 0, "T6: a record that stands nobody knows where is waited for by nobody"
         return self.position.offset > offset and not self._open
+
+    def sees_below(self, lsn: int) -> bool:
+        """Return whether all that stands in the log below that LSN is applied and visible to
+        readers; for any thread, as `has_committed`."""
+        return self.position.lsn >= lsn - 1 and not self._open
 
     @property
     def reads_from(self) -> int:
@@ -172,16 +186,8 @@ class Node:
                 return self._tick(now)
             case QueueRead():
                 return master.intake.queue_message(event) if master is not None else []
-            case RequestsReceived():
-                if master is not None:
-                    master.intake.queue_published(event)
-                return []
-            case AckRead(record):
-                return master.take_acknowledgement(record, now) if master is not None else []
-            case AckReceived(record):
-                if master is not None:
-                    master.take_published_ack(record, now)
-                return []
+            case RequestsReceived() | AckRead() | AckReceived():
+                return self._take_told(event, now) if master is not None else []
             case AckPublished(number, heard):
                 self.acknowledger.confirm(number, now, received=heard)
                 return []
@@ -207,6 +213,27 @@ class Node:
             case QueueIdentified() | QueueLost():
                 return self._queue_changed(event, now)
 
+    def _take_told(self, event: RequestsReceived | AckRead | AckReceived, now: Now) -> list[Effect]:
+        """Take what others tell the master. ⚠ Whatever it runs into is the teller's fault, who may
+        be anybody and tells it again to the next one: it is passed over."""
+        master = self.master
+        assert master is not None, "nothing is told to others"
+        try:
+            match event:
+                case RequestsReceived():
+                    master.intake.queue_published(event)
+                case AckReceived(record):
+                    master.take_published_ack(record, now)
+                case AckRead(record):
+                    return master.take_acknowledgement(record, now)
+        except LeaseholdError:
+            raise
+        except Exception as error:  # noqa: BLE001 - see above
+            if isinstance(event, AckRead):
+                kind, what = type(error).__name__, type(event.record).__name__
+                return [Warn(f"passed over an acknowledgement ({what}): {kind}: {error!s:.200}")]
+        return []
+
     def stop(self, error: LeaseholdError) -> list[Effect]:
         """Serve nothing more: the log, the store or this program contradicts itself."""
         self.stopped = error
@@ -217,6 +244,7 @@ class Node:
         elif self._open:
             self._store.rollback()
         self._open = False
+        self._read.clear()
         return [StopQueues(), Stop(error)]
 
     def own_record(self, digest: bytes) -> Decisions | None:
@@ -227,13 +255,42 @@ class Node:
     # ------------------------------------------------------------ reading the log
 
     def _log_read(self, event: LogRead, now: Now) -> list[Effect]:
+        master = self.master
+        if self._read or (master is not None and master.is_putting):
+            return self._keep_read(event, now)
         offset, record, digest = event
         if offset < self.position.offset:
             if self._settings.candidate:
                 self._unanswered.read_again(event, self.position)
             return []
-        verdict, after = admit(self.position, offset, record, digest)
+        foreign = self.foreign
+        known = foreign.in_doubt
+        verdict, after = foreign.judge(admit, self.position, offset, record, digest, now.mono_ns)
+        if foreign.in_doubt > known == 0:
+            # It may be of a master that this node has missed a record of: the next one tells.
+            self._election.note_master(now.mono_ns)
         return self._follow_verdict(event, verdict, after, now)
+
+    def _keep_read(self, event: LogRead, now: Now) -> list[Effect]:
+        """Keep a record of the log that is read while the store is told of many changes, which
+        takes turns of its own: its own record can't be committed yet, and the others stand behind
+        it."""
+        effects: list[Effect] = []
+        if len(self._read) >= READ_MAX and self.master is not None:
+            self.master.settle()
+            effects = self._take_read(now)
+        if not self._read or event.offset > self._read[-1].offset:
+            self._read.append(event)
+        return effects
+
+    def _take_read(self, now: Now) -> list[Effect]:
+        """Take what was read of the log meanwhile."""
+        effects: list[Effect] = []
+        read = list(self._read)
+        self._read.clear()
+        for event in read:
+            effects += self._log_read(event, now)
+        return effects
 
     def _log_received(self, event: LogReceived, now: Now) -> list[Effect]:
         """Apply a record that was published, if it follows. Whoever may publish records may make
@@ -249,6 +306,7 @@ class Node:
             verdict = Verdict.SKIP
         if verdict is Verdict.SKIP:
             return [ReadLog(self.position.offset)]
+        self.foreign.followed()
         return self._follow_verdict(LogRead(*event), verdict, after, now)
 
     def _follow_verdict(
@@ -268,7 +326,7 @@ class Node:
                 # What is committed is exactly what stands before the barrier, on a master with
                 # a record in flight too: its open transaction is no part of it.
                 effects += self._commit_open(self.position, now)
-                self._checks.take_barrier(record, self.catalog, after)
+                self._checks.take_barrier(record, self.catalog)
         self.position = after
         if self.master is not None:
             self.master.pass_over(after)
@@ -280,18 +338,24 @@ class Node:
         self, record: Decisions, offset: int, digest: bytes, after: LogPosition, now: Now
     ) -> list[Effect]:
         master = self.master
-        self._upkeep.record_read(record, now)
+        if master is not None and not master.flight.is_own(record, digest):
+            # Whoever has made it knows the chain. Every other node applies it: so does this one,
+            # and what it has sent itself counts no more (L2, L4).
+            why = (
+                f"L4: a record of epoch {record.epoch}, sequence {record.sequence} counts as this"
+                " master's own, which did not send it: who else may write to the log?"
+            )
+            left = [*self._step_down(why, self.position), Warn(why)]
+            return [*left, *self._apply(record, offset, digest, after, now)]
         if master is not None:
-            if not master.flight.is_own(record, digest):
-                raise LogStopped(
-                    f"L4: a record of epoch {record.epoch}, sequence {record.sequence} counts as"
-                    " this master's own, which did not send it"
-                )
+            self._upkeep.record_read(record, now)
             self.position = after
             answered = master.read_back(record, offset, after, now)
             self._checks.record_applied(record, master=True)
+            self._checks.take_barriers(record, self.catalog)
             return answered + self._announce_catalog(now)
-        self._election.note_master(now.mono_ns)
+        self._upkeep.record_read(record, now)
+        begun_ns = self._clock_ns()
         if not self._open:
             self._store.begin()
             self._open = True
@@ -299,6 +363,9 @@ class Node:
         changed = apply_record(
             record, after, self.catalog, self._store, settings.outcomes, settings.history
         )
+        # ⚠ From behind what was applied: the master needs as long for it, and writes nothing
+        # meanwhile.
+        self._election.note_master(now.mono_ns + self._clock_ns() - begun_ns)
         self.position = after
         if self._settings.candidate:
             self._unanswered.remember(record, offset)
@@ -309,6 +376,9 @@ class Node:
             # A check of this very position has to see exactly it (a job's verification).
             if self._checks.starts_with(record):
                 effects = self._commit_open(after, now)
+        if record.barriers:
+            effects += self._commit_open(after, now)
+            self._checks.take_barriers(record, self.catalog)
         self._checks.record_applied(record, master=False)
         return effects
 
@@ -428,16 +498,24 @@ class Node:
         if self.identity.due(now.mono_ns):
             effects.append(AskLogIdentity())
         self._upkeep.give_way(now)
+        self.foreign.check(now.mono_ns)
+        words = self.foreign.warning(now.mono_ns)
+        if words:
+            effects.append(Warn(words))
+        if self._read and self.master is None:  # its term has ended meanwhile
+            effects += self._take_read(now)
         master = self.master
         if master is None:
             effects += self._commit_open(self.position, now)
-            if self._settings.candidate:
+            if self._settings.candidate and not self.foreign.breaks:
                 effects += self._bid(self._election.tick(self.position, now.mono_ns))
                 effects.append(Wake(self._election.deadline_ns()))
         if master is None or not master.in_flight:
             effects += self._upkeep.work(self.catalog, self.position, now)
         if master is not None:
             effects += master.tick(self.position, now)
+            if self._read and not master.is_putting:
+                effects += self._take_read(now)
         if self.agent is not None:
             effects += self.agent.tick(now)
         effects += self._upkeep.reports(self.incarnation)

@@ -41,27 +41,36 @@ def exact_entry(descriptor: Descriptor, index: Index) -> EntryOf:
     public yet, or no longer.
     """
     columns = (*index.columns, *index.included)
-    there = descriptor.by_id
-    keyed = any(c in there and sort_key_of(there[c].type) for c in index.columns)
-    if not index.computed and not keyed:
+    if not _is_computed(descriptor, index):
         return lambda image: tuple(map(image.get, columns))
+    there = descriptor.by_id
     seen = descriptor.showing(index.mentioned)
     texts = iter(index.expressions)
     parts: list[Callable[[Image], Any]] = []
     for column in index.columns:
         if column == EXPRESSION:
             text = next(texts)
-            value = compile_expression(text, seen)
-            keyed_value = _keyed(value, type_of_expression(text, seen))
-            parts.append(value if keyed_value is value else make_total(text, keyed_value))
+            parts.append(_keyed(compile_expression(text, seen), type_of_expression(text, seen)))
         else:
             kind = there[column].type if column in there else None
             parts.append(_keyed(_pair(column), kind))
     parts += map(_pair, index.included)
-    if not index.predicate:
-        return lambda image: tuple(part(image) for part in parts)
-    holds = compile_condition(index.predicate, seen)
-    return lambda image: tuple(part(image) for part in parts) if holds(image) == 1 else None
+    holds = compile_condition(index.predicate, seen) if index.predicate else None
+
+    def entry(image: Image) -> Entry | None:
+        if holds is not None and holds(image) != 1:
+            return None
+        return tuple([part(image) for part in parts])
+
+    return make_total(f"the entry of index {index.name}", entry)
+
+
+def _is_computed(descriptor: Descriptor, index: Index) -> bool:
+    """Return whether there is more to an entry than values of the row as they are."""
+    if index.computed:
+        return True
+    there = descriptor.by_id
+    return any(c in there and sort_key_of(there[c].type) for c in index.columns)
 
 
 def _pair(column: int) -> Callable[[Image], Any]:
@@ -82,9 +91,16 @@ def _keyed(value: Callable[[Image], Any], kind: Type | None) -> Callable[[Image]
 
 def entry_of(descriptor: Descriptor, index: Index) -> EntryOf:
     """Return a function as `exact_entry` does, but a row whose entry can't be computed has none:
-    for all who meet rows that writers could make before the index was there."""
-    exact = exact_entry(descriptor, index)
-    if not index.computed:
+    for all who meet rows that writers could make before the index was there.
+
+    ⚠ It raises nothing, here or when called: nodes apply the log with it. Of a text that can't be
+    compiled here no row has an entry.
+    """
+    try:
+        exact = exact_entry(descriptor, index)
+    except Refused:
+        return lambda image: None
+    if not _is_computed(descriptor, index):
         return exact
 
     def entry(image: Image) -> Entry | None:

@@ -339,6 +339,26 @@ class ClusterSettings:
         default=256,
         parse=integer(1, 1 << 20),
     )
+    sql_memory_mb: int = setting(
+        "LEASEHOLD_SQL_MEMORY_MB",
+        "MB that one SQL statement may hold in memory (53200), besides what SQLite sorts in its"
+        " cache; likewise what a transaction has written",
+        default=256,
+        parse=integer(1, 1 << 20),
+    )
+    sql_memory_total_mb: int = setting(
+        "LEASEHOLD_SQL_MEMORY_TOTAL_MB",
+        "MB that all SQL statements and transactions of a node may hold in memory together (53200)",
+        default=1024,
+        parse=integer(1, 1 << 20),
+    )
+    sql_temp_mb: int = setting(
+        "LEASEHOLD_SQL_TEMP_MB",
+        "MB that SQL statements of a node may have in files at once, of what they sort and gather"
+        " and of rows that wait for clients (53100)",
+        default=8 * 1024,
+        parse=integer(1, 1 << 30),
+    )
     ready_file: Path | None = setting(
         "LEASEHOLD_READY_FILE",
         "file that the process writes once it is ready for work",

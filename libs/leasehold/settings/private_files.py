@@ -29,6 +29,15 @@ def make_private_folder(folder: Path) -> None:
     keep_private(folder)
 
 
+def make_node_folder(folder: Path) -> None:
+    """Make a node's folder where it is missing, and keep others out of it and all that is in it.
+    Raises ConfigurationError."""
+    make_private_folder(folder)
+    for path in folder.rglob("*"):
+        if not path.is_symlink():
+            keep_private(path)
+
+
 def keep_store_private(path: Path) -> None:
     """The file of a store, made where there is none, and those that SQLite keeps beside it, which
     get its mode when they are made. Raises ConfigurationError."""

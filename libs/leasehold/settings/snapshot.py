@@ -1,9 +1,9 @@
 """How nodes hand their stores to each other: where, to whom, and whether encrypted.
 
-A snapshot holds every row, so it is for whoever shows the token; with a certificate the token and
-the rows travel encrypted. All nodes of a database are given the same. Nodes of one user on one
-machine need not be given any: the first of them makes one, in a file below LEASEHOLD_DATA that is
-closed to others.
+A snapshot holds every row, so it is for whoever proves to know the token, which is shown to
+nobody; with a certificate the rows travel encrypted. All nodes of a database are given the same.
+Nodes of one user on one machine need not be given any: the first of them makes one, in a file below
+LEASEHOLD_DATA that is closed to others.
 """
 
 from __future__ import annotations
@@ -28,10 +28,13 @@ TOKEN_CHARACTERS_LEAST: Final = 16
 TOKEN_FILE: Final = "snapshot-token"  # noqa: S105 - the file's name
 """Below LEASEHOLD_DATA; LEASEHOLD_SNAPSHOT_TOKEN_FILE may name it for a node with another one."""
 TOKEN_BYTES: Final = 32
+CERTIFICATE_BEGINS: Final = "-----BEGIN CERTIFICATE-----"
+CERTIFICATE_ENDS: Final = "-----END CERTIFICATE-----"
 
 
 def token(text: str) -> str:
-    """What can stand in an HTTP header and can't be guessed, such as `openssl rand -hex 32`."""
+    """What can't be guessed, such as `openssl rand -hex 32`. (Earlier releases put it into an HTTP
+    header.)"""
     plain = text.isascii() and text.isprintable() and " " not in text
     if not plain or len(text) < TOKEN_CHARACTERS_LEAST:
         raise ValueError(
@@ -53,7 +56,7 @@ class SnapshotSettings:
     )
     token: str | None = setting(
         "LEASEHOLD_SNAPSHOT_TOKEN",
-        "what a node must show to be handed a snapshot; the same for all nodes",
+        "what a node must know to be handed a snapshot, and who hands it out; the same for all",
         default=None,
         parse=token,
         secret=True,
@@ -131,6 +134,19 @@ class SnapshotSettings:
         except (OSError, ssl.SSLError) as error:
             raise _unusable("_CERT and _KEY", error) from None
         return context
+
+    def certificate(self) -> bytes:
+        """Return the certificate (DER) that `to_serve` shows, b"" without one. Raises
+        ConfigurationError."""
+        if self.tls_cert is None:
+            return b""
+        try:
+            text = self.tls_cert.read_text(encoding="ascii", errors="replace")
+            begin = text.index(CERTIFICATE_BEGINS)  # the first is the server's own
+            end = text.index(CERTIFICATE_ENDS, begin) + len(CERTIFICATE_ENDS)
+            return ssl.PEM_cert_to_DER_cert(text[begin:end])
+        except (OSError, ValueError) as error:
+            raise _unusable("_CERT", error) from None
 
     def to_fetch(self) -> ssl.SSLContext | None:
         """Return the TLS context to fetch with, which verifies the server's name and certificate;

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from leasehold.adapters.os.clock import unix_us
 from leasehold.adapters.os.row_spool import SPOOL_BATCH_ROWS, SpoolRoom
+from leasehold.adapters.os.temp_room import TempRoom
 from leasehold.adapters.sqlite.query import Rows
 from leasehold.model.errors import RequestTooLarge
 from leasehold.pgwire.session import Column, NoPortals, OpenPortals
@@ -91,8 +92,9 @@ class SqlCursor:
 class SqlCursors:
     """The cursors of one session."""
 
-    def __init__(self) -> None:
-        self.room = SpoolRoom()
+    def __init__(self, node: TempRoom) -> None:
+        """Begin, without any. Their rows are put aside in the room of the node."""
+        self.room = SpoolRoom(node)
         self.portals: OpenPortals = NoPortals()
         self._open: dict[str, SqlCursor] = {}
         self._made = 0

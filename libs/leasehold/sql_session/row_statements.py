@@ -19,6 +19,8 @@ from leasehold.sql_session.transaction import ReplayableTransaction, plan_types
 from leasehold.values.types import Type
 
 PREPARED_KEPT_MAX: Final = 200
+PREPARED_CHARACTERS_MAX: Final = 16 * 1024
+"""Of a text that is kept, though its client may not come back to it."""
 ONE_UPDATED: Final = Answer("UPDATE 1")
 
 
@@ -39,9 +41,10 @@ class RowStatements:
             kept = PreparedStatement(
                 statement, types, plan.parameters, columns_of(plan), opened, plan
             )
-            while len(self._kept) >= PREPARED_KEPT_MAX:
-                del self._kept[next(iter(self._kept))]
-            self._kept[name] = kept
+            if len(statement.text) <= PREPARED_CHARACTERS_MAX:
+                while len(self._kept) >= PREPARED_KEPT_MAX:
+                    del self._kept[next(iter(self._kept))]
+                self._kept[name] = kept
         return kept
 
     def _open_query(self, prepared: PreparedStatement, values: Sequence[Any]) -> Portal:

@@ -42,7 +42,7 @@ class SessionState:
         self.process = node.sessions.number(process)
         self.opened_us = unix_us()
         self.label = f"SQL session {self.process} of {user}"
-        self.cursors = SqlCursors()
+        self.cursors = SqlCursors(node.temp)
         self.role = SessionRole(user, lambda: node.access, role_id)
         self.settings = SettingCommands(
             settings,

@@ -8,7 +8,7 @@ from typing import Any
 
 from leasehold.adapters.os.row_spool import SPOOL_BATCH_ROWS, RowSpool, SpoolFull, SpoolRoom
 from leasehold.adapters.sqlite.query import Rows
-from leasehold.model.errors import LeaseholdError, QueryCanceled, RequestTooLarge
+from leasehold.model.errors import LeaseholdError, QueryCanceled
 from leasehold.pgwire.wire_errors import DiskFull
 
 
@@ -36,9 +36,9 @@ class SpooledRows:
                 more = error is None and len(batch) == SPOOL_BATCH_ROWS
                 self._spool.add(batch)
             self._spool.end()
-        except SpoolFull:
+        except SpoolFull as full:
             if wholly:
-                self.give_up()
+                self.give_up(full.error)
                 return
             self._beside = self._spool.not_kept()
         except OSError as failed:
@@ -50,13 +50,9 @@ class SpooledRows:
             raise error
         self.error = error.with_traceback(None)  # which holds the reader
 
-    def give_up(self) -> None:
+    def give_up(self, error: LeaseholdError | None = None) -> None:
         """Let an error come in the place of what had no room."""
-        mib = self._room.bytes_max // (1024 * 1024)
-        self.error = RequestTooLarge(
-            f"more than {mib} MiB of rows of this session wait for its client: add a LIMIT, close"
-            " cursors, or read faster"
-        )
+        self.error = error or self._room.full()
         self._beside.clear()
         self.has_all = True
 

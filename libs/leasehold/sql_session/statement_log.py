@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from leasehold.adapters.sqlite.query import ROW_BYTES
 from leasehold.adapters.sqlite.write import Written
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
+from leasehold.model.budget import Budget, size_of
 from leasehold.model.errors import RequestTooLarge
 from leasehold.model.records.requests import Expression, Operation
 from leasehold.replica.pending_changes import PendingChanges
@@ -20,6 +22,8 @@ from leasehold.transaction.read_set import PRIMARY
 from leasehold.transaction.replay_comparison import Told
 
 STEPS_MAX: Final = 10_000
+STEP_BYTES: Final = 500
+"""Of a step, beside its text and its rows: about what holds it."""
 
 
 class StatementLog:
@@ -31,8 +35,15 @@ class StatementLog:
     """
 
     def __init__(
-        self, isolation: Isolation, context: CommitContext, pending: PendingChanges
+        self,
+        isolation: Isolation,
+        context: CommitContext,
+        pending: PendingChanges,
+        budget: Budget,
     ) -> None:
+        """Begin. `budget` holds the steps."""
+        self._budget = budget
+        self._texts: set[int] = set()  # by identity: a step holds its own
         self._isolation = isolation
         self._pending = pending
         self._at_commit = AtCommit(isolation)
@@ -53,16 +64,31 @@ class StatementLog:
     # ------------------------------------------------------------ steps
 
     def add(self, step: Step) -> None:
-        """Append a statement to the log. Raises RequestTooLarge."""
+        """Append a statement to the log. Raises RequestTooLarge, OutOfMemory."""
         if len(self.steps) >= STEPS_MAX:
             raise RequestTooLarge(
                 f"a transaction has at most {STEPS_MAX} statements that would have to run again"
                 " after a verify error: COMMIT more often"
             )
+        self._hold(step)
         if step.sqlstate:
             self.add_error()
         step.position, step.context = self.position, self.context
         self.steps.append(step)
+
+    def _hold(self, step: Step) -> None:
+        size, asked = STEP_BYTES, step.asked
+        if asked is not None:
+            if id(asked.text) not in self._texts:
+                size += len(asked.text)
+            size += size_of(asked.values)
+            for values in asked.many:
+                size += ROW_BYTES + size_of(values)
+        for row in step.rows:
+            size += ROW_BYTES + size_of(row)
+        self._budget.hold(size)
+        if asked is not None:
+            self._texts.add(id(asked.text))
 
     @property
     def lone_write(self) -> Step | None:

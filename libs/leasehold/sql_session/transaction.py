@@ -98,9 +98,9 @@ class ReplayableTransaction:
         self._plan_of = plan_of
         self._block = block
         self._reads = reads
-        self._writes = WriteSet(reads, isolation, sequence_values)
+        self._writes = WriteSet(reads, isolation, sequence_values, reads.budget)
         self._pending = self._writes.pending
-        self.log = StatementLog(isolation, context, self._pending)
+        self.log = StatementLog(isolation, context, self._pending, reads.budget)
         self.sequence_values = sequence_values
         self._check_may_block = check_may_block
         self._privileges = privileges or PrivilegeCheck()
@@ -230,8 +230,7 @@ class ReplayableTransaction:
 
         with own_rows(snapshot.connection, own, self._pending.emptied):
             if plan.counts and not plan.explain:
-                found = self._drawing(lambda: rows().all())
-                yield Rows(snapshot.connection, "", (), ready=found), False
+                yield self._drawing(lambda: rows().compute_all(whole=True)), False
             else:
                 yield rows(), bool(own)
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
-from leasehold.model.errors import Refused
+from leasehold.model.errors import Refused, RequestTooLarge
 from leasehold.transaction.isolation import Isolation
 from leasehold.values.dates import AsOf
+
+SAVEPOINTS_MAX: Final = 10_000
 
 
 class NoTransaction(Refused):
@@ -98,6 +100,10 @@ class Block:
 
     def savepoint(self, name: str, mark: object) -> None:
         self._need_block("SAVEPOINT")
+        if len(self.savepoints) >= SAVEPOINTS_MAX:
+            raise RequestTooLarge(
+                f"a transaction has at most {SAVEPOINTS_MAX} savepoints at once: RELEASE some"
+            )
         self.savepoints.append((name, mark))
 
     def release(self, name: str) -> None:

@@ -7,7 +7,7 @@ its deletes are checked by every foreign key that some version in use of another
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
@@ -44,9 +44,10 @@ class References:
         self._holders = holders
         self._present: dict[tuple[int, tuple[int, ...]], set[Key]] = {}
 
-    def check(self, rows: Mapping[Name, FinalRow]) -> None:
-        """Raises ForeignKeyViolation for the first row that refers to none, or that is referred to
-        and goes. A reference that stays as it was is not looked at, nor is one with a NULL."""
+    def check(self, rows: Mapping[Name, FinalRow]) -> Generator[None, None, None]:
+        """Raise ForeignKeyViolation for the first row that refers to none, or that is referred to
+        and goes; yield behind each row. A reference that stays as it was is not looked at, nor is
+        one with a NULL."""
         for (table_id, _), row in rows.items():
             if row.image is not None:
                 for key in row.descriptor.enforced_foreign_keys:
@@ -54,6 +55,7 @@ class References:
             if row.before is not None:
                 for child, key in self._catalog.references(table_id):
                     self._check_parent(row, child, key)
+            yield
 
     def _check_child(self, row: FinalRow, key: ForeignKey) -> None:
         assert row.image is not None

@@ -11,7 +11,7 @@ exchanged their keys.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import NamedTuple, TypeAlias
 
 from leasehold.catalog.catalog import Catalog
@@ -57,8 +57,10 @@ def key_in(mirror: Descriptor, image: Image) -> Key | None:
     return None if None in key else key
 
 
-def follow_writes(touched: Iterable[Touched], catalog: Catalog, rows: RowReader) -> list[Followed]:
-    """Return what becomes of the mirrors' rows.
+def follow_writes(
+    touched: Iterable[Touched], catalog: Catalog, rows: RowReader
+) -> Generator[None, None, list[Followed]]:
+    """Return what becomes of the mirrors' rows; yield behind each.
 
     Raises StaleVersion (40001) for a row whose key in the mirror is another row's: those who read
     the old key are about to finish, and then it may be given twice."""
@@ -69,11 +71,17 @@ def follow_writes(touched: Iterable[Touched], catalog: Catalog, rows: RowReader)
     for each_table in by_mirror.values():
         mirror = mirror_of(each_table[0].descriptor, catalog)
         if mirror is not None:
-            found += _of_one(each_table, mirror, rows)
+            for followed in _of_one(each_table, mirror, rows):
+                if followed is not None:
+                    found.append(followed)
+                yield
     return found
 
 
-def _of_one(touched: list[Touched], mirror: Descriptor, rows: RowReader) -> Iterable[Followed]:
+def _of_one(
+    touched: list[Touched], mirror: Descriptor, rows: RowReader
+) -> Iterable[Followed | None]:
+    """Yield the changes of a mirror, None where a row that is looked at is none yet."""
     gone: dict[Key, None] = {}
     made: dict[Key, Row] = {}
     for _, before, _ in touched:
@@ -89,6 +97,7 @@ def _of_one(touched: list[Touched], mirror: Descriptor, rows: RowReader) -> Iter
         if key in made or current is not None:
             raise _taken(descriptor, mirror, key)
         made[key] = after
+        yield None
     for key in (*gone, *(key for key in made if key not in gone)):
         current = rows(mirror, key) if key in gone else None
         change = _change(mirror, key, current, made.get(key))

@@ -50,6 +50,12 @@ class _Read:
     whole: bool = False
     visited: dict[Key, Visited] = field(default_factory=dict)
 
+    def become_whole(self) -> None:
+        """Let it be the whole table, of which no key and no range has to be kept."""
+        self.whole = True
+        self.keys.clear()
+        self.ranges.clear()
+
 
 class ReadsSoFar:
     """Filled by a transaction's statements."""
@@ -63,17 +69,20 @@ class ReadsSoFar:
     def key(self, descriptor: Descriptor, key: Key) -> None:
         """A row was looked up, whether or not it was there."""
         read = self._of(descriptor)
-        read.keys[key] = None
-        read.whole = read.whole or len(read.keys) > KEYS_MAX
+        if not read.whole:
+            read.keys[key] = None
+            if len(read.keys) > KEYS_MAX:
+                read.become_whole()
 
     def range(self, descriptor: Descriptor, part: ReadRange) -> None:
         read = self._of(descriptor)
-        read.ranges[part] = None
-        unbounded = part == ReadRange()
-        read.whole = read.whole or unbounded or len(read.ranges) > RANGES_MAX
+        if not read.whole:
+            read.ranges[part] = None
+            if part == ReadRange() or len(read.ranges) > RANGES_MAX:
+                read.become_whole()
 
     def table(self, descriptor: Descriptor) -> None:
-        self._of(descriptor).whole = True
+        self._of(descriptor).become_whole()
 
     def visited(self, descriptor: Descriptor, key: Key, genids: Genids) -> None:
         """SELECTV has shown a row with those genids. Raises MalformedRequest for too many."""
@@ -93,13 +102,13 @@ class ReadsSoFar:
 
 
 def _table_reads(read: _Read) -> TableReads:
-    descriptor, whole = read.descriptor, read.whole
+    descriptor = read.descriptor
     return TableReads(
         descriptor.name,
         descriptor.version,
-        () if whole else tuple(read.keys),
-        () if whole else tuple(read.ranges),
-        whole,
+        tuple(read.keys),
+        tuple(read.ranges),
+        read.whole,
         tuple(read.visited.values()),
     )
 

@@ -9,7 +9,7 @@ each foreign key and each loss, so circles end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -77,17 +77,20 @@ class Actions:
         self._follows: dict[tuple[Identity, int], Identity] = {}
         self._by_values: dict[_Columns, dict[Key, dict[Identity, None]]] = {}
 
-    def run(self) -> None:
-        """What follows from the request's losses is in the overlay then."""
+    def run(self) -> Generator[None, None, None]:
+        """Put what follows from the request's losses into the overlay; yield behind each row."""
         waiting = self._losses.found[::-1]
         while waiting:
             # What follows from a loss comes before the next one of the request.
-            waiting += [*self._follow(waiting.pop())][::-1]
-        self._write()
+            followed: list[Loss] = []
+            yield from self._follow(waiting.pop(), followed)
+            waiting += followed[::-1]
+        yield from self._write()
 
     # ------------------------------------------------------------ what follows
 
-    def _follow(self, loss: Loss) -> Iterator[Loss]:
+    def _follow(self, loss: Loss, followed: list[Loss]) -> Generator[None, None, None]:
+        """Do what follows from a loss, and add the losses that this is; yield behind each row."""
         for child, key in self._references(loss.row[0]):
             action = key.on_delete if loss.after is None else key.on_update
             lost = values_of(loss.before, key.parent_columns)
@@ -105,7 +108,8 @@ class Actions:
                 self._acted.add((*known, loss.number))
                 if action is OnChange.CASCADE and loss.after is not None:
                     self._follows[known] = loss.row
-                yield from self._act(row, child, key, action, loss)
+                followed += self._act(row, child, key, action, loss)
+                yield
 
     def _references(self, table_id: int) -> list[Reference]:
         known = self._found.get(table_id)
@@ -219,11 +223,13 @@ class Actions:
 
     # ------------------------------------------------------------ into the overlay
 
-    def _write(self) -> None:
-        """Write all rows. ⚠ Those that leave their key go first: another one may take it."""
+    def _write(self) -> Generator[None, None, None]:
+        """Write all rows, and yield behind each. ⚠ Those that leave their key go first: another one
+        may take it."""
         landing: list[tuple[Descriptor, RowChange]] = []
         staying: list[tuple[_Held, RowChange]] = []
         for held in self._held.values():
+            yield
             table, key, row = held.descriptor, held.key, held.row
             if held.image == row.values:
                 continue

@@ -6,7 +6,7 @@ An index enforces uniqueness only once its entries are complete, so they are all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import NamedTuple
 
 from leasehold.catalog.descriptor import Descriptor
@@ -30,8 +30,11 @@ class FinalRow(NamedTuple):
     image: Image | None
 
 
-def check_unique(rows: dict[tuple[int, Key], FinalRow], holders: HolderReader) -> None:
-    """Raises DuplicateKey for the first new key of an entry that another row has as well.
+def check_unique(
+    rows: dict[tuple[int, Key], FinalRow], holders: HolderReader
+) -> Generator[None, None, None]:
+    """Raise DuplicateKey for the first new key of an entry that another row has as well; yield
+    behind each row.
 
     A row whose key stays as it was is not looked at: it may be a duplicate from before the
     constraint, which its other columns don't make worse. NULLs differ from each other, and a row
@@ -56,6 +59,7 @@ def check_unique(rows: dict[tuple[int, Key], FinalRow], holders: HolderReader) -
                 other = next((o for o in found if _still(rows, o, index, table, values)), key)
             if other != key:
                 raise unique_key_exists(row.descriptor, index, values)
+        yield
 
 
 class Sought(NamedTuple):

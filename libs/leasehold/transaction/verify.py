@@ -21,12 +21,7 @@ from leasehold.model.records.log import ChangeKind, RowChange
 from leasehold.model.records.requests import ChangeRequest, OnConflict, Operation, OperationKind
 from leasehold.rows.defaults import Draw
 from leasehold.transaction.binding import binding
-from leasehold.transaction.decide import (
-    decide,
-    delete_row,
-    uncommittable,
-    with_key,
-)
+from leasehold.transaction.decide import decide, delete_row, uncommittable, with_key
 from leasehold.transaction.duplicate_key import primary_key_exists
 from leasehold.transaction.foreign_keys import References
 from leasehold.transaction.mirror_table import Followed, follow_writes
@@ -111,7 +106,6 @@ def verify(
 
 
 def verify_in_slices(
-    slice_operations: int,
     request: ChangeRequest,
     catalog: Catalog,
     rows: RowReader,
@@ -121,11 +115,11 @@ def verify_in_slices(
     past: Past,
     rights: Rights | None = None,
 ) -> Generator[None, None, Decided]:
-    """Verify as `verify` does, so many operations in a slice; between two of them no row and no
-    version may change."""
+    """Verify as `verify` does, and yield behind each row that was looked at; in between no row and
+    no version may change."""
     versions = _check_used(request, catalog, past, rights)
     made = _Request(request, catalog, rows, lsn, holders, context, rights)
-    return (yield from made.decide_all(request.operations, versions, slice_operations))
+    return (yield from made.decide_all(request.operations, versions))
 
 
 def _check_used(
@@ -203,13 +197,12 @@ class _Request:
         self,
         operations: tuple[Operation, ...],
         versions: dict[int, int],
-        slice_operations: int = OPERATIONS_PER_COMMIT_MAX,
     ) -> Generator[None, None, Decided]:
         affected = 0
         sequence_values = SequenceValues(self._catalog, self._overlay, versions, self._lsn)
         self._draw = sequence_values.next
         for number, operation in enumerate(operations):
-            if number % slice_operations == slice_operations - 1:
+            if number:
                 yield
             descriptor = self._catalog.resolve(operation.table, operation.schema_version)
             known = versions.setdefault(descriptor.table_id, descriptor.version)
@@ -232,7 +225,7 @@ class _Request:
                 raise
         try:
             self._land()
-            behind = self._check_end()
+            behind = yield from self._check_end()
         except DuplicateKey:
             self._refuse_sought()
             raise
@@ -366,20 +359,21 @@ class _Request:
                 self._losses.landed(table_id, key, identity)
         self._landing.clear()
 
-    def _check_end(self) -> list[Followed]:
+    def _check_end(self) -> Generator[None, None, list[Followed]]:
         """Look at what can be judged when all of the request is known (T3); return the changes of
-        mirrors.
+        mirrors. Yields behind each row.
 
         Mirrors' rows are equal to rows that are looked at, so nothing is asked of them. But they
         may refer to a parent, and what a request does to them is part of it."""
         overlay, catalog, holders = self._overlay, self._catalog, self._holders
         if self._losses is not None and self._losses.found:
             assert holders is not None, "foreign keys need a reader of entries"
-            Actions(overlay, self._losses, catalog, holders, self._context, self._draw).run()
+            actions = Actions(overlay, self._losses, catalog, holders, self._context, self._draw)
+            yield from actions.run()
         if overlay.final:
             assert holders is not None, "unique indexes and foreign keys need a reader of entries"
-            check_unique(overlay.final, holders)
-        behind = follow_writes(overlay.touched(), catalog, self._rows)
+            yield from check_unique(overlay.final, holders)
+        behind = yield from follow_writes(overlay.touched(), catalog, self._rows)
         if overlay.refers:
             assert holders is not None
             mirrors = {(f.descriptor.table_id, f.change.key): f for f in behind}
@@ -392,7 +386,8 @@ class _Request:
                 for name, f in mirrors.items()
             }
             touched = {**overlay.rows, **stand}
-            References(catalog, touched, self._rows, holders).check({**overlay.final, **final})
+            references = References(catalog, touched, self._rows, holders)
+            yield from references.check({**overlay.final, **final})
         return behind
 
 

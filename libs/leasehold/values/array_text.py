@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from leasehold.model.budget import charge, charge_each
 from leasehold.model.errors import FeatureNotSupported, InvalidText, RequestTooLarge
-from leasehold.values.arrays import ELEMENTS_MAX, elements_of, stored_form
+from leasehold.values.arrays import ELEMENTS_MAX, collect, elements_of, stored_form
 from leasehold.values.letters import BLANKS, ascii_lower
 
 # An element: in quotes, or up to a comma or brace; a backslash takes the next character as it is.
@@ -15,9 +16,12 @@ _ELEMENT: Final = re.compile(
     r"""\s*(?:"((?:[^"\\]|\\.)*)"|((?:[^",{}\\\s]|\\.)(?:(?:[^",{}\\]|\\.)*(?:[^",{}\\\s]|\\.))?))\s*""",
     re.DOTALL | re.ASCII,
 )
-_PLAIN: Final = re.compile(r"[\w.+-]+(?:,[\w.+-]+)*")
+_PLAIN: Final = re.compile(r"[\w.+-]++(?:,[\w.+-]++)*+")
 """Without anything that has to be read one by one: as numbers come, by the thousand."""
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+_ELEMENT_WORK: Final = 150
+"""Of an element that is read or shown."""
+_ELEMENTS_AT_ONCE: Final = 256
 _NEEDS_QUOTES: Final = frozenset('{}",\\ \t\n\r\v\f')
 
 
@@ -38,15 +42,22 @@ def array_of_text(text: str, element: Callable[[str], Any]) -> str:
     if inner.lstrip(BLANKS)[0] == "{":
         raise FeatureNotSupported("arrays of more than one dimension are not supported")
     if _PLAIN.fullmatch(inner):
+        _check_number(inner.count(",") + 1)
         parts = inner.split(",")
-        _check_number(len(parts))
-        return stored_form([None if _is_null(part) else element(part) for part in parts])
+        return stored_form(
+            [
+                None if _is_null(part) else element(part)
+                for part in charge_each(parts, _ELEMENT_WORK)
+            ]
+        )
     while True:
         found = _ELEMENT.match(inner, at)
         if found is None:
             raise InvalidText(f"malformed array literal: no element at character {at + 2}")
         made.append(_value(found, element))
         _check_number(len(made))
+        if not len(made) % _ELEMENTS_AT_ONCE:
+            charge(_ELEMENTS_AT_ONCE * _ELEMENT_WORK)
         at = found.end()
         if at == len(inner):
             return stored_form(made)
@@ -73,7 +84,10 @@ def _value(found: re.Match[str], element: Callable[[str], Any]) -> Any:
 
 def text_of_array(stored: str, element: Callable[[Any], str]) -> str:
     """Return the array's text; `element` returns that of one element."""
-    shown = ["NULL" if v is None else _quoted(element(v)) for v in elements_of(stored)]
+    shown = collect(
+        "NULL" if v is None else _quoted(element(v))
+        for v in charge_each(elements_of(stored), _ELEMENT_WORK)
+    )
     return "{" + ",".join(shown) + "}"
 
 

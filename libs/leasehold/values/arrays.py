@@ -11,11 +11,16 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from leasehold.model.budget import charge_each, charge_size
 from leasehold.model.errors import RequestTooLarge
 
 ELEMENTS_MAX: Final = 100_000
 CHARACTERS_MAX: Final = 16 << 20
 _BYTES: Final = "\\x"
+_LONG: Final = 100
+_ELEMENT_WORK: Final = 25
+_KEY_WORK: Final = 100
+"""Of an element whose sort key is made."""
 
 
 def stored_form(values: Sequence[Any]) -> str:
@@ -23,14 +28,34 @@ def stored_form(values: Sequence[Any]) -> str:
     CHARACTERS_MAX characters."""
     if len(values) > ELEMENTS_MAX:
         raise RequestTooLarge(f"an array has at most {ELEMENTS_MAX} elements, not {len(values)}")
+    charge_size(len(values), _ELEMENT_WORK)
     made = _write(values)
-    if len(made) > CHARACTERS_MAX:
-        raise RequestTooLarge(f"an array has at most {CHARACTERS_MAX} characters, not {len(made)}")
+    check_characters(len(made))
+    return made
+
+
+def check_characters(size: int) -> None:
+    """Raises RequestTooLarge for an array of so many characters, before it is made."""
+    if size > CHARACTERS_MAX:
+        raise RequestTooLarge(f"an array has at most {CHARACTERS_MAX} characters, not {size}")
+
+
+def collect(values: Iterable[Any]) -> list[Any]:
+    """Return the values of an array that is being made. Raises RequestTooLarge as soon as its long
+    texts are too many characters: a short number may be a long text."""
+    made: list[Any] = []
+    size = 0
+    for value in values:
+        made.append(value)
+        if type(value) is str and len(value) > _LONG:
+            size += len(value)
+            check_characters(size)
     return made
 
 
 def elements_of(stored: str) -> list[Any]:
     """Return the storage values, None for NULL."""
+    charge_size(len(stored) >> 2, 1)  # 600 characters a microsecond, at worst 300
     found: list[Any] = _read(stored)
     return found
 
@@ -77,7 +102,8 @@ def make_sort_key(element: Callable[[Any], Any] | None) -> Callable[[str], bytes
     """Return the function that makes an array's sort key. `element` makes that of an element; None
     where it is the element itself."""
     if element is None:
-        return lambda stored: ordered_form(elements_of(stored))
+        return lambda stored: ordered_form(charge_each(elements_of(stored), _KEY_WORK))
     return lambda stored: ordered_form(
-        None if value is None else element(value) for value in elements_of(stored)
+        None if value is None else element(value)
+        for value in charge_each(elements_of(stored), 2 * _KEY_WORK)
     )

@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, NoReturn
 
+from leasehold.model.budget import charge_each, charge_long, charge_size
 from leasehold.model.errors import InvalidText, OutOfRange, TooLong, UntranslatableCharacter
 from leasehold.values.numeric import (
     SCALE_MAX,
     decimal_of_number,
-    decimal_of_text,
     has_room,
+    number_as_written,
     sort_key,
 )
 from leasehold.values.numeric import stored_form as numeric_form
@@ -26,6 +27,12 @@ NESTING_MAX: Final = 500
 TEXT_CHARACTERS_MAX: Final = 262_144
 _PLAIN_BITS_MAX: Final = 1_024
 """Of a whole number that Python writes by itself; it refuses those of more than 4,300 digits."""
+_READ_WORK: Final = 30
+"""Of a character of JSON that is read: a number of two characters takes longest."""
+_ELEMENT_WORK: Final = 120
+"""Of an element or member that is written, or put in order."""
+_LONG_NUMBER: Final = 400
+"""Characters of a number that are counted while it is written: ten may say 131,072 digits."""
 _ESCAPED: Final = re.compile(r'["\\\x00-\x1f]')
 _ESCAPES: Final = {
     '"': '\\"',
@@ -46,7 +53,8 @@ def value_of(text: str) -> Any:
     if not isinstance(text, str):  # a damaged store may hold it
         raise InvalidText(f"{text!r:.80} is no JSON")
     if len(text) > TEXT_CHARACTERS_MAX:
-        raise TooLong(f"{len(text)} characters of JSON; at most {TEXT_CHARACTERS_MAX} are stored")
+        raise _too_long(len(text))
+    charge_size(len(text), _READ_WORK)
     try:
         return _decoder.decode(text.strip(" \t\n\r"))
     except RecursionError as error:
@@ -60,12 +68,40 @@ def text_of(value: Any) -> str:
 
     Raises InvalidText, UntranslatableCharacter, OutOfRange, TooLong.
     """
-    parts: list[str] = []
+    parts = _Parts()
     _write(value, parts, 0)
     made = "".join(parts)
     if len(made) > TEXT_CHARACTERS_MAX:
-        raise TooLong(f"{len(made)} characters of JSON; at most {TEXT_CHARACTERS_MAX} are stored")
+        raise _too_long(len(made))
     return made
+
+
+def _too_long(size: int) -> TooLong:
+    return TooLong(f"{size} characters of JSON; at most {TEXT_CHARACTERS_MAX} are stored")
+
+
+def count_number(size: int, value: Any) -> int:
+    """Return `size` and the digits of a long number, for whoever collects numbers before any is
+    written. Raises TooLong as soon as they are more than JSON may have."""
+    if isinstance(value, Decimal) and value.adjusted() > _LONG_NUMBER:
+        size += value.adjusted()
+        if size > TEXT_CHARACTERS_MAX:
+            raise _too_long(size)
+    return size
+
+
+class _Parts(list[str]):
+    """The parts of a text. `numbers`: characters of long numbers among them."""
+
+    numbers = 0
+
+    def add_number(self, text: str) -> None:
+        """Raises TooLong as soon as the numbers alone are too long."""
+        if len(text) > _LONG_NUMBER:
+            self.numbers += len(text)
+            if self.numbers > TEXT_CHARACTERS_MAX:
+                raise _too_long(self.numbers)
+        self.append(text)
 
 
 def stored_form(text: str) -> str:
@@ -118,10 +154,11 @@ def _order(value: Any, parts: list[bytes], *, whole: bool = False) -> None:
         parts += (_STRING, value.encode(), b"\0")  # no text holds U+0000
     elif isinstance(value, list):
         parts.append(_ARRAY + len(value).to_bytes(_COUNT_BYTES) + (b"\1" if whole else b""))
-        for each in value:
+        for each in charge_each(value, _ELEMENT_WORK):
             _order(each, parts)
     elif isinstance(value, dict):
         parts.append(_OBJECT + len(value).to_bytes(_COUNT_BYTES))
+        charge_long(len(value), _ELEMENT_WORK)
         named = sorted(_by_bytes(value), key=lambda member: (len(member[0]), member[0]))
         for name, each in named:
             parts += (name, b"\0")
@@ -162,7 +199,7 @@ def _escape(found: re.Match[str]) -> str:
     return _ESCAPES.get(character) or f"\\u{ord(character):04x}"
 
 
-def _write(value: Any, parts: list[str], depth: int) -> None:
+def _write(value: Any, parts: _Parts, depth: int) -> None:
     if depth > NESTING_MAX:
         raise _too_deep()
     if value is None:
@@ -172,7 +209,7 @@ def _write(value: Any, parts: list[str], depth: int) -> None:
     elif isinstance(value, str):
         parts.append(quoted(value))
     elif isinstance(value, int | float | Decimal):
-        parts.append(_number(value))
+        parts.add_number(_number(value))
     elif isinstance(value, Mapping):
         # Here, not in a function of its own: Python's own limit of depth counts calls.
         parts.append("{")
@@ -182,7 +219,7 @@ def _write(value: Any, parts: list[str], depth: int) -> None:
         parts.append("}")
     elif isinstance(value, list | tuple):
         parts.append("[")
-        for position, each in enumerate(value):
+        for position, each in enumerate(charge_each(value, _ELEMENT_WORK)):
             if position:
                 parts.append(", ")
             _write(each, parts, depth + 1)
@@ -193,6 +230,7 @@ def _write(value: Any, parts: list[str], depth: int) -> None:
 
 def _members(value: Mapping[Any, Any]) -> list[tuple[str, Any]]:
     """Return (name as it is written, value) of the members in their order."""
+    charge_long(len(value), _ELEMENT_WORK)
     named = []
     for name in value:
         if not isinstance(name, str):
@@ -226,5 +264,5 @@ def _no_constant(word: str) -> NoReturn:
 
 
 _decoder: Final = json.JSONDecoder(
-    parse_float=decimal_of_text, parse_int=decimal_of_text, parse_constant=_no_constant
+    parse_float=number_as_written, parse_int=number_as_written, parse_constant=_no_constant
 )

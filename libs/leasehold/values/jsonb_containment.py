@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from leasehold.model.budget import charge
 from leasehold.model.errors import TooComplex
 from leasehold.values.jsonb import ordered_bytes
 
@@ -12,6 +13,9 @@ STEPS_MAX: Final = 1_000_000
 """Of arrays and objects that are compared with one another, and of scalars in them: half a second
 or so. Only nested ones can take more than there are elements."""
 _PAIRS_COMPARED_MAX: Final = 1_000
+_STEPS_CHARGED: Final = 1_000
+"""Steps between two charges, of so much work each."""
+_STEP_WORK: Final = 60
 
 
 class _Listed:
@@ -44,6 +48,7 @@ def contains(value: Any, wanted: Any) -> bool:
 class _Containment:
     def __init__(self) -> None:
         self._steps = 0
+        self._uncharged = 0
         self._listed: dict[int, _Listed] = {}
 
     def holds(self, value: Any, wanted: Any, *, outermost: bool = False) -> bool:
@@ -98,6 +103,10 @@ class _Containment:
         self._steps += steps + 1
         if self._steps > STEPS_MAX:
             raise TooComplex("@> over nested arrays would compare more than a million values")
+        self._uncharged += steps + 1
+        if self._uncharged > _STEPS_CHARGED:
+            uncharged, self._uncharged = self._uncharged, 0
+            charge(uncharged * _STEP_WORK)
 
 
 def _without_equals(asked: list[Any], there: list[Any]) -> list[Any]:

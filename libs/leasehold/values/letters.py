@@ -13,12 +13,15 @@ from functools import cache
 from itertools import chain
 from typing import Final
 
+from leasehold.model.budget import charge
 from leasehold.values.unicode_tables import LETTERS_AND_DIGITS, LOWER, UPPER
 
 BLANKS: Final = " \t\n\r\v\f"
 """What PostgreSQL passes over around a value."""
 _PIECE: Final = 16_384
 """Of a long text at once, about a millisecond: no other thread runs meanwhile."""
+
+_CHARACTER_WORK: Final = 5
 
 
 def upper(text: str) -> str:
@@ -67,8 +70,12 @@ def is_digits(text: str) -> bool:
 def _changed(text: str, other: dict[str, str]) -> str:
     if len(text) <= _PIECE:
         return "".join(map(other.get, text, text))
-    pieces = (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
-    return "".join("".join(map(other.get, piece, piece)) for piece in pieces)
+    made: list[str] = []
+    for at in range(0, len(text), _PIECE):
+        charge(_PIECE * _CHARACTER_WORK)
+        piece = text[at : at + _PIECE]
+        made.append("".join(map(other.get, piece, piece)))
+    return "".join(made)
 
 
 def _runs(table: str) -> Iterator[tuple[range, int]]:

@@ -135,6 +135,11 @@ def _decimal_of(stored: str) -> Decimal:
     return Decimal(f"{'-' if sign == 'B' else ''}{digits}{'0' * zeros}E-{scale}")
 
 
+def digits_in(stored: str, value: Decimal) -> int:
+    """Return how many digits `decimal_of` has made of a stored numeric, zeros among them."""
+    return value.adjusted() + ord(stored[-1]) - _SCALE_ZERO + 1
+
+
 def words_of(key: str) -> str:
     """Return a sort key, or a stored numeric, as people read it; a key has no scale."""
     if key[-1:] not in (" ", "~") and key not in ("A", "C", "E", "F"):
@@ -182,16 +187,30 @@ def decimal_of_text(text: str) -> Decimal:
         if word is None:
             raise InvalidText(f'invalid input syntax for type numeric: "{text:.80}"')
         return Decimal(word)
-    value = Decimal(trimmed)
+    value = number_as_written(trimmed)
+    return round_number(value, 0) if _exponent_of(value) > 0 else value
+
+
+def number_as_written(text: str) -> Decimal:
+    """Return the number of digits, a point and an exponent, whose zeros nobody has written yet.
+    Raises OutOfRange where numeric has no room for it, InvalidText for an exponent beyond all."""
+    try:
+        value = Decimal(text)
+    except DecimalException as error:
+        raise InvalidText(f'invalid input syntax for type numeric: "{text:.80}"') from error
     if value and value.adjusted() >= WHOLE_DIGITS_MAX:
         raise OutOfRange("value overflows numeric format")
-    if not value:
-        value = value.copy_abs()
+    if not value:  # of 0e5 no digit is behind the point
+        value = value.copy_abs() if _exponent_of(value) < 0 else Decimal(0)
+    if -_exponent_of(value) > SCALE_MAX:
+        raise OutOfRange("value overflows numeric format")
+    return value
+
+
+def _exponent_of(value: Decimal) -> int:
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)
-    if -exponent > SCALE_MAX:
-        raise OutOfRange("value overflows numeric format")
-    return round_number(value, 0) if exponent > 0 else value
+    return exponent
 
 
 def round_number(value: Decimal, scale: int) -> Decimal:

@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from leasehold.model.errors import InvalidArgument, InvalidText, OutOfRange
+from leasehold.model.budget import charge_size
+from leasehold.model.errors import InvalidArgument, InvalidText, OutOfRange, TooLong
 from leasehold.values.array_text import array_of_text, text_of_array
-from leasehold.values.arrays import elements_of, stored_form
+from leasehold.values.arrays import ELEMENTS_MAX, elements_of, stored_form
 from leasehold.values.catalog_types import TEXT_INPUT
 from leasehold.values.date_text import date_of_text, timestamp_of_text
 from leasehold.values.dates import date_of, utc_of
@@ -22,11 +23,12 @@ from leasehold.values.letters import BLANKS, ascii_lower
 from leasehold.values.numeric import text_of as numeric_text
 from leasehold.values.storage import to_storage
 from leasehold.values.time_zone import UTC, local_of, offset_text
-from leasehold.values.types import INTEGER_BITS, VECTORS, Type, element_of
+from leasehold.values.types import INTEGER_BITS, TEXT_BYTES_MAX, VECTORS, Type, element_of
 
 _TRUE: Final = frozenset({"t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"})
 _FALSE: Final = frozenset({"f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"})
 _DIGITS_MAX: Final = 400  # no double has more; int() of a longer text would be slow
+_BYTE_WORK: Final = 9
 _SECOND_US: Final = 1_000_000
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _DOUBLE: Final = re.compile(r"[+-]?(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]+)?")
@@ -71,7 +73,8 @@ def from_text(kind: Type, text: str, zone: ZoneInfo = UTC) -> Any:
         return _uuid(kind, text)
     element = element_of(kind)
     if element is not None and name in VECTORS:
-        return stored_form([from_text(element, part) for part in text.split()])
+        parts = text.split(None, ELEMENTS_MAX)  # one too many is refused
+        return stored_form([from_text(element, part) for part in parts])
     if element is not None:
         return array_of_text(text, partial(from_text, element, zone=zone))
     assert name == "bytea", kind
@@ -114,6 +117,11 @@ def _uuid(kind: Type, text: str) -> str:
 def _bytes(text: str) -> bytes:
     """Return the bytes of `\\x` and hex digits, or of characters with `\\\\` and `\\ooo` among
     them."""
+    if len(text) > 4 * TEXT_BYTES_MAX + 2:
+        raise TooLong(
+            f"{len(text)} characters of a bytea; at most {TEXT_BYTES_MAX} bytes are stored"
+        )
+    charge_size(len(text), _BYTE_WORK)
     if text.startswith("\\x"):
         spelled = re.sub(r"[ \t\n\r]", "", text[2:])
         try:

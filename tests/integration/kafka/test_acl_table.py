@@ -26,7 +26,9 @@ from leasehold import ChangeProducer, Subscriber
 from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.adapters.kafka.writer import TopicWriter
 from leasehold.admin.watch import ClusterWatch
+from leasehold.cli.check import EVERY_TABLE
 from leasehold.model.topics import Topics
+from leasehold.replica.barrier import ask_check
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.environment import to_environment
 from tests.support.cluster.guarded_kafka import guarded_broker, settings_of_user
@@ -41,6 +43,7 @@ KINDS: Final[Mapping[str, str]] = {
     "writer": "producer",
     "reader": "subscriber",
     "watcher": "status",
+    "check": "check",
 }
 """User → the kind of process that the table gives rights to."""
 SERVICES: Final = {"m1": "m", "r1": "node", "changefeed": "feed"}
@@ -136,22 +139,31 @@ def test_the_documented_rights_are_enough(
             return any(getattr(each, "values", None) == {"id": 1, "n": 1, "m": 2} for each in heard)
 
         until(is_heard, "the row as it is now, by the changefeed", seen=lambda: str(heard))
+        checker = as_user(cluster, "check", guarded_port)
+        with ClusterWatch(checker) as watch:
+            assert watch.wait_for(lambda view: len(view.tables) == 1, SOON_S)
+            checked = ask_check(checker, EVERY_TABLE)
+            assert watch.wait_for(lambda view: len(view.checks.get(checked, ())) == 2, SOON_S)
         sql.execute("drop table t")
     with ClusterWatch(as_user(cluster, "watcher", guarded_port)) as watch:
         assert watch.wait_for(lambda view: {"m1", "r1"} <= view.nodes.keys(), SOON_S)
         assert not watch.view.unreachable
 
 
-def test_they_are_no_more_than_that(
-    cluster: LocalCluster, guarded_port: int, denials: list[str]
+@pytest.mark.parametrize(
+    ("user", "operation"),
+    [("writer", "DESCRIBE"), ("check", "WRITE"), ("node", "WRITE"), ("feed", "WRITE")],
+)
+def test_nobody_but_masters_writes_to_the_log(
+    cluster: LocalCluster, guarded_port: int, denials: list[str], user: str, operation: str
 ) -> None:
-    """Who submits requests can't write to the log: that is where rows come from."""
-    denials.append("Principal = User:writer is Denied operation = DESCRIBE")
-    writer = TopicWriter(settings_of_user("writer", guarded_port), "t", delivery_timeout_ms=2_000)
+    """That is where rows come from: barriers and checks are asked of the master."""
+    denials.append(f"Principal = User:{user} is Denied operation = {operation}")
+    writer = TopicWriter(settings_of_user(user, guarded_port), "t", delivery_timeout_ms=2_000)
     writer.send(f"{DATABASE}.log", 0, None, b"x", token=1)
     writer.flush(SOON_S)
     (delivery,) = writer.deliveries()
-    assert "access denied as user writer" in (delivery.error or "")
+    assert f"access denied as user {user}" in (delivery.error or "")
     writer.close(1)
 
 

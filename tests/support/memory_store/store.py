@@ -16,6 +16,7 @@ from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import WRITTEN
+from leasehold.model.budget import UNBOUNDED_BYTES, Budget
 from leasehold.model.errors import StoreCorrupted
 from leasehold.model.ids import first_id, genid, genid_lsn
 from leasehold.model.keys import Key, order_of
@@ -404,6 +405,9 @@ class MemoryStore:
 
     def open_snapshot(self, *, brief: bool = False) -> MemorySnapshot:
         return MemorySnapshot(self._committed.copy())
+
+    def open_budget(self) -> Budget:
+        return Budget(UNBOUNDED_BYTES)
 
     def remove_dead(self, rows_max: int) -> bool:
         """Left-overs are what models and checks are about; they stay."""

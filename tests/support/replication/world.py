@@ -125,6 +125,8 @@ class World:
         while self.node.position.offset < len(self.log):
             offset = self.node.position.offset
             self.perform(self.node.step(self.read(offset), self.now()))
+            if self.node.position.offset == offset:
+                break  # it waits for the master's store
         while self.follower.position.offset < len(self.log):
             self.follower.step(self.read(self.follower.position.offset), self.now())
         self.follower.step(Tick(), self.now())

@@ -29,6 +29,7 @@ from leasehold.model.records.log import (
     TableTruncated,
 )
 from leasehold.model.records.requests import DeadLetter
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.changefeed import (
     Changefeed,
     Feed,
@@ -40,6 +41,7 @@ from leasehold.replication.changefeed import (
     RowPublication,
     TruncationPublication,
 )
+from leasehold.replication.log.foreign import WAIT_MS
 from tests.support.changefeed.made_log import MadeLog, descriptor_body, job
 
 CODEC = MessagePackCodec()
@@ -198,9 +200,14 @@ def test_l2_a_missing_record_stops_the_feed() -> None:
     log = begun()
     log.write_rows(1, 3, 5)
     log.write_rows(1, 3, 5)
-    del log.records[-2]
+    log.write_rows(1, 3, 5)
+    del log.records[-3]
+    feed = Changefeed()
+    published = rows(follow(feed, log))
+    assert published == [row for row in log.rows if row[2] <= feed.position.lsn], "and no more"
+    feed.check(WAIT_MS * NS_PER_MS - 1)
     with pytest.raises(LogStopped, match="L2"):
-        follow(Changefeed(), log)
+        feed.check(WAIT_MS * NS_PER_MS)
 
 
 @pytest.mark.parametrize("cut", range(12))

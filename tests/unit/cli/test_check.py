@@ -47,7 +47,7 @@ class Watch:
         event = VersionEvent(1, "t", 1, 1, 1, table.to_wire(), 0, "")
         self.view = ClusterView(tables={1: TableView(table, event)})
 
-    def append_barrier(
+    def ask_check(
         self, _settings: object, table: int, repair: str = "", part: CheckSlice | None = None
     ) -> bytes:
         self.asked.append(repair)
@@ -77,7 +77,7 @@ def _run(
         yield watch, watch.view
 
     monkeypatch.setattr(check, "looking", looking)
-    monkeypatch.setattr(check, "append_barrier", watch.append_barrier)
+    monkeypatch.setattr(check, "ask_check", watch.ask_check)
     monkeypatch.setattr(check, "live_nodes", lambda *_: ["r1", "r2"])
     args = argparse.Namespace(table="t", timeout=1.0, slice_rows=slice_rows, repair=repair)
     return check.run(args, cast(ClientSettings, None), Output(as_json=True))
@@ -113,7 +113,7 @@ def test_a_check_in_slices_asks_slice_by_slice(
     watch = Watch(alike=True)
     watch.lacking = 0
     asked: list[CheckSlice | None] = []
-    appended = watch.append_barrier
+    appended = watch.ask_check
 
     def append(*given: Any, part: CheckSlice | None = None) -> bytes:
         asked.append(part)
@@ -123,7 +123,7 @@ def test_a_check_in_slices_asks_slice_by_slice(
             watch.view = fold(watch.view, report._replace(until=until, checksum=b""), 0)
         return subject
 
-    monkeypatch.setattr(watch, "append_barrier", append)
+    monkeypatch.setattr(watch, "ask_check", append)
     assert _run(monkeypatch, watch, repair=False, slice_rows=7) == ExitCode.OK
     assert asked == [CheckSlice(0, (), 7), CheckSlice(0, (1,), 7), CheckSlice(0, (2,), 7)]
     told = json.loads(capsys.readouterr().out)

@@ -102,9 +102,9 @@ def test_s8_a_role_s_own_key_signs_in_its_name_alone(database: DevDatabase) -> N
     [
         MESSAGE_PACK,
         f"{MESSAGE_PACK}; role={BOSS}",
-        f"{MESSAGE_PACK}; signature={'A' * 43}",
-        f"{MESSAGE_PACK}; role={BOSS}; key=10.0; signature={'A' * 43}",
-        f"{MESSAGE_PACK}; role=%FF; signature={'A' * 43}",
+        f"{MESSAGE_PACK}; signature={'a' * 64}",
+        f"{MESSAGE_PACK}; role={BOSS}; key=10.0; signature={'a' * 64}",
+        f"{MESSAGE_PACK}; role=%FF; signature={'a' * 64}",
         f"{MESSAGE_PACK}; {'x' * 500}",
     ],
 )

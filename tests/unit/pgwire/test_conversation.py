@@ -152,6 +152,31 @@ def test_rows_are_handed_over_while_they_come() -> None:
             [query("begin"), parse("select 1"), *(bind(portal=n) for n in "abc")],
             "53400",
         ),
+        (
+            Limits(statement_texts_bytes_max=20),
+            [parse("select 1", "a"), parse("select 2", "b"), parse("select 3", "c")],
+            "53400",
+        ),
+        (
+            Limits(statement_texts_bytes_max=20),
+            [part for n in "abcd" for part in (parse("select 1"), bind(portal=n))],
+            "",
+        ),
+        (
+            Limits(portal_values_bytes_max=5),
+            [
+                query("begin"),
+                parse("select $1::text", types=(25,)),
+                bind("aaaa", portal="a"),
+                bind("aa", portal="b"),
+            ],
+            "53400",
+        ),
+        (
+            Limits(portal_values_bytes_max=5),
+            [parse("select $1::text", types=(25,)), *(bind("aaaa") for _ in range(4))],
+            "",
+        ),
         (Limits(name_bytes_max=3), [parse("select 1", "abcd")], "53400"),
         (Limits(parameters_max=2), [parse("select 1", types=(23, 23, 23))], "53400"),
         (Limits(parameters_max=2), [parse("select 1"), bind("a", "b", "c")], "53400"),

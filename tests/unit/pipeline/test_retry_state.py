@@ -150,7 +150,7 @@ def conflict(attempt: int, value: Any = ADD_ONE, keys: RequestKeys = NO_KEYS) ->
 
 def next_attempt(data: bytes, attempt: int = 1) -> ChangeRequest:
     attempts = NextAttempts(CODEC, NO_KEYS, DATABASE, attempts_max=3)
-    return CODEC.decode_request(*attempts.encode(Waiting(ID, attempt, 0, data)))
+    return CODEC.decode_request(*attempts.encode(Waiting(ID, attempt, 0, data))[:2])
 
 
 def test_the_next_attempt_expects_the_row_that_refused_it() -> None:
@@ -180,11 +180,11 @@ def test_s8_the_next_attempt_is_signed_in_the_name_that_the_first_one_proves() -
     of_role = RequestKeys(of_role=derive_role_key(KEYS.master[0], DATABASE, "till", "16384.0"))
     attempts = NextAttempts(CODEC, KEYS, DATABASE)
     for keys in (of_role, KEYS):
-        content_type, body = attempts.encode(Waiting(ID, 1, 0, conflict(1, keys=keys)))
+        content_type, body, _ = attempts.encode(Waiting(ID, 1, 0, conflict(1, keys=keys)))
         proven = Verifier(DATABASE, KEYS.master).prove("requests", read_mark(content_type), body)
         assert proven == Proven("till")
-    unsigned, _ = attempts.encode(Waiting(ID, 1, 0, conflict(1)))
-    assert read_mark(unsigned)[1:] == ("till", "", None)
+    unsigned = attempts.encode(Waiting(ID, 1, 0, conflict(1)))
+    assert read_mark(unsigned[0])[1:] == ("till", "", None)
 
 
 def test_s8_who_can_write_conflicts_has_nothing_signed() -> None:
@@ -198,3 +198,5 @@ def test_s8_who_can_write_conflicts_has_nothing_signed() -> None:
     for data in (forged, conflict(1, keys=own)):
         with pytest.raises(NotAuthentic):
             attempts.encode(Waiting(ID, 1, 0, data))
+        with pytest.raises(NotAuthentic):
+            attempts.give_up_unread(Waiting(ID, 1, 0, data), "why")

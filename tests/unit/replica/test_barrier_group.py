@@ -35,7 +35,7 @@ class HeldLog:
 
 
 class Asker(threading.Thread):
-    def __init__(self, group: BarrierGroup) -> None:
+    def __init__(self, group: BarrierGroup[int]) -> None:
         super().__init__(daemon=True)
         self._group = group
         self.found: int | BusUnavailable | None = None
@@ -43,12 +43,12 @@ class Asker(threading.Thread):
 
     def run(self) -> None:
         try:
-            self.found = self._group.offset()
+            self.found = self._group.place()
         except BusUnavailable as error:
             self.found = error
 
 
-def joined(group: BarrierGroup, requesters: int) -> list[Asker]:
+def joined(group: BarrierGroup[int], requesters: int) -> list[Asker]:
     """So many threads that have asked, and wait."""
     found = [Asker(group) for _ in range(requesters)]
     while group.waiting < requesters:
@@ -88,14 +88,14 @@ def test_a_failure_is_told_to_all_who_share_it_and_to_nobody_else() -> None:
     assert isinstance(first.found, BusUnavailable)
     log.fails = False
     log.let_go.release()
-    assert group.offset() == 2
+    assert group.place() == 2
 
 
 def test_alone_it_is_just_an_append() -> None:
     group = BarrierGroup(lambda: 7)
-    assert group.offset() == 7
+    assert group.place() == 7
     with pytest.raises(BusUnavailable):
-        BarrierGroup(_no_broker).offset()
+        BarrierGroup(_no_broker).place()
 
 
 def _no_broker() -> int:

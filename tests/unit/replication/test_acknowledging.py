@@ -14,6 +14,7 @@ from leasehold.model.time_units import NS_PER_S
 from leasehold.replication.acknowledging import Acknowledger
 from leasehold.replication.coherency import CoherencyLease
 from leasehold.replication.effects import Send
+from leasehold.replication.log.foreign import ForeignRecords
 from leasehold.replication.node_settings import NodeSettings
 
 WORDS = "open: who comes to 127.0.0.1:5432 is asked for no password"
@@ -21,7 +22,8 @@ WORDS = "open: who comes to 127.0.0.1:5432 is asked for no password"
 
 def told(open_to: str, seconds: int) -> list[int]:
     """The seconds in which it says so."""
-    made = Acknowledger(NodeSettings("r1", open_to=open_to), b"", CoherencyLease("r1", b""))
+    settings, lease = NodeSettings("r1", open_to=open_to), CoherencyLease("r1", b"")
+    made = Acknowledger(settings, b"", lease, ForeignRecords())
     found = []
     for second in range(1, seconds + 1):
         now = Now(second * NS_PER_S, second * 1_000_000)

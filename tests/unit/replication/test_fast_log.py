@@ -18,6 +18,7 @@ from leasehold.replication.fast_path.log import (
     LogPublisher,
 )
 from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
+from leasehold.replication.log.foreign import WAIT_MS
 from leasehold.replication.node import Node
 from leasehold.replication.node_settings import NodeSettings
 from tests.models.mutants.replication import FastLogRules, broken
@@ -392,11 +393,22 @@ def test_l2_what_contradicts_the_log_so_far_is_asked_of_kafka_and_stops_nobody()
     assert follower.node.position.sequence == 2
 
 
-def test_l2_what_kafka_gives_and_contradicts_the_log_stops_the_node_as_ever() -> None:
+def test_l2_a_chain_of_kafkas_that_this_node_has_not_stops_it() -> None:
+    """One record tells nothing: the next one does."""
     follower = Follower()
     follower.record()
     follower.receive(follower.record(), read=True)
-    assert follower.node.stopped is not None
+    follower.ms += 2 * WAIT_MS
+    follower.tick()
+    assert follower.node.stopped is None
+    follower.receive(follower.record(), read=True)
+    follower.ms += WAIT_MS - 1
+    follower.tick()
+    assert follower.node.stopped is None
+    follower.ms += 1
+    follower.tick()
+    assert "the broker has lost" in str(follower.node.stopped)
+    assert follower.node.position.sequence == 0
 
 
 def test_a_candidate_takes_nothing_that_is_told() -> None:

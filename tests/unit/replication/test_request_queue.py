@@ -32,6 +32,10 @@ def id_of(number: int) -> bytes:
     return request_id(WALL_MS, number.to_bytes(10, "big"))
 
 
+def never() -> bool:
+    return False
+
+
 def message(number: int, body: bytes | None = None) -> QueueRead:
     request = {"id": format_request_id(id_of(number)), **insert(number)}
     data = json.dumps(request).encode() if body is None else body
@@ -61,7 +65,7 @@ def test_order_and_words_are_those_of_a_queue(steps: list[tuple[str, Any]]) -> N
             waiting.append(read)
             plain.append(read)
         elif what == "ahead":
-            waiting.read_ahead(how)
+            waiting.read_ahead(how, never)
             assert not waiting.may_read_ahead(how)
         elif plain:
             alone = RequestQueue(MessagePackCodec())
@@ -76,7 +80,7 @@ def test_each_has_its_own_words() -> None:
     waiting = RequestQueue(MessagePackCodec())
     for number in range(3):
         waiting.append(message(number))
-    waiting.read_ahead(3)
+    waiting.read_ahead(3, never)
     for number in range(3):
         assert said(waiting.first()) == (number, id_of(number))
         waiting.pop()
@@ -87,10 +91,10 @@ def test_as_many_are_read_ahead_as_were_asked_for_and_as_their_bytes_allow() -> 
     waiting = RequestQueue(codec)
     for number in range(9):
         waiting.append(message(number))
-    waiting.read_ahead(4)
+    waiting.read_ahead(4, never)
     assert codec.decoded == 4
     waiting.append(message(9, b" " * READ_AHEAD_BYTES_MAX))
-    waiting.read_ahead(99)
+    waiting.read_ahead(99, never)
     assert codec.decoded == 9, "the large one waits for its turn"
     for _ in range(9):
         waiting.pop()

@@ -159,6 +159,16 @@ def test_schema_statements_and_jobs_are_the_owners_or_of_who_may_steer(world: Ro
     assert world.ask_as("", {"clock": "reset"}) == ""
 
 
+def test_a_barrier_is_for_all_and_a_check_of_stores_for_who_may_steer(world: Roles) -> None:
+    barrier: dict[str, Any] = {"barrier": []}
+    check: dict[str, Any] = {"barrier": [-1]}
+    assert world.ask_as("ann", barrier) == ""
+    assert world.ask_as("nobody", barrier) == "28000"
+    assert world.ask_as("ann", check).startswith("permission denied to check the stores of nodes")
+    assert world.ask({"sql": "grant leasehold_steer_jobs to ann"}).lsn
+    assert world.ask_as("ann", check) == ""
+
+
 def test_who_makes_a_table_may_write_it_in_the_same_request(world: Roles) -> None:
     made = {
         "sql": "create table m (id serial primary key, a int)",
@@ -168,6 +178,13 @@ def test_who_makes_a_table_may_write_it_in_the_same_request(world: Roles) -> Non
     world.ask_as("", {"sql": "grant create on database leasehold to ann"})
     assert world.ask_as("ann", made) == ""
     assert world.ask_as("bob", {"table": "m", "op": "insert", "values": {"a": 2}}) != ""
+
+
+def test_what_the_master_does_for_a_statement_needs_no_privilege(world: Roles) -> None:
+    """Who owns a sequence may restart it, though he has taken UPDATE from himself."""
+    world.ask_as("", {"sql": "alter sequence s owner to ann; revoke all on sequence s from ann"})
+    assert world.ask_as("ann", of_sequence(set=7)) == "permission denied for sequence s"
+    assert world.ask_as("ann", {"sql": "alter sequence s restart"}) == ""
 
 
 def test_a_password_in_the_clear_is_refused_and_kept_nowhere(world: Roles) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from leasehold.model.errors import ConfigurationError
 from leasehold.node import process
+from leasehold.replication.node_settings import NodeSettings
 from leasehold.sql_session.listener import sql_of_environment
 
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -36,10 +37,10 @@ def test_an_open_listener_says_so(tmp_path: Path) -> None:
 )
 def test_it_is_said_before_the_node_starts(tmp_path: Path, more: dict[str, str], word: str) -> None:
     with pytest.raises(ConfigurationError, match=word):
-        process._read(sql_of_environment, environ(tmp_path, **more))
+        process._read(sql_of_environment, NodeSettings("r1"), environ(tmp_path, **more))
 
 
 def test_a_node_tells_that_it_is_open(tmp_path: Path) -> None:
-    read = process._read(sql_of_environment, environ(tmp_path))
+    read = process._read(sql_of_environment, NodeSettings("r1"), environ(tmp_path))
     assert read.beside is not None
     assert read.beside.open_to.startswith("open: ")

@@ -130,7 +130,7 @@ def test_a_password_is_seen_by_nobody(
         assert isinstance(snapshot, SqliteSnapshot)
         roles = snapshot.catalog.access.roles
     stored = [role.verifier for role in roles.by_id.values() if role.verifier]
-    assert all(each.startswith("SCRAM-SHA-256$4096:") for each in stored)
+    assert all(each.startswith("SCRAM-SHA-256$16384:") for each in stored)
     for path in folder.rglob("*"):
         assert not path.is_file() or b"h1dden" not in path.read_bytes(), path
     client.code("rollback")

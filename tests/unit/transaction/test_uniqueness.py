@@ -216,7 +216,7 @@ def test_at_most_one_more_holder_than_the_request_has_rows_is_asked_for() -> Non
 
     gone = FinalRow(TABLE, None, None)
     new = FinalRow(TABLE, None, {ID: 3, A: 10})
-    check_unique({(1, (1,)): gone, (1, (3,)): new}, holders)
+    [*check_unique({(1, (1,)): gone, (1, (3,)): new}, holders)]
     assert asked == [(5, (10,), 3)]
 
 
@@ -240,7 +240,7 @@ def test_rows_that_are_written_under_two_versions_meet(
         return [(1,)] if (index, values) == (5, (10,)) else []
 
     if leaves:
-        check_unique(rows, holders)
+        [*check_unique(rows, holders)]
         return
     with pytest.raises(DuplicateKey):
-        check_unique(rows, holders)
+        [*check_unique(rows, holders)]

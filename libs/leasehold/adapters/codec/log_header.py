@@ -55,7 +55,10 @@ def read_header(data: bytes) -> LogHeader | Claim | None:
             raise ValueError("it is of another wire format")
         tag = unpacker.unpack()
         if tag == _CLAIM:
-            return Claim(*(unpacker.unpack() for _ in range(min(fields - 2, 4))))
+            claim = Claim(*(unpacker.unpack() for _ in range(min(fields - 2, 4))))
+            if tuple(map(type, claim)) != (int, bytes, bytes, str):
+                raise ValueError("it is no claim")
+            return claim
         return _header(unpacker, fields - 2) if tag == _DECISIONS else None
     except (*UNREADABLE, msgpack.UnpackException) as error:
         raise LogStopped(f"{len(data)} bytes are no log record: {error}") from error
@@ -74,6 +77,9 @@ def _header(unpacker: Any, fields: int) -> LogHeader:
     dead = sum(1 for refusal in refusals if refusal[_DISPOSITION] == Disposition.DEAD_LETTER)
     decided, answered, grants = (unpacker.unpack() for _ in range(3))
     times = [unpacker.unpack() for _ in range(min(fields, _TIMES_END) - _TIMES_FROM)]
+    numbers = (epoch, sequence, first_lsn, commit_us, answered, *times)
+    if not {int}.issuperset(map(type, numbers)) or type(decided) is not dict:
+        raise ValueError("it is no record of a master's")
     return LogHeader(
         epoch,
         sequence,

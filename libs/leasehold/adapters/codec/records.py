@@ -12,7 +12,7 @@ descriptors and jobs, details) arrays are tuples, whatever sequence they were.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
@@ -28,11 +28,12 @@ from leasehold.adapters.codec.record_shape import (
     restore_keys,
     restorer,
 )
-from leasehold.adapters.codec.request_decoding import decode_request
+from leasehold.adapters.codec.request_decoding import decode_request, decode_request_in_slices
 from leasehold.events.public_schema import decode_event
 from leasehold.model.errors import LogStopped, MalformedRequest
 from leasehold.model.ids import DIGEST_BYTES
 from leasehold.model.keys import IntKeys
+from leasehold.model.records.acks import Ack
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.log import (
     Attempt,
@@ -48,6 +49,7 @@ from leasehold.model.records.log import (
     LogRecord,
     Refusal,
     RowChange,
+    Unreadable,
 )
 from leasehold.model.records.requests import ChangeRequest, DeadLetter, Outcome, Result, ResultBatch
 
@@ -75,10 +77,13 @@ _CATALOG: Final = restorer(CatalogWrite)
 _REFUSAL: Final = record_restorer(Refusal)
 _GRANT: Final = record_restorer(Grant)
 _ATTEMPT: Final = record_restorer(Attempt)
+_BARRIER: Final = record_restorer(Barrier)
 _DECISIONS_TAG: Final = TAG_BY_CLASS[Decisions]
 _DEAD_LETTER_TAG: Final = TAG_BY_CLASS[DeadLetter]
 _DEAD_LETTER_HEAD: Final = DeadLetter._fields.index("principal")
+_CLAIM_TAG: Final = TAG_BY_CLASS[Claim]
 _POSITION_TAG: Final = TAG_BY_CLASS[LogPosition]
+_ACK_TAG: Final = TAG_BY_CLASS[Ack]
 _LOG_TAGS: Final = frozenset(TAG_BY_CLASS[c] for c in (Claim, Decisions, Barrier))
 _BACKFILL_FIELDS: Final = len(Backfill._fields)
 _COMMIT_HEAD: Final = Commit._fields.index("principal")
@@ -90,15 +95,16 @@ _DECISIONS_TAIL: Final = tuple(
     [Decisions._field_defaults[name] for name in Decisions._fields[_DECISIONS_HEAD:]]
 )
 _POSITION_HEAD: Final = LogPosition._fields.index("longest_grant_ms") + 1
+_ACK_HEAD: Final = Ack._fields.index("sent_us") + 1
 _new: Final = tuple.__new__  # skips the argument handling of NamedTuples, half of their cost
 
 
 class MessagePackCodec:
     """Implements `ports.Codec`. Stateless: one object may serve every thread.
 
-    `decode_log` raises LogStopped: bytes in the log that can't be read are a contradiction that no
-    reader may step over. `decode` raises MalformedRequest: one bad record on another topic concerns
-    its sender only.
+    `decode_log` raises LogStopped for bytes that can't be read; whether a reader of the log may
+    step over them the records around tell (`read_log`). `decode` raises MalformedRequest: one bad
+    record on another topic concerns its sender only.
     """
 
     def encode(self, record: Any) -> bytes:
@@ -115,6 +121,8 @@ class MessagePackCodec:
             return _packed((FORMAT, tag, *_written(record, _POSITION_HEAD)))
         if tag == _DEAD_LETTER_TAG:
             return _packed((FORMAT, tag, *_written(record, _DEAD_LETTER_HEAD)))
+        if tag == _ACK_TAG:
+            return _packed((FORMAT, tag, *_written(record, _ACK_HEAD)))
         return _packed((FORMAT, tag, *record))
 
     def pack_commit(self, commit: Commit) -> bytes:
@@ -162,6 +170,13 @@ class MessagePackCodec:
             ) from error
         return record
 
+    def read_log(self, data: bytes) -> LogRecord | Unreadable:
+        """Return what stands in the log, whatever it is."""
+        try:
+            return self.decode_log(data)
+        except LogStopped as error:
+            return Unreadable(error.message, *_place_of(data))
+
     def decode(self, data: bytes) -> Any:
         """Return any record with a tag. Behind zlib travel records of the log alone, which
         `decode_log` reads. Raises MalformedRequest, and nothing else: anybody who may write to a
@@ -185,6 +200,12 @@ class MessagePackCodec:
     def digest(self, data: bytes) -> bytes:
         """Return what the next record names as `previous` (L2)."""
         return blake2b(data, digest_size=DIGEST_BYTES).digest()
+
+    def decode_request_in_slices(
+        self, content_type: str, data: bytes
+    ) -> Generator[None, None, ChangeRequest]:
+        """Return what `decode_request` does, and yield now and then."""
+        return decode_request_in_slices(content_type, data)
 
     def decode_request(self, content_type: str, data: bytes) -> ChangeRequest:
         return decode_request(content_type, data)
@@ -267,6 +288,20 @@ def unzip_record(data: bytes) -> bytes:
     return found
 
 
+def _place_of(data: bytes) -> tuple[Any, ...]:
+    """Return epoch, incarnation, sequence and previous digest of a Decisions or a Claim that can't
+    be read otherwise; () of anything else. In every format they stand where they are now."""
+    try:
+        fields = msgpack.unpackb(unzip_record(data), use_list=False, strict_map_key=False)
+        _, tag, epoch, incarnation = fields[:4]
+        sequence, previous = fields[4:6] if tag == _DECISIONS_TAG else (0, fields[4])
+    except UNREADABLE:
+        return ()
+    place = (epoch, incarnation, sequence, previous)
+    named = tag in (_DECISIONS_TAG, _CLAIM_TAG)
+    return place if named and tuple(map(type, place)) == (int, bytes, int, bytes) else ()
+
+
 def _unpacked(data: bytes) -> tuple[Any, ...]:
     fields = msgpack.unpackb(data, use_list=False, strict_map_key=False)
     if type(fields) is not tuple or len(fields) < 2 or type(fields[0]) is not int:
@@ -320,9 +355,8 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
     elif count < _DECISIONS_FIELDS:
         fields += _DECISIONS_TAIL[count - _DECISIONS_HEAD :]
     epoch, incarnation, sequence, previous, first, commits, refusals = fields[:7]
-    through, answered, grants, closed_us, id_horizon_us, reset_us, queue_topics, attempts = fields[
-        7:
-    ]
+    through, answered, grants, closed_us, id_horizon_us, reset_us, *last = fields[7:]
+    queue_topics, attempts, barriers = last
     return Decisions(
         epoch,
         incarnation,
@@ -339,6 +373,7 @@ def _decisions(fields: tuple[Any, ...]) -> Decisions:
         reset_us,
         queue_topics,
         tuple([_ATTEMPT(attempt) for attempt in attempts]) if attempts else (),
+        tuple([_BARRIER(barrier) for barrier in barriers]) if barriers else (),
     )
 
 

@@ -7,10 +7,10 @@ Whether tables, columns and types exist is not asked here: that depends on the l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any, Final
 
-from leasehold.adapters.codec.read_set import decode_reads
+from leasehold.adapters.codec.read_set import decode_barrier, decode_reads
 from leasehold.adapters.codec.request_bytes import OPERATIONS_MAX, read_fields
 from leasehold.adapters.codec.request_checks import (
     check_choice,
@@ -48,6 +48,8 @@ ZONES_MAX: Final = 128
 ZONE_CHARACTERS_MAX: Final = 255
 """Of a time zone's name or rule: a longer one is not known."""
 ROLE_BYTES_MAX: Final = 63
+SLICE_OPERATIONS: Final = 200
+"""Read between two looks at the clock, of a request that is read in slices."""
 ARBITERS_MAX: Final = 1_000
 """Of an insert: more unique indexes than any table has."""
 
@@ -64,6 +66,7 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "sql": frozenset((*_SHARED, *_SQL)),
     "job": frozenset((*_SHARED, "job", "action", *_CONTROL_SETTINGS)),
     "clock": frozenset((*_SHARED, "clock")),
+    "barrier": frozenset((*_SHARED, "barrier")),
 }
 _OPERATION_FIELDS: Final = frozenset(_OPERATION)
 _EXPRESSION_FIELDS: Final = ({"expr"}, {"expr", "args", "types"})
@@ -91,6 +94,23 @@ def decode_request(content_type: str, data: bytes) -> ChangeRequest:
         raise
 
 
+def decode_request_in_slices(
+    content_type: str, data: bytes
+) -> Generator[None, None, ChangeRequest]:
+    """Return what `decode_request` does; yield behind some operations each. Raises as it does."""
+    fields: dict[Any, Any] = {}
+    try:
+        fields = read_fields(content_type, data)
+        yield
+        operations: tuple[Operation, ...] | None = None
+        if "transaction" in fields and "table" not in fields:
+            operations = yield from _transaction_in_slices(fields["transaction"])
+        return _request(fields, operations)
+    except (MalformedRequest, RequestTooLarge) as error:
+        error.detail = {**error.detail, **_requester(fields)}
+        raise
+
+
 def _requester(fields: dict[Any, Any]) -> dict[str, Any]:
     """Return the id of a request that is malformed otherwise, and where its sender listens (-1:
     that can't be found); {} without an id."""
@@ -105,7 +125,8 @@ def _requester(fields: dict[Any, Any]) -> dict[str, Any]:
     return {"request_id": request_id, "reply_to": reply_to}
 
 
-def _request(fields: dict[Any, Any]) -> ChangeRequest:
+def _request(fields: dict[Any, Any], read: tuple[Operation, ...] | None = None) -> ChangeRequest:
+    """Return the request. `read`: the operations of its transaction, if they are known."""
     # One row is by far the commonest form.
     form = "table" if "table" in fields else next((f for f in _FIELDS if f in fields), None)
     if form is None:
@@ -122,7 +143,7 @@ def _request(fields: dict[Any, Any]) -> ChangeRequest:
     if form == "table":
         operations = (_operation(fields, ""),)
     elif form == "transaction":
-        operations = _transaction(fields["transaction"])
+        operations = _transaction(fields["transaction"]) if read is None else read
     elif form == "job":
         control = _control(fields)
     sql = check_text(fields["sql"], "sql", SQL_BYTES_MAX) if "sql" in fields else None
@@ -149,6 +170,8 @@ def _request(fields: dict[Any, Any]) -> ChangeRequest:
         check_choice(fields["clock"], "clock", _CLOCK_ACTIONS) if form == "clock" else False,
         "",  # whose it is no request says of itself
         check_text(get("as_role"), "as_role", ROLE_BYTES_MAX) if "as_role" in fields else "",
+        "",
+        decode_barrier(fields["barrier"]) if form == "barrier" else None,
     )
 
 
@@ -179,16 +202,31 @@ def _request_id(value: Any) -> bytes:
 
 
 def _transaction(value: Any) -> tuple[Operation, ...]:
+    slices = _transaction_in_slices(value)
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            operations: tuple[Operation, ...] = end.value
+            return operations
+
+
+def _transaction_in_slices(value: Any) -> Generator[None, None, tuple[Operation, ...]]:
     if type(value) is not list:
         raise unexpected_value("transaction", "an array of operations", value)
     _check_count(len(value))
     operations: list[Operation] = []
     for number, fields in enumerate(value):
+        if number % SLICE_OPERATIONS == SLICE_OPERATIONS - 1:
+            yield
         where = f"transaction[{number}]"
         if type(fields) is not dict:
             raise unexpected_value(where, "an object with 'table' and 'op'", fields)
         if "rows" in fields:
-            operations += _many(fields, f"{where}.")
+            for operation in _many(fields, f"{where}."):
+                operations.append(operation)
+                if len(operations) % SLICE_OPERATIONS == 0:
+                    yield
             _check_count(len(operations))
             continue
         if not fields.keys() <= _OPERATION_FIELDS:

@@ -7,18 +7,26 @@ import ssl
 import zlib
 from collections.abc import Iterator
 from hashlib import blake2b
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from leasehold.adapters.http.snapshot_proof import (
+    NO_CERTIFICATE,
+    NONCE_HEADER,
+    PROOF_HEADER,
+    Exchange,
+    is_nonce,
+    is_proof,
+    new_nonce,
+)
 from leasehold.adapters.http.snapshot_server import (
     BLOCK_BYTES,
-    BYTES_HEADER,
     CACHE_MB,
-    CHECKSUM_HEADER,
     DIGEST_BYTES,
-    LAYOUT_HEADER,
+    SAID_HEADERS,
     SOCKET_TIMEOUT_S,
 )
 from leasehold.adapters.sqlite.catalog import read_position
@@ -27,6 +35,7 @@ from leasehold.model.errors import ConfigurationError, SnapshotUnavailable
 from leasehold.model.records.log import LogPosition
 from leasehold.settings.private_files import FOLDER_MODE, SIDE_FILES, make_private_file
 
+WORDS_BYTES_MAX: Final = 1_000
 SNAPSHOT_BYTES_MAX: Final = 1 << 40
 
 
@@ -34,14 +43,15 @@ def fetch_snapshot(
     url: str,
     path: Path,
     *,
-    token: str | None = None,
+    token: str,
     tls: ssl.SSLContext | None = None,
     timeout_s: float = SOCKET_TIMEOUT_S,
 ) -> LogPosition:
     """Replace the store file `path` by the copy that `url` serves; its log position.
 
-    `token` is shown to whoever answers; `tls` says whom an https address may belong to (None:
-    whom this system trusts).
+    Who answers has to prove that it knows `token`, which is shown to nobody, and the copy is taken
+    only if the proof names it; `tls` says whom an https address may belong to (None: whom this
+    system trusts).
 
     Raises SnapshotUnavailable when the copy can't be had or is not whole: `path` is then as it
     was, and asking again (or another node) is safe. Raises ConfigurationError when a writer has
@@ -67,7 +77,7 @@ def fetch_snapshot(
 
 
 def _download(
-    url: str, part: Path, token: str | None, tls: ssl.SSLContext | None, timeout_s: float
+    url: str, part: Path, token: str, tls: ssl.SSLContext | None, timeout_s: float
 ) -> None:
     address = urlsplit(url)
     if address.scheme not in ("http", "https") or address.hostname is None:
@@ -78,14 +88,8 @@ def _download(
         if address.scheme == "https"
         else HTTPConnection(*position, timeout=timeout_s)
     )
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     try:
-        connection.request("GET", address.path or "/", headers=headers)
-        answer = connection.getresponse()
-        if answer.status != 200:
-            words = answer.read(1_000).decode(errors="replace")
-            raise SnapshotUnavailable(f"{url} answers {answer.status}: {words}", url=url)
-        _receive(url, answer, part)
+        _receive(url, *_asked(url, connection, address.path or "/", token), part)
     except ssl.SSLCertVerificationError as error:
         raise SnapshotUnavailable(
             f"{url} shows a certificate that is not trusted ({error.verify_message});"
@@ -102,17 +106,66 @@ def _download(
         connection.close()
 
 
-def _receive(url: str, answer: HTTPResponse, part: Path) -> None:
+def _asked(
+    url: str, connection: HTTPConnection, path: str, token: str
+) -> tuple[HTTPResponse, tuple[str, ...]]:
+    """Return the answer of a server that has proved to know the token, and what it says of its
+    copy. Raises SnapshotUnavailable."""
+    headers = {NONCE_HEADER: new_nonce()}
+    connection.request("GET", path, headers=headers)
+    first = connection.getresponse()
+    words = first.read(WORDS_BYTES_MAX).decode(errors="replace")
+    answered = first.headers.get(NONCE_HEADER, "")
+    if first.status != HTTPStatus.UNAUTHORIZED:
+        raise SnapshotUnavailable(f"{url} answers {first.status}: {words}", url=url)
+    if not is_nonce(answered) or not first.isclosed() or first.will_close:
+        raise SnapshotUnavailable(
+            f"{url} asks for no proof: it is of an earlier release, which wants to see the token of"
+            " all nodes, or a stranger's. Nothing was shown to it; upgrade that node, or ask"
+            " another",
+            url=url,
+        )
+    exchange = Exchange(headers[NONCE_HEADER], answered, _address(connection), _shown(connection))
+    headers[PROOF_HEADER] = exchange.to_ask(token)
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    if answer.status != HTTPStatus.OK:
+        words = answer.read(WORDS_BYTES_MAX).decode(errors="replace")
+        raise SnapshotUnavailable(f"{url} answers {answer.status}: {words}", url=url)
+    said = tuple(answer.headers.get(name, "") for name in SAID_HEADERS)
+    layout, size, checksum = said
+    wanted = exchange.to_serve(token, layout, size, checksum)
+    if not is_proof(answer.headers.get(PROOF_HEADER, ""), wanted):
+        raise SnapshotUnavailable(
+            f"{url} does not prove that it knows LEASEHOLD_SNAPSHOT_TOKEN: it is no node of this"
+            " database. None of its rows were taken",
+            url=url,
+        )
+    return answer, said
+
+
+def _address(connection: HTTPConnection) -> str:
+    """Return the address as the Host header of a request has it."""
+    host = f"[{connection.host}]" if ":" in connection.host else connection.host
+    return host if connection.port == connection.default_port else f"{host}:{connection.port}"
+
+
+def _shown(connection: HTTPConnection) -> bytes:
+    """Return the certificate that the server has shown (DER)."""
+    if not isinstance(connection.sock, ssl.SSLSocket):
+        return NO_CERTIFICATE
+    return connection.sock.getpeercert(binary_form=True) or NO_CERTIFICATE
+
+
+def _receive(url: str, answer: HTTPResponse, said: tuple[str, ...], part: Path) -> None:
     """Write what comes, and refuse it unless length and checksum are those announced."""
-    layout = answer.headers.get(LAYOUT_HEADER, "")
+    layout, announced, wanted = said
     if layout != str(LAYOUT_VERSION):
         raise SnapshotUnavailable(
             f"{url} serves a store of layout {layout!r}, this program reads {LAYOUT_VERSION}",
             url=url,
         )
-    announced = answer.headers.get(BYTES_HEADER, "")
     size = int(announced) if announced.isdecimal() and len(announced) < 20 else -1
-    wanted = answer.headers.get(CHECKSUM_HEADER, "")
     if not 0 <= size <= SNAPSHOT_BYTES_MAX:
         raise SnapshotUnavailable(f"{url} announces {announced!r:.40} bytes", url=url)
     total = blake2b(digest_size=DIGEST_BYTES)

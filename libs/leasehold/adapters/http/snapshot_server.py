@@ -6,7 +6,6 @@ writer goes on meanwhile. The answer is compressed, its length and checksum stan
 
 from __future__ import annotations
 
-import hmac
 import json
 import logging
 import shutil
@@ -20,21 +19,35 @@ from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from pathlib import Path
 from threading import BoundedSemaphore, Lock, Thread
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 import apsw
 
-from leasehold.adapters.http.hosts import is_own_host, is_own_origin
+from leasehold.adapters.http.hosts import LOCAL, is_own_host, is_own_origin
+from leasehold.adapters.http.snapshot_proof import (
+    NO_CERTIFICATE,
+    NONCE_HEADER,
+    PROOF_HEADER,
+    Exchange,
+    is_nonce,
+    is_proof,
+    new_nonce,
+)
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.adapters.sqlite.catalog import read_position
 from leasehold.adapters.sqlite.layout import LAYOUT_VERSION, connect
+from leasehold.settings.private_files import make_private_file
 
 SNAPSHOT_PATH: Final = "/snapshot"
 CHECKSUM_HEADER: Final = "X-Snapshot-Blake2b"
 BYTES_HEADER: Final = "X-Snapshot-Bytes"
 LAYOUT_HEADER: Final = "X-Snapshot-Layout"
+SAID_HEADERS: Final = (LAYOUT_HEADER, BYTES_HEADER, CHECKSUM_HEADER)
+"""What the server's proof is of, in its order."""
 POSITION_HEADER: Final = "X-Snapshot-Position"
 BLOCK_BYTES: Final = 1 << 18
 DIGEST_BYTES: Final = 32
@@ -95,6 +108,7 @@ def copy_store(source: Path, target: Path) -> StoreCopy:
     """Copy the store `source` at one commit to the new file `target`, while it is written to."""
     reader = connect(source, cache_mb=CACHE_MB, read_only=True)
     try:
+        make_private_file(target)
         copy = apsw.Connection(str(target))
         try:
             # All pages in one step are one read snapshot; in several steps a commit in between
@@ -131,8 +145,9 @@ def blocks_of(path: Path) -> Iterator[bytes]:
 class SnapshotServer:
     """Serves `GET /snapshot` of the store file `path` from threads of its own.
 
-    `token`: bearer token that callers must show. `names`: host names under which it may be asked,
-    beside its addresses. `tls`: with whose certificate, None = in the clear. At most `copies_max`
+    `token`: what callers must prove to know. `names`: host names under which it may be asked,
+    beside its addresses. `tls`: with whose certificate, None = in the clear; `certificate`: that
+    one (DER). At most `copies_max`
     copies are made at once; more callers get 503 and when to come again. `copies`: tells which are
     under way.
     """
@@ -146,15 +161,15 @@ class SnapshotServer:
         port: int = 0,
         names: Collection[str] = (),
         tls: ssl.SSLContext | None = None,
+        certificate: bytes = NO_CERTIFICATE,
         copies_max: int = COPIES_AT_ONCE_MAX,
         copies: CopiesUnderWay | None = None,
     ) -> None:
         for left in path.parent.glob(f"{_prefix(path)}*"):
             shutil.rmtree(left, ignore_errors=True)  # of a process that was killed meanwhile
         own = frozenset(name.lower() for name in names)
-        handler = _handler(
-            path, token, own, BoundedSemaphore(copies_max), copies or CopiesUnderWay()
-        )
+        places, under_way = BoundedSemaphore(copies_max), copies or CopiesUnderWay()
+        handler = _handler(path, token, own, places, under_way, certificate)
         self._scheme = "http" if tls is None else "https"
         self._server = _Server((host, port), handler, tls)
         self._thread = Thread(
@@ -227,22 +242,22 @@ def _handler(
     names: Collection[str],
     places: BoundedSemaphore,
     copies: CopiesUnderWay,
+    certificate: bytes,
 ) -> Callable[..., BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         timeout = SOCKET_TIMEOUT_S
+        _answered = ""  # the nonce that the last answer on this connection had
+        _exchange: Exchange
 
         def do_GET(self) -> None:
             if not self._is_asked_by_our_name():
                 self._refuse(HTTPStatus.FORBIDDEN, "this node answers its own host name only")
             elif self.path != SNAPSHOT_PATH:
                 self._refuse(HTTPStatus.NOT_FOUND, f"only {SNAPSHOT_PATH} is served here")
-            elif not self._allowed():
-                self._refuse(
-                    HTTPStatus.UNAUTHORIZED,
-                    "the bearer token is missing or wrong; nodes of one database are given the"
-                    " same LEASEHOLD_SNAPSHOT_TOKEN, or the same LEASEHOLD_DATA on one machine",
-                )
+            elif (why := self._why_not()) is not None:
+                self._answered = new_nonce()
+                self._refuse(HTTPStatus.UNAUTHORIZED, why)
             elif not places.acquire(blocking=False):
                 self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "copies are being made; come again")
             else:
@@ -258,9 +273,45 @@ def _handler(
                 return False
             return is_own_origin(self.headers.get("Origin"), host, names)
 
-        def _allowed(self) -> bool:
-            shown = self.headers.get("Authorization", "")
-            return hmac.compare_digest(shown.encode(), f"Bearer {token}".encode())
+        def _why_not(self) -> str | None:
+            """Return why the caller has not proved that it knows the token; None: it has."""
+            answered, self._answered = self._answered, ""
+            nonce, shown = self._header(NONCE_HEADER), self._header(PROOF_HEADER)
+            if "Authorization" in self.headers:
+                return (
+                    "a node of an earlier release asks, which shows the token of all nodes; it is"
+                    " proved now: upgrade that node"
+                )
+            if not is_nonce(nonce) or not answered or not shown:
+                return f"prove that you know the token, with the nonce in {NONCE_HEADER}"
+            if not self._is_our_address():
+                return (
+                    f"{self._header('Host')!r:.200} is not the address of this node: somebody"
+                    " passes on what others say, or LEASEHOLD_ADVERTISE is another name"
+                )
+            self._exchange = Exchange(nonce, answered, self._header("Host"), certificate)
+            if not is_proof(shown, self._exchange.to_ask(token)):
+                return (
+                    "the proof is wrong: nodes of one database are given the same"
+                    " LEASEHOLD_SNAPSHOT_TOKEN, or the same LEASEHOLD_DATA on one machine"
+                )
+            return None
+
+        def _is_our_address(self) -> bool:
+            """Whether who asks means this very server, by name or number, and port."""
+            ours, port = self.connection.getsockname()[:2]
+            asked = urlsplit(f"//{self._header('Host')}")
+            name = (asked.hostname or "").lower()
+            try:
+                if (asked.port or (443 if certificate else 80)) != port:
+                    return False
+                local = ip_address(ours).is_loopback
+            except ValueError:
+                return False
+            return name == ours or name in names or (local and name == LOCAL)
+
+        def _header(self, name: str) -> str:
+            return str(self.headers.get(name, ""))
 
         def _serve(self) -> None:
             with tempfile.TemporaryDirectory(prefix=_prefix(path), dir=path.parent) as folder:
@@ -273,9 +324,10 @@ def _handler(
                 self.send_header("Content-Type", "application/octet-stream")
                 self.send_header("Content-Encoding", "deflate")
                 self.send_header("Transfer-Encoding", "chunked")
-                self.send_header(CHECKSUM_HEADER, copy.checksum)
-                self.send_header(BYTES_HEADER, str(copy.size_bytes))
-                self.send_header(LAYOUT_HEADER, str(LAYOUT_VERSION))
+                said = str(LAYOUT_VERSION), str(copy.size_bytes), copy.checksum
+                for header, value in zip(SAID_HEADERS, said, strict=True):
+                    self.send_header(header, value)
+                self.send_header(PROOF_HEADER, self._exchange.to_serve(token, *said))
                 self.send_header(POSITION_HEADER, json.dumps(copy.position))
                 self.end_headers()
                 try:
@@ -318,12 +370,14 @@ def _handler(
             self.send_response(status)
             if status is HTTPStatus.SERVICE_UNAVAILABLE:
                 self.send_header("Retry-After", str(RETRY_AFTER_S))
+            if self._answered:
+                self.send_header(NONCE_HEADER, self._answered)
             self.send_header("Content-Type", "text/plain; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-            """Silent: the node logs what matters, and headers hold a token."""
+            """Silent: the node logs what matters, and anybody may ask."""
 
     return Handler

@@ -8,8 +8,10 @@ import threading
 class MemoryPool:
     """The memory that all statements of one node may hold together. Used by many threads."""
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, setting: str = "") -> None:
+        """Begin with nothing taken. `setting` is what `bytes_max` comes from."""
         self.bytes_max = bytes_max
+        self.setting = setting
         self._held = 0
         self._lock = threading.Lock()
 

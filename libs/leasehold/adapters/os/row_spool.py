@@ -11,6 +11,9 @@ from bisect import bisect_right
 from contextlib import suppress
 from typing import IO, Any, Final
 
+from leasehold.adapters.os.temp_room import TempRoom
+from leasehold.model.errors import LeaseholdError, RequestTooLarge
+
 MEMORY_BYTES_MAX: Final = 64 * 1024
 """Of one spool; beyond it is a file."""
 SPOOLED_BYTES_MAX: Final = 256 * 1024 * 1024
@@ -21,28 +24,47 @@ _VALUE_BYTES: Final = 16
 
 
 class SpoolFull(Exception):
-    """Raised where there is no more room for these rows."""
+    """Raised where there is no more room for these rows; `error` is what their client is told."""
+
+    def __init__(self, error: LeaseholdError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 class SpoolRoom:
-    """What all spools of one session may take together."""
+    """What all spools of one session may take together, of the room of its node."""
 
-    def __init__(self, bytes_max: int = SPOOLED_BYTES_MAX) -> None:
+    def __init__(self, node: TempRoom | None = None, bytes_max: int = SPOOLED_BYTES_MAX) -> None:
+        """Begin with nothing taken. `node` is shared with other sessions; None: nobody else's."""
+        self.node = node or TempRoom(bytes_max)
         self.bytes_max = bytes_max
         self.bytes_taken = 0
 
     @property
     def is_nearly_full(self) -> bool:
         """Whether another batch perhaps has no room."""
-        return self.bytes_taken + SPOOL_BATCH_BYTES > self.bytes_max
+        left = min(self.bytes_max - self.bytes_taken, self.node.bytes_left)
+        return left < SPOOL_BATCH_BYTES
 
     def take(self, size: int) -> None:
-        """Raises SpoolFull."""
+        """Take `size` bytes. Raises SpoolFull."""
         if self.bytes_taken + size > self.bytes_max:
-            raise SpoolFull
+            raise SpoolFull(self.full())
+        if not self.node.take(size):
+            raise SpoolFull(self.node.full())
         self.bytes_taken += size
 
+    def full(self) -> LeaseholdError:
+        """Return what a client is told whose session has no room left."""
+        mib = self.bytes_max // (1024 * 1024)
+        return RequestTooLarge(
+            f"more than {mib} MiB of rows of this session wait for its client: add a LIMIT, close"
+            " cursors, or read faster"
+        )
+
     def give_back(self, size: int) -> None:
+        """Return `size` bytes that were taken."""
+        self.node.give_back(size)
         self.bytes_taken -= size
         assert self.bytes_taken >= 0, "what was taken"
 
@@ -90,7 +112,10 @@ class RowSpool:
         begin = self._begins[-1]
         self._begins.append(begin + len(data))
         if self._file is None:
-            self._file = tempfile.SpooledTemporaryFile(MEMORY_BYTES_MAX)  # noqa: SIM115 - `close`
+            folder = self._room.node.rows_folder
+            self._file = tempfile.SpooledTemporaryFile(  # noqa: SIM115 - `close`
+                MEMORY_BYTES_MAX, dir=None if folder is None else str(folder)
+            )
         self._file.seek(begin)
         self._file.write(data)
         self.count += len(rows)

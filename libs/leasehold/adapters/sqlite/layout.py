@@ -229,8 +229,9 @@ def connect(path: Path, *, cache_mb: int, read_only: bool) -> apsw.Connection:
         )
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.execute(f"PRAGMA cache_size = -{int(cache_mb) * 1024}")
-        connection.execute("PRAGMA temp_store = MEMORY")
-        if read_only:
+        if not read_only:
+            connection.execute("PRAGMA temp_store = MEMORY")  # it sorts nothing
+        else:
             connection.execute("PRAGMA query_only = 1")
             connection.limit(apsw.SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)
         check_layout(connection, path)

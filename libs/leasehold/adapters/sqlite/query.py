@@ -11,25 +11,36 @@ from typing import Any, Final
 
 import apsw
 
+from leasehold.adapters.os.temp_room import Growth
 from leasehold.adapters.sqlite.explain import explain_statement
 from leasehold.adapters.sqlite.snapshot import STEPS_BETWEEN_LOOKS
-from leasehold.adapters.sqlite.statement_functions import begin, has_failed, take_failure
+from leasehold.adapters.sqlite.statement_functions import (
+    begin,
+    has_failed,
+    keep_failure,
+    take_failure,
+)
+from leasehold.adapters.sqlite.statement_memory import memory_of
 from leasehold.catalog.elements import CommitContext
-from leasehold.model.budget import Budget, spending
+from leasehold.model.budget import Budget, size_of, spending
 from leasehold.model.errors import (
     InvalidFrame,
+    OutOfMemory,
     OutOfRange,
     QueryCanceled,
     RequestTooLarge,
     TooComplex,
 )
 from leasehold.model.ids import genid
+from leasehold.pgwire.wire_errors import DiskFull
 from leasehold.sql.binding.select_for_verify import Visit
 from leasehold.sql.planning.emitted import Emitted
 from leasehold.sql.planning.plan import Prepared
 
 BATCH_ROWS: Final = 256
 _VALUE_BYTES: Final = 16  # of a row's value beside its text or bytes
+ROW_BYTES: Final = 64
+"""Of a row that is kept, beside its values."""
 
 VALUES_MAX: Final = 32_766
 """Of one statement: what SQLite is built with, which can't be raised."""
@@ -46,23 +57,19 @@ _TOO_COMPLEX: Final = (
 )
 
 
-STATEMENT_MEMORY_BYTES_MAX: Final = 256 << 20
-"""What the aggregates of one statement may keep; refused with 53200 beyond."""
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of one statement. `stop` is asked now and then, and True ends it (a client's
-    cancel). `memory_bytes_max`: of what aggregates keep of the rows."""
+    cancel)."""
 
     time_s: float | None = None
     rows_max: int | None = None
     bytes_max: int | None = None
     stop: Callable[[], bool] | None = None
-    memory_bytes_max: int = STATEMENT_MEMORY_BYTES_MAX
 
 
 NO_LIMITS: Final = Limits()
+_ENDING: Final = (QueryCanceled, RequestTooLarge, OutOfMemory)
 
 
 def run(
@@ -124,8 +131,10 @@ def emitted_rows(
     limits: Limits = NO_LIMITS,
     as_of: int = 0,
     later: bool = False,
+    budget: Budget | None = None,
 ) -> Rows:
-    """Return the rows of one of a statement's queries; arguments and errors are those of `run`."""
+    """Return the rows of one of a statement's queries; arguments and errors are those of `run`.
+    `budget` is that of the statement, if it has one for all of them."""
     begin(connection, emitted, context)
     bindings = (*parameters, *emitted.constants)
     if emitted.now_at is not None:
@@ -141,6 +150,7 @@ def emitted_rows(
         limits,
         later=later,
         computes=bool(emitted.functions or emitted.aggregates),
+        budget=budget,
     )
 
 
@@ -159,10 +169,12 @@ class Rows:
         later: bool = False,
         ends_with: Exception | None = None,
         computes: bool = False,
+        budget: Budget | None = None,
     ) -> None:
         """Begin to run the text; with `later` not before the first fetch. With `ready` nothing is
-        run: these rows are there already, and behind them comes `ends_with`. `computes`: it calls
-        functions of ours, which are stopped inside and hold memory."""
+        run: these rows are there already, held by `budget`, which is closed with them, and behind
+        them comes `ends_with`. `computes`: it calls functions of ours, which are stopped inside and
+        hold memory, of `budget` where it is one of the queries of a statement that has one."""
         self._connection = connection
         self._ready = ready
         self._ends_with = ends_with
@@ -171,24 +183,27 @@ class Rows:
         self._rows = self._bytes = 0
         self._watch: object | None = None
         self._cursor: apsw.Cursor | None = None
-        self._budget: Budget | None = None
+        self._budget = budget
+        self._own_budget: Budget | None = None
         if ready is not None:
+            self._own_budget = budget
             return
         self._cursor = connection.cursor()
-        if computes or limits.time_s is not None or limits.stop is not None:
-            self._watch, look = object(), self._looker()
-            connection.set_progress_handler(look, STEPS_BETWEEN_LOOKS, id=self._watch)
-            if computes:
-                self._budget = Budget(limits.memory_bytes_max, look=partial(_end_if, look))
+        self._watch, look = object(), looker(connection, limits)
+        connection.set_progress_handler(look, STEPS_BETWEEN_LOOKS, id=self._watch)
+        if computes and budget is None:
+            self._budget = self._own_budget = _open_budget(connection, look)
         self._waiting: tuple[str, Sequence[Any]] | None = (text, bindings)
         if later:
             return
         try:
             self._execute()
-        except apsw.Error as error:
-            translated = self._translate(error)
+        except Exception as error:
+            reason = self._reason(error)
             self.close()
-            raise translated from error
+            if reason is error:
+                raise
+            raise reason from error
         except BaseException:
             self.close()
             raise
@@ -217,17 +232,13 @@ class Rows:
             return failure
         return translate_error(error)
 
-    def _looker(self) -> Callable[[], bool]:
-        stop = self._limits.stop
-        time_s = self._limits.time_s
-        end = None if time_s is None else time.monotonic() + time_s
-        connection = self._connection
-
-        def look() -> bool:
-            late = end is not None and time.monotonic() > end
-            return late or (stop is not None and stop()) or has_failed(connection)
-
-        return look
+    def _reason(self, error: Exception) -> Exception:
+        """Return what the statement ends with, which `error` has come of."""
+        if isinstance(error, apsw.Error):
+            return self._translate(error)
+        if isinstance(error, QueryCanceled):  # inside of a call, which ended for it
+            return take_failure(self._connection) or error
+        return error
 
     def fetch(self, rows_max: int = BATCH_ROWS) -> list[tuple[Any, ...]]:
         """Return the next rows, [] at the end. Raises what comes in the place of the first of
@@ -243,6 +254,8 @@ class Rows:
         """Return the next rows, and the error that comes in the place of the one behind them."""
         if self._ready is not None:
             found, self._ready = self._ready[:rows_max], self._ready[rows_max:]
+            if len(found) < rows_max:
+                self.close()
             return found, self._ends_with if len(found) < rows_max else None
         if self._cursor is None:
             return [], None
@@ -253,7 +266,7 @@ class Rows:
             self._take(rows, rows_max)
             self._count(rows)
         except Exception as error:  # noqa: BLE001 - it is handed over
-            failure = self._translate(error) if isinstance(error, apsw.Error) else error
+            failure = self._reason(error)
             self.close()
         except BaseException:
             self.close()
@@ -299,18 +312,28 @@ class Rows:
     def all(self) -> list[tuple[Any, ...]]:
         return list(self)
 
-    def compute_all(self) -> Rows:
-        """Return the same rows, computed now. Raises QueryCanceled, RequestTooLarge."""
+    def compute_all(self, *, whole: bool = False) -> Rows:
+        """Return the same rows, computed now, and held by a budget until they are closed or read to
+        the end. Raises QueryCanceled, RequestTooLarge, OutOfMemory; with `whole` all that comes in
+        the place of a row, else that comes behind those before it."""
         rows: list[tuple[Any, ...]] = []
         error: Exception | None = None
-        more = True
-        while more:
-            part, error = self.fetch_part()
-            rows += part
-            more = error is None and len(part) == BATCH_ROWS
-        if isinstance(error, QueryCanceled | RequestTooLarge):
-            raise error
-        return Rows(self._connection, "", (), ready=rows, ends_with=error)
+        budget = memory_of(self._connection).open_budget()
+        try:
+            more = True
+            while more:
+                part, error = self.fetch_part()
+                for row in part:
+                    budget.hold(ROW_BYTES + size_of(row))
+                rows += part
+                more = error is None and len(part) == BATCH_ROWS
+            if error is not None and (whole or isinstance(error, _ENDING)):
+                raise error
+        except BaseException:
+            self.close()
+            budget.close()
+            raise
+        return Rows(self._connection, "", (), ready=rows, ends_with=error, budget=budget)
 
     def close(self) -> None:
         """End the statement; may be called twice."""
@@ -319,9 +342,46 @@ class Rows:
             self._connection.set_progress_handler(None, id=self._watch)
             self._watch = None
         if cursor is not None:
-            cursor.close(force=True)
-            if self._budget is not None:
-                take_failure(self._connection)  # it ends no other statement of the connection
+            if self._budget is None:
+                cursor.close(force=True)
+            else:
+                with spending(self._budget):  # aggregates give back what they hold
+                    cursor.close(force=True)
+            take_failure(self._connection)  # it ends no other statement of the connection
+        budget, self._own_budget = self._own_budget, None
+        if budget is not None:
+            budget.close()
+
+
+def looker(connection: apsw.Connection, limits: Limits) -> Callable[[], bool]:
+    """Return what says whether a statement, which begins now, is to end."""
+    stop, time_s = limits.stop, limits.time_s
+    end = None if time_s is None else time.monotonic() + time_s
+    growth: Growth | None = None
+
+    def look() -> bool:
+        nonlocal growth
+        if end is not None and time.monotonic() > end:
+            return True
+        if stop is not None and stop():
+            return True
+        temp = memory_of(connection).temp
+        if temp.is_full():
+            growth = growth or Growth()
+            if growth.goes_on():
+                keep_failure(connection, temp.full())
+        return has_failed(connection)
+
+    return look
+
+
+def open_budget(connection: apsw.Connection, limits: Limits) -> Budget:
+    """Return the budget of a statement of several queries, which begins now. Close it."""
+    return _open_budget(connection, looker(connection, limits))
+
+
+def _open_budget(connection: apsw.Connection, look: Callable[[], bool]) -> Budget:
+    return memory_of(connection).open_budget(partial(_end_if, look))
 
 
 def _end_if(look: Callable[[], bool]) -> None:
@@ -334,6 +394,10 @@ def translate_error(error: apsw.Error) -> Exception:
     """Return SQLite's error as this project's, itself where it is a defect."""
     if isinstance(error, apsw.InterruptError):
         return QueryCanceled("the statement was ended: it took too long, or was cancelled")
+    if isinstance(error, apsw.NoMemError):
+        return OutOfMemory("SQLite has no memory for this statement")
+    if isinstance(error, apsw.FullError):
+        return DiskFull("no room on the disk for what this statement sorts or gathers")
     if isinstance(error, apsw.TooBigError):
         return RequestTooLarge("a value, or the statement itself, is too large")
     text = str(error)

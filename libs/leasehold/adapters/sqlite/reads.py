@@ -4,6 +4,8 @@ rows of other tables say."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import islice
 from typing import Any
 
 import apsw
@@ -47,9 +49,10 @@ def _looked_up(
     the statement itself may never come, it is the whole table, [()]."""
     emitted = lookup.emit(len(plan.parameters), plan.beside)
     try:
-        found = emitted_rows(
-            connection, emitted, values, context=context, limits=limits, as_of=as_of
-        ).all()
+        with closing(
+            emitted_rows(connection, emitted, values, context=context, limits=limits, as_of=as_of)
+        ) as rows:
+            found = list(islice(rows, LOOKED_UP_MAX + 1))
     except QueryCanceled:
         raise
     except Refused:

@@ -23,6 +23,7 @@ from leasehold.adapters.sqlite.history import collected_elements, history_floor
 from leasehold.adapters.sqlite.layout import connect
 from leasehold.adapters.sqlite.plan import EntriesPlan, ReadPlan, entry_key
 from leasehold.adapters.sqlite.row_history import kept_from, lsn_at
+from leasehold.adapters.sqlite.statement_memory import StatementMemory, give_memory
 from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.history import History, check_kept
@@ -31,9 +32,11 @@ from leasehold.model.errors import LeaseholdError, UnknownTable
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row, StoredCatalog
 from leasehold.model.records.log import LogPosition
+from leasehold.sql.planning.emitted import Emitted
 
 CONNECTIONS_KEPT_MAX: Final = 16
 PLANS_KEPT_MAX: Final = 1_000
+INSTALLED_CHARACTERS_MAX: Final = 16 * 1024
 STEPS_BETWEEN_LOOKS: Final = 2_000
 _POSITION: Final = "SELECT lsn, catalog FROM position"
 
@@ -69,8 +72,9 @@ class Watch:
 class Reader:
     """A read connection with its plans, for one thread at a time."""
 
-    def __init__(self, path: Path, cache_mb: int) -> None:
+    def __init__(self, path: Path, cache_mb: int, memory: StatementMemory) -> None:
         self.connection = connect(path, cache_mb=cache_mb, read_only=True)
+        give_memory(self.connection, memory)
         self.watch = Watch()
         self.connection.set_progress_handler(self.watch, STEPS_BETWEEN_LOOKS, id=self.watch)
         self.execute = self.connection.cursor().execute
@@ -81,8 +85,11 @@ class Reader:
         # By identity, which is one look-up; a plan holds its descriptor, so no id comes twice.
         self._plans: dict[int, ReadPlan] = {}
 
-    def knows(self, emitted: object) -> None:
-        """Note that the connection has the functions that this query calls."""
+    def knows(self, emitted: Emitted) -> None:
+        """Note that the connection has the functions that this query calls. One of a long text is
+        not kept for that, and noted again each time."""
+        if len(emitted.text) > INSTALLED_CHARACTERS_MAX:
+            return
         if len(self.installed) >= PLANS_KEPT_MAX:
             self.installed.clear()
         self.installed[id(emitted)] = emitted
@@ -101,9 +108,10 @@ class Reader:
 class Readers:
     """A pool of read connections. Thread-safe: deque's ends are atomic."""
 
-    def __init__(self, path: Path, *, cache_mb: int) -> None:
+    def __init__(self, path: Path, *, cache_mb: int, memory: StatementMemory) -> None:
         self._path = path
         self._cache_mb = cache_mb
+        self.memory = memory
         self._idle: deque[Reader] = deque()
         self._closed = False
         self._catalog: ReadCatalog | None = None  # the one that was read last
@@ -112,7 +120,7 @@ class Readers:
     def open_snapshot(self, *, alone: bool = False, brief: bool = False) -> SqliteSnapshot:
         """Open a read snapshot of what is committed now; any thread may call this. With `alone` its
         connection is one that nobody else gets before or after; `brief` is as of SqliteSnapshot."""
-        reader = Reader(self._path, self._cache_mb) if alone else self._take()
+        reader = self._make() if alone else self._take()
         reader.alone = alone
         return SqliteSnapshot(self, reader, brief=brief)
 
@@ -121,7 +129,10 @@ class Readers:
         try:
             return self._idle.pop()
         except IndexError:
-            return Reader(self._path, self._cache_mb)
+            return self._make()
+
+    def _make(self) -> Reader:
+        return Reader(self._path, self._cache_mb, self.memory)
 
     def row_at_once(
         self, table: str, key_of: Callable[[Descriptor], Key]

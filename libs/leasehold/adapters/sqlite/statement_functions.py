@@ -13,7 +13,7 @@ import apsw
 
 from leasehold.adapters.sqlite import series, system
 from leasehold.catalog.elements import CommitContext
-from leasehold.model.budget import give_back, hold
+from leasehold.model.budget import give_back, hold, size_of
 from leasehold.model.errors import InvalidLimit, InvalidOffset, OutOfMemory, OutOfRange, TooManyRows
 from leasehold.sql.functions.aggregates.aggregates import Aggregate
 from leasehold.sql.functions.function import Function
@@ -161,23 +161,17 @@ def _too_many_rows(*_: Any) -> None:
     raise TooManyRows("more than one row returned by a subquery used as an expression")
 
 
-_VALUE_BYTES: Final = 64  # of a value that is kept, beside its text or bytes
-
-
-def _size(values: tuple[Any, ...]) -> int:
-    """Return about how many bytes values take where they are kept."""
-    size = _VALUE_BYTES * len(values)
-    for value in values:
-        if type(value) is str or type(value) is bytes:
-            size += len(value)
-    return size
-
-
 def take_failure(connection: apsw.Connection) -> Exception | None:
     """Return what an aggregate has failed with since the last call, None: nothing."""
     functions = _functions_of(connection)
     failure, functions.failure = functions.failure, None
     return failure
+
+
+def keep_failure(connection: apsw.Connection, failure: Exception) -> None:
+    """Let the statement that runs end with `failure`, unless it has failed before."""
+    functions = _functions_of(connection)
+    functions.failure = functions.failure or failure
 
 
 def has_failed(connection: apsw.Connection) -> bool:
@@ -204,7 +198,7 @@ class _Group:
             return
         try:
             if self._aggregate.keeps_rows:
-                size = _size(values)
+                size = size_of(values)
                 hold(size)
                 self._held += size
             self._state = self._aggregate.step(self._state, *values)
@@ -242,7 +236,7 @@ class _Window:
         if self._functions.failure is not None:
             return
         try:
-            hold(_size(values))
+            hold(size_of(values))
         except OutOfMemory as error:
             self._functions.failure = error
             return
@@ -252,7 +246,7 @@ class _Window:
 
     def inverse(self, *values: Any) -> None:
         if self._rows:  # none are left out but after a failure
-            give_back(_size(self._rows.popleft()))
+            give_back(size_of(self._rows.popleft()))
         self._stale = True
 
     def value(self) -> Any:
@@ -267,6 +261,6 @@ class _Window:
     def final(self) -> Any:
         made = self.value()
         self._group.drop()
-        give_back(sum(map(_size, self._rows)))
+        give_back(sum(map(size_of, self._rows)))
         self._rows.clear()
         return made

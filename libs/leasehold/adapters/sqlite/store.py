@@ -40,9 +40,16 @@ from leasehold.adapters.sqlite.plan import WritePlan, entry_key
 from leasehold.adapters.sqlite.removal import Removal
 from leasehold.adapters.sqlite.row_history import RowHistory, kept_from, table_kept_from
 from leasehold.adapters.sqlite.snapshot import PLANS_KEPT_MAX, Readers, SqliteSnapshot
+from leasehold.adapters.sqlite.statement_memory import (
+    TEMP_FOLDER,
+    StatementMemory,
+    statement_memory,
+    use_temp_folder,
+)
 from leasehold.adapters.sqlite.written_since import gone_from, written_in
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
+from leasehold.model.budget import Budget
 from leasehold.model.errors import ConfigurationError, StoreCorrupted
 from leasehold.model.ids import genid
 from leasehold.model.keys import Key
@@ -70,12 +77,18 @@ class SqliteStore:
     """StoreWriter on the file `path`, which is created when it isn't there.
 
     `synchronous` "normal" may lose the last commits in a power cut, never half of one: the log
-    has them. "full" syncs at every commit. Raises ConfigurationError when another writer has the
-    file open, or when the file is not a store this program can read.
+    has them. "full" syncs at every commit. `memory` bounds the statements that read it. Raises
+    ConfigurationError when another writer has the file open, or when the file is not a store this
+    program can read.
     """
 
     def __init__(
-        self, path: Path | str, *, synchronous: str = "normal", cache_mb: int = CACHE_MB
+        self,
+        path: Path | str,
+        *,
+        synchronous: str = "normal",
+        cache_mb: int = CACHE_MB,
+        memory: StatementMemory | None = None,
     ) -> None:
         self.path = Path(path)
         if synchronous not in ("normal", "full"):
@@ -87,6 +100,8 @@ class SqliteStore:
             self._connection = connect(self.path, cache_mb=cache_mb, read_only=False)
             make_writer(self._connection, synchronous)
             make_history(self._connection)
+            self.memory = memory or statement_memory(self.path.parent / TEMP_FOLDER)
+            use_temp_folder(self._connection, self.memory.temp.folder)
             self._checkpoints = Checkpoints(self._connection, self.path)
         except BaseException:
             self._lock.close()
@@ -102,7 +117,7 @@ class SqliteStore:
         self._savepoints = 0
         self._schema_touched = False
         self._look_again = False  # more of what is dead may go now
-        self._readers = Readers(self.path, cache_mb=min(cache_mb, CACHE_MB))
+        self._readers = Readers(self.path, cache_mb=min(cache_mb, CACHE_MB), memory=self.memory)
         self._checker = Checker(self._readers)
         self._removal = Removal(self._connection, self._tables)
         self._removal.look()
@@ -478,6 +493,10 @@ class SqliteStore:
         """Open a read snapshot of what is committed now; any thread may call this. `brief` is as of
         SqliteSnapshot."""
         return self._readers.open_snapshot(brief=brief)
+
+    def open_budget(self) -> Budget:
+        """Return a transaction's budget, which is the caller's to close."""
+        return self.memory.open_budget()
 
     def row_at_once(
         self, table: str, key_of: Callable[[Descriptor], Key]

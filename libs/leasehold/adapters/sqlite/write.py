@@ -9,17 +9,25 @@ Also a transaction's own rows, as temporary tables of a connection that later st
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 import apsw
 
-from leasehold.adapters.sqlite.query import NO_LIMITS, Limits, emitted_rows
+from leasehold.adapters.sqlite.query import (
+    NO_LIMITS,
+    ROW_BYTES,
+    Limits,
+    Rows,
+    emitted_rows,
+    open_budget,
+)
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.physical_names import column_name, shadow_name, table_name
+from leasehold.model.budget import Budget, size_of
 from leasehold.model.errors import (
     NotNullViolation,
     RequestTooLarge,
@@ -34,6 +42,8 @@ from leasehold.sql.planning.plan import Prepared, Write
 from leasehold.transaction.duplicate_key import primary_key_exists
 
 WRITES_MAX: Final = 250_000
+WRITE_BYTES: Final = 400
+"""Of a row that is to be written, beside its values: about what holds them."""
 OWN_TABLES_KEPT_MAX: Final = 100
 _OWN_TABLES: Final[WeakKeyDictionary[apsw.Connection, dict[int, Descriptor]]] = WeakKeyDictionary()
 """Of each connection, by table id, with their shapes: a table that comes or goes would have all
@@ -101,23 +111,33 @@ class Writing:
         self._ids = tuple(c.element_id for c in bound.columns)
         self._written = Written()
         self._done: dict[Key, Image | None] = {}
+        self._budget: Budget
 
     def run(self) -> Written:
-        kind = self._write.bound.kind
-        for row in self._rows(self._prepared.emitted, self._parameters):
-            if kind == "INSERT":
-                self._insert(row)
-            else:
-                self._change(row, deletes=kind == "DELETE")
-        return self._written
+        """Return what the statement would write. Raises besides OutOfMemory (53200) and
+        RequestTooLarge, before rows are looked for that are too many."""
+        return self.run_each((self._parameters,))
 
     def run_each(self, many: Sequence[tuple[Any, ...]]) -> Written:
         """Run the statement once for each of many parameters, as one statement."""
-        for self._parameters in many:
-            self.run()
+        self._budget = open_budget(self._connection, self._limits)
+        try:
+            for self._parameters in many:
+                self._run_once()
+        finally:
+            self._budget.close()
         return self._written
 
-    def _rows(self, emitted: Emitted, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    def _run_once(self) -> None:
+        kind = self._write.bound.kind
+        with closing(self._found(self._prepared.emitted, self._parameters)) as found:
+            for row in found:
+                if kind == "INSERT":
+                    self._insert(row)
+                else:
+                    self._change(row, deletes=kind == "DELETE")
+
+    def _found(self, emitted: Emitted, values: tuple[Any, ...]) -> Rows:
         return emitted_rows(
             self._connection,
             emitted,
@@ -125,7 +145,11 @@ class Writing:
             context=self._context,
             limits=self._limits,
             as_of=self._as_of,
-        ).all()
+            budget=self._budget,
+        )
+
+    def _rows(self, emitted: Emitted, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        return self._found(emitted, values).all()
 
     # ---------------------------------------------------------- UPDATE and DELETE
 
@@ -182,7 +206,9 @@ class Writing:
         conflict = self._write.bound.conflict
         assert conflict is not None
         for arbiter, emitted in self._write.there.items():
-            self._written.sought.append((arbiter, self._key_in(arbiter, image)))
+            sought = self._key_in(arbiter, image)
+            self._budget.hold(ROW_BYTES + size_of(sought))
+            self._written.sought.append((arbiter, sought))
             own = self._own_in_the_way(arbiter, image)
             found = [] if own else self._rows(emitted, self._values(image))
             if own or found:
@@ -239,12 +265,20 @@ class Writing:
     def _add(self, write: RowWrite, shown: Image, extra: tuple[Any, ...]) -> None:
         if len(self._done) >= WRITES_MAX:
             raise RequestTooLarge(f"a statement writes at most {WRITES_MAX} rows")
+        size = WRITE_BYTES + size_of(write.key)
+        for image in (write.before, write.after):
+            if image is not None:
+                size += size_of(image.values())
+        self._budget.hold(size)
         self._done[write.key] = write.after
         self._written.writes.append(write)
         returning = self._write.returning
         if returning is not None:
             slots = (*self._parameters, *self._values(shown), *extra)
-            self._written.rows += self._rows(returning, slots)
+            rows = self._rows(returning, slots)
+            for row in rows:
+                self._budget.hold(ROW_BYTES + size_of(row))
+            self._written.rows += rows
 
 
 class Found(NamedTuple):
@@ -334,8 +368,13 @@ def _make_own(
         f" ({names}, gone INTEGER, PRIMARY KEY ({key})) WITHOUT ROWID"
     )
     holes = ", ".join("?" * (len(ids) + 1))
-    made = []
+    made = _own_values(descriptor, ids, rows)
+    connection.executemany(f"INSERT INTO temp.{name} VALUES ({holes})", made)
+
+
+def _own_values(
+    descriptor: Descriptor, ids: Sequence[int], rows: Mapping[Key, Image | None]
+) -> Iterator[tuple[Any, ...]]:
     for primary, image in rows.items():
         whole = {**(image or {}), **dict(zip(descriptor.primary_key, primary, strict=True))}
-        made.append((*(whole.get(e) for e in ids), int(image is None)))
-    connection.executemany(f"INSERT INTO temp.{name} VALUES ({holes})", made)
+        yield (*(whole.get(e) for e in ids), int(image is None))

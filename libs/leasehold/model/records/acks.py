@@ -21,6 +21,7 @@ class Ack(NamedTuple):
     coherent: bool
     serves: str  # host:port of the snapshot server, "" = none
     sent_us: int
+    foreign: int = 0  # records of the log that were passed over as nobody's, the last one of late
 
 
 class LeaseAck(NamedTuple):

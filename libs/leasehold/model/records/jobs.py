@@ -74,6 +74,10 @@ class ChunksEnd(NamedTuple):
     chunks: int
 
 
+FOUND_MAX: Final = 1_000
+"""Rows that findings name: the first of all that a run has found."""
+
+
 class Findings(NamedTuple):
     """Ends the run of a validation: rows that seemed to break a constraint when `rows` images had
     been looked through. Taken only while that job's run is validating (⚠ late findings).

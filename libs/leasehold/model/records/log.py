@@ -276,7 +276,8 @@ class Decisions(NamedTuple):
     `reset_us`, unless 0: before this record's commits the log's time, and what it has closed,
     become that; and the id horizon becomes this record's, where else it never goes back.
     `queue_topics`: queue → id of the topic that its `decided_through` counts in from here on, where
-    that is news. `attempts`: messages that the master is about to decide alone (L10).
+    that is news. `attempts`: messages that the master is about to decide alone (L10). `barriers`:
+    checks that requests of this record ask for, of each node at the position behind it.
     """
 
     epoch: int
@@ -294,6 +295,7 @@ class Decisions(NamedTuple):
     reset_us: int = 0
     queue_topics: Mapping[str, str] = {}
     attempts: tuple[Attempt, ...] = ()
+    barriers: tuple[Barrier, ...] = ()
 
 
 class CheckSlice(NamedTuple):
@@ -306,10 +308,12 @@ class CheckSlice(NamedTuple):
 
 
 class Barrier(NamedTuple):
-    """Decides nothing and needs no epoch (T6). With `check` = table id (-1: every table) each
-    node that meets it checks its store at exactly this position and reports. `repair` names a node
-    that then puts those entries of the table right that its own rows prove wrong. With `part` only
-    that slice is checked."""
+    """Decides nothing. With `check` = table id (-1: every table) each node that meets it checks its
+    store at exactly this position and reports. `repair` names a node that then puts those entries
+    of the table right that its own rows prove wrong. With `part` only that slice is checked.
+
+    A request asks for it (`BarrierRequest`), and the master has it in its record. Replicas of
+    earlier releases append it as a record of its own, which needs no epoch (T6)."""
 
     id: bytes
     check: int | None = None
@@ -318,6 +322,18 @@ class Barrier(NamedTuple):
 
 
 LogRecord: TypeAlias = Claim | Decisions | Barrier
+
+
+class Unreadable(NamedTuple):
+    """What stands in the log and is no record that this release can read; `words` say why. The rest
+    is what it still shows of itself: a place in a term (`sequence` 0: a Claim), and the digest that
+    it names as the one before. `sequence` -1: nothing."""
+
+    words: str
+    epoch: int = 0
+    incarnation: bytes = b""
+    sequence: int = -1
+    previous: bytes = b""
 
 
 class LogPosition(NamedTuple):

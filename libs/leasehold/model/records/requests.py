@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from leasehold.model.keys import Key
 from leasehold.model.records.events import RowImage
+from leasehold.model.records.log import CheckSlice
 
 
 class Queue(StrEnum):
@@ -108,6 +109,19 @@ class ReadSet(NamedTuple):
     tables: tuple[TableReads, ...]
 
 
+class BarrierRequest(NamedTuple):
+    """Asks for a place in the log behind all that was answered before it was asked (T6): its answer
+    has an LSN below which all of that stands. It is never remembered: asked again, it is answered
+    with a later place, which serves as well.
+
+    With `check` (`Barrier`) every node checks its store there; that is done once for an id, and
+    remembered as a commit without rows."""
+
+    check: int | None = None
+    repair: str = ""
+    part: CheckSlice | None = None
+
+
 class ChangeRequest(NamedTuple):
     """A validated change request: rows, or DDL, or both, or job control alone.
 
@@ -124,6 +138,7 @@ class ChangeRequest(NamedTuple):
     (`BOOTSTRAP_ROLE`). `as_role`: the role whose rights it wants to have, after SET ROLE; "" = the
     principal's own. `key_number`: of the principal's key that has signed it; "" = the database's
     own have, for the principal.
+    `barrier` alone: see `BarrierRequest`.
     """
 
     id: bytes
@@ -141,6 +156,7 @@ class ChangeRequest(NamedTuple):
     principal: str = ""
     as_role: str = ""
     key_number: str = ""
+    barrier: BarrierRequest | None = None
 
     def giving_up(self) -> ChangeRequest:
         """The attempt after this one, which only says that there will be no other (L5). It brings

@@ -18,6 +18,7 @@ class Verdict(Enum):
     CLAIMED = "claimed"  # a Claim that counts: its node is master of the new epoch
     BARRIER = "barrier"
     SKIP = "skip"  # read over it, as every reader does
+    FOREIGN = "foreign"  # the same; it is no part of the log (`foreign.py`)
 
 
 def admit(

@@ -11,6 +11,7 @@ from leasehold.model.records.log import Decisions, Disposition, Refusal
 from leasehold.model.records.requests import Conflict, Outcome, Result, ResultBatch
 from leasehold.model.topics import RESULT_PARTITIONS
 from leasehold.replication.effects import PublishAnswers, Send, Topic
+from leasehold.replication.master.answers_size import RESULT_BYTES, outcome_bytes, weigh
 from leasehold.replication.master.record_draft import Repeat
 from leasehold.replication.outcomes import outcome_of_commit, outcome_of_refusal
 
@@ -22,16 +23,18 @@ NOBODY: Final[Mapping[bytes, bytes]] = {}
 class Answers:
     """The results and conflicts that one record's decisions give, and what requesters are told,
     which may be lost. `unsent` counts sends that the broker has not acknowledged yet; -1 before
-    they are given."""
+    they are given, `size` is about what they take in memory."""
 
     offset: int
     results: list[tuple[int, Result]] = field(default_factory=list)
     told: list[tuple[bytes, Result]] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
     unsent: int = -1
+    size: int = 0
 
     def give(self, request_id: bytes, reply_to: int, requester: bytes, outcome: Outcome) -> None:
         """Add a result: on that partition if somebody reads it; else the requester is told."""
+        self.size += outcome_bytes(outcome)
         result = Result(request_id, self.offset, outcome)
         if _is_read(reply_to):
             self.results.append((reply_to, result))
@@ -64,6 +67,8 @@ def answers_of(
             answers.give(refusal.request_id, refusal.reply_to, requester, outcome)
         if refusal.disposition is Disposition.CONFLICT:
             answers.conflicts.append(_conflict(refusal, offset))
+            image = 0 if refusal.image is None else weigh(refusal.image.values)
+            answers.size += RESULT_BYTES + len(refusal.body or b"") + image
     for request_id, reply_to, outcome, requester in repeats:
         if requester or _is_read(reply_to):
             answers.give(request_id, reply_to, requester, outcome)
@@ -106,11 +111,18 @@ class PendingAnswers:
         self._sending: deque[Answers] = deque()
         self._by_token: dict[int, Answers] = {}
         self._token = 0
+        self._size = 0
+
+    @property
+    def size(self) -> int:
+        """Return about how much memory those take that wait or are on their way."""
+        return self._size
 
     def add(self, answers: Answers) -> None:
         assert not self._waiting or self._waiting[-1].offset <= answers.offset
         if answers.results or answers.conflicts or answers.told:
             self._waiting.append(answers)
+            self._size += answers.size
 
     def waiting(self) -> bool:
         return bool(self._waiting)
@@ -127,6 +139,8 @@ class PendingAnswers:
             answers.unsent = len(given)
             if given:
                 self._sending.append(answers)
+            else:
+                self._size -= answers.size
             sends += _tells(answers)
             sends += given
         return sends
@@ -156,7 +170,7 @@ class PendingAnswers:
         if answers is not None:
             answers.unsent -= 1
         while self._sending and self._sending[0].unsent == 0:
-            self._sending.popleft()
+            self._size -= self._sending.popleft().size
 
     def not_given(self) -> list[Answers]:
         """Return those that wait, and those whose sends the broker has not all acknowledged."""

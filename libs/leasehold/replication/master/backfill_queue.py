@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from leasehold.model.budget import spending
 from leasehold.model.errors import (
     LeaseholdError,
     MalformedRequest,
@@ -29,6 +30,11 @@ from leasehold.replication.master.batch import Batch
 from leasehold.replication.master.chunk_decider import ChunkDecider
 from leasehold.replication.master.record_draft import Full
 from leasehold.replication.master.refusals import internal_failure
+from leasehold.replication.master.request_budget import (
+    FINDINGS_WORK_MAX,
+    RequestBudget,
+    WorkExceeded,
+)
 from leasehold.replication.master.schema_changes import SchemaChanges
 from leasehold.replication.master.write_behind import WriteBehind
 
@@ -69,6 +75,7 @@ class BackfillQueue:
         self._clock_ns = clock_ns
         self._verifier = verifier
         self._messages: deque[QueueRead] = deque()
+        self._bytes = 0
         self._open: OpenChunk | None = None
         self._backfill_rows = BACKFILL_ROWS_FIRST  # index entries that take a moment
 
@@ -77,12 +84,21 @@ class BackfillQueue:
         return len(self._messages)
 
     @property
+    def waiting_bytes(self) -> int:
+        """How many bytes the messages hold that are not begun."""
+        return self._bytes
+
+    @property
     def waits(self) -> bool:
         """Whether there is anything to decide."""
         return bool(self._messages) or self._open is not None
 
     def append(self, message: QueueRead) -> None:
         self._messages.append(message)
+        self._bytes += len(message.body)
+
+    def _pop(self) -> None:
+        self._bytes -= len(self._messages.popleft().body)
 
     def take(self, batch: Batch, rows_max: int, now: Now) -> None:
         """Decide rows, in index entries at most `rows_max`; of the first message of this term say
@@ -146,7 +162,7 @@ class BackfillQueue:
             job_id = self._changes.job_of(self._decoded(message))
         detail = {} if job_id is None else {"job": job_id}
         batch.dead_letter(message, error, detail=detail)
-        self._messages.popleft()
+        self._pop()
         if job_id is not None:
             self._fail_job(batch, job_id, error, now)
 
@@ -222,7 +238,7 @@ class BackfillQueue:
             if isinstance(record, ChunksEnd) and self._changes.accepts_end(record):
                 batch.write_catalog((ChunkDecided(record.job_id, record.run, 0, 0, True),))
             batch.draft.pass_over(Queue.BACKFILL, message.offset)
-        self._messages.popleft()
+        self._pop()
         return not batch.draft.closed
 
     def _take_findings(
@@ -230,12 +246,20 @@ class BackfillQueue:
     ) -> None:
         """Decide findings. Nothing else ends the run that they end: its job is told if they can't
         be looked into. Raises Full."""
+        budget = RequestBudget(FINDINGS_WORK_MAX, FINDINGS_WORK_MAX, "these findings")
+        budget.begin_request()
         try:
-            decided = self._changes.confirmed(findings, self._store.settle())
-        except Exception as error:
+            store = self._store.settle()
+            with spending(budget):
+                decided = self._changes.confirmed(findings, store)
+        except (Exception, WorkExceeded) as error:
             if isinstance(error, LeaseholdError) and not isinstance(error, Refused):
                 raise  # the store contradicts the log: no message's fault
-            words = error if isinstance(error, Refused) else internal_failure(error)
+            words: Refused
+            if isinstance(error, WorkExceeded):
+                words = error.as_refusal()
+            else:
+                words = error if isinstance(error, Refused) else internal_failure(error)
             batch.dead_letter(message, words, detail={"job": findings.job_id})
             self._fail_job(batch, findings.job_id, words, now)
             return

@@ -14,18 +14,13 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import CommitContext
 from leasehold.catalog.overlay import CatalogAhead
-from leasehold.model.errors import GaveUp, LeaseholdError, NotAuthentic, Refused
+from leasehold.model.errors import GaveUp, LeaseholdError, NotAuthentic, Refused, RequestTooLarge
 from leasehold.model.ports import Codec
-from leasehold.model.records.log import (
-    CatalogWrite,
-    Commit,
-    DescriptorWrite,
-    Disposition,
-)
+from leasehold.model.records.log import Barrier, CatalogWrite, Commit, DescriptorWrite, Disposition
 from leasehold.model.records.requests import ChangeRequest, Outcome
 from leasehold.replication.effects import QueueRead
 from leasehold.replication.log.clock import Reading
-from leasehold.replication.master.batch_limits import LOOK_OPERATIONS, BatchSettings, CommitLimits
+from leasehold.replication.master.batch_limits import LARGE_OPERATIONS, BatchSettings, CommitLimits
 from leasehold.replication.master.principals import check_principal, may_say_password
 from leasehold.replication.master.record_draft import Full, RecordDraft, Repeat
 from leasehold.replication.master.refusals import (
@@ -36,6 +31,7 @@ from leasehold.replication.master.refusals import (
     refusal_of,
     reply_partition,
 )
+from leasehold.replication.master.request_budget import WorkExceeded
 from leasehold.replication.master.write_behind import WriteBehind
 from leasehold.replication.outcomes import (
     Asked,
@@ -110,8 +106,7 @@ class Batch:
         if judge_repeat(remembered, request.attempt) is _REPEAT:
             assert remembered is not None
             partition = reply_partition(message, request)
-            repeat = Repeat(request.id, partition, remembered, message.requester)
-            self.draft.repeats.append(repeat)
+            self.draft.repeat(Repeat(request.id, partition, remembered, message.requester))
             self.draft.settle(message)
             return None
         try:
@@ -164,26 +159,51 @@ class Batch:
             found = error
         except LeaseholdError:
             raise  # the store contradicts the log: no request's fault
+        except WorkExceeded as exceeded:
+            found = exceeded.as_refusal()
         except Exception as error:  # noqa: BLE001 - see `internal_failure`
             found = internal_failure(error)
         self.settle(message, request, made, catalog, found)
 
     def verify_slices(
-        self, request: ChangeRequest, made: Made, catalog: Catalog
+        self, message: QueueRead, request: ChangeRequest, made: Made, catalog: Catalog
     ) -> Generator[None, None, Decided | LeaseholdError]:
-        """Return at the end what is to become of a large request; between two slices nothing may
-        be decided."""
-        operations = min(LOOK_OPERATIONS, self._settings.slice_operations)
+        """Return at the end what is to become of a request, and yield behind each row; between two
+        slices nothing may be decided."""
         try:
             rights = rights_of(request, catalog, made.opening)
-            against = self._against(made)
-            return (yield from verify_in_slices(operations, request, catalog, *against, rights))
+            decided = yield from verify_in_slices(request, catalog, *self._against(made), rights)
+            if len(decided.changes) <= LARGE_OPERATIONS:
+                return decided
+            excess = yield from self._find_excess(message, request, decided, made, catalog)
         except Refused as error:
             return error
         except LeaseholdError:
             raise
+        except WorkExceeded as exceeded:
+            return exceeded.as_refusal()
         except Exception as error:  # noqa: BLE001 - see `internal_failure`
             return internal_failure(error)
+        return excess or decided
+
+    def _find_excess(
+        self,
+        message: QueueRead,
+        request: ChangeRequest,
+        decided: Decided,
+        made: Made,
+        catalog: Catalog,
+    ) -> Generator[None, None, LeaseholdError | None]:
+        """Return why the commit of a request can't be in the log, and yield now and then."""
+        yield
+        commit = self._commit_of(message, request, decided, made)
+        packed = self._codec.pack_commit(commit)
+        yield
+        if not self._limits.needs_own_record(packed):
+            return None
+        lsn = self.draft.next_lsn
+        looked = self._limits.find_excess_in_slices(commit, packed, lsn, catalog, alone=True)
+        return (yield from looked)
 
     def _against(
         self, made: Made
@@ -211,10 +231,13 @@ class Batch:
         made: Made,
         catalog: Catalog,
         found: Decided | LeaseholdError,
+        *,
+        sliced: bool = False,
     ) -> None:
-        """Accept or refuse the request, as was found. Raises Full."""
+        """Accept or refuse the request, as was found, `sliced`: by `verify_slices`. Raises Full."""
         if isinstance(found, Decided):
-            self._accept(message, request, found, made, catalog)
+            fits = sliced and len(found.changes) > LARGE_OPERATIONS
+            self._accept(message, request, found, made, catalog, fits=fits)
         else:
             disposition = disposition_of(request, found, self._settings.attempts_max)
             self._refuse(message, request, found, disposition)
@@ -226,29 +249,27 @@ class Batch:
         decided: Decided,
         made: Made,
         catalog: Catalog,
+        *,
+        fits: bool,
     ) -> None:
+        """Put the request into the draft. `fits`: that it is not too large is known. Raises
+        Full."""
         draft, store = self.draft, self._store
         lsn = draft.next_lsn
-        commit = Commit(
-            request.id,
-            request.attempt,
-            draft.next_commit_us(),
-            decided.versions,
-            decided.changes,
-            decided.rows_affected,
-            reply_partition(message, request),
-            (),
-            made.writes,
-            decided.answer if made.answer is None else made.answer,
-            request.principal if made.writes else "",
-        )
-        packed = self._codec.pack_commit(commit)
-        alone = self._limits.needs_own_record(packed)
-        if alone:
-            excess = self._limits.find_excess(commit, packed, lsn, catalog, alone=True)
-            if excess is not None:
-                self.refuse(message, request, excess)
-                return
+        excess: LeaseholdError | None = None
+        try:
+            commit = self._commit_of(message, request, decided, made)
+            packed = self._codec.pack_commit(commit)
+            alone = self._limits.needs_own_record(packed)
+            if alone and not fits:
+                excess = self._limits.find_excess(commit, packed, lsn, catalog, alone=True)
+        except LeaseholdError:
+            raise
+        except Exception as error:  # noqa: BLE001 - nothing is applied yet
+            excess = internal_failure(error)
+        if excess is not None:
+            self.refuse(message, request, excess)
+            return
         if not draft.fits(packed) and not (alone and draft.has_room_alone):
             raise Full
         for write in made.writes:
@@ -259,6 +280,23 @@ class Batch:
         draft.add_commit(commit, packed)
         draft.settle(message, request.id)
         draft.closed = alone or bool(made.writes)
+
+    def _commit_of(
+        self, message: QueueRead, request: ChangeRequest, decided: Decided, made: Made
+    ) -> Commit:
+        return Commit(
+            request.id,
+            request.attempt,
+            self.draft.next_commit_us(),
+            decided.versions,
+            decided.changes,
+            decided.rows_affected,
+            reply_partition(message, request),
+            (),
+            made.writes,
+            decided.answer if made.answer is None else made.answer,
+            request.principal if made.writes else "",
+        )
 
     # ------------------------------------------------------------ refusals
 
@@ -297,8 +335,8 @@ class Batch:
         self._refuse(message, requester, error, Disposition.DEAD_LETTER, detail)
         if remembered is not None:
             reply_to = reply_partition(message, ChangeRequest(b"", reply_to=reply_to))
-            repeat = Repeat(request_id, reply_to, remembered, message.requester)
-            self.draft.repeats.append(repeat)
+            # ⚠ Behind its refusal, which can't be taken out again: there is always room for one.
+            self.draft.repeat_last(Repeat(request_id, reply_to, remembered, message.requester))
 
     def refuse_unproven(self, message: QueueRead, error: NotAuthentic) -> None:
         """Keep a message as a dead letter, and a part of its body, of which it isn't proven who has
@@ -366,6 +404,36 @@ class Batch:
         draft.add_commit(commit, self._codec.pack_commit(commit))
         draft.settle(message, request.id)
         draft.closed = True
+
+    # ------------------------------------------------------------ barriers
+
+    def pass_barrier(self, message: QueueRead, request: ChangeRequest) -> None:
+        """Answer the request with a place in the log, once this record was read back and the nodes
+        have it. ⚠ T6: what was answered before it was asked stands in records before this one,
+        whoever was master: had this one lost its epoch, the record would not count. Raises Full."""
+        draft, asked = self.draft, request.barrier
+        assert asked is not None
+        partition = reply_partition(message, request)
+        if asked.check is None:
+            passed = Outcome(request.attempt, draft.next_lsn, 0, draft.time_us, True)
+            draft.repeats.append(Repeat(request.id, partition, passed, message.requester))
+            draft.settle(message)
+            return
+        commit_us = draft.next_commit_us()
+        commit = Commit(request.id, request.attempt, commit_us, {}, (), 0, partition)
+        barrier = Barrier(request.id, *asked)
+        packed, more = self._codec.pack_commit(commit), self._codec.encode(barrier)
+        bytes_max = min(self._settings.large_bytes_max, self._settings.large_zipped_bytes_max) // 2
+        if len(more) > bytes_max:
+            words = f"the slice begins behind a key of {len(more)} bytes; {bytes_max} are taken"
+            self.refuse(message, request, RequestTooLarge(words))
+            return
+        if not draft.fits(packed + more) and not draft.has_room_alone:
+            raise Full
+        self._store.put_outcome(request.id, outcome_of_commit(commit, draft.next_lsn))
+        draft.add_commit(commit, packed)
+        draft.add_barrier(barrier, more)
+        draft.settle(message, request.id)
 
     # ------------------------------------------------------------ catalog
 

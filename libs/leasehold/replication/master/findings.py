@@ -14,10 +14,11 @@ from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Check, Column, ForeignKey, Index
 from leasehold.catalog.job import Job
+from leasehold.model.errors import RequestTooLarge
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row, RowSource
 from leasehold.model.records.events import Image
-from leasehold.model.records.jobs import Findings
+from leasehold.model.records.jobs import FOUND_MAX, Findings
 from leasehold.model.records.log import FindingsDecided
 from leasehold.rows.check_constraints import condition_of, explain_violation, find_sqlstate
 from leasehold.rows.index_entries import entry_of, key_of, key_shown, key_words
@@ -43,7 +44,12 @@ class Reader(RowSource, Protocol):
 
 
 def confirm(findings: Findings, catalog: Catalog, store: Reader) -> FindingsDecided:
-    """What becomes of findings that were accepted (`accept_findings`), by the rows of now."""
+    """Return what becomes of findings that were accepted (`accept_findings`), by the rows of now.
+    Raises RequestTooLarge for more than any run finds."""
+    if len(findings.found) > FOUND_MAX:
+        raise RequestTooLarge(
+            f"findings name {len(findings.found)} rows; at most {FOUND_MAX} are looked into"
+        )
     job = catalog.jobs[findings.job_id]
     descriptor = catalog.newest(findings.table_id)
     judges = {e: _judge(descriptor, e, catalog, store) for e in job.current.validates}

@@ -27,20 +27,22 @@ from leasehold.replication.master.attempts import Attempts
 from leasehold.replication.master.backfill_queue import BackfillQueue
 from leasehold.replication.master.queue_topics import QueueTopics
 from leasehold.replication.master.request_queue import RequestQueue
+from leasehold.replication.queue_limits import PUBLISHED_WAITING_BYTES_MAX, WAITING_BYTES_MAX
 
 _REQUESTS: Final = Queue.REQUESTS  # a member of an enum costs as much as a call
 WAITING_MAX: Final = 20_000
 PUBLISHED_WAITING_MAX: Final = 2_000
-"""Requests that wait when one that is published is passed over: each may have 60 kB."""
-RESUME_BELOW: Final = 5_000
+"""Requests that wait when one that is published is passed over."""
+RESUME_PART: Final = 4
+"""Reading goes on when so many times fewer wait."""
 
 
 class Intake:
     """Puts each message into its queue once, in the order of its topic (L3).
 
     Messages of a queue below `_next` were read or are decided. A queue is paused while its queue
-    has `WAITING_MAX` messages and until it has fewer than `RESUME_BELOW`, so the queues are
-    bounded."""
+    has `WAITING_MAX` messages or `WAITING_BYTES_MAX` bytes, and until it has a quarter of that, so
+    the queues are bounded."""
 
     def __init__(
         self,
@@ -100,7 +102,8 @@ class Intake:
             self._requests if message.queue is _REQUESTS else self._backfill
         )
         queue.append(message)
-        if len(queue) >= WAITING_MAX and message.queue not in self._paused:
+        full = len(queue) >= WAITING_MAX or queue.waiting_bytes >= WAITING_BYTES_MAX
+        if full and message.queue not in self._paused:
             self._paused.add(message.queue)
             return [PauseQueue(message.queue)]
         return []
@@ -108,7 +111,11 @@ class Intake:
     def queue_published(self, published: RequestsReceived) -> None:
         """Take requests of the fast path. Whoever gets no answer asks through Kafka, so what there
         is no room for may be passed over."""
-        if len(self._requests) >= PUBLISHED_WAITING_MAX:
+        waiting = self._requests
+        if (
+            len(waiting) >= PUBLISHED_WAITING_MAX
+            or waiting.waiting_bytes >= PUBLISHED_WAITING_BYTES_MAX
+        ):
             return
         if not self._received.accepts(*published[:3]):
             return
@@ -119,9 +126,12 @@ class Intake:
     def resume(self) -> list[Effect]:
         """Read on where a queue was paused and its queue has room again."""
         effects: list[Effect] = []
-        waiting = ((Queue.REQUESTS, len(self._requests)), (Queue.BACKFILL, len(self._backfill)))
-        for queue, messages in waiting:
-            if queue in self._paused and messages < RESUME_BELOW:
+        if not self._paused:
+            return effects
+        for queue, waiting in ((_REQUESTS, self._requests), (Queue.BACKFILL, self._backfill)):
+            few = len(waiting) < WAITING_MAX // RESUME_PART
+            short = waiting.waiting_bytes < WAITING_BYTES_MAX // RESUME_PART
+            if queue in self._paused and few and short:
                 self._paused.discard(queue)
                 effects.append(ResumeQueue(queue))
         return effects

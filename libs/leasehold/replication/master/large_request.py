@@ -1,4 +1,4 @@
-"""A request of many rows on its way: verified slice by slice, so that heartbeats and grants go on.
+"""A request that is verified row by row, so that heartbeats and grants go on if it takes long.
 
 Nothing is decided between its slices: the rows and versions that it is verified against are those
 under which it is accepted.
@@ -13,9 +13,9 @@ from typing import Final
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.errors import LeaseholdError
 from leasehold.model.records.requests import ChangeRequest
-from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.effects import QueueRead
 from leasehold.replication.master.batch import Batch, Made
+from leasehold.replication.master.request_budget import RequestBudget
 from leasehold.transaction.verify import Decided
 
 WORK_MS_MAX: Final = 50
@@ -25,7 +25,7 @@ WORK_MS_MAX: Final = 50
 @dataclass(slots=True)
 class OversizedRequest:
     """A request that is verified in slices. `wall_us`: when it was begun, which the commit's time
-    is made of, as its defaults are. `slices_max`: in a turn, whatever the clock says."""
+    is made of, as its defaults are. `rows_max`: in a turn, whatever the clock says."""
 
     message: QueueRead
     request: ChangeRequest
@@ -34,24 +34,30 @@ class OversizedRequest:
     wall_us: int
     lsn: int
     slices: Generator[None, None, Decided | LeaseholdError]
-    slices_max: int
+    rows_max: int
+    budget: RequestBudget
     found: Decided | LeaseholdError | None = None
 
-    def goes_on(self, clock_ns: Callable[[], int]) -> bool:
-        """Verify a few slices more, for a moment at most; return False when all is known."""
-        begun_ns = clock_ns()
+    def goes_on(self, clock_ns: Callable[[], int], until_ns: int) -> bool:
+        """Verify more rows, `until_ns` at most; return False when all is known. What its rows
+        compute is counted by `budget`, which is the thread's."""
+        budget, slices = self.budget, self.slices
         try:
-            for _ in range(self.slices_max):
-                next(self.slices)
-                if clock_ns() - begun_ns >= WORK_MS_MAX * NS_PER_MS:
+            for _ in range(self.rows_max):
+                budget.begin_row()
+                next(slices)
+                if clock_ns() >= until_ns:
                     break
         except StopIteration as end:
             self.found = end.value
             return False
+        finally:
+            budget.pause()
         return True
 
     def settle(self, batch: Batch) -> None:
         """Decide it in a record of its own."""
         assert self.found is not None
         assert batch.draft.next_lsn == self.lsn, "something was decided meanwhile"
-        batch.settle(self.message, self.request, self.made, self.catalog, self.found)
+        found = self.found
+        batch.settle(self.message, self.request, self.made, self.catalog, found, sliced=True)

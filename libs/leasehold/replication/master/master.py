@@ -32,7 +32,7 @@ from leasehold.replication.master.batch_limits import CommitLimits
 from leasehold.replication.master.chunk_decider import ChunkDecider
 from leasehold.replication.master.cleanup import Cleanup
 from leasehold.replication.master.intake import Intake
-from leasehold.replication.master.large_request import OversizedRequest
+from leasehold.replication.master.large_request import WORK_MS_MAX, OversizedRequest
 from leasehold.replication.master.record_draft import Full, RecordDraft
 from leasehold.replication.master.record_in_flight import RecordInFlight
 from leasehold.replication.master.release import Release, notices_of_ended_jobs, notices_of_versions
@@ -41,6 +41,7 @@ from leasehold.replication.master.request_queue import RequestQueue
 from leasehold.replication.master.schema_changes import SchemaChanges
 from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.master.write_behind import WriteBehind
+from leasehold.replication.queue_limits import ANSWERS_BYTES_MAX
 
 
 class Master:
@@ -109,6 +110,12 @@ class Master:
         return self.flight.draft is not None
 
     @property
+    def is_putting(self) -> bool:
+        """Whether the store is still being told of what the record in flight changes, in turns of
+        its own: what is read of the log waits for that."""
+        return self._store.takes_long
+
+    @property
     def at_rest(self) -> bool:
         """Whether nothing is decided, on its way or to be answered."""
         waits = self._queue or self._requests.verifies_large
@@ -173,8 +180,11 @@ class Master:
             effects += self._start(position, now)
         else:
             # What the next record would have to wait for.
-            self._store.settle()
-            self._requests.read_ahead()
+            until_ns = begun_ns + WORK_MS_MAX * NS_PER_MS
+            is_over = lambda: self._clock_ns() >= until_ns  # noqa: E731 - of this very turn
+            self._store.settle_until(is_over)
+            if not self._store.waits:
+                self._requests.read_ahead(is_over)
         effects += self._log_clock.notices()
         effects += self.intake.resume()
         effects += self.intake.ask_missing(now.mono_ns)
@@ -198,7 +208,7 @@ class Master:
 
     def _wake_ns(self, now: Now) -> int:
         pause_ms = self._settings.heartbeat_ms
-        if self._requests.verifies_large and not self.in_flight:
+        if self._requests.goes_on and not self.in_flight:
             return now.mono_ns
         if self.watch.has_asks():
             pause_ms = self._settings.grants_gather_ms
@@ -267,6 +277,8 @@ class Master:
             return False  # nothing else is decided until it is
         if self.changes.has_write():
             return True
+        if self._release.answers.size > ANSWERS_BYTES_MAX:
+            return False
         if self.watch.records_behind(self._log_end, now.mono_ns) > self._settings.ahead_max:
             return False
         return bool(self._queue) or self._rows_to_backfill(now) > 0
@@ -297,7 +309,8 @@ class Master:
                 if rows_max > 0:
                     self._backfill.take_alone(batch, rows_max, now)
                     return
-            self._requests.take(batch, now)
+            if self._release.answers.size <= ANSWERS_BYTES_MAX:
+                self._requests.take(batch, now)
             if not draft.closed:
                 self._backfill.take(batch, self._rows_to_backfill(now), now)
             if not draft.closed:
@@ -361,6 +374,10 @@ class Master:
         if changed:
             effects += self.changes.catalog_changed(after.lsn, now)
         return effects
+
+    def settle(self) -> None:
+        """Tell the store of all that waits, at once."""
+        self._store.settle()
 
     def pass_over(self, after: LogPosition) -> None:
         """A record that changes nothing here (barrier, skipped) has moved the log's end."""

@@ -5,11 +5,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from leasehold.catalog.elements import CommitContext
-from leasehold.model.records.log import Attempt, Commit, Decisions, Grant, LogPosition, Refusal
+from leasehold.model.records.log import (
+    Attempt,
+    Barrier,
+    Commit,
+    Decisions,
+    Grant,
+    LogPosition,
+    Refusal,
+)
 from leasehold.model.records.requests import Outcome, Queue
 from leasehold.replication.effects import NOWHERE, QueueRead
 from leasehold.replication.log.clock import Reading
+from leasehold.replication.master.answers_size import outcome_bytes
 from leasehold.replication.master.batch_limits import HEADER_BYTES
+from leasehold.replication.queue_limits import REPEATS_BYTES_MAX
 
 
 class Full(Exception):
@@ -48,11 +58,13 @@ class RecordDraft:
         self.packed_commits: list[bytes] = []
         self.packed_refusals: list[bytes] = []
         self.repeats: list[Repeat] = []
+        self._repeats_bytes = 0
         self.requesters: dict[bytes, bytes] = {}
         """By request id who is to be told what becomes of it: of those that were told. Not in the
         log: whoever hears nothing asks through Kafka."""
         self.decided_through: dict[str, int] = {}
         self.attempts: list[Attempt] = []
+        self.barriers: list[Barrier] = []
         self.requests_taken = 0
         self.grants: tuple[Grant, ...] = ()
         self.rows_filled = 0
@@ -108,10 +120,27 @@ class RecordDraft:
         self.commits.append(commit)
         self.packed_commits.append(packed)
 
+    def repeat(self, repeat: Repeat) -> None:
+        """Give a remembered answer again. Raises Full."""
+        size = outcome_bytes(repeat.outcome)
+        if self.repeats and self._repeats_bytes + size > REPEATS_BYTES_MAX:
+            raise Full
+        self._repeats_bytes += size
+        self.repeats.append(repeat)
+
+    def repeat_last(self, repeat: Repeat) -> None:
+        """Give a remembered answer again, whatever there is, as the record's last."""
+        self.repeats.append(repeat)
+        self.closed = True
+
     def add_refusal(self, refusal: Refusal, packed: bytes) -> None:
         self._bytes += len(packed)
         self.refusals.append(refusal)
         self.packed_refusals.append(packed)
+
+    def add_barrier(self, barrier: Barrier, packed: bytes) -> None:
+        self._bytes += len(packed)
+        self.barriers.append(barrier)
 
     def settle(self, message: QueueRead, request_id: bytes = b"") -> None:
         """Count the message as decided. `request_id`: that of a request decided now, and not

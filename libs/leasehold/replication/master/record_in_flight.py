@@ -58,6 +58,7 @@ class RecordInFlight:
             reset_us=draft.reset_us,
             queue_topics=queue_topics,
             attempts=tuple(draft.attempts),
+            barriers=tuple(draft.barriers),
         )
         data = self._codec.join_decisions(header, draft.packed_commits, draft.packed_refusals)
         self._digest = self._codec.digest(data)

@@ -5,30 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from leasehold.catalog.access import check_group
 from leasehold.catalog.catalog import Catalog
+from leasehold.catalog.roles import STEER_JOBS
+from leasehold.model.budget import close_budget, open_budget, spending
 from leasehold.model.errors import InsufficientPrivilege, Refused
+from leasehold.model.ids import OPERATIONS_PER_COMMIT_MAX
 from leasehold.model.ports import Now
-from leasehold.model.records.requests import ChangeRequest, Queue
+from leasehold.model.records.requests import BarrierRequest, ChangeRequest, Queue
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.effects import NOWHERE, QueueRead
 from leasehold.replication.log.clock import LogClock
 from leasehold.replication.master.attempts import Attempts, no_master_survives
 from leasehold.replication.master.batch import NOTHING_MADE, Batch, Made
-from leasehold.replication.master.batch_limits import LOOK_OPERATIONS, BatchSettings
+from leasehold.replication.master.batch_limits import BatchSettings
 from leasehold.replication.master.large_request import WORK_MS_MAX, OversizedRequest
 from leasehold.replication.master.record_draft import Full
 from leasehold.replication.master.refusals import internal_failure
+from leasehold.replication.master.request_budget import RequestBudget, WorkExceeded
 from leasehold.replication.master.request_queue import RequestQueue
 from leasehold.replication.master.schema_changes import Decision, SchemaChanges
 
 _REQUESTS: Final = Queue.REQUESTS  # a member of an enum costs as much as a call
+_WORK_NS_MAX: Final = WORK_MS_MAX * NS_PER_MS
 
 
 class RequestDecider:
     """Decides in the order of the queue; a request leaves it only when it is decided.
 
     The first message of the queue in this term has a record of its own, once the log says so (L10).
-    While a large request is verified, over several turns, nothing else is decided."""
+    While a request is read or verified over several turns, nothing else is decided."""
 
     def __init__(
         self,
@@ -48,15 +54,16 @@ class RequestDecider:
         self._log_clock = log_clock
         self._settings = settings
         self._clock_ns = clock_ns
+        self._budget = RequestBudget()
         self._large: OversizedRequest | None = None
         self.taken_ns: int | None = None
         """When a request was last taken, by the host's monotonic clock."""
 
     # ------------------------------------------------------------ while a record travels
 
-    def read_ahead(self) -> None:
+    def read_ahead(self, is_over: Callable[[], bool]) -> None:
         if self.may_read_ahead():
-            self._queue.read_ahead(self._settings.requests_max)
+            self._queue.read_ahead(self._settings.requests_max, is_over)
 
     def may_read_ahead(self) -> bool:
         if self._attempts.is_alone(_REQUESTS):
@@ -69,11 +76,19 @@ class RequestDecider:
     def verifies_large(self) -> bool:
         return self._large is not None
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether a request is read or verified in part."""
+        return self._large is not None or self._queue.is_reading
+
     def verify_large(self) -> OversizedRequest | None:
-        """Verify some slices more; return the request when all is known of it."""
+        """Verify some rows more; return the request when all is known of it."""
         large = self._large
-        if large is None or large.goes_on(self._clock_ns):
+        if large is None:
             return None
+        with spending(self._budget):
+            if large.goes_on(self._clock_ns, self._clock_ns() + _WORK_NS_MAX):
+                return None
         self._large = None
         return large
 
@@ -84,26 +99,35 @@ class RequestDecider:
     def drop_large(self) -> None:
         self._large = None
 
-    def _begin_large(
-        self, batch: Batch, message: QueueRead, request: ChangeRequest, now: Now
+    def _decide_rows(
+        self,
+        batch: Batch,
+        message: QueueRead,
+        request: ChangeRequest,
+        until_ns: int,
+        now: Now,
+        made: Made = NOTHING_MADE,
+        catalog: Catalog | None = None,
     ) -> None:
-        """Raises Full, unless it is refused for its DDL."""
-        if not batch.draft.is_empty:
+        """Decide the rows of a request, unless that takes longer than until then: in turns of its
+        own it may take its time. Raises Full."""
+        catalog = self._catalog if catalog is None else catalog
+        operations, settings = len(request.operations), self._settings
+        is_large = operations > settings.large_operations
+        if is_large and not batch.draft.is_empty:
             raise Full  # it has a record of its own
-        made, catalog = NOTHING_MADE, self._catalog
-        if request.sql is not None:
-            try:
-                decision = self._changes.decide(request, now, self._actor_of(request))
-            except Refused:
-                return  # at once, as any
-            catalog, request = decision.catalog, _with_opening(request, decision)
-            made = _made(decision)
-        slices = batch.verify_slices(request, made, catalog)
-        slices_max = max(1, self._settings.slice_operations // LOOK_OPERATIONS)
+        self._budget.begin_request()
+        slices = batch.verify_slices(message, request, made, catalog)
+        rows_max = max(1, settings.slice_operations) if is_large else OPERATIONS_PER_COMMIT_MAX
         lsn = batch.draft.next_lsn
-        self._large = OversizedRequest(
-            message, request, made, catalog, now.wall_us, lsn, slices, slices_max
+        large = OversizedRequest(
+            message, request, made, catalog, now.wall_us, lsn, slices, rows_max, self._budget
         )
+        if not is_large and not large.goes_on(self._clock_ns, until_ns):
+            large.settle(batch)
+            return
+        if batch.draft.is_empty:
+            self._large = large
         raise Full
 
     # ------------------------------------------------------------ requests
@@ -119,50 +143,69 @@ class RequestDecider:
         requests_max = self._attempts.limit_requests(settings.requests_max)
         operations_max = settings.operations_max
         clock_ns, operations = self._clock_ns, 0
-        until_ns = clock_ns() + WORK_MS_MAX * NS_PER_MS
-        while queue and draft.requests_taken < requests_max and not draft.closed:
-            if alone and queue.next().offset != NOWHERE:
-                self._take_alone(batch, queue.next(), now)
-                return
-            operations += self._take_next(batch, now)
-            draft.requests_taken += 1
-            if operations >= operations_max or clock_ns() >= until_ns:
-                break
+        until_ns = clock_ns() + _WORK_NS_MAX
+        token = open_budget(self._budget)
+        try:
+            while queue and draft.requests_taken < requests_max and not draft.closed:
+                if alone and queue.next().offset != NOWHERE:
+                    self._take_alone(batch, queue.next(), until_ns, now)
+                    return
+                operations += self._take_next(batch, until_ns, now)
+                draft.requests_taken += 1
+                if operations >= operations_max or clock_ns() >= until_ns:
+                    break
+        finally:
+            close_budget(token)
 
-    def _take_next(self, batch: Batch, now: Now) -> int:
+    def _take_next(self, batch: Batch, until_ns: int, now: Now) -> int:
         """Decide the next request; return how many operations it has. Raises Full."""
-        message, decoded = self._queue.first()
+        queue = self._queue
+        if not queue.first_is_read and not queue.read_first(lambda: self._clock_ns() >= until_ns):
+            raise Full  # it takes long to read
+        message, decoded = queue.first()
         request = batch.open(message, decoded)
         operations = 0
         if request is not None:
             operations = len(request.operations)
-            if operations > self._settings.large_operations:
-                self._begin_large(batch, message, request, now)
             if request.reset_clock:
                 self._reset_clock(batch, message, request)
-            elif request.sql is None and request.control is None:
+            elif request.barrier is not None:
+                self._pass_barrier(batch, message, request, request.barrier)
+            elif request.sql is not None or request.control is not None:
+                self._decide_schema_change(batch, message, request, until_ns, now)
+            elif operations == 1 and not self._catalog.has_actions:
+                self._budget.begin_request()
                 batch.decide(message, request)
+                self._budget.pause()
             else:
-                self._decide_schema_change(batch, message, request, now)
-        self._queue.pop()
+                self._decide_rows(batch, message, request, until_ns, now)
+        queue.pop()
         return operations
 
     def _decide_schema_change(
-        self, batch: Batch, message: QueueRead, request: ChangeRequest, now: Now
+        self, batch: Batch, message: QueueRead, request: ChangeRequest, until_ns: int, now: Now
     ) -> None:
         """Raises Full."""
+        if len(request.operations) > self._settings.large_operations and not batch.draft.is_empty:
+            raise Full  # it has a record of its own
+        self._budget.begin_request()
         try:
             decision = self._changes.decide(request, now, self._actor_of(request))
         except Refused as error:
             batch.refuse(message, request, error)
             return
+        except WorkExceeded as exceeded:
+            batch.refuse(message, request, exceeded.as_refusal())
+            return
         except Exception as error:  # noqa: BLE001 - planning changes nothing
             batch.refuse(message, request, internal_failure(error))
             return
+        finally:
+            self._budget.pause()
         request = _with_opening(request, decision)
         if request.operations:
             made = _made(decision)
-            batch.decide(message, request, made, decision.catalog)
+            self._decide_rows(batch, message, request, until_ns, now, made, decision.catalog)
         else:
             batch.write_catalog(decision.writes, message, request, decision.answer)
 
@@ -170,6 +213,20 @@ class RequestDecider:
         """Return the role whose rights the request has. Raises InvalidPrincipal,
         InsufficientPrivilege."""
         return self._catalog.access.actor_of(request.principal, request.as_role)
+
+    def _pass_barrier(
+        self, batch: Batch, message: QueueRead, request: ChangeRequest, asked: BarrierRequest
+    ) -> None:
+        """Let whoever may log in have a barrier, and who steers jobs have stores checked: each node
+        reads all of its rows for it. Raises Full."""
+        try:
+            actor = self._actor_of(request)
+            if asked.check is not None:
+                check_group(self._catalog.access, actor, STEER_JOBS, "check the stores of nodes")
+        except Refused as error:
+            batch.refuse(message, request, error)
+            return
+        batch.pass_barrier(message, request)
 
     def _reset_clock(self, batch: Batch, message: QueueRead, request: ChangeRequest) -> None:
         """Raises Full."""
@@ -185,7 +242,7 @@ class RequestDecider:
 
     # ------------------------------------------------------------ the first of a term
 
-    def _take_alone(self, batch: Batch, message: QueueRead, now: Now) -> None:
+    def _take_alone(self, batch: Batch, message: QueueRead, until_ns: int, now: Now) -> None:
         """Decide the first message of the queue in this term, in a record of its own, once the log
         says so (L10). Raises Full."""
         attempts, offset, draft = self._attempts, message.offset, batch.draft
@@ -198,7 +255,7 @@ class RequestDecider:
         if attempts.is_refused(_REQUESTS, offset):
             self._refuse_attempted(batch, message)
         else:
-            self._take_next(batch, now)
+            self._take_next(batch, until_ns, now)
         draft.requests_taken += 1
         draft.closed = True
 

@@ -9,16 +9,23 @@ or what was written since, asks the store after all that waits was put.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from leasehold.catalog.catalog import Catalog
+from leasehold.model.budget import is_spending, spending_nothing
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row, StoreWriter
 from leasehold.model.records.log import Backfill, ChangeKind, Commit, RowChange, TableTruncated
 from leasehold.model.records.requests import Outcome, ReadRange
 from leasehold.transaction.overlay import row_after
+
+MANY_CHANGES: Final = 1_000
+"""More are put in turns of their own: so many take some 20 ms, with their entries."""
+LOOK_CHANGES: Final = 20
+"""Put between two looks at the clock."""
 
 
 class WriteBehind:
@@ -31,12 +38,13 @@ class WriteBehind:
 
     def __init__(self, store: StoreWriter) -> None:
         self._store = store
-        self._waiting: list[Callable[[], object]] = []
+        self._waiting: deque[Callable[[], object]] = deque()
         self._rows: dict[tuple[int, Key], tuple[Any, Row | None]] = {}
         self._outcomes: dict[bytes, Outcome] = {}
+        self._pieces: Iterator[None] | None = None  # of a commit of many changes; put first
 
     def begin(self) -> None:
-        assert not self._waiting
+        assert not self.waits
         self._store.begin()
 
     def rollback(self) -> None:
@@ -56,16 +64,44 @@ class WriteBehind:
 
     @property
     def waits(self) -> bool:
-        return bool(self._waiting)
+        return bool(self._waiting) or self._pieces is not None
+
+    @property
+    def takes_long(self) -> bool:
+        """Whether putting all that waits takes longer than a moment."""
+        return self._pieces is not None or len(self._waiting) > MANY_CHANGES
 
     def settle(self) -> StoreWriter:
         """Put all that waits; return the store, which then knows of it."""
-        for put in self._waiting:
-            put()
-        self._forget()
+        if self._waiting or self._pieces is not None:
+            if is_spending():
+                with spending_nothing():
+                    self._put(_never)
+            else:
+                self._put(_never)
         return self._store
 
+    def settle_until(self, is_over: Callable[[], bool]) -> None:
+        """Put what waits, as much as can be until `is_over`."""
+        assert not is_spending(), "entries are computed by everybody, and charged to nobody"
+        if self._waiting or self._pieces is not None:
+            self._put(is_over)
+
+    def _put(self, is_over: Callable[[], bool]) -> None:
+        waiting = self._waiting
+        for _ in self._pieces or ():
+            if is_over():
+                return
+        self._pieces = None
+        while waiting:
+            waiting.popleft()()
+            if waiting and len(waiting) % LOOK_CHANGES == 0 and is_over():
+                break
+        if not waiting:
+            self._forget()
+
     def _forget(self) -> None:
+        self._pieces = None
         self._waiting.clear()
         self._rows.clear()
         self._outcomes.clear()
@@ -76,6 +112,8 @@ class WriteBehind:
         """Return a row, as StoreWriter does. Under another version than that of its writer a row
         may have genids of other locks, which the store alone knows."""
         known = self._rows.get((descriptor.table_id, key))
+        if self._pieces is not None:
+            self.settle()
         if known is None:
             return self._store.row(descriptor, key)
         written_under, row = known
@@ -100,11 +138,23 @@ class WriteBehind:
         for write in commit.catalog:
             if isinstance(write, TableTruncated):
                 self.truncate(write.table_id, lsn)
+        if len(commit.changes) > MANY_CHANGES and not commit.backfills:
+            self.settle()
+            self._pieces = self._put_pieces(commit, before, lsn, catalog)
+            return
         for position, (change, row) in enumerate(zip(commit.changes, before, strict=True)):
             descriptor = catalog.version(change.table_id, change.version)
             self.change(descriptor, change, lsn, position, row)
         for backfill in commit.backfills:
             self.backfill(catalog.version(backfill.table_id, backfill.version), backfill)
+
+    def _put_pieces(
+        self, commit: Commit, before: Sequence[Row | None], lsn: int, catalog: Catalog
+    ) -> Iterator[None]:
+        for position, (change, row) in enumerate(zip(commit.changes, before, strict=True)):
+            descriptor = catalog.version(change.table_id, change.version)
+            self._store.change(descriptor, change, lsn, position, row)
+            yield
 
     def change(
         self, descriptor: Any, change: RowChange, lsn: int, position: int, before: Row | None
@@ -154,3 +204,7 @@ class WriteBehind:
 
     def gone_from(self, descriptor: Any, index_id: int, part: ReadRange, lsn: int) -> Key | None:
         return self.settle().gone_from(descriptor, index_id, part, lsn)
+
+
+def _never() -> bool:
+    return False

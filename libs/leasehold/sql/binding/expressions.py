@@ -52,7 +52,7 @@ from leasehold.sql.binding.typing import (
     known_or_none,
     without_length,
 )
-from leasehold.sql.binding.walk import draws
+from leasehold.sql.binding.walk import draws, refuse_copies
 from leasehold.sql.functions.function import BOOLEAN, TEXT, TIMESTAMPTZ
 from leasehold.sql.functions.registry import SET_NAMES, function_for
 from leasehold.sql.functions.resolution import nullif_type, number_constant
@@ -202,6 +202,7 @@ class Expressions:
 
     def _between(self, node: tree.Between) -> Bound:
         part, low, high = (self.bind(n) for n in (node.operand, node.low, node.high))
+        refuse_copies(2, node.at, *((part, low, high) if node.symmetric else (part,)))
         compared = self.typing.compare
         inside: Bound = Native(
             "and",
@@ -215,10 +216,12 @@ class Expressions:
 
     def _in(self, node: tree.InList) -> Bound:
         if isinstance(node.operand, tree.RowOf):
-            tests = [
-                row_values.compare_rows(self, tree.Binary(node.at, "=", node.operand, item))
-                for item in node.items
-            ]
+            tests: list[Bound] = []
+            for item in node.items:
+                test = tree.Binary(node.at, "=", node.operand, item)
+                tests.append(row_values.compare_rows(self, test))
+                if len(tests) == 1:
+                    refuse_copies(len(node.items), node.at, tests[0])
             found = join_parts("or", tuple(tests))
             if len(tests) > 1 and draws(tests[0]):
                 raise _computed_again("(…) IN", node.at)
@@ -259,6 +262,8 @@ class Expressions:
         typing = self.typing
         conditions: list[Bound] = []
         subject = None if node.subject is None else self.settle(node.subject)
+        if subject is not None:
+            refuse_copies(len(node.branches), node.at, subject)
         for test, _ in node.branches:
             if subject is None:
                 conditions.append(self.bind_condition(test, "CASE/WHEN"))

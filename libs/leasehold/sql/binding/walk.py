@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from leasehold.model.errors import TooComplex
 from leasehold.sql.binding import bound_tree
 from leasehold.sql.binding.bound_tree import Aggregate, Apply, Bound, BoundSource, Field, JoinSource
 
@@ -124,6 +125,25 @@ def conjuncts(node: Bound | None) -> tuple[Bound, ...]:
     if isinstance(node, bound_tree.Native) and node.word == "and":
         return tuple(part for child in node.arguments for part in conjuncts(child))
     return (node,)
+
+
+COPIES_MAX: Final = 50_000
+"""Nodes that a part of an expression stands for, where SQLite's text says it more than once: twice
+on each of 20 levels would be a million times."""
+
+
+def refuse_copies(times: int, at: int, *parts: Any) -> None:
+    """Raise TooComplex (54001) for parts that stand `times` times and are too large for that."""
+    nodes = 0
+    for part in parts if times > 1 else ():
+        for _ in walk(part):
+            nodes += times
+            if nodes > COPIES_MAX:
+                raise TooComplex(
+                    "the expression is too complex: it asks several times of a part that asks"
+                    " several times of others; compute that in a query in FROM",
+                    position=at,
+                )
 
 
 def draws(*parts: Any) -> bool:

@@ -29,7 +29,7 @@ handles(
 handles("AccessPriv", "priv_name", "cols")
 handles("ReassignOwnedStmt", "roles", "newrole")
 handles("DropOwnedStmt", "roles", "behavior")
-handles("AlterRoleSetStmt", "role", "setstmt")
+handles("AlterRoleSetStmt", "role", "setstmt", database="ALTER ROLE … IN DATABASE")
 
 REQUEST_KEY: Final = "leasehold.request_key"
 

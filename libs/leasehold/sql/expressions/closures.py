@@ -5,7 +5,7 @@ SQL's logic of NULL is here: every part answers None for it, and no operator eve
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from leasehold.model.records.events import Image
@@ -51,15 +51,19 @@ def strict(function: Callable[..., Any], *parts: Compute) -> Compute:
     return any_number
 
 
-def both(left: Compute, right: Compute) -> Compute:
+def all_of(parts: Sequence[Compute]) -> Compute:
+    """Return AND of the parts: one call for all of them, however many. Each within another one, a
+    long list would be deeper than Python calls."""
+
     def conjunction(row: Image) -> int | None:
-        a = left(row)
-        if a == 0 and a is not None:
-            return 0
-        b = right(row)
-        if b == 0 and b is not None:
-            return 0
-        return None if a is None or b is None else 1
+        unknown = False
+        for part in parts:
+            value = part(row)
+            if value is None:
+                unknown = True
+            elif value == 0:
+                return 0
+        return None if unknown else 1
 
     return conjunction
 
@@ -68,8 +72,20 @@ def negated(part: Compute) -> Compute:
     return strict(lambda value: int(not value), part)
 
 
-def either(left: Compute, right: Compute) -> Compute:
-    return negated(both(negated(left), negated(right)))
+def any_of(parts: Sequence[Compute]) -> Compute:
+    """Return OR of the parts, as `all_of`."""
+
+    def disjunction(row: Image) -> int | None:
+        unknown = False
+        for part in parts:
+            value = part(row)
+            if value is None:
+                unknown = True
+            elif value:
+                return 1
+        return None if unknown else 0
+
+    return disjunction
 
 
 def first(parts: list[Compute]) -> Compute:

@@ -21,15 +21,16 @@ from leasehold.model.errors import (
 )
 from leasehold.sql.expressions.closures import (
     Compute,
-    both,
+    all_of,
+    any_of,
     chosen,
     constant,
-    either,
     extreme,
     first,
     negated,
 )
 from leasehold.sql.expressions.typed import (
+    Held,
     Typed,
     call_function,
     cast_part,
@@ -227,11 +228,8 @@ class Compiler:
         conditions = [self._condition(part) for part in node.parts]
         if node.word == "not":
             return Typed(BOOLEAN, negated(conditions[0]))
-        join = both if node.word == "and" else either
-        found = conditions[0]
-        for condition in conditions[1:]:
-            found = join(found, condition)
-        return Typed(BOOLEAN, found)
+        join = all_of if node.word == "and" else any_of
+        return Typed(BOOLEAN, join(conditions))
 
     def _test(self, node: tree.Test) -> Typed:
         opposite = node.negated
@@ -260,24 +258,27 @@ class Compiler:
         return Typed(BOOLEAN, test)
 
     def _between(self, node: tree.Between) -> Typed:
-        value, low, high = map(self.part, (node.operand, node.low, node.high))
+        nodes = (node.operand, node.low, node.high)
+        asked = len(nodes) if node.symmetric else 1  # more than once
+        parts = [self.part(each) for each in nodes]
+        held = Held(parts[:asked], nodes[:asked])
+        value, low, high = held.parts + [held.beside(part) for part in parts[asked:]]
 
         def within(least: Typed, most: Typed) -> Compute:
             above = self._operated(">=", value, least).compute
-            return both(above, self._operated("<=", value, most).compute)
+            return all_of([above, self._operated("<=", value, most).compute])
 
         found = within(low, high)
         if node.symmetric:
-            found = either(found, within(high, low))
+            found = any_of([found, within(high, low)])
+        found = held.over(found)
         return Typed(BOOLEAN, negated(found) if node.negated else found)
 
     def _in(self, node: tree.InList) -> Typed:
-        value = self.part(node.operand)
-        found: Compute | None = None
-        for item in node.items:
-            test = self._operated("=", value, self.part(item)).compute
-            found = test if found is None else either(found, test)
-        assert found is not None
+        held = Held([self.part(node.operand)], [node.operand])
+        (value,) = held.parts
+        items = [held.beside(self.part(item)) for item in node.items]
+        found = held.over(any_of([self._operated("=", value, each).compute for each in items]))
         return Typed(BOOLEAN, negated(found) if node.negated else found)
 
     # ---------------------------------------------------------- functions
@@ -316,25 +317,30 @@ class Compiler:
             raise SyntaxInvalid(f"{node.name} takes two values")
         left, right = (self.part(argument) for argument in node.arguments)
         equal = operator_for("=", left.kind, right.kind)
-        test = call_function(equal, [left, right]).compute
+        held = Held([left], node.arguments[:1])
+        (kept,) = held.parts
+        test = call_function(equal, [kept, held.beside(right)]).compute
         kind = nullif_type(left.kind, right.kind) if left.kind else equal.arguments[0]
-        value = left.compute if left.kind == kind else convert(left, kind)
-        return Typed(kind, lambda row: None if test(row) else value(row))
+        value = kept.compute if left.kind == kind else convert(kept, kind)
+        return Typed(kind, held.over(lambda given: None if test(given) else value(given)))
 
     def _case_of(self, node: tree.Case) -> Typed:
-        subject = None if node.subject is None else self.part(node.subject)
+        asked = [] if node.subject is None else [node.subject]
+        held = Held([self.part(each) for each in asked], asked)
         conditions: list[Compute] = []
         results: list[Typed] = []
         for when, then in node.branches:
-            if subject is None:
-                conditions.append(self._condition(when))
+            if held.parts:
+                given = held.beside(self.part(when))
+                conditions.append(self._operated("=", held.parts[0], given).compute)
             else:
-                conditions.append(self._operated("=", subject, self.part(when)).compute)
+                conditions.append(self._condition(when))
             results.append(self.part(then))
         results.append(_NULL if node.default is None else self.part(node.default))
         kind, values = unify(results, "CASE")
-        branches = list(zip(conditions, values[:-1], strict=True))
-        return Typed(kind, chosen(branches, values[-1]))
+        *made, default = map(held.given, values)
+        branches = list(zip(conditions, made, strict=True))
+        return Typed(kind, held.over(chosen(branches, default)))
 
     def _cast(self, node: tree.Cast) -> Typed:
         target = type_of(node.target, in_query=False)

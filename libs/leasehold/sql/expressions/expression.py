@@ -6,6 +6,7 @@ with one of them renamed.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -16,6 +17,7 @@ from leasehold.model.errors import (
     InternalFailure,
     InvalidObject,
     Refused,
+    TooLong,
     UnknownTable,
     WrongType,
 )
@@ -35,9 +37,15 @@ from leasehold.sql.syntax.scanning import Token
 from leasehold.sql.syntax.tree import Name, Node
 from leasehold.sql.syntax.words import is_word
 from leasehold.values.storage import to_storage
-from leasehold.values.types import Type, parse_type
+from leasehold.values.types import TEXT_BYTES_MAX, Type, parse_type
 
 _KEPT_MAX: Final = 4_096
+
+_CALLS_DEEP: Final = 4_000
+"""Calls within calls. An expression of 100 levels over JSON of 500 takes 1,200 at most; a node or a
+program around it some hundred more. Of Python's own 1,000 one node would have enough left where
+another one has not, and they would hold different entries."""
+sys.setrecursionlimit(max(sys.getrecursionlimit(), _CALLS_DEEP))
 
 _CONDITION: Final = -1  # where a target's element id stands among what is kept
 
@@ -185,7 +193,7 @@ def _remembered(
         return found[1]
     try:
         with computed_in(zone):
-            made = make_total(text, compiled())
+            made = make_total(text, make_total(text, compiled)())
     except Refused as error:
         if "position" in error.detail:
             raise
@@ -197,17 +205,22 @@ def _remembered(
 
 
 def make_total(text: str, compute: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `compute`, the compiled `text`, with each error that is no Refused as InternalFailure.
+    """Return `compute`, the compiled `text`, with each error that is no Refused as InternalFailure,
+    and a value that is longer than a row may have refused (22001).
 
     ⚠ Nodes compute what is kept (index entries, generated columns, conditions) while they apply the
     log. A defect of one function would end each of them there, at every start; as a refusal it is a
     row without an entry, the same on all nodes. Being out of memory says something of this node
-    alone, which must not go on with another result than the others.
+    alone, which must not go on with another result than the others. How deep Python may call is
+    the same for all of them (`_CALLS_DEEP`), wherever they are called from.
     """
 
     def computed(*given: Any) -> Any:
         try:
-            return compute(*given)
+            value = compute(*given)
+            if (type(value) is str or type(value) is bytes) and len(value) > TEXT_BYTES_MAX:
+                raise TooLong(f"the value would have more than {TEXT_BYTES_MAX} characters")
+            return value
         except (Refused, MemoryError):
             raise
         except Exception as error:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -15,6 +16,7 @@ from leasehold.sql.functions.casts.casts import Context
 from leasehold.sql.functions.function import Function, fix_to_utc, fix_to_zone, unchanged
 from leasehold.sql.functions.registry import cast_for
 from leasehold.sql.functions.resolution import common_type
+from leasehold.sql.syntax import tree
 from leasehold.values.time_zone import UTC, zone_of
 from leasehold.values.types import Type
 
@@ -83,6 +85,48 @@ class Typed(NamedTuple):
     compute: Compute
     text: str | None = None
     fixed: bool = False
+
+
+class Held:
+    """Parts that several tests of one expression ask of, each computed once for all of them: twice
+    on each of a hundred levels would take for ever.
+
+    `parts`, and what `beside` returns, are computed over the values of those parts and the row."""
+
+    def __init__(self, parts: Sequence[Typed], nodes: Sequence[tree.Node]) -> None:
+        """Begin with compiled nodes. A column, or a constant, is had sooner than kept."""
+        self._values: list[Compute] = []
+        self.parts: list[Typed] = []
+        once = [
+            not (part.fixed or part.kind is None or isinstance(node, tree.Name))
+            for part, node in zip(parts, nodes, strict=True)
+        ]
+        self._holds = any(once)
+        for part, kept in zip(parts, once, strict=True):
+            if kept:
+                self._values.append(part.compute)
+                self.parts.append(part._replace(compute=itemgetter(len(self._values))))
+            else:
+                self.parts.append(self.beside(part))
+
+    def beside(self, other: Typed) -> Typed:
+        """Return another part of the same tests."""
+        if not self._holds or other.fixed or other.kind is None:
+            return other
+        return other._replace(compute=self.given(other.compute))
+
+    def given(self, compute: Compute) -> Compute:
+        """Return a function of the row as one of what the tests are computed over."""
+        return (lambda held: compute(held[0])) if self._holds else compute
+
+    def over(self, tests: Callable[[Any], Any]) -> Compute:
+        """Return what the tests give as a function of the row."""
+        if not self._holds:
+            return tests
+        if len(self._values) == 1:
+            (value,) = self._values
+            return lambda row: tests((row, value(row)))
+        return lambda row: tests((row, *[value(row) for value in self._values]))
 
 
 def convert(part: Typed, kind: Type) -> Compute:

@@ -8,14 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from leasehold.model.budget import charge
 from leasehold.model.errors import InvalidArgument, NullNotAllowed, OutOfRange
 from leasehold.sql.functions.function import INTEGER, JSONB, TEXT, Function, is_text
 from leasehold.sql.functions.jsonb.values import json_of
-from leasehold.sql.functions.texts.text import check_length, too_long
+from leasehold.sql.functions.texts.text import MADE_CHARACTERS_MAX, check_length, too_long
 from leasehold.sql.syntax.words import RESERVED
 from leasehold.values import jsonb
 from leasehold.values.integers import whole
@@ -37,6 +38,8 @@ _QUOTED_TOO: Final = RESERVED | {
 }
 _SPECIFIER: Final = re.compile(r"%(?:(%)|(?:([0-9]+)\$)?(-*)([0-9]*)(.)?)", re.DOTALL)
 
+_SPECIFIERS_AT_ONCE: Final = 256
+_SPECIFIER_WORK: Final = 150
 _COUNT_MAX: Final = (1 << 31) - 1
 
 
@@ -77,6 +80,15 @@ def _shown(kind: Type, zone: ZoneInfo) -> Callable[[Any], str]:
     return lambda value: shown_text(kind, value, zone)
 
 
+def _join(by: str, texts: Sequence[Callable[[Any], str]], values: Sequence[Any]) -> str:
+    """Return what is shown of the values, with `by` between them. Raises TooLong."""
+    pairs = zip(texts, values, strict=True)
+    shown = [text(value) for text, value in pairs if value is not None]
+    if sum(map(len, shown)) + len(by) * max(len(shown) - 1, 0) > TEXT_BYTES_MAX:
+        raise too_long()
+    return by.join(shown)
+
+
 @in_zones
 def _concat(kinds: Kinds, zone: ZoneInfo) -> Function | None:
     if not kinds:
@@ -84,8 +96,7 @@ def _concat(kinds: Kinds, zone: ZoneInfo) -> Function | None:
     texts = _texts(kinds, zone)
 
     def compute(*values: Any) -> str:
-        pairs = zip(texts, values, strict=True)
-        return check_length("".join(text(value) for text, value in pairs if value is not None))
+        return _join("", texts, values)
 
     return Function("concat", _known(kinds), TEXT, compute, strict=False)
 
@@ -99,8 +110,7 @@ def _concat_ws(kinds: Kinds, zone: ZoneInfo) -> Function | None:
     def compute(by: str | None, *values: Any) -> str | None:
         if by is None:
             return None
-        pairs = zip(texts, values, strict=True)
-        return check_length(by.join(text(value) for text, value in pairs if value is not None))
+        return _join(by, texts, values)
 
     return Function("concat_ws", (TEXT, *_known(kinds[1:])), TEXT, compute, strict=False)
 
@@ -112,6 +122,16 @@ def quote_ident(name: str) -> str:
     if _PLAIN_NAME.fullmatch(name) and name not in _QUOTED_TOO:
         return name
     return '"' + name.replace('"', '""') + '"'
+
+
+def _limited(quote: Callable[[Any], str], text: Any, *, most: int = TEXT_BYTES_MAX) -> str:
+    return check_length(quote(text), most)
+
+
+def _quoting(name: str, quote: Callable[[Any], str], *, strict: bool = True) -> Function:
+    shorter = partial(_limited, quote)
+    longer = partial(_limited, quote, most=MADE_CHARACTERS_MAX)
+    return Function(name, (TEXT,), TEXT, shorter, strict=strict, computes_more=longer)
 
 
 def quote_literal(text: str) -> str:
@@ -132,22 +152,27 @@ def _format(kinds: Kinds, zone: ZoneInfo) -> Function | None:
             None if value is None else text(value)
             for text, value in zip(texts, values, strict=True)
         ]
-        return check_length(_formatted(pattern, shown))
+        return _formatted(pattern, shown)
 
     return Function("format", (TEXT, *_known(kinds[1:])), TEXT, compute, strict=False)
 
 
 def _formatted(pattern: str, shown: list[str | None]) -> str:
+    """Return what format() makes of texts. Raises TooLong as soon as it is too long."""
     made: list[str] = []
-    end = following = 0
-    for found in _SPECIFIER.finditer(pattern):
+    end = following = size = 0
+    for number, found in enumerate(_SPECIFIER.finditer(pattern)):
+        if number and not number % _SPECIFIERS_AT_ONCE:
+            charge(_SPECIFIERS_AT_ONCE * _SPECIFIER_WORK)
         made.append(pattern[end : found.start()])
+        size += len(made[-1])
         end = found.end()
-        percent, position, left, width, kind = found.groups()
+        percent, position, left, digits, kind = found.groups()
         if percent:
             made.append("%")
+            size += 1
             continue
-        index, size = _count(position), _count(width)
+        index, width = _count(position), _count(digits)
         if position is not None and index == 0:
             raise InvalidArgument("format specifies argument 0, but arguments are numbered from 1")
         following = index or following + 1
@@ -158,11 +183,12 @@ def _formatted(pattern: str, shown: list[str | None]) -> str:
         if following > len(shown):
             raise InvalidArgument("too few arguments for format()")
         text = _specified(kind, shown[following - 1])
+        size += max(len(text), width)
         if size > TEXT_BYTES_MAX:
             raise too_long()
-        made.append(text.ljust(size) if left else text.rjust(size))
+        made.append(text.ljust(width) if left else text.rjust(width))
     made.append(pattern[end:])
-    return "".join(made)
+    return check_length("".join(made))
 
 
 def _count(digits: str | None) -> int:
@@ -271,12 +297,10 @@ FAMILIES: Final[dict[str, Family]] = {
 """By name: a function for the types of a call, None where it is none of theirs."""
 
 FUNCTIONS: Final[tuple[Function, ...]] = (
-    Function("quote_ident", (TEXT,), TEXT, quote_ident),
-    Function("quote_literal", (TEXT,), TEXT, quote_literal),
-    Function(
+    _quoting("quote_ident", quote_ident),
+    _quoting("quote_literal", quote_literal),
+    _quoting(
         "quote_nullable",
-        (TEXT,),
-        TEXT,
         lambda text: "NULL" if text is None else quote_literal(text),
         strict=False,
     ),

@@ -34,6 +34,10 @@ from leasehold.values.types import Type
 
 PLANS_KEPT_MAX: Final = 1_000
 VARIANTS_MAX: Final = 8
+PLAN_CHARACTERS_MAX: Final = 64 * 1024
+"""Of a text whose plan is kept. A plan takes about twenty times what its text does."""
+PLANS_CHARACTERS_MAX: Final = 4 * 1024 * 1024
+"""Of the texts of all plans that are kept."""
 """Of one text: descriptors of two versions, with and without own rows, of now and of the past; by
 time zone where one makes a difference."""
 
@@ -209,7 +213,8 @@ def _write(bound: BoundWrite, indexes: Indexes, numbered: int, beside: Beside) -
 
 class Plans:
     """Prepared statements by their text and the types given for parameters; a statement whose
-    tables have other descriptors by now is prepared anew. Bounded: the longest unused goes."""
+    tables have other descriptors by now is prepared anew. Bounded, in number and in characters of
+    their texts: the longest unused goes, and what has a long text is not kept."""
 
     def __init__(self, kept_max: int = PLANS_KEPT_MAX) -> None:
         self._kept_max = kept_max
@@ -238,11 +243,18 @@ class Plans:
             before_making()
         kept = self._kept.get(name)
         made = prepare(text, lookup, types, own, has_changed, zone)
+        if len(text) > PLAN_CHARACTERS_MAX:
+            return made
         self._kept[name] = [made, *(kept or ())][:VARIANTS_MAX]
-        while len(self._kept) > self._kept_max:
+        while len(self._kept) > self._kept_max or self._characters() > PLANS_CHARACTERS_MAX:
             with suppress(KeyError):
                 self._kept.popitem(last=False)
         return made
+
+    def _characters(self) -> int:
+        """Return the characters of all texts that are kept, for each plan of them."""
+        kept = list(self._kept.items())  # at once: other threads add to it
+        return sum(len(text) * len(plans) for (text, _), plans in kept)
 
 
 def _serves(

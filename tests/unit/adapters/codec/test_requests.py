@@ -31,8 +31,10 @@ from leasehold.adapters.codec.request_decoding import SQL_BYTES_MAX, decode_requ
 from leasehold.adapters.codec.request_encoding import ROWS_TOGETHER_MAX, encode_request
 from leasehold.model.errors import MalformedRequest, RequestTooLarge
 from leasehold.model.ids import format_request_id, request_id
+from leasehold.model.records.log import CheckSlice
 from leasehold.model.records.requests import (
     ANY_GENID,
+    BarrierRequest,
     ChangeRequest,
     Expression,
     JobControl,
@@ -137,6 +139,30 @@ def test_the_clock() -> None:
     fields = {"id": ID_TEXT, "clock": "reset", "on_conflict": "fail"}
     for content_type, data in (*both(fields), encode_request(wanted)):
         assert decode_request(content_type, data) == wanted
+
+
+def test_barriers() -> None:
+    part = CheckSlice(4, (1, "a", None, b"x", 1.5), 100)
+    for asked in (BarrierRequest(), BarrierRequest(-1), BarrierRequest(3, "r1", part)):
+        wanted = ChangeRequest(ID, on_conflict=OnConflict.FAIL, barrier=asked)
+        assert decode_request(*encode_request(wanted)) == wanted
+    for fields in ([], [None]):
+        for content_type, data in both({"id": ID_TEXT, "barrier": fields}):
+            assert decode_request(content_type, data) == ChangeRequest(ID, barrier=BarrierRequest())
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *(None, 5, "x", {}, [1, 2], [1, "", None, 9], [-2], [1 << 62], [True], [None, "r1"]),
+        *([None, "", [0, [], 9]], [1, "", [0, []]], [1, "", [0, 5, 9]], [1, "", [-2, [], 9]]),
+        *([1, "", [0, [{}], 9]], [1, "r\n"], [1, "r" * 257]),
+    ],
+)
+def test_what_is_no_barrier(asked: Any) -> None:
+    for content_type, data in both({"id": ID_TEXT, "barrier": asked}):
+        with pytest.raises(MalformedRequest, match="barrier"):
+            decode_request(content_type, data)
 
 
 def test_without_a_content_type_a_request_is_json() -> None:

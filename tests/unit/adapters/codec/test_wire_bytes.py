@@ -15,9 +15,9 @@ from tests.support.codec.records import sample
 
 DIGESTS = {
     "Claim": "6ee9a802f0d0e3d5",
-    "Decisions": "881690dbcafed14a",
+    "Decisions": "c3406bf576746057",
     "Barrier": "0363def4fbb06798",
-    "Ack": "31931c61ce3e60bb",
+    "Ack": "aa7bbf5411495059",
     "LeaseAck": "34fe4d308762fbee",
     "CheckReport": "f5f6650368ef5b3d",
     "HoldingReport": "47d87ea4d18cb19d",

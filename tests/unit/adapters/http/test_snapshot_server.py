@@ -17,7 +17,12 @@ import pytest
 
 from leasehold.adapters.http import snapshot_server
 from leasehold.adapters.http.snapshot_fetch import fetch_snapshot
-from leasehold.adapters.http.snapshot_server import CopiesUnderWay, SnapshotServer
+from leasehold.adapters.http.snapshot_proof import NONCE_HEADER, PROOF_HEADER, Exchange
+from leasehold.adapters.http.snapshot_server import (
+    SAID_HEADERS,
+    CopiesUnderWay,
+    SnapshotServer,
+)
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.model.errors import ConfigurationError, SnapshotUnavailable
 from leasehold.model.records.log import ChangeKind, LogPosition
@@ -51,10 +56,28 @@ def server(store: SqliteStore) -> Iterator[SnapshotServer]:
     started.close()
 
 
-def asked(headers: str = "Host: 127.0.0.1\r\n") -> bytes:
-    """A request for a snapshot, byte for byte."""
-    shown = f"Authorization: Bearer {TOKEN}\r\n"
-    return f"GET /snapshot HTTP/1.1\r\n{shown}{headers}\r\n".encode()
+NONCE = "a5" * 32
+
+
+def heard(sock: socket.socket, words: bytes) -> bytes:
+    """What comes, up to these words."""
+    found = b""
+    while words not in found:
+        part = sock.recv(1_000)
+        assert part, found
+        found += part
+    return found
+
+
+def ask(sock: socket.socket, headers: str, token: str = TOKEN) -> None:
+    """Ask for a snapshot with a proof, byte for byte; the answer is for the caller to read."""
+    host = next(line[6:] for line in headers.split("\r\n") if line.startswith("Host: "))
+    begin = f"GET /snapshot HTTP/1.1\r\n{NONCE_HEADER}: {NONCE}\r\n{headers}"
+    sock.sendall(f"{begin}\r\n".encode())
+    refusal = heard(sock, b"nonce in")
+    answered = refusal.partition(f"{NONCE_HEADER}: ".encode())[2].partition(b"\r")[0].decode()
+    proof = Exchange(NONCE, answered, host).to_ask(token)
+    sock.sendall(f"{begin}{PROOF_HEADER}: {proof}\r\n\r\n".encode())
 
 
 def left_in(folder: Path) -> set[str]:
@@ -133,7 +156,7 @@ def test_the_token_is_asked_for(store: SqliteStore, tmp_path: Path) -> None:
     server = SnapshotServer(store.path, token="s3cret")
     mine = tmp_path / "mine.db"
     try:
-        for token in (None, "other", "s3cre"):
+        for token in ("other", "s3cre", ""):
             with pytest.raises(SnapshotUnavailable, match="401"):
                 fetch_snapshot(server.url, mine, token=token)
         fetch_snapshot(server.url, mine, token="s3cret")
@@ -146,11 +169,11 @@ def test_the_token_is_asked_for(store: SqliteStore, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ("Host: 127.0.0.1:1234", 200),
-        ("Host: R1:1234", 200),
+        ("Host: 127.0.0.1:PORT", 401),
+        ("Host: R1:PORT", 401),
         ("Host: rebound.evil.example", 403),
-        ("Host: rebound.evil.example:1234", 403),
-        ("Host: 127.0.0.1:1234\r\nOrigin: http://evil.example", 403),
+        ("Host: rebound.evil.example:PORT", 403),
+        ("Host: 127.0.0.1:PORT\r\nOrigin: http://evil.example", 403),
         ("X-None: 1", 403),
     ],
 )
@@ -160,7 +183,8 @@ def test_it_is_asked_by_its_own_names(store: SqliteStore, headers: str, status: 
     host, port = server.address.split(":")
     try:
         with socket.create_connection((host, int(port)), timeout=DEADLINE_S) as sock:
-            sock.sendall(asked(f"{headers}\r\n"))
+            lines = headers.replace("PORT", port)
+            sock.sendall(f"GET /snapshot HTTP/1.1\r\n{lines}\r\n\r\n".encode())
             assert sock.recv(100).startswith(f"HTTP/1.1 {status} ".encode())
     finally:
         server.close()
@@ -210,7 +234,7 @@ def test_a_caller_who_takes_nothing_is_cut_off(
     host, port = server.address.split(":")
     try:
         with socket.create_connection((host, int(port)), timeout=DEADLINE_S) as sock:
-            sock.sendall(asked())
+            ask(sock, f"Host: {server.address}\r\n")
             assert cut_off.wait(DEADLINE_S)
             while sock.recv(1 << 16):
                 pass  # it ends, and is no whole answer
@@ -263,7 +287,10 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture
 def encrypted(store: SqliteStore, authority: Authority) -> Iterator[SnapshotServer]:
-    started = SnapshotServer(store.path, token=TOKEN, tls=authority.trusted.to_serve())
+    trusted = authority.trusted
+    started = SnapshotServer(
+        store.path, token=TOKEN, tls=trusted.to_serve(), certificate=trusted.certificate()
+    )
     yield started
     started.close()
 
@@ -374,17 +401,27 @@ def recorded(server: SnapshotServer) -> bytes:
     """A good answer, byte for byte."""
     host, port = server.address.split(":")
     with socket.create_connection((host, int(port)), timeout=DEADLINE_S) as sock:
-        sock.sendall(asked(f"Connection: close\r\nHost: {host}\r\n"))
-        parts = []
-        while part := sock.recv(65536):
-            parts.append(part)
-    return b"".join(parts)
+        ask(sock, f"Host: {server.address}\r\n")
+        whole = b""
+        while not whole.endswith(b"\r\n0\r\n\r\n"):
+            part = sock.recv(65536)
+            assert part, whole[:500]
+            whole += part
+    return whole
+
+
+ASKS_FOR_PROOF = f"HTTP/1.1 401 No\r\n{NONCE_HEADER}: {NONCE}\r\nContent-Length: 0\r\n\r\n".encode()
 
 
 class Player:
-    """Answers one request with given bytes and hangs up."""
+    """Answers one request with given bytes and hangs up; it knows `token` and proves so, or not."""
 
-    def __init__(self, answer: bytes) -> None:
+    def __init__(
+        self, answer: bytes, token: str | None = TOKEN, first: bytes = ASKS_FOR_PROOF
+    ) -> None:
+        self._token = token
+        self._first = first
+        self.heard: list[bytes] = []
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._socket.settimeout(DEADLINE_S)
         self._answer = answer
@@ -395,12 +432,27 @@ class Player:
     def _play(self) -> None:
         sock, _ = self._socket.accept()
         with sock:
-            sock.recv(65536)
-            sock.sendall(self._answer)
+            asked = self._read(sock)
+            sock.sendall(self._first)
+            self._read(sock)
+            answer = self._answer
+            if self._token is not None and PROOF_HEADER.encode() in answer:
+                exchange = Exchange(field(asked, NONCE_HEADER), NONCE, field(asked, "Host"))
+                proof = exchange.to_serve(self._token, *(field(answer, n) for n in SAID_HEADERS))
+                answer = header(PROOF_HEADER, proof)(answer)
+            sock.sendall(answer)
+
+    def _read(self, sock: socket.socket) -> bytes:
+        self.heard.append(sock.recv(65536))
+        return self.heard[-1]
 
     def close(self) -> None:
         self._thread.join(timeout=DEADLINE_S)
         self._socket.close()
+
+
+def field(data: bytes, name: str) -> str:
+    return data.partition(f"{name}: ".encode())[2].partition(b"\r\n")[0].decode()
 
 
 def header(name: str, value: str) -> Callable[[bytes], bytes]:
@@ -422,7 +474,7 @@ def flip(answer: bytes) -> bytes:
 HARMS = {
     "nothing is wrong": (lambda answer: answer, ""),
     "cut in the body": (lambda answer: answer[: len(answer) // 2], "broke off"),
-    "cut in the headers": (lambda answer: answer[:60], "broke off|layout"),
+    "cut in the headers": (lambda answer: answer[:60], "broke off|no node of this"),
     "end marker missing": (lambda answer: answer.removesuffix(b"0\r\n\r\n"), "broke off"),
     "a byte differs": (flip, "broke off|damaged"),
     "another checksum": (header("X-Snapshot-Blake2b", "00" * 32), "damaged"),
@@ -457,16 +509,16 @@ def test_nobody_there_and_no_address_are_told_apart(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(SnapshotUnavailable, match="another node"):
-        fetch_snapshot(f"http://127.0.0.1:{port}/snapshot", tmp_path / "a.db")
+        fetch_snapshot(f"http://127.0.0.1:{port}/snapshot", tmp_path / "a.db", token=TOKEN)
     with pytest.raises(ConfigurationError, match="not the http"):
-        fetch_snapshot("file:///etc/passwd", tmp_path / "a.db")
+        fetch_snapshot("file:///etc/passwd", tmp_path / "a.db", token=TOKEN)
 
 
 def test_a_silent_server_ends_in_an_error(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/snapshot"
         with pytest.raises(SnapshotUnavailable, match="broke off"):
-            fetch_snapshot(url, tmp_path / "a.db", timeout_s=0.05)
+            fetch_snapshot(url, tmp_path / "a.db", token=TOKEN, timeout_s=0.05)
 
 
 def test_the_copy_holds_the_rows(
@@ -476,3 +528,100 @@ def test_the_copy_holds_the_rows(
     copy = SqliteStore(tmp_path / "mine.db", cache_mb=1)
     assert copy.row(CARS, ("a", 1)) == store.row(CARS, ("a", 1))
     copy.close()
+
+
+# ------------------------------------------------------------ who asks, and who serves
+
+
+def test_s7_a_stranger_gets_no_token_and_gives_no_rows(
+    server: SnapshotServer, tmp_path: Path
+) -> None:
+    """Whoever may write to `acks` sends a node to a server of his own."""
+    good, mine = recorded(server), tmp_path / "mine.db"
+    for token in (None, "guessed-by-somebody"):
+        stranger = Player(good, token)
+        with pytest.raises(SnapshotUnavailable, match=r"is no node of this database"):
+            fetch_snapshot(stranger.url, mine, token=TOKEN)
+        stranger.close()
+        assert len(stranger.heard) == 2
+        assert not any(TOKEN.encode() in heard for heard in stranger.heard)
+    assert not mine.exists()
+
+
+@pytest.mark.parametrize("name", SAID_HEADERS)
+def test_s7_what_the_server_says_of_its_copy_is_part_of_its_proof(
+    server: SnapshotServer, tmp_path: Path, name: str
+) -> None:
+    """Somebody between the two who changes it has no proof, nor of rows of his own."""
+    exchange = Exchange(NONCE, NONCE[::-1], "r1:5")
+    said = dict.fromkeys(SAID_HEADERS, "1")
+    assert exchange.to_serve(TOKEN, *said.values()) != exchange.to_serve(
+        TOKEN, *{**said, name: "2"}.values()
+    )
+    assert exchange.to_serve(TOKEN, "11", "1", "1") != exchange.to_serve(TOKEN, "1", "11", "1")
+    for other in (
+        exchange._replace(nonce="b" * 64),
+        exchange._replace(answered="b" * 64),
+        exchange._replace(address="r1:6"),
+        exchange._replace(certificate=b"x"),
+    ):
+        assert other.to_ask(TOKEN) != exchange.to_ask(TOKEN)
+        assert other.to_serve(TOKEN, *said.values()) != exchange.to_serve(TOKEN, *said.values())
+    assert exchange.to_ask(TOKEN) != exchange.to_ask(TOKEN + "x")
+
+
+def test_s7_a_proof_that_is_passed_on_is_refused(store: SqliteStore, tmp_path: Path) -> None:
+    """A stranger hands on what a node says, to a node that knows the token: the address that the
+    proof names is his own."""
+    server = SnapshotServer(store.path, token=TOKEN, names=("r1",))
+    host, port = server.address.split(":")
+    try:
+        for asked in (f"{host}:1", f"127.0.0.9:{port}", "r1:1", "r1"):
+            with socket.create_connection((host, int(port)), timeout=DEADLINE_S) as sock:
+                ask(sock, f"Host: {asked}\r\n")
+                heard(sock, b"is not the address of this node")
+    finally:
+        server.close()
+
+
+def test_s7_a_nonce_is_used_once(server: SnapshotServer) -> None:
+    host, port = server.address.split(":")
+    lines = f"Host: {server.address}\r\n"
+    with socket.create_connection((host, int(port)), timeout=DEADLINE_S) as sock:
+        ask(sock, lines, token="another one of sixteen")
+        heard(sock, b"the proof is wrong")
+        proof = Exchange(NONCE, "", server.address).to_ask(TOKEN)
+        again = f"{NONCE_HEADER}: {NONCE}\r\n{PROOF_HEADER}: {proof}\r\n"
+    with socket.create_connection((host, int(port)), timeout=DEADLINE_S) as sock:
+        sock.sendall(f"GET /snapshot HTTP/1.1\r\n{lines}{again}\r\n".encode())
+        assert sock.recv(2_000).startswith(b"HTTP/1.1 401 ")
+
+
+def test_an_older_node_is_told_to_be_upgraded_and_an_older_server_is_shown_nothing(
+    server: SnapshotServer, tmp_path: Path
+) -> None:
+    host, port = server.address.split(":")
+    with socket.create_connection((host, int(port)), timeout=DEADLINE_S) as sock:
+        shown = f"Host: {server.address}\r\nAuthorization: Bearer {TOKEN}\r\n"
+        sock.sendall(f"GET /snapshot HTTP/1.1\r\n{shown}\r\n".encode())
+        assert heard(sock, b"upgrade that node").startswith(b"HTTP/1.1 401 ")
+    older = Player(b"", first=b"HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\nno")
+    with pytest.raises(SnapshotUnavailable, match=r"earlier release.*upgrade that node"):
+        fetch_snapshot(older.url, tmp_path / "mine.db", token=TOKEN)
+    older.close()
+    assert TOKEN.encode() not in older.heard[0]
+
+
+def test_over_tls_the_certificate_is_part_of_the_proof(
+    store: SqliteStore, authority: Authority, tmp_path: Path
+) -> None:
+    """Whoever is between the two with another certificate that is trusted, has no proof."""
+    trusted = authority.trusted
+    other = authority.stranger.certificate()
+    assert trusted.certificate() != other
+    server = SnapshotServer(store.path, token=TOKEN, tls=trusted.to_serve(), certificate=other)
+    try:
+        with pytest.raises(SnapshotUnavailable, match="the proof is wrong"):
+            fetch_snapshot(server.url, tmp_path / "a.db", token=TOKEN, tls=trusted.to_fetch())
+    finally:
+        server.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from leasehold.adapters.os import row_spool
 from leasehold.adapters.os.row_spool import RowSpool, SpoolFull, SpoolRoom
+from leasehold.adapters.os.temp_room import TempRoom
 
 VALUES: tuple[Any, ...] = (None, -1, 1 << 62, 1.5, "ö" * 40, b"\0\xff", "")
 
@@ -68,3 +70,17 @@ def test_the_room_is_of_all_spools_and_is_given_back() -> None:
     again = filled(rows, room, 1)
     assert read(again, 699, 5) == rows[699:]
     again.close()
+
+
+def test_the_spools_of_a_node_share_one_room(tmp_path: Path) -> None:
+    """Goal: a hundred sessions can't take a hundred times what one may."""
+    node = TempRoom(300_000, tmp_path / "temp", "LEASEHOLD_SQL_TEMP_MB")
+    rows = [(number, f"{number:100}") for number in range(2_000)]
+    first = filled(rows, SpoolRoom(node), 256)
+    assert node.kept > 200_000
+    other = RowSpool(SpoolRoom(node))
+    with pytest.raises(SpoolFull, match="LEASEHOLD_SQL_TEMP_MB"):
+        other.add(rows)
+    other.close()
+    first.close()
+    filled(rows, SpoolRoom(node), 256).close()

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from leasehold.model.errors import FeatureNotSupported, InvalidArgument, OutOfRange, UnknownFunction
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    InvalidArgument,
+    OutOfRange,
+    TooLong,
+    UnknownFunction,
+)
 from leasehold.sql.functions.dates.arithmetic import span_divided, sum_spans
 from leasehold.sql.functions.function import (
     BIGINT,
@@ -36,20 +42,22 @@ from leasehold.sql.functions.function import (
 )
 from leasehold.sql.functions.jsonb.values import json_of
 from leasehold.sql.functions.numbers.arithmetic import (
+    DISPLAY_SCALE_MAX,
     check_finite,
     check_range,
     division_scale,
     numeric_quotient,
     quotient,
 )
+from leasehold.sql.functions.numbers.digits import charge_product, charge_quotient
 from leasehold.sql.functions.numbers.powers import root_at
 from leasehold.sql.functions.resolution import kind_name, resolve
-from leasehold.sql.functions.texts.text import MADE_CHARACTERS_MAX, check_length
+from leasehold.sql.functions.texts.text import MADE_CHARACTERS_MAX, too_long
 from leasehold.values import arrays, jsonb
 from leasehold.values.doubles import Stored, number_of, over_floats
 from leasehold.values.doubles import stored_form as stored_double
 from leasehold.values.interval import Span, span_of, stored_form
-from leasehold.values.numeric import EXACT, decimal_of
+from leasehold.values.numeric import EXACT, decimal_of, digits_in
 from leasehold.values.numeric import stored_form as stored_numeric
 from leasehold.values.text_io import shown_text
 from leasehold.values.types import Type, array_of, element_of, order_key_of
@@ -125,6 +133,15 @@ class _Sums:
         self.squares = Decimal(0)
 
 
+def _digits(number: Decimal) -> int:
+    return len(number.as_tuple().digits)
+
+
+def _averaged(total: Decimal, count: Decimal) -> Decimal:
+    charge_quotient(total, count, _digits(count), DISPLAY_SCALE_MAX)
+    return numeric_quotient(total, count)
+
+
 def _exact_average(kind: Type) -> Aggregate:
     read = decimal_of if kind == NUMERIC else Decimal
 
@@ -136,7 +153,7 @@ def _exact_average(kind: Type) -> Aggregate:
     def finish(state: _Sums) -> str | None:
         if not state.count:
             return None
-        return stored_numeric(numeric_quotient(state.total, Decimal(state.count)))
+        return stored_numeric(_averaged(state.total, Decimal(state.count)))
 
     return Aggregate("avg", (kind,), NUMERIC, _Sums, step, finish)
 
@@ -148,6 +165,8 @@ def _exact_spread(name: str, kind: Type) -> Aggregate:
 
     def step(state: _Sums, value: Any) -> _Sums:
         number = read(value)
+        if not isinstance(value, int):
+            charge_product(2 * digits_in(value, number))
         state.count += 1
         state.total = EXACT.add(state.total, number)
         state.squares = EXACT.add(state.squares, EXACT.multiply(number, number))
@@ -159,12 +178,14 @@ def _exact_spread(name: str, kind: Type) -> Aggregate:
             return None
         if not state.squares.is_finite():
             return stored_numeric(Decimal("NaN"))
+        charge_product(2 * _digits(state.total))
         total = EXACT.multiply(state.total, state.total)
         above = EXACT.subtract(EXACT.multiply(count, state.squares), total)
         if above <= 0:
             return stored_numeric(Decimal(0))
         by = EXACT.multiply(count, count - 1 if sample else count)
         scale = division_scale(above, by)
+        charge_quotient(above, by, _digits(by), scale)
         made = quotient(above, by, scale)
         return stored_numeric(root_at(made, scale) if root else made)
 
@@ -265,7 +286,25 @@ def _more_text(state: list[Any] | None, value: Any, by: Any) -> list[Any] | None
 
 
 def _joined_text(state: list[str] | None) -> str | None:
-    return None if state is None else check_length("".join(state), MADE_CHARACTERS_MAX)
+    if state is None:
+        return None
+    if sum(map(len, state)) > MADE_CHARACTERS_MAX:
+        raise too_long(MADE_CHARACTERS_MAX)
+    return "".join(state)
+
+
+def _joined_bytes(state: list[bytes] | None) -> bytes | None:
+    if state is None:
+        return None
+    if sum(map(len, state)) > MADE_CHARACTERS_MAX:
+        raise TooLong(f"there would be more than {MADE_CHARACTERS_MAX} bytes")
+    return b"".join(state)
+
+
+class _Listed(list[Any]):
+    """What is listed. `numbers`: the digits of long ones for JSON, which a short text may say."""
+
+    numbers = 0
 
 
 def _listed(
@@ -278,9 +317,10 @@ def _listed(
     """Return an aggregate that lists what `make` makes of values, None for NULL; NULL of no
     rows."""
 
-    def step(state: list[Any] | None, value: Any) -> list[Any]:
-        made = [] if state is None else state
+    def step(state: _Listed | None, value: Any) -> _Listed:
+        made = _Listed() if state is None else state
         made.append(None if value is None else make(value))
+        made.numbers = jsonb.count_number(made.numbers, made[-1])
         return made
 
     def finished(state: list[Any] | None) -> str | None:
@@ -378,7 +418,7 @@ _TABLE: Final = (
         BYTEA,
         _none,
         _more_text,
-        lambda s: None if s is None else b"".join(s),
+        _joined_bytes,
         strict=False,
         keeps_rows=True,
     ),

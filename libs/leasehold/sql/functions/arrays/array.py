@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from leasehold.model.budget import charge_each
 from leasehold.model.errors import NullNotAllowed, WrongType
 from leasehold.sql.functions.comparisons import SIGNS, comparison
 from leasehold.sql.functions.function import (
@@ -22,16 +23,32 @@ from leasehold.sql.functions.function import (
 )
 from leasehold.sql.functions.polymorphic import in_zones
 from leasehold.sql.functions.resolution import common_type
-from leasehold.sql.functions.texts.text import check_length
-from leasehold.values.arrays import elements_of, stored_form
+from leasehold.sql.functions.texts.text import too_long
+from leasehold.values.arrays import (
+    ELEMENTS_MAX,
+    check_characters,
+    collect,
+    elements_of,
+    stored_form,
+)
 from leasehold.values.text_io import shown_text
-from leasehold.values.types import Type, array_of, element_of, first_subscript, order_key_of
+from leasehold.values.types import (
+    TEXT_BYTES_MAX,
+    Type,
+    array_of,
+    element_of,
+    first_subscript,
+    order_key_of,
+)
 
 Kinds = Sequence[Type | None]
 Family = Callable[[Kinds], Function | None]
 Key = Callable[[Any], Any]
 
 TEXTS: Final = array_of(TEXT)
+_TEST_WORK: Final = 100
+"""Of an element that is compared with another one."""
+_SHOWN_WORK: Final = 200
 
 
 def _of(kind: Type | None) -> Type | None:
@@ -187,23 +204,37 @@ def _over_elements(
     return family
 
 
-def _is(value: Any, wanted: Any, key: Key) -> bool:
-    """Return IS NOT DISTINCT FROM of two elements."""
-    return value is wanted if value is None or wanted is None else bool(key(value) == key(wanted))
+def _is(wanted: Any, key: Key) -> Callable[[Any], bool]:
+    """Return the test of an element, IS NOT DISTINCT FROM the one that is wanted."""
+    if wanted is None:
+        return lambda value: value is None
+    found = key(wanted)
+    return lambda value: value is not None and bool(key(value) == found)
 
 
 def _remove(key: Key, values: list[Any] | None, gone: Any) -> list[Any] | None:
-    return None if values is None else [v for v in values if not _is(v, gone, key)]
+    if values is None:
+        return None
+    test = _is(gone, key)
+    return [v for v in charge_each(values, _TEST_WORK) if not test(v)]
 
 
 def _replace(key: Key, values: list[Any] | None, old: Any, new: Any) -> list[Any] | None:
-    return None if values is None else [new if _is(v, old, key) else v for v in values]
+    if values is None:
+        return None
+    test = _is(old, key)
+    made = [new if test(v) else v for v in charge_each(values, _TEST_WORK)]
+    if isinstance(new, str | bytes):
+        check_characters(len(new) * sum(1 for value in made if value is new))
+    return made
 
 
 def _positions(key: Key, values: list[Any] | None, wanted: Any) -> list[int] | None:
     if values is None:
         return None
-    return [position for position, v in enumerate(values, start=1) if _is(v, wanted, key)]
+    test = _is(wanted, key)
+    counted = enumerate(charge_each(values, _TEST_WORK), start=1)
+    return [position for position, v in counted if test(v)]
 
 
 def _position(key: Key, values: list[Any] | None, wanted: Any, *start: int | None) -> int | None:
@@ -212,8 +243,9 @@ def _position(key: Key, values: list[Any] | None, wanted: Any, *start: int | Non
     if None in start:
         raise NullNotAllowed("initial position must not be null")
     first = max(start[0] or 0, 1) if start else 1
-    found = enumerate(values[first - 1 :], start=first)
-    return next((position for position, v in found if _is(v, wanted, key)), None)
+    test = _is(wanted, key)
+    found = enumerate(charge_each(values[first - 1 :], _TEST_WORK), start=first)
+    return next((position for position, v in found if test(v)), None)
 
 
 def _cat(kinds: Kinds) -> Function | None:
@@ -246,8 +278,14 @@ def _to_string(kinds: Kinds, zone: ZoneInfo) -> Function | None:
     def compute(stored: str | None, by: str | None, null: str | None = None) -> str | None:
         if stored is None or by is None:
             return None
-        shown = [null if v is None else shown_text(element, v, zone) for v in elements_of(stored)]
-        return check_length(by.join([text for text in shown if text is not None]))
+        shown = collect(
+            null if v is None else shown_text(element, v, zone)
+            for v in charge_each(elements_of(stored), _SHOWN_WORK)
+        )
+        texts = [text for text in shown if text is not None]
+        if sum(map(len, texts)) + len(by) * max(len(texts) - 1, 0) > TEXT_BYTES_MAX:
+            raise too_long()
+        return by.join(texts)
 
     return Function("array_to_string", (kinds[0], *texts), TEXT, compute, strict=False)
 
@@ -257,7 +295,12 @@ def split_text(text: str | None, by: str | None, null: str | None = None) -> str
     it is where it is "". What is equal to `null` becomes NULL."""
     if text is None:
         return None
-    parts = list(text) if by is None else text.split(by) if by and text else [text] if text else []
+    if by is None:
+        parts = list(text[: ELEMENTS_MAX + 1])  # one too many is refused
+    elif by and text:
+        parts = text.split(by, ELEMENTS_MAX)
+    else:
+        parts = [text] if text else []
     return stored_form([None if part == null else part for part in parts])
 
 
@@ -294,7 +337,8 @@ def _sets(sign: str, test: Callable[[frozenset[Any], frozenset[Any]], bool]) -> 
         key = _key(element)
 
         def keys(stored: str) -> frozenset[Any]:
-            return frozenset(v if v is None else key(v) for v in elements_of(stored))
+            elements = charge_each(elements_of(stored), _TEST_WORK)
+            return frozenset(v if v is None else key(v) for v in elements)
 
         return Function(sign, (array, array), BOOLEAN, lambda a, b: int(test(keys(a), keys(b))))
 

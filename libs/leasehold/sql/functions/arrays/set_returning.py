@@ -5,11 +5,12 @@ So one table of SQLite does for all of them, and several in one SELECT go side b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 from zoneinfo import ZoneInfo
 
+from leasehold.model.budget import charge, charge_each
 from leasehold.model.errors import InvalidArgument, MomentOutOfRange, RequestTooLarge
 from leasehold.sql.functions.arrays.array import TEXTS, split_text
 from leasehold.sql.functions.dates.arithmetic import plus, plus_in_zone
@@ -29,7 +30,7 @@ from leasehold.sql.functions.function import (
 )
 from leasehold.sql.functions.jsonb.functions import text_of_value
 from leasehold.sql.functions.texts import regexp
-from leasehold.values.arrays import ELEMENTS_MAX, elements_of, stored_form
+from leasehold.values.arrays import ELEMENTS_MAX, check_characters, elements_of, stored_form
 from leasehold.values.catalog_types import REGCLASS
 from leasehold.values.interval import Span, sort_key, span_of
 from leasehold.values.interval import stored_form as interval_form
@@ -41,6 +42,8 @@ from leasehold.values.types import Type, array_of, element_of, first_subscript
 JSONS: Final = array_of(JSONB)
 SERIES: Final = "generate_series"
 N = TypeVar("N", int, Decimal)
+_ROWS_AT_ONCE: Final = 256
+_ROW_WORK: Final = 300
 _ONE: Final = numeric_form(Decimal(1))
 
 
@@ -96,6 +99,8 @@ def _counted_on(start: N, stop: N, sign: int, more: Callable[[N], N]) -> list[N]
                 f"generate_series of what is no integer gives at most {ELEMENTS_MAX} rows"
             )
         found.append(start)
+        if not len(found) % _ROWS_AT_ONCE:
+            charge(_ROWS_AT_ONCE * _ROW_WORK)
         try:
             start = more(start)
         except MomentOutOfRange:
@@ -125,8 +130,18 @@ def _numerics(start: str, stop: str, step: str = _ONE) -> str:
         if not value.is_finite():
             shown = "NaN" if value.is_nan() else "infinity"
             raise InvalidArgument(f"{what} value cannot be {shown}")
-    stored = _counted_on(first, last, int(by.compare(0)), lambda value: EXACT.add(value, by))
-    return stored_form([numeric_form(value) for value in stored])
+    # A number as long as numeric may be has a megabyte a few of it.
+    longest = max(len(start), len(stop), len(step), first.adjusted(), last.adjusted())
+    size = 0
+
+    def more(value: Decimal) -> Decimal:
+        nonlocal size
+        size += longest
+        check_characters(size)
+        return EXACT.add(value, by)
+
+    found = charge_each(_counted_on(first, last, int(by.compare(0)), more), _ROW_WORK)
+    return stored_form([numeric_form(value) for value in found])
 
 
 def _json_elements(stored: str) -> list[Any]:
@@ -135,6 +150,10 @@ def _json_elements(stored: str) -> list[Any]:
         kind = "an object" if isinstance(value, dict) else "a scalar"
         raise InvalidArgument(f"cannot extract elements from {kind}")
     return value
+
+
+def _each_element(stored: str) -> Iterable[Any]:
+    return charge_each(_json_elements(stored), _ROW_WORK)
 
 
 def _json_keys(stored: str) -> str:
@@ -162,13 +181,13 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
         "jsonb_array_elements",
         (JSONB,),
         JSONS,
-        lambda stored: stored_form([text_of(v) for v in _json_elements(stored)]),
+        lambda stored: stored_form([text_of(v) for v in _each_element(stored)]),
     ),
     Function(
         "jsonb_array_elements_text",
         (JSONB,),
         TEXTS,
-        lambda stored: stored_form([text_of_value(v) for v in _json_elements(stored)]),
+        lambda stored: stored_form([text_of_value(v) for v in _each_element(stored)]),
     ),
     Function("jsonb_object_keys", (JSONB,), TEXTS, _json_keys),
     *regexp.SETS,

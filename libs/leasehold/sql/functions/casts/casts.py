@@ -8,11 +8,12 @@ the change of the type: an explicit cast cuts a text that is too long, an assign
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final, Literal, TypeAlias
 from zoneinfo import ZoneInfo
 
+from leasehold.model.budget import charge_each
 from leasehold.model.errors import FeatureNotSupported, InvalidArgument, OutOfRange
 from leasehold.sql.functions.casts import catalog_casts
 from leasehold.sql.functions.function import (
@@ -26,7 +27,7 @@ from leasehold.sql.functions.function import (
 from leasehold.sql.functions.numbers.arithmetic import check_range
 from leasehold.sql.functions.resolution import is_implicit
 from leasehold.values import jsonb
-from leasehold.values.arrays import elements_of
+from leasehold.values.arrays import collect, elements_of
 from leasehold.values.arrays import stored_form as array_form
 from leasehold.values.catalog_types import REGISTERED, SYSTEM_TYPES
 from leasehold.values.date_text import day_in_range
@@ -43,6 +44,8 @@ Context: TypeAlias = Literal["implicit", "assignment", "explicit"]
 Convert: TypeAlias = Callable[..., Any]
 
 _NUMBERS: Final = frozenset({"smallint", "integer", "bigint", "numeric", "double precision"})
+_CAST_WORK: Final = 300
+"""Of an element of an array that is cast."""
 _DATETIMES: Final = frozenset({"date", "timestamp", "timestamptz"})
 
 
@@ -94,16 +97,20 @@ def _array_cast(source: Type, target: Type, element: Type, context: Context) -> 
 
         def each(zone: ZoneInfo, stored: str) -> str:
             at = InZone(zone)
-            return array_form([None if v is None else one(at, v) for v in elements_of(stored)])
+            return array_form(collect(None if v is None else one(at, v) for v in _each(stored)))
 
         return make_zoned("cast", (source,), target, each)
     if one is unchanged:
         return Function("cast", (source,), target, unchanged)
 
     def convert(stored: str) -> str:
-        return array_form([None if v is None else one(v) for v in elements_of(stored)])
+        return array_form(collect(None if v is None else one(v) for v in _each(stored)))
 
     return Function("cast", (source,), target, convert)
+
+
+def _each(stored: str) -> Iterable[Any]:
+    return charge_each(elements_of(stored), _CAST_WORK)
 
 
 def _after(change: Convert, fit: Convert | None) -> Convert:

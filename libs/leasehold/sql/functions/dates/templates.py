@@ -14,7 +14,13 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
-from leasehold.model.errors import FeatureNotSupported, InvalidMoment, MomentOutOfRange
+from leasehold.model.budget import charge_each
+from leasehold.model.errors import (
+    FeatureNotSupported,
+    InvalidMoment,
+    MomentOutOfRange,
+    TooComplex,
+)
 from leasehold.sql.functions.dates.arithmetic import days_in_month, fields_of
 from leasehold.values.dates import DAY_LEAST, DAY_MOST, DAY_US, date_of, day_of
 from leasehold.values.letters import BLANKS, ascii_lower, ascii_upper, is_letter_or_digit
@@ -69,8 +75,15 @@ class _Piece(NamedTuple):
     ordinal: str = ""
 
 
+TEMPLATE_MAX: Final = 8_192
+"""Characters, each of which may be a pattern."""
+_PIECE_WORK: Final = 600
+
+
 @lru_cache(maxsize=512)
 def _pieces(template: str) -> tuple[_Piece, ...]:
+    if len(template) > TEMPLATE_MAX:
+        raise TooComplex(f"a template has at most {TEMPLATE_MAX} characters")
     made = []
     position = 0
     while position < len(template):
@@ -94,7 +107,8 @@ def timestamp_text(timestamp: int, template: str, zone: ZoneInfo | None = None) 
     """Return a moment as the clocks of `zone` show it; None is for a timestamp, which has no zone.
     Raises FeatureNotSupported for an unknown pattern."""
     local = timestamp if zone is None else local_of(timestamp, zone)
-    return "".join(_written(piece, local, timestamp, zone) for piece in _pieces(template))
+    pieces = charge_each(_pieces(template), _PIECE_WORK)
+    return "".join(_written(piece, local, timestamp, zone) for piece in pieces)
 
 
 def _written(piece: _Piece, local: int, timestamp: int, zone: ZoneInfo | None) -> str:
@@ -220,7 +234,7 @@ def _read(text: str, template: str) -> dict[str, int]:
     found: dict[str, int] = {}
     position = 0
     pieces = _pieces(template)
-    for number, piece in enumerate(pieces):
+    for number, piece in enumerate(charge_each(pieces, _PIECE_WORK)):
         if not piece.word:
             if piece.text and not piece.text.strip(BLANKS):
                 while position < len(text) and text[position] in BLANKS:

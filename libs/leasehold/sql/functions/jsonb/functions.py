@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
+from leasehold.model.budget import charge_each
 from leasehold.model.errors import InvalidArgument, InvalidText
 from leasehold.sql.functions.function import BOOLEAN, INTEGER, JSONB, TEXT, Function
+from leasehold.sql.functions.texts.text import MADE_CHARACTERS_MAX, too_long
 from leasehold.values.array_text import array_of_text
 from leasehold.values.arrays import elements_of
 from leasehold.values.jsonb import kind_of, text_of, value_of
 from leasehold.values.jsonb_containment import contains
-from leasehold.values.types import array_of
+from leasehold.values.types import TEXT_BYTES_MAX, array_of
 
 _ABSENT: Final = object()
+_LINE_WORK: Final = 200
 
 
 def _member(stored: str, name: str) -> Any:
@@ -47,11 +50,21 @@ def _shown(
     return lambda stored, name: show(find(stored, name))
 
 
-@lru_cache(maxsize=1_024)
+_PATH_CHARACTERS_KEPT: Final = 1_000
+"""A longer path is read each time: many long ones would be kept for nobody."""
+
+
 def path_of(text: str) -> tuple[str | None, ...]:
     """Return the steps of '{a,1,"b c"}', PostgreSQL's text of an array of texts. Raises
     InvalidText."""
+    return (_kept_path if len(text) <= _PATH_CHARACTERS_KEPT else _read_path)(text)
+
+
+def _read_path(text: str) -> tuple[str | None, ...]:
     return tuple(elements_of(array_of_text(text, str)))
+
+
+_kept_path = lru_cache(maxsize=1_024)(_read_path)
 
 
 def _index(step: str) -> int | None:
@@ -247,20 +260,49 @@ def _length(stored: str) -> int:
     return len(value)
 
 
-def _pretty(value: Any, depth: int = 0) -> str:
-    inner, outer = "    " * (depth + 1), "    " * depth
-    if isinstance(value, dict) and value:
-        ordered = value_of(text_of(value))
-        parts = [f"{inner}{text_of(n)}: {_pretty(v, depth + 1)}" for n, v in ordered.items()]
-        return "{\n" + ",\n".join(parts) + "\n" + outer + "}"
-    if isinstance(value, list) and value:
-        parts = [inner + _pretty(each, depth + 1) for each in value]
-        return "[\n" + ",\n".join(parts) + "\n" + outer + "]"
-    if isinstance(value, dict):
-        return "{\n" + outer + "}"
-    if isinstance(value, list):
-        return "[\n" + outer + "]"
-    return text_of(value)
+class _Lines:
+    """The parts of a text of many lines, which is refused as soon as it is too long."""
+
+    def __init__(self, most: int) -> None:
+        self._parts: list[str] = []
+        self._most = most
+        self._size = 0
+
+    def add(self, *parts: str) -> None:
+        """Raises TooLong (22001)."""
+        self._parts += parts
+        self._size += sum(map(len, parts))
+        if self._size > self._most:
+            raise too_long(self._most)
+
+    def text(self) -> str:
+        return "".join(self._parts)
+
+
+def _pretty(stored: str, *, most: int = TEXT_BYTES_MAX) -> str:
+    """Return JSON with a line for each element, deeper ones further to the right: a short text of
+    many levels may be gigabytes so."""
+    lines = _Lines(most)
+    _add_pretty(value_of(stored), lines, "")
+    return lines.text()
+
+
+def _add_pretty(value: Any, lines: _Lines, outer: str) -> None:
+    if not isinstance(value, dict | list):
+        lines.add(text_of(value))
+        return
+    inner = outer + "    "
+    first, last = "{}" if isinstance(value, dict) else "[]"
+    lines.add(first, "\n")
+    if isinstance(value, dict):  # whose members stand in their order
+        for number, (name, each) in enumerate(value.items()):
+            lines.add(",\n" if number else "", inner, text_of(name), ": ")
+            _add_pretty(each, lines, inner)
+    else:
+        for number, each in enumerate(charge_each(value, _LINE_WORK)):
+            lines.add(",\n" if number else "", inner)
+            _add_pretty(each, lines, inner)
+    lines.add("\n" if value else "", outer, last)
 
 
 FUNCTIONS: Final[tuple[Function, ...]] = (
@@ -271,7 +313,13 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     Function("jsonb_insert", (JSONB, TEXT, JSONB), JSONB, _inserted),
     Function("jsonb_insert", (JSONB, TEXT, JSONB, BOOLEAN), JSONB, _inserted),
     Function("jsonb_strip_nulls", (JSONB,), JSONB, lambda s: text_of(_stripped(value_of(s)))),
-    Function("jsonb_pretty", (JSONB,), TEXT, lambda stored: _pretty(value_of(stored))),
+    Function(
+        "jsonb_pretty",
+        (JSONB,),
+        TEXT,
+        _pretty,
+        computes_more=partial(_pretty, most=MADE_CHARACTERS_MAX),
+    ),
     Function("jsonb_exists", (JSONB, TEXT), BOOLEAN, _exists),
     Function("jsonb_contains", (JSONB, JSONB), BOOLEAN, _contains),
 )

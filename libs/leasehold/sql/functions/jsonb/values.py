@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from math import isfinite
-from typing import Any
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from leasehold.model.budget import charge_each
 from leasehold.values.arrays import elements_of
 from leasehold.values.dates import utc_of
 from leasehold.values.doubles import Stored, number_of
-from leasehold.values.jsonb import value_of
+from leasehold.values.jsonb import count_number, value_of
 from leasehold.values.numeric import decimal_of
 from leasehold.values.text_io import double_text, shown_text
 from leasehold.values.time_zone import UTC, local_of, offset_at, offset_text
 from leasehold.values.types import INTEGER_BITS, Type, element_of
+
+_ELEMENT_WORK: Final = 200
 
 
 def json_of(kind: Type, zone: ZoneInfo = UTC) -> Callable[[Any], Any]:
@@ -36,9 +40,17 @@ def json_of(kind: Type, zone: ZoneInfo = UTC) -> Callable[[Any], Any]:
         return lambda value: _zoned(value, zone)
     element = element_of(kind)
     if element is not None:
-        make = json_of(element, zone)
-        return lambda stored: [None if v is None else make(v) for v in elements_of(stored)]
+        return partial(_list, json_of(element, zone))
     return lambda value: shown_text(kind, value)
+
+
+def _list(make: Callable[[Any], Any], stored: str) -> list[Any]:
+    made: list[Any] = []
+    size = 0
+    for value in charge_each(elements_of(stored), _ELEMENT_WORK):
+        made.append(None if value is None else make(value))
+        size = count_number(size, made[-1])
+    return made
 
 
 def _exact(value: str) -> Any:

@@ -23,10 +23,12 @@ from leasehold.sql.functions.function import (
     make_over_doubles,
     unchanged,
 )
+from leasehold.sql.functions.numbers.digits import charge_product, charge_quotient
 from leasehold.values.numeric import (
     EXACT,
     SCALE_MAX,
     decimal_of,
+    digits_in,
     round_number,
     stored_form,
 )
@@ -129,6 +131,30 @@ def over_decimals(compute: Callable[..., Decimal]) -> Callable[..., str]:
     return stored
 
 
+def over_charged_decimals(
+    compute: Callable[[Decimal, Decimal], Decimal],
+    charge: Callable[[Decimal, Decimal, int, int], None],
+) -> Callable[[str, str], str]:
+    """Return what `over_decimals` does, where `charge` is told both numbers and the digits of each
+    before."""
+
+    def stored(left: str, right: str) -> str:
+        a, b = decimal_of(left), decimal_of(right)
+        charge(a, b, digits_in(left, a), digits_in(right, b))
+        return stored_form(compute(a, b))
+
+    return stored
+
+
+def charge_multiplying(left: Decimal, right: Decimal, left_digits: int, right_digits: int) -> None:
+    charge_product(left_digits + right_digits)
+
+
+def charge_dividing(left: Decimal, right: Decimal, left_digits: int, right_digits: int) -> None:
+    """Charge for a quotient, or for a remainder, of which either has digits behind the point."""
+    charge_quotient(left, right, right_digits, DISPLAY_SCALE_MAX)
+
+
 def shown_scale(value: Decimal) -> int:
     """Digits behind the point; 0 of what is not finite."""
     exponent = value.as_tuple().exponent
@@ -214,12 +240,12 @@ def _product(left: Decimal, right: Decimal) -> Decimal:
     return round_number(made, SCALE_MAX) if shown_scale(made) > SCALE_MAX else made
 
 
-_EXACT: Final[dict[str, Callable[..., Decimal]]] = {
-    "+": EXACT.add,
-    "-": EXACT.subtract,
-    "*": _product,
-    "/": numeric_quotient,
-    "%": _remainder,
+_EXACT: Final[dict[str, Callable[[str, str], str]]] = {
+    "+": over_decimals(EXACT.add),
+    "-": over_decimals(EXACT.subtract),
+    "*": over_charged_decimals(_product, charge_multiplying),
+    "/": over_charged_decimals(numeric_quotient, charge_dividing),
+    "%": over_charged_decimals(_remainder, charge_dividing),
 }
 
 
@@ -270,10 +296,7 @@ OPERATORS: Final = (
     ),
     make_over_doubles("-", (DOUBLE,), DOUBLE, operator.neg),
     Function("+", (DOUBLE,), DOUBLE, unchanged),
-    *(
-        Function(sign, (NUMERIC, NUMERIC), NUMERIC, over_decimals(compute))
-        for sign, compute in _EXACT.items()
-    ),
+    *(Function(sign, (NUMERIC, NUMERIC), NUMERIC, compute) for sign, compute in _EXACT.items()),
     Function("-", (NUMERIC,), NUMERIC, over_decimals(Decimal.copy_negate)),
     Function("+", (NUMERIC,), NUMERIC, unchanged),
     *(_shift_left(kind) for kind in INTEGERS),

@@ -28,12 +28,19 @@ from leasehold.sql.functions.numbers.arithmetic import (
     OPERATORS as ARITHMETIC,
 )
 from leasehold.sql.functions.numbers.arithmetic import (
+    charge_dividing,
     check_finite,
     check_range,
     endless_quotient,
+    over_charged_decimals,
     over_decimals,
     shown_scale,
     times_power,
+)
+from leasehold.sql.functions.numbers.digits import (
+    charge_common_divisor,
+    charge_common_multiple,
+    charge_factorial,
 )
 from leasehold.sql.functions.numbers.powers import (
     exponential,
@@ -109,13 +116,17 @@ def _whole_quotient(left: Decimal, right: Decimal) -> Decimal:
     return whole or whole.copy_abs()
 
 
-def _exact_gcd(compute: Callable[[int, int], int]) -> Callable[[Decimal, Decimal], Decimal]:
+def _exact_gcd(
+    compute: Callable[[int, int], int], charge: Callable[[int], None]
+) -> Callable[[Decimal, Decimal], Decimal]:
     def made(left: Decimal, right: Decimal) -> Decimal:
         if not (left.is_finite() and right.is_finite()):
             return Decimal("NaN")
         if max(left.adjusted(), right.adjusted()) >= GCD_DIGITS_MAX:
             raise TooComplex(f"gcd and lcm take numbers of at most {GCD_DIGITS_MAX} digits")
         scale = max(shown_scale(left), shown_scale(right))
+        digits = max(left.adjusted(), right.adjusted()) + scale + 1
+        charge(digits)
         found = compute(times_power(left, scale), times_power(right, scale))
         return Decimal(found).scaleb(-scale, context=EXACT)
 
@@ -134,6 +145,7 @@ def _factorial(value: int) -> str:
         raise OutOfRange("factorial of a negative number is undefined")
     if value > _FACTORIAL_MOST:
         raise OutOfRange("value overflows numeric format")
+    charge_factorial(value)
     return stored_form(_product_of(1, max(value, 1)))
 
 
@@ -265,13 +277,13 @@ _NUMERIC: Final[dict[str, Callable[..., str]]] = {
     "trim_scale": over_decimals(_trim_scale),
 }
 
-_EXACT_PAIRS: Final[dict[str, Callable[..., Decimal]]] = {
-    "div": _whole_quotient,
-    "power": power,
-    "pow": power,
-    "log": logarithm,
-    "gcd": _exact_gcd(math.gcd),
-    "lcm": _exact_gcd(math.lcm),
+_EXACT_PAIRS: Final[dict[str, Callable[[str, str], str]]] = {
+    "div": over_charged_decimals(_whole_quotient, charge_dividing),
+    "power": over_decimals(power),
+    "pow": over_decimals(power),
+    "log": over_decimals(logarithm),
+    "gcd": over_decimals(_exact_gcd(math.gcd, charge_common_divisor)),
+    "lcm": over_decimals(_exact_gcd(math.lcm, charge_common_multiple)),
 }
 
 
@@ -285,7 +297,7 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     *(make_over_doubles(name, (DOUBLE,), DOUBLE, compute) for name, compute in _MATH.items()),
     *(Function(name, (NUMERIC,), NUMERIC, compute) for name, compute in _NUMERIC.items()),
     *(
-        Function(name, (NUMERIC, NUMERIC), NUMERIC, over_decimals(compute))
+        Function(name, (NUMERIC, NUMERIC), NUMERIC, compute)
         for name, compute in _EXACT_PAIRS.items()
     ),
     Function("round", (NUMERIC, INTEGER), NUMERIC, _at_scale(_round)),

@@ -23,6 +23,14 @@ from leasehold.sql.functions.numbers.arithmetic import (
     quotient,
     weight,
 )
+from leasehold.sql.functions.numbers.digits import (
+    charge_exponential,
+    charge_logarithm,
+    charge_power,
+    charge_product,
+    charge_quotient,
+    charge_root,
+)
 from leasehold.values.numeric import EXACT, WHOLE_DIGITS_MAX, round_number
 
 _GUARD = 12
@@ -67,6 +75,7 @@ def root_at(value: Decimal, scale: int) -> Decimal:
     """Return the root of a finite number that is not below zero, rounded to `scale` digits behind
     the point."""
     digits = max(value.adjusted() // 2 + 1, 0)
+    charge_root(digits + scale)
     root = _root_of_digits(value, digits + scale + _GUARD)
     # One digit more than is shown decides the rounding: it must be the root's own.
     unit = Decimal((0, (1,), -scale - 1))
@@ -107,6 +116,7 @@ def exponential(value: Decimal) -> Decimal:
 def _exponential_at(value: Decimal, places: int, digits: int) -> Decimal:
     """e^value to `places` digits behind the point, with about `digits` before it; by whole numbers
     in units of 2^-bits, which is a hundred times as fast as `Context.exp` for many digits."""
+    charge_exponential(places + digits)
     doublings = max(int(value.copy_abs()).bit_length(), 0) + _HALVINGS
     bits = int((places + digits + 4) * _BITS_OF_DIGIT) + 2 * doublings + 16
     ten = places + digits + 10 + doublings
@@ -177,7 +187,10 @@ def _ln_of_digits(value: Decimal, digits: int) -> Decimal:
     the series that count: `Context.ln` first finds out how near it is, with ever more digits."""
     context = _context(digits)
     rest = EXACT.subtract(value, Decimal(1))
-    if not rest or rest.adjusted() > -_NEAR_ONE:
+    if not rest:
+        return Decimal(0)
+    if rest.adjusted() > -_NEAR_ONE:
+        charge_logarithm(digits)
         return context.ln(context.plus(value))
     rest = term = made = context.plus(rest)
     for count in range(2, digits // _NEAR_ONE + 2):
@@ -234,7 +247,7 @@ def power(base: Decimal, exponent: Decimal) -> Decimal:
         return _whole_power(base, int(exponent))
     if not base:
         return round_number(Decimal(0), DIGITS_LEAST)
-    negative = base < 0 and int(exponent) % 2 == 1
+    negative = base < 0 and _is_odd(exponent)
     base = base.copy_abs()
     # Of the logarithm eight digits, as PostgreSQL takes them to see how large the result will be.
     rough = max(8 - _logarithm_places(base), 0)
@@ -253,6 +266,12 @@ def power(base: Decimal, exponent: Decimal) -> Decimal:
     power = wide.multiply(_ln_of_digits(base, wide.prec), wide.plus(exponent))
     made = round_number(_exponential_at(power, places, max(digits, 0)), scale)
     return made.copy_negate() if negative else made
+
+
+def _is_odd(number: Decimal) -> bool:
+    """Return whether a whole number is odd: an int of it takes time that goes with the square of
+    its digits."""
+    return bool(EXACT.remainder(number, Decimal(2)))
 
 
 def _special_power(base: Decimal, exponent: Decimal) -> Decimal | None:
@@ -279,7 +298,7 @@ def _special_power(base: Decimal, exponent: Decimal) -> Decimal | None:
             )
         if exponent < 0:
             return Decimal(0)
-        return _INFINITY.copy_negate() if int(exponent) % 2 else _INFINITY
+        return _INFINITY.copy_negate() if _is_odd(exponent) else _INFINITY
     if base == -1:
         return Decimal(1)
     grows = (abs(base) > 1) == (exponent > 0)
@@ -292,9 +311,12 @@ def _whole_power(base: Decimal, exponent: int) -> Decimal:
         return round_number(Decimal(1), scale)
     if exponent == 1:
         return round_number(base, scale)
+    base_digits = len(base.as_tuple().digits)
     if exponent == -1:
+        charge_quotient(Decimal(1), base, base_digits, scale)
         return quotient(Decimal(1), base, scale)
     if exponent == 2:
+        charge_product(2 * base_digits)
         return round_number(EXACT.multiply(base, base), scale)
     if not base:
         return round_number(base, scale)
@@ -307,6 +329,7 @@ def _whole_power(base: Decimal, exponent: int) -> Decimal:
     if places + 1 < -scale:
         return round_number(Decimal(0), scale)
     context = _context(scale + max(int(places), 0) + 20 + _GUARD)
+    charge_power(base_digits, exponent, context.prec)
     made = context.power(base, exponent)
     if made.adjusted() >= WHOLE_DIGITS_MAX:
         raise OutOfRange("value overflows numeric format")

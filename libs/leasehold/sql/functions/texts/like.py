@@ -7,23 +7,35 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from leasehold.model.errors import InvalidEscapeSequence
+from leasehold.model.budget import charge_each
+from leasehold.model.errors import InvalidEscapeSequence, TooComplex
 from leasehold.sql.functions.function import BOOLEAN, TEXT, Function
 from leasehold.sql.functions.texts.like_search import Piece, find, piece_of, stands_at
 from leasehold.values.letters import lower
+from leasehold.values.types import TEXT_BYTES_MAX
 
 _KEPT_MAX: Final = 1_024
 _KEPT_CHARACTERS_MAX: Final = 1_000
 """A longer pattern is reread each time: many long ones would be kept for nobody."""
+_READ_WORK: Final = 15
+_PIECE_WORK: Final = 60
+_MADE_WORK: Final = 200
 
 
 Test = Callable[[str], bool]
 
 
+def _check_pattern(pattern: str) -> None:
+    """Raises TooComplex for a longer one than a row may have."""
+    if len(pattern) > TEXT_BYTES_MAX:
+        raise TooComplex(f"a pattern of LIKE has at most {TEXT_BYTES_MAX} characters")
+
+
 def _read(pattern: str) -> Test:
-    """What a pattern asks of a text. Raises InvalidEscapeSequence."""
+    """What a pattern asks of a text. Raises InvalidEscapeSequence, TooComplex."""
+    _check_pattern(pattern)
     pieces: list[list[str | None]] = [[]]
-    characters = iter(pattern)
+    characters = iter(charge_each(pattern, _READ_WORK))
     for character in characters:
         if character == "%":
             pieces.append([])
@@ -37,7 +49,8 @@ def _read(pattern: str) -> Test:
         else:
             pieces[-1].append(character)
     first, last = piece_of(pieces[0]), piece_of(pieces[-1])
-    middle = tuple(piece_of(piece) for piece in pieces[1:-1] if piece)
+    found = [piece for piece in pieces[1:-1] if piece]
+    middle = tuple([piece_of(piece) for piece in charge_each(found, _MADE_WORK)])
     if len(pieces) == 1:
         return lambda text: len(text) == first.width and stands_at(first, text, 0)
     if not first.width and not last.width and len(middle) == 1 and len(middle[0].literals) == 1:
@@ -57,7 +70,7 @@ def _test_of_pieces(first: Piece, middle: tuple[Piece, ...], last: Piece) -> Tes
         if end < first.width or not stands_at(first, text, 0):
             return False
         offset = first.width
-        for piece in middle:
+        for piece in charge_each(middle, _PIECE_WORK):
             found = find(piece, text, offset, end)
             if found < 0:
                 return False
@@ -87,9 +100,10 @@ def like_escape(pattern: str, escape: str) -> str:
         raise InvalidEscapeSequence("invalid escape string: it must be empty or one character")
     if escape == "\\":
         return pattern
+    _check_pattern(pattern)
     made: list[str] = []
     escaped = False
-    for character in pattern:
+    for character in charge_each(pattern, _READ_WORK):
         if character == escape and not escaped:
             escaped = True
             continue

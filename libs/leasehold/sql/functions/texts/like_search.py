@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from leasehold.model.budget import charge
 from leasehold.model.errors import TooComplex
 
 _WORK_PER_CHARACTER: Final = 4
@@ -17,6 +18,11 @@ _WORK_PER_CHARACTER: Final = 4
 about as dear as the bits are."""
 _CHARACTERS_AT_ONCE: Final = 16
 """What is compared, or looked for, in the time of one comparison's call."""
+_TRIED_AT_ONCE: Final = 256
+_TRY_WORK: Final = 60
+_SEEN_WORK: Final = 6
+_BITS_PER_WORK: Final = 128
+"""Of a number that is shifted and laid over another one."""
 _WINDOW_LEAST: Final = 4_096
 """Places that are followed at once, or as many as the piece is wide: the bits of more would be
 made for nothing where it stands near the begin."""
@@ -64,7 +70,7 @@ def find(piece: Piece, text: str, offset: int, end: int) -> int:
     if len(piece.literals) == 1:
         found = text.find(literal, offset + behind, last + behind + len(literal))
         return found - behind if found >= 0 else -1
-    begin, work = offset, 0
+    begin, work, tried = offset, 0, 0
     while work <= _WORK_PER_CHARACTER * (offset - begin + piece.width):
         found = text.find(literal, offset + behind, last + behind + len(literal))
         if found < 0:
@@ -73,6 +79,9 @@ def find(piece: Piece, text: str, offset: int, end: int) -> int:
         compared = _characters_compared(piece, text, offset)
         if compared is None:
             return offset
+        tried += 1
+        if not tried % _TRIED_AT_ONCE:
+            charge(_TRIED_AT_ONCE * _TRY_WORK)
         work += 1 + (len(literal) + compared) // _CHARACTERS_AT_ONCE
         offset += 1
     return _find_by_bits(piece, text, offset, last)
@@ -121,6 +130,7 @@ def _first_in_window(
     behind: dict[str, list[int]], width: int, text: str, offset: int, places: int
 ) -> int:
     """Bit n of `fitting` is whether the piece may stand at `offset` + n."""
+    charge((places + width) * _SEEN_WORK)
     seen = text[offset : offset + places + width - 1]
     positions: dict[str, list[int]] = {character: [] for character in behind}
     for at, character in enumerate(seen):
@@ -131,6 +141,7 @@ def _first_in_window(
     for character in sorted(behind, key=lambda c: len(positions[c])):
         bits = _bits_of(positions[character], len(seen))
         for distance in behind[character]:
+            charge(1 + len(seen) // _BITS_PER_WORK)
             fitting &= bits >> distance
         if not fitting:
             return -1

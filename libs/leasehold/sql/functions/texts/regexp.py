@@ -13,8 +13,8 @@ from leasehold.sql.functions.function import BOOLEAN, INTEGER, TEXT, Function
 from leasehold.sql.functions.texts.like import negated
 from leasehold.sql.functions.texts.regexp_matching import Match, regular, similar_pattern
 from leasehold.sql.functions.texts.regexp_translation import Flags, flags_of
-from leasehold.sql.functions.texts.text import check_length
-from leasehold.values.arrays import stored_form
+from leasehold.sql.functions.texts.text import check_length, too_long
+from leasehold.values.arrays import ELEMENTS_MAX, stored_form
 from leasehold.values.letters import is_digits
 from leasehold.values.types import TEXT_BYTES_MAX, array_of
 
@@ -81,9 +81,10 @@ def _replaced(text: str, pattern: str, by: str, flags: Flags, number: int) -> st
     for count, match in enumerate(regular(pattern, flags).matches(text, parts=uses_parts), 1):
         if number and count != number:
             continue
-        made += (text[end : match.start], _filled(text, match, by))
-        size += len(made[-2]) + len(made[-1])
-        check_length(made[-1])
+        for piece in (text[end : match.start], _filled(text, match, by)):
+            if piece:
+                made.append(piece)
+                size += len(piece)
         if size > 2 * TEXT_BYTES_MAX:
             break
         end = match.end
@@ -103,7 +104,13 @@ def _filled(text: str, match: Match, by: str) -> str:
         span = match.groups[offset] if offset < len(match.groups) else (-1, -1)
         return _piece(text, span) or ""
 
-    return _REPLACEMENT.sub(one, by)
+    parts = by.count("\\")
+    if parts * (match.end - match.start) > TEXT_BYTES_MAX:
+        # Most of it are parts of the match: how many characters is known before they are put.
+        made = sum(len(one(found)) for found in _REPLACEMENT.finditer(by))
+        if made > TEXT_BYTES_MAX:
+            raise too_long()
+    return check_length(_REPLACEMENT.sub(one, by))
 
 
 def _replace(text: str, pattern: str, by: str, flags: str = "") -> str:
@@ -138,6 +145,8 @@ def _split(name: str) -> Callable[..., str]:
             if empty and (match.start == end or match.start >= len(text)):
                 continue
             pieces.append(text[end : match.start])
+            if len(pieces) > ELEMENTS_MAX:
+                break  # one too many is refused
             end = match.end
         return stored_form([*pieces, text[end:]])
 

@@ -23,6 +23,8 @@ STEPS_PER_WORK: Final = 100
 r"""Steps of a program over one character each in a unit of work: 4.5 ns a step were measured, so a
 search ends after 4.5 s at worst. RE2 lets other threads run meanwhile, and hardly any pattern comes
 near the worst: \w alone has 900 steps, of which a search looks at one or two."""
+_COMPILE_WORK: Final = 1_000
+"""Of a character of a pattern that is read, rewritten and compiled twice."""
 CHARACTERS_PER_WORK: Final = 10
 """Of a search that goes by RE2's table of states."""
 
@@ -87,7 +89,8 @@ class Regular:
 def regular(pattern: str, flags: Flags = Flags()) -> Regular:  # noqa: B008 - immutable
     """Raises InvalidRegularExpression (2201B), FeatureNotSupported, TooComplex."""
     if len(pattern) > PATTERN_MAX:
-        raise TooComplex(f"a regular expression has at most {PATTERN_MAX} characters")
+        raise _too_long()
+    charge(len(pattern) * _COMPILE_WORK)
     reader = PatternReader(pattern, flags)
     whole = reader.whole()
     lazy = reader.lazy
@@ -106,6 +109,10 @@ def regular(pattern: str, flags: Flags = Flags()) -> Regular:  # noqa: B008 - im
     )
 
 
+def _too_long() -> TooComplex:
+    return TooComplex(f"a regular expression has at most {PATTERN_MAX} characters")
+
+
 def _compiled(text: str, *, longest: bool) -> Any:
     options = re2.Options()
     options.longest_match = longest
@@ -120,6 +127,8 @@ def similar_pattern(pattern: str, escape: str = "\\") -> str:
     """The regular expression of a pattern of SIMILAR TO; escape "": there is none."""
     if len(escape) > 1:
         raise InvalidEscapeSequence("invalid escape string: it must be empty or one character")
+    if len(pattern) > PATTERN_MAX:
+        raise _too_long()
     made = ["^(?:"]
     brackets = escaped = False
     for character in pattern:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import md5
 from typing import Any, Final
 
+from leasehold.model.budget import charge, charge_each, charge_size
 from leasehold.model.errors import (
     FeatureNotSupported,
     InvalidArgument,
@@ -23,6 +24,12 @@ from leasehold.values.types import TEXT_BYTES_MAX, Type
 MADE_CHARACTERS_MAX: Final = 16 << 20
 """Of a text on its way through a query, as of an array: 64 MiB of memory at most. A column takes
 TEXT_BYTES_MAX."""
+_PIECE: Final = 16_384
+"""Characters of a long text at once, about a millisecond."""
+_CASE_WORK: Final = 25
+_TRANSLATE_WORK: Final = 8
+_FIND_WORK: Final = 20
+_FOUND_AT_ONCE: Final = 256
 _ASCII_WORD: Final = re.compile("[A-Za-z0-9]+")
 
 
@@ -47,12 +54,31 @@ def concatenate(left: str, right: str, most: int = TEXT_BYTES_MAX) -> str:
     return left + right
 
 
+def _pieces(text: str, work: int) -> Iterator[str]:
+    """Give a text in pieces, each charged for with so much work a character."""
+    if len(text) <= _PIECE:
+        yield text
+        return
+    for begin in range(0, len(text), _PIECE):
+        charge(_PIECE * work)
+        yield text[begin : begin + _PIECE]
+
+
 def _initcap(text: str) -> str:
-    if text.isascii():
+    ascii_only = text.isascii()
+    if ascii_only and len(text) <= _PIECE:
         return _ASCII_WORD.sub(lambda word: word[0].capitalize(), text)
     made: list[str] = []
     inside = False
-    for character in text:
+    if ascii_only:
+        for piece in _pieces(text, _CASE_WORK):
+            begun = _ASCII_WORD.match(piece) if inside else None
+            end = begun.end() if begun else 0
+            made.append(lower(piece[:end]))
+            made.append(_ASCII_WORD.sub(lambda word: word[0].capitalize(), piece[end:]))
+            inside = is_letter_or_digit(piece[-1:] or " ")
+        return "".join(made)
+    for character in charge_each(text, 2 * _CASE_WORK):
         in_word = is_letter_or_digit(character)
         if in_word:
             made.append(lower(character) if inside else upper(character))
@@ -113,6 +139,7 @@ def _repeat(text: str, times: int, *, most: int = TEXT_BYTES_MAX) -> str:
 def _replace(text: str, old: str, new: str, *, most: int = TEXT_BYTES_MAX) -> str:
     if not old:
         return text
+    charge_size(len(text) // 2, 1)
     if len(text) + text.count(old) * (len(new) - len(old)) > most:
         raise _too_large(most)
     return text.replace(old, new)
@@ -125,7 +152,9 @@ def _split_part(text: str, by: str, number: int) -> str:
         return text if number in (1, -1) else ""
     position = number if number > 0 else text.count(by) + 2 + number
     begin = 0
-    for _ in range(position - 1):
+    for passed in range(1, position):
+        if not passed % _FOUND_AT_ONCE:
+            charge(_FOUND_AT_ONCE * _FIND_WORK)
         begin = text.find(by, begin) + len(by)
         if begin < len(by):
             return ""
@@ -149,9 +178,11 @@ def _chr(code: int) -> str:
 
 def _translate(text: str, old: str, new: str) -> str:
     table: dict[int, str | None] = {}
-    for position, character in enumerate(old):
+    for position, character in enumerate(charge_each(old, _CASE_WORK)):
         table.setdefault(ord(character), new[position] if position < len(new) else None)
-    return text.translate(table)
+    if len(text) <= _PIECE:
+        return text.translate(table)
+    return "".join([piece.translate(table) for piece in _pieces(text, _TRANSLATE_WORK)])
 
 
 def _to_hex(bits: int) -> Callable[[int], str]:
@@ -193,8 +224,12 @@ def _stripped(name: str) -> Callable[[str, str], str]:
         begin, end = 0, len(text)
         while left and begin < end and text[begin] in gone:
             begin += 1
+            if not begin % _PIECE:
+                charge(_PIECE * _TRANSLATE_WORK)
         while right and end > begin and text[end - 1] in gone:
             end -= 1
+            if not end % _PIECE:
+                charge(_PIECE * _TRANSLATE_WORK)
         return text[begin:end]
 
     return strip
