@@ -232,10 +232,12 @@ KINDS: Final[tuple[ProcessKind, ...]] = (
     ProcessKind(
         "check",
         "`leasehold check`",
-        reads=FOR_STATUS,
+        reads=(*FOR_STATUS, "results"),
         writes=("requests",),
         besides=(ENDS_OF_ALL,),
         reads_ledger=True,
+        publishes=(REQUESTS,),
+        subscribes=(ANSWERS,),
     ),
     ProcessKind("audit", "`leasehold audit`", reads=("audit",)),
     ProcessKind(
