@@ -48,8 +48,8 @@ setup: ## install what is missing: system packages (as root), .venv, jars, compi
 tools: # the same for what starts no service: nothing is compiled
 	@infra/setup.sh --without-build
 
-demo: setup ## run the main job end to end on real Kafka, Redis and Spark (about 4 minutes)
-	@$(PYTHON) -m infra.demo
+demo: setup ## run the main job end to end on real Kafka, Redis and Spark (about 4 minutes; SECURE=1)
+	@$(PYTHON) -m infra.demo $(if $(SECURE),--secure)
 
 # What is compiled takes one processor for a minute or two, and so do the types.
 test: tools ## everything: lint, types, unit, simulation, isolation, models, matrix, integration; stops at the first failure
@@ -111,8 +111,8 @@ integration: setup ## tests on real Kafka, Redis and Spark, on free ports
 	@echo "== $(INTEGRATION)"
 	@$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadfile --no-loadscope-reorder $(MARKS) $(INTEGRATION) $(ARGS)
 
-up: setup ## start the local cluster (no Docker): Kafka, Redis, every service
-	@$(PYTHON) -m infra.cluster up
+up: setup ## start the local cluster (no Docker): Kafka, Redis, every service (SECURE=1: TLS, users, ACLs)
+	@$(PYTHON) -m infra.cluster up $(if $(SECURE),--secure)
 
 down: ## end every process that `make up` started, also after a crash
 	@[ ! -x $(PYTHON) ] || $(PYTHON) -m infra.cluster down

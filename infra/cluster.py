@@ -26,7 +26,7 @@ from leasehold.settings.sql_port import PgwireSettings
 CONTROLLER_VARIABLE = "LEASEHOLD_KAFKA_CONTROLLER_PORT"
 
 
-def cluster_from(environ: dict[str, str]) -> LocalCluster:
+def cluster_from(environ: dict[str, str], *, secure: bool = False) -> LocalCluster:
     """The local cluster that the environment describes.
 
     Raises ConfigurationError, also for a LEASEHOLD_KAFKA or LEASEHOLD_REDIS elsewhere: this command
@@ -46,8 +46,8 @@ def cluster_from(environ: dict[str, str]) -> LocalCluster:
         ) from None
     first = from_environment(PgwireSettings, environ).port or SQL_PORTS[0]
     sql = tuple(range(first, first + len(SQL_PORTS)))
-    ports = Ports(kafka_port, controller, redis_port, settings.dashboard_port, sql)
-    return LocalCluster(settings.data, ports, environ, lasting=True)
+    ports = Ports(kafka_port, controller, redis_port, settings.dashboard_port, sql, controller + 1)
+    return LocalCluster(settings.data, ports, environ, lasting=True, secure=secure)
 
 
 def _loopback_port(variable: str, address: str) -> int:
@@ -79,7 +79,12 @@ def up(cluster: LocalCluster) -> int:
     )
     database = cluster.cluster_settings.database
     for port in cluster.ports.sql:
-        _say(f"SQL: psql -h {LOOPBACK} -p {port} -U leasehold {database}")
+        if cluster.secure is not None:
+            _say(f"SQL: {cluster.secure.psql(port)}")
+        else:
+            _say(f"SQL: psql -h {LOOPBACK} -p {port} -U leasehold {database}")
+    if cluster.secure is not None:
+        _say(f"Secure mode: for commands by hand first `. {cluster.secure.operator_file}`.")
     return 0
 
 
@@ -101,9 +106,15 @@ def status(cluster: LocalCluster) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m infra.cluster", description=__doc__)
     parser.add_argument("command", choices=("up", "down", "status"))
-    command = {"up": up, "down": down, "status": status}[parser.parse_args().command]
+    parser.add_argument(
+        "--secure",
+        action="store_true",
+        help="up: passwords, TLS and the least rights for everybody; it stays so in this folder",
+    )
+    args = parser.parse_args()
+    command = {"up": up, "down": down, "status": status}[args.command]
     try:
-        return command(cluster_from(dict(os.environ)))
+        return command(cluster_from(dict(os.environ), secure=args.secure))
     except (LeaseholdError, ProcessFailure) as error:
         print(f"cluster: {error}", file=sys.stderr)
         if command is up:

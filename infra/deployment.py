@@ -20,6 +20,8 @@ class Service:
     name: str
     module: str
     what: str
+    rights: str = ""
+    """Its kind in the table of rights (`model/process_rights.py`)."""
     image: str = "services"
     needs: tuple[str, ...] = ()
     """Services that must be ready before this one is started; Kafka, Redis and the topics always
@@ -54,12 +56,13 @@ class Service:
         return ("python", "-m", self.module)
 
 
-MASTER = Service("m1", "services.master.main", "master", keeps_store=True)
+MASTER = Service("m1", "services.master.main", "master", "master", keeps_store=True)
 STANDBY = Service(
     # After the master, so that which of the two claims the first epoch is not left to chance.
     "m2",
     "services.master.main",
     "standby master",
+    "master",
     needs=("m1",),
     keeps_store=True,
 )
@@ -68,18 +71,22 @@ REPLICANTS = tuple(
         f"r{number}",
         "services.replicant.main",
         "replicant",
+        "replicant",
         needs=("m1",),
         keeps_store=True,
         sql=number - 1,
     )
     for number in (1, 2, 3)
 )
-CHANGEFEED = Service("changefeed", "services.changefeed.main", "changefeed", needs=("m1",))
+CHANGEFEED = Service(
+    "changefeed", "services.changefeed.main", "changefeed", "changefeed", needs=("m1",)
+)
 SPARK = Service(
     # Needs Kafka only, and its JVM takes longest: it starts beside the master.
     "spark",
     "spark_streaming.main",
     "Spark driver",
+    "spark",
     image="spark",
     compiled=False,
     # A job takes what the writers leave: they wait for it, and nobody waits for a job.
@@ -88,7 +95,7 @@ SPARK = Service(
     memory_mb=4_096,
 )
 DASHBOARD = Service(
-    "dashboard", "services.dashboard.main", "dashboard", needs=("m1",), dashboard=True
+    "dashboard", "services.dashboard.main", "dashboard", "status", needs=("m1",), dashboard=True
 )
 
 SERVICES: tuple[Service, ...] = (MASTER, STANDBY, *REPLICANTS, CHANGEFEED, SPARK, DASHBOARD)

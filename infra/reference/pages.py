@@ -16,19 +16,24 @@ from infra.reference.commands import commands, exit_codes
 from infra.reference.errors import errors
 from infra.reference.functions import aggregates, functions, operators, refused_functions, windows
 from infra.reference.limits import limits
+from infra.reference.rights import kafka_rights, redis_rights
 from infra.reference.settings import settings
 from infra.reference.statements import refused_statements, statements
 from infra.reference.topics import topics
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference"
+BESIDE: Final = (Path("..", "how-to", "secure.md"),)
+"""Pages elsewhere that have blocks, too, seen from the folder."""
 BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "aggregates": aggregates,
     "commands": commands,
     "errors": errors,
     "exit codes": exit_codes,
     "functions": functions,
+    "kafka rights": kafka_rights,
     "limits": limits,
     "operators": operators,
+    "redis rights": redis_rights,
     "refused functions": refused_functions,
     "refused statements": refused_statements,
     "settings": settings,
@@ -40,7 +45,7 @@ _BLOCK: Final = re.compile(r"(<!-- generated: ([a-z ]+) -->\n).*?(<!-- end -->\n
 
 
 def regenerated_pages(folder: Path = FOLDER) -> dict[Path, str]:
-    """Return the text of each page of `folder` as it has to be.
+    """Return the text of each page of `folder`, and of those in BESIDE, as it has to be.
 
     Raises LookupError for a block that has no function here, and for one that no page shows.
     """
@@ -53,9 +58,8 @@ def regenerated_pages(folder: Path = FOLDER) -> dict[Path, str]:
         shown.append(name)
         return f"{begin}\n{BLOCKS[name]().strip()}\n\n{end}"
 
-    pages = {
-        path: _BLOCK.sub(filled, path.read_text("utf-8")) for path in sorted(folder.glob("*.md"))
-    }
+    paths = [*sorted(folder.glob("*.md")), *(folder / path for path in BESIDE)]
+    pages = {path: _BLOCK.sub(filled, path.read_text("utf-8")) for path in paths}
     missing = BLOCKS.keys() - set(shown)
     if missing:
         raise LookupError(f"no page of {folder} shows {', '.join(sorted(missing))}")

@@ -35,6 +35,7 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "role": "print and revoke the keys that roles sign change requests with",
     "audit": "show who came, was refused, or changed what others may do",
     "topics": "create the topics of a database, and tell where existing ones differ",
+    "setup-acls": "give each kind of process its rights on Kafka and Redis, and no others",
     "master": "run a node that may become master, until SIGTERM",
     "replicant": "run a replicant, until SIGTERM",
     "changefeed": "publish the log on topics that others read, until SIGTERM",

@@ -1,31 +1,26 @@
 """Goal: with the rights that docs/how-to/secure.md names, and no others, everybody can work.
 
-Method: one broker that asks for a password and denies what no ACL allows. The ACLs are made from
-the table of that document. A master, a replicant and a changefeed run as users of their own; a
-producer, a subscriber and SQL write, change a table and read. What the broker denies it logs.
+Method: one broker that asks for a password and denies what no ACL allows. The ACLs are made by
+`leasehold setup-acls`, from the table of which that document has a copy. A master, a replicant and
+a changefeed run as users of their own; a producer, a subscriber and SQL write, change a table and
+read. What the broker denies it logs.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
 
 from infra.deployment import KAFKA, service_named
-from infra.local_cluster import ROOT, LocalCluster
+from infra.local_cluster import LocalCluster
 from infra.ports import LOOPBACK, Ports, find_free_port
 from leasehold import ChangeProducer, Subscriber
 from leasehold.adapters.kafka.topic_creation import ensure_topics
@@ -40,79 +35,34 @@ from tests.support.cluster.guarded_kafka import guarded_broker, settings_of_user
 from tests.support.cluster.system_cluster import SOON_S, logged, settings_of, until
 
 DATABASE: Final = "demo"
-ROWS: Final[Mapping[str, str]] = {
-    "topics": "`leasehold topics`",
-    "master": "candidates for master",
-    "node": "replicants, embedded replicas",
+KINDS: Final[Mapping[str, str]] = {
+    "topics": "topics",
+    "m": "master",
+    "node": "replicant",
     "feed": "changefeed",
-    "writer": "`ChangeProducer`, `leasehold submit`, `ddl`",
-    "reader": "`Subscriber`",
-    "status": "dashboard, `leasehold status`, `jobs`, `leases`",
-    "check": "`leasehold check`",
+    "writer": "producer",
+    "reader": "subscriber",
+    "watcher": "status",
+    "check": "check",
 }
-"""User → the row of the table that says what it may do."""
-SERVICES: Final = {"m1": "master", "r1": "node", "changefeed": "feed"}
-_NAME: Final = re.compile(r"`([^`]+)`")
-_BESIDE: Final = re.compile(
-    r"(?P<operations>[A-Z]\w+(?:(?:, | and )[A-Z]\w+)*) on (?P<what>the transactional id )?"
-    r"(?P<names>`[^`]+`(?:(?:, | and )`[^`]+`)*)"
-)
-"""As `Create and Delete on `rows.*``."""
+"""User → the kind of process that the table gives rights to."""
+SERVICES: Final = {"m1": "m", "r1": "node", "changefeed": "feed"}
+PRINCIPALS: Final = [word for user, kind in KINDS.items() for word in (f"--{kind}", f"User:{user}")]
 
 
-AS_STATUS: Final = "as `status`"
-ALL_BUT_ROWS: Final = "all but `rows.*`"
-_GROUP: Final = re.compile(r"everybody Describe on the group `([^`]+)`")
-
-
-def document() -> str:
-    return (ROOT / "docs/how-to/secure.md").read_text("utf-8")
-
-
-def documented() -> Mapping[str, tuple[str, str, str]]:
-    """Return what each row of the table says: reads, writes, besides."""
-    table = document().partition("| who | reads | writes | besides |")[2].partition("\n\n")[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
-    return {row[0]: (row[1], row[2], row[3]) for row in rows if len(row) == 4}
-
-
-def acl(user: str, operation: str, name: str, kind: ResourceType) -> AclBinding:
-    """Return the right of `user` to do that with the topic, or with what `kind` says."""
-    if kind is ResourceType.TOPIC and not name.startswith(f"{DATABASE}."):
-        name = f"{DATABASE}.{name}"
-    pattern = ResourcePatternType.PREFIXED if name.endswith("*") else ResourcePatternType.LITERAL
-    return AclBinding(
-        kind,
-        name.rstrip("*"),
-        pattern,
-        f"User:{user}",
-        "*",
-        AclOperation[re.sub(r"(?<=[a-z])(?=[A-Z])", "_", operation).upper()],
-        AclPermissionType.ALLOW,
+def setup_acls(cluster: LocalCluster, *words: str) -> tuple[int, dict[str, Any]]:
+    """Run the command on the listener where everybody may everything; → exit code and answer."""
+    command = [sys.executable, "-m", "leasehold.cli.main", "setup-acls", "--json"]
+    done = subprocess.run(
+        [*command, *(words or PRINCIPALS)],
+        env={**cluster.env("setup"), "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
-
-
-def names_in(cell: str) -> list[str]:
-    if cell == AS_STATUS:
-        cell = documented()[ROWS["status"]][0]
-    if cell != ALL_BUT_ROWS:
-        return _NAME.findall(cell)
-    return [topic.name.partition(".")[2] for topic in Topics(DATABASE).all_static()]
-
-
-def rights(user: str, row: tuple[str, str, str]) -> Iterator[AclBinding]:
-    reads, writes, beside = row
-    for operation, cell in (("Read", reads), ("Write", writes)):
-        for name in names_in(cell):
-            yield acl(user, operation, name, ResourceType.TOPIC)
-            yield acl(user, "Describe", name, ResourceType.TOPIC)
-    for group in _GROUP.findall(document()):
-        yield acl(user, "Describe", group, ResourceType.GROUP)
-    for found in _BESIDE.finditer(beside):
-        kind = ResourceType.TRANSACTIONAL_ID if found["what"] else ResourceType.TOPIC
-        for operation in re.findall(r"[A-Z]\w+", found["operations"]):
-            for name in _NAME.findall(found["names"]):
-                yield acl(user, operation, name, kind)
+    return done.returncode, json.loads(done.stdout or "{}") if done.returncode < 2 else {
+        "error": done.stderr
+    }
 
 
 @pytest.fixture(scope="module")
@@ -123,18 +73,15 @@ def guarded_port() -> int:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, guarded_port: int) -> Iterator[LocalCluster]:
     ports = Ports.free()
-    guarded = guarded_broker(ports.kafka, ports.kafka_controller, guarded_port, ROWS)
+    guarded = guarded_broker(ports.kafka, ports.kafka_controller, guarded_port, KINDS)
     folder, environ = (
         tmp_path_factory.mktemp("acls"),
         {**os.environ, "LEASEHOLD_DATABASE": DATABASE},
     )
     with LocalCluster(folder, ports, environ, broker_settings=guarded) as made:
         made.start_servers()
-        table = documented()
-        acls = [each for user, row in ROWS.items() for each in rights(user, table[row])]
-        admin = AdminClient(made.kafka_settings.librdkafka())
-        for made_acl in admin.create_acls(list(dict.fromkeys(acls))).values():
-            made_acl.result(SOON_S)
+        code, told = setup_acls(made)
+        assert code == 0, told
         ensure_topics(settings_of_user("topics", guarded_port), Topics(DATABASE).all_static())
         for name, user in SERVICES.items():
             environment = to_environment(settings_of_user(user, guarded_port))
@@ -198,7 +145,7 @@ def test_the_documented_rights_are_enough(
             checked = ask_check(checker, EVERY_TABLE)
             assert watch.wait_for(lambda view: len(view.checks.get(checked, ())) == 2, SOON_S)
         sql.execute("drop table t")
-    with ClusterWatch(as_user(cluster, "status", guarded_port)) as watch:
+    with ClusterWatch(as_user(cluster, "watcher", guarded_port)) as watch:
         assert watch.wait_for(lambda view: {"m1", "r1"} <= view.nodes.keys(), SOON_S)
         assert not watch.view.unreachable
 
@@ -218,3 +165,24 @@ def test_nobody_but_masters_writes_to_the_log(
     (delivery,) = writer.deliveries()
     assert f"access denied as user {user}" in (delivery.error or "")
     writer.close(1)
+
+
+def test_set_up_again_changes_nothing_and_takes_away_only_what_it_is_told_to(
+    cluster: LocalCluster,
+) -> None:
+    nothing: dict[str, Any] = {"given": [], "taken": [], "beyond": [], "others": [], "wider": []}
+    nothing |= {"redis_users": []}
+    assert setup_acls(cluster) == (0, {**nothing, "dry_run": False})
+    assert setup_acls(cluster, *PRINCIPALS, "--dry-run") == (0, {**nothing, "dry_run": True})
+    more = [*PRINCIPALS, "--audit", "User:writer"]
+    code, told = setup_acls(cluster, *more, "--dry-run")
+    names = {(each["principal"], each["name"], each["operation"]) for each in told["given"]}
+    audit = {("User:writer", "demo.audit", each) for each in ("Read", "Describe")}
+    assert (code, names) == (1, audit)
+    assert setup_acls(cluster, *PRINCIPALS)[1]["beyond"] == []  # a dry run gives nothing
+    assert setup_acls(cluster, *more)[0] == 0
+    assert len(setup_acls(cluster)[1]["beyond"]) == 2
+    assert setup_acls(cluster, "--audit", "User:other")[0] == 0
+    code, told = setup_acls(cluster, *PRINCIPALS, "--prune")
+    assert (code, len(told["taken"]), told["others"]) == (0, 2, ["User:other"])
+    assert setup_acls(cluster, "--master", "User:*")[0] == 2

@@ -29,7 +29,9 @@ def test_ports_and_folder_come_from_the_environment(tmp_path: Path) -> None:
             "LEASEHOLD_DATA": str(tmp_path),
         }
     )
-    assert cluster.ports == Ports(kafka=20001, kafka_controller=20009, redis=20002, dashboard=20003)
+    assert cluster.ports == Ports(
+        kafka=20001, kafka_controller=20009, redis=20002, dashboard=20003, kafka_trusted=20010
+    )
     assert cluster.data == tmp_path
 
 

@@ -1,0 +1,1 @@
+"""A local cluster in which everybody has just the rights of his kind, and all goes by TLS."""
