@@ -38,6 +38,12 @@ REPLIES = "of Redis' replies, which hold what was told below its own limits"
 SAID = "what a view says of types without a limit"
 PACKING = "where packing begins: no limit"
 ELSEWHERE = {
+    "replication/master/request_queue.py:UNPROVEN_BYTES_MAX": MEMORY,
+    "pipeline/attempt_marks.py:MARKS_BYTES_MAX": MEMORY,
+    "replication/queue_limits.py:WAITING_BYTES_MAX": MEMORY,
+    "replication/queue_limits.py:PUBLISHED_WAITING_BYTES_MAX": MEMORY,
+    "replication/queue_limits.py:ANSWERS_BYTES_MAX": MEMORY,
+    "replication/queue_limits.py:REPEATS_BYTES_MAX": MEMORY,
     "adapters/codec/records.py:ZIPPED_ABOVE_BYTES": PACKING,
     "adapters/codec/request_bytes.py:ZIPPED_ABOVE_BYTES": PACKING,
     "adapters/http/snapshot_fetch.py:SNAPSHOT_BYTES_MAX": FILES,
