@@ -44,7 +44,7 @@ class PreparedStatement:
     ends_transaction: bool = field(init=False)
     leaves_failed_block: bool = field(init=False)
     _newest: tuple[object, tuple[Plan, bool]] | None = None
-    _allowed: object = None
+    _allowed: Any = None
     _allowed_to: int = 0
 
     def __post_init__(self) -> None:
