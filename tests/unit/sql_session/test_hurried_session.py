@@ -403,7 +403,7 @@ def test_a_slow_statement_stops_neither_other_clients_nor_the_log(
         assert release.wait(WAIT_S), "the others had to wait for it"
         return False
 
-    monkeypatch.setattr(Running, "stopped", held)
+    monkeypatch.setattr(Running, "_stopped_in_turn", held)
     listener, given = listening(database)
     found: list[Any] = []
 

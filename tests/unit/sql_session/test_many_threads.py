@@ -62,13 +62,13 @@ def test_39_a_client_that_goes_away_cancels_its_work(
 ) -> None:
     """In the middle of a statement without end, in a block that has written: both are gone."""
     runs = threading.Event()
-    stopped = Running.stopped
+    stopped = Running._stopped_in_turn
 
     def watched(running: Running) -> bool:
         runs.set()
         return stopped(running)
 
-    monkeypatch.setattr(Running, "stopped", watched)
+    monkeypatch.setattr(Running, "_stopped_in_turn", watched)
     node = database.sql_node("r1")
     listener = SqlListener(node, PgwireSettings())
     try:
