@@ -42,7 +42,7 @@ SYSTEM_OIDS: Final[Mapping[tuple[str, str], int]] = {
 }
 """Numbers of system relations by schema and name."""
 SYSTEM_NAMES: Final = {oid: name for name, oid in SYSTEM_OIDS.items()}
-_PART: Final = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\s".]+))\s*(\.|$)')
+_PART: Final = re.compile(r'\s*+(?:"((?:[^"]|"")+)"|([^\s".]++))\s*+(\.|$)')
 
 
 class CatalogNames:
