@@ -42,7 +42,7 @@ SYSTEM_OIDS: Final[Mapping[tuple[str, str], int]] = {
 }
 """Numbers of system relations by schema and name."""
 SYSTEM_NAMES: Final = {oid: name for name, oid in SYSTEM_OIDS.items()}
-_PART: Final = re.compile(r'\s*+(?:"((?:[^"]|"")+)"|([^\s".]++))\s*+(\.|$)')
+_NAME_PART: Final = re.compile(r'\s*+(?:"((?:[^"]|"")+)"|([^\s".]++))\s*+(\.|$)')
 
 
 class CatalogNames:
@@ -138,7 +138,7 @@ def _parts(name: str) -> Iterator[str]:
     """Give the parts of a name, public and A b of `public."A b"`. Raises InvalidText."""
     at = 0
     while True:
-        part = _PART.match(name, at)
+        part = _NAME_PART.match(name, at)
         if part is None:
             raise InvalidText(f"invalid name syntax: {name:.80}")
         yield part[1].replace('""', '"') if part[1] is not None else part[2].lower()
