@@ -38,7 +38,7 @@ REPLIES = "of Redis' replies, which hold what was told below its own limits"
 SAID = "what a view says of types without a limit"
 PACKING = "where packing begins: no limit"
 ELSEWHERE = {
-    "replication/master/request_queue.py:UNPROVEN_BYTES_MAX": MEMORY,
+    "replication/master/request_queue.py:READ_UNPROVEN_BYTES_MAX": MEMORY,
     "pipeline/attempt_marks.py:MARKS_BYTES_MAX": MEMORY,
     "replication/queue_limits.py:WAITING_BYTES_MAX": MEMORY,
     "replication/queue_limits.py:PUBLISHED_WAITING_BYTES_MAX": MEMORY,

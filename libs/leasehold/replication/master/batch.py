@@ -74,7 +74,7 @@ class Made(NamedTuple):
 NOTHING_MADE: Final = Made()
 NOBODYS: Final = ChangeRequest(b"")
 """Stands for a message that nobody waits for, or that does not say who."""
-UNPROVEN_BYTES_MAX: Final = 4 * 1024
+KEPT_UNPROVEN_BYTES_MAX: Final = 4 * 1024
 """Kept of a message that anybody may have sent."""
 _REPEAT: Final = Asked.REPEAT  # a member of an enum costs as much as a call
 
@@ -362,7 +362,7 @@ class Batch:
         assert isinstance(reply_to, int), reply_to
         assert isinstance(attempt, int), attempt
         # Nobody has looked whether it says a password, which would be kept for ever.
-        kept = 0 if may_say_password(message.body) else UNPROVEN_BYTES_MAX
+        kept = 0 if may_say_password(message.body) else KEPT_UNPROVEN_BYTES_MAX
         self._refuse(message, NOBODYS, error, Disposition.DEAD_LETTER, detail, kept)
         if not request_id or message.requester:
             return

@@ -17,7 +17,7 @@ READ_AHEAD_BYTES_MAX: Final = 256 * 1024
 _REQUESTS: Final = Queue.REQUESTS.value
 SHORT_BYTES_MAX: Final = 8 * 1024
 """A body of so many bytes is read in a moment, unless it is packed."""
-UNPROVEN_BYTES_MAX: Final = 1 << 20
+READ_UNPROVEN_BYTES_MAX: Final = 1 << 20
 """Of a message that nobody has proven: of a longer one is not looked who waits for its answer."""
 PACKED: Final = "+zlib"
 
@@ -154,7 +154,7 @@ class RequestQueue:
         """Return who is to be told, so far as the bytes show it: ⚠ anybody may have written them,
         so nothing is read for it that takes long."""
         media_type = content_type.partition(";")[0]
-        if len(body) > UNPROVEN_BYTES_MAX or media_type.endswith(PACKED):
+        if len(body) > READ_UNPROVEN_BYTES_MAX or media_type.endswith(PACKED):
             return {}
         try:
             request = self._codec.decode_request(media_type, body)
