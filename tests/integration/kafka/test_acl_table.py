@@ -90,13 +90,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, guarded_port: int) -> Iter
         yield made
 
 
+@pytest.fixture(scope="module")
+def wanted_denials() -> list[str]:
+    """What the tests until now wanted denied: a client that is being closed may ask once more."""
+    return []
+
+
 @pytest.fixture
-def denials(cluster: LocalCluster) -> Iterator[list[str]]:
-    """What the broker has denied, filled as the test ends: nothing, or what the test wants."""
+def denials(cluster: LocalCluster, wanted_denials: list[str]) -> Iterator[list[str]]:
+    """What the test wants denied; as it ends, the broker has denied nothing else since it began."""
     before = len(denied(cluster))
-    wanted: list[str] = []
-    yield wanted
-    found = [line for line in denied(cluster)[before:] if not any(w in line for w in wanted)]
+    yield wanted_denials
+    new = denied(cluster)[before:]
+    found = [line for line in new if not any(each in line for each in wanted_denials)]
     assert found == [], "\n".join(found)
 
 
@@ -158,7 +164,10 @@ def test_nobody_but_masters_writes_to_the_log(
     cluster: LocalCluster, guarded_port: int, denials: list[str], user: str, operation: str
 ) -> None:
     """That is where rows come from: barriers and checks are asked of the master."""
-    denials.append(f"Principal = User:{user} is Denied operation = {operation}")
+    about = f"on resource = Topic:LITERAL:{DATABASE}.log"
+    denials.append(
+        f"Principal = User:{user} is Denied operation = {operation} from host = {LOOPBACK} {about}"
+    )
     writer = TopicWriter(settings_of_user(user, guarded_port), "t", delivery_timeout_ms=2_000)
     writer.send(f"{DATABASE}.log", 0, None, b"x", token=1)
     writer.flush(SOON_S)
