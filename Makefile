@@ -23,9 +23,9 @@ ISOLATION := $(wildcard tests/isolation)
 NO_SUITES := tests/bench tests/chaos tests/support tests/__pycache__
 FOLDERS := $(patsubst %/,%,$(wildcard tests/*/))
 UNIT := $(filter-out $(INTEGRATION) $(SIMULATION) $(MODELS) $(MATRIX) $(ISOLATION) $(NO_SUITES),$(FOLDERS))
-PYTEST := $(PYTHON) -m pytest
 # `make test` leaves out what is marked long, each with its reason; `make test-all` runs it, too.
 MARKS ?= -m "not long"
+PYTEST = $(PYTHON) -m pytest $(MARKS)
 WORKERS ?= 2
 # Some unit tests wait for a moment: one more than the cores keeps these busy. Files in order, since
 # the long ones come first; xdist would keep those with few tests for the end.
@@ -109,7 +109,7 @@ matrix: tools ## each schema change, at each step: rows, people, crashes (all of
 
 integration: setup ## tests on real Kafka, Redis and Spark, on free ports
 	@echo "== $(INTEGRATION)"
-	@$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadfile --no-loadscope-reorder $(MARKS) $(INTEGRATION) $(ARGS)
+	@$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadfile --no-loadscope-reorder $(INTEGRATION) $(ARGS)
 
 up: setup ## start the local cluster (no Docker): Kafka, Redis, every service (SECURE=1: TLS, users, ACLs)
 	@$(PYTHON) -m infra.cluster up $(if $(SECURE),--secure)
