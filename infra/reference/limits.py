@@ -228,6 +228,11 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
                 "silence after which a standby bids", "election.ElectionSettings.timeout_ms", "ms"
             ),
             Limit(
+                "keeping of the log for a copy of a store that was taken or given up",
+                "truncation.TruncationSettings.copy_away_ms",
+                "ms",
+            ),
+            Limit(
                 "absence after which a node begins from a snapshot",
                 "truncation.TruncationSettings.away_ms",
                 "ms",

@@ -214,6 +214,9 @@ class StageNode:
     def is_settled(self) -> bool:
         return bool(self._node.store.position().lsn >= self._running.position.lsn)
 
+    def sees_below(self, lsn: int) -> bool:
+        return bool(self._running.sees_below(lsn))
+
     def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
         for _ in range(int(timeout_s * 1_000)):
             if met():

@@ -144,6 +144,9 @@ class DevNode:
         with self._store.open_snapshot() as snapshot:
             return snapshot.lsn >= self._running.position.lsn
 
+    def sees_below(self, lsn: int) -> bool:
+        return self._running.sees_below(lsn)
+
     def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
         return self._all.until(met, timeout_s)
 

@@ -133,6 +133,10 @@ class SqlNode(Protocol):
         """Return whether reads see all that was applied here."""
         ...
 
+    def sees_below(self, lsn: int) -> bool:
+        """Return whether reads see all that stands in the log below that LSN."""
+        ...
+
     def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
         """Wait until `met`, looked at whenever this node has taken a step, or the time is over;
         return whether it is. Raises what stopped the node."""
@@ -157,7 +161,7 @@ class ServingNode:
             lambda request: self._changes().submit(request, together=True),
             lambda: node.node.term,
             lambda: AppendedBarriers(settings),
-            lambda lsn: node.node.sees_below(lsn),
+            self.sees_below,
             lambda offset: node.node.has_committed(offset),
         )
         self._barrier_group = BarrierGroup(self._barriers.ask)
@@ -275,6 +279,9 @@ class ServingNode:
     def is_settled(self) -> bool:
         with self.store.open_snapshot() as snapshot:
             return snapshot.lsn >= self.node.node.position.lsn
+
+    def sees_below(self, lsn: int) -> bool:
+        return self.node.node.sees_below(lsn)
 
     # ------------------------------------------------------------ reads and writes
 

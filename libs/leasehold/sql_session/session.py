@@ -32,6 +32,7 @@ from leasehold.replica.sessions import Activity
 from leasehold.sql.ddl.passwords import has_passwords, with_verifiers
 from leasehold.sql.planning.plan import Plans
 from leasehold.sql.session.text import read_text
+from leasehold.sql.session_settings import WAIT_FOR_LSN
 from leasehold.sql.syntax.cursor_movement import ALL, Direction, Movement
 from leasehold.sql.syntax.long_names import CODE, with_short_names
 from leasehold.sql.syntax.session_statements import (
@@ -310,6 +311,8 @@ class SqlSession:
             return self._block.set_modes(SetModes(modes_of(said), ever=False))
         if said.name == AS_OF and not self._state.is_idle:
             return self._block.set_as_of(said)
+        if said.name == WAIT_FOR_LSN and said.value is not None:
+            self._block.wait_for_lsn(said.value)
         return self._settings.set(said, in_block=not self._state.is_idle)
 
     def _discard(self, said: Discard) -> Answer:

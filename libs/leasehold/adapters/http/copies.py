@@ -1,4 +1,4 @@
-"""Which copies of a node's store others are taking now, and from where the log is kept for each."""
+"""The copies of a node's store that others take now, and from where the log is kept for each."""
 
 from __future__ import annotations
 

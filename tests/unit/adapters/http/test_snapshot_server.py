@@ -16,9 +16,9 @@ from typing import NamedTuple
 import pytest
 
 from leasehold.adapters.http import snapshot_server
+from leasehold.adapters.http.copies import CopiesUnderWay
 from leasehold.adapters.http.snapshot_fetch import fetch_snapshot
 from leasehold.adapters.http.snapshot_proof import NONCE_HEADER, PROOF_HEADER, Exchange
-from leasehold.adapters.http.copies import CopiesUnderWay
 from leasehold.adapters.http.snapshot_server import (
     SAID_HEADERS,
     SnapshotServer,
