@@ -201,7 +201,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             ),
             Limit("portals of a connection", "limits.Limits.portals_max"),
             Limit(
-                "their values together",
+                "their values together, of the memory of all statements",
                 "limits.Limits.portal_values_bytes_max",
                 "bytes",
                 "53400",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.adapters.codec.request_encoding import encode_request
+from leasehold.adapters.os.memory_pool import MemoryPool
 from leasehold.adapters.os.temp_room import TempRoom
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.view import ClusterView
@@ -149,6 +150,12 @@ class StageNode:
         store = self._node.store
         assert isinstance(store, SqliteStore)
         return store.memory.temp
+
+    @property
+    def pool(self) -> MemoryPool:
+        store = self._node.store
+        assert isinstance(store, SqliteStore)
+        return store.memory.pool
 
     @property
     def _running(self) -> Node:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from leasehold.adapters.os.clock import boottime_ns, now
+from leasehold.adapters.os.memory_pool import MemoryPool
 from leasehold.adapters.os.temp_room import TempRoom
 from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.admin.dead_letters import DeadLetters
@@ -62,6 +63,11 @@ class SqlNode(Protocol):
     @property
     def temp(self) -> TempRoom:
         """The room for what its sessions have in files."""
+        ...
+
+    @property
+    def pool(self) -> MemoryPool:
+        """The memory that all its statements may hold together."""
         ...
 
     def cluster(self) -> ClusterView:
@@ -187,6 +193,10 @@ class ServingNode:
     @property
     def temp(self) -> TempRoom:
         return self.store.memory.temp
+
+    @property
+    def pool(self) -> MemoryPool:
+        return self.store.memory.pool
 
     def close(self) -> None:
         self._looks.close()

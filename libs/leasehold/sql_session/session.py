@@ -11,6 +11,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from leasehold.adapters.os.clock import random_bytes
+from leasehold.adapters.os.memory_pool import MemoryPool
 from leasehold.catalog.definitions import quoted
 from leasehold.pgwire.auth.scram_server import SALT_BYTES
 from leasehold.pgwire.session import (
@@ -143,6 +144,10 @@ class SqlSession:
     @answer_held.setter
     def answer_held(self, on: bool) -> None:
         self._transactions.answer_held = on
+
+    @property
+    def pool(self) -> MemoryPool:
+        return self._state.node.pool
 
     @property
     def portals(self) -> OpenPortals:
