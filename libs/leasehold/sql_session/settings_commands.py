@@ -22,6 +22,8 @@ from leasehold.values.types import Type
 MS: Final = 1_000
 MODES: Final = ("transaction_isolation", "transaction_read_only")
 """Settings that say how the running transaction does."""
+NOT_BY_FUNCTION: Final = (*MODES, WAIT_FOR_LSN)
+"""What set_config() does not set."""
 TEXT: Final = Type("text")
 OWN_LEVEL: Final = "leasehold.isolation"
 SPOKEN_LEVEL: Final = "default_transaction_isolation"
@@ -112,7 +114,7 @@ class SettingCommands:
     def _change(self, name: str, value: str | None, local: bool) -> str:
         """Run set_config(). Raises FeatureNotSupported for what says how its own transaction
         runs, or waits."""
-        if name.lower() in (*MODES, WAIT_FOR_LSN):
+        if name.lower() in NOT_BY_FUNCTION:
             raise FeatureNotSupported(f"set_config of {name} is not supported: SET is")
         self.begin()
         self.apply(name, value, local=local)
