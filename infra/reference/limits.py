@@ -99,6 +99,12 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
         (
             Limit("keys of one table", "read_set.KEYS_MAX", "", "the whole table counts"),
             Limit("ranges of one table", "read_set.RANGES_MAX", "", "the whole table counts"),
+            Limit(
+                "steps of SQLite that look through all ranges of a request; of an index ten each",
+                "read_set.LOOKED_STEPS_MAX",
+                "",
+                "the whole table counts",
+            ),
             Limit("values of a list, each a key", "reads.LISTED_MAX"),
             Limit("keys that other tables' rows name", "LOOKED_UP_MAX"),
         ),
