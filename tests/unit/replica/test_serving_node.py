@@ -49,7 +49,7 @@ def test_c2_while_its_lease_lasts_it_reads_on_and_one_that_runs_is_not_coherent_
 
 def test_an_lsn_is_waited_for_until_reads_see_it() -> None:
     """The node's own position may be ahead of what its store has committed."""
-    node = Node(coherent=True)
+    node: Any = Node(coherent=True)
     shown = 9
     node.node.position = SimpleNamespace(lsn=9)
     node.node.sees_below = lambda lsn: lsn <= shown

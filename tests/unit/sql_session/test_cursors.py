@@ -104,7 +104,7 @@ def test_large_rows_come_a_few_at_a_time(client: SqlClient, database: DevDatabas
                 while tag is None:
                     part, tag = portal.fetch(256)
                     sizes.append(sum(len(row[1]) for row in part))
-                    found += numbers(part)
+                    found += numbers(list(part))
                     portal.rest(wholly=False)
             finally:
                 portal.close()

@@ -126,9 +126,12 @@ def test_a_large_request_is_parsed_in_slices_too(monkeypatch: pytest.MonkeyPatch
     fields = {"id": ID, "transaction": [row] * 4_000}
     whole: list[int] = []
     real = request_bytes._from_message_pack
-    monkeypatch.setattr(
-        request_bytes, "_from_message_pack", lambda data: whole.append(len(data)) or real(data)
-    )
+
+    def noted(data: bytes) -> object:
+        whole.append(len(data))
+        return real(data)
+
+    monkeypatch.setattr(request_bytes, "_from_message_pack", noted)
     data = msgpack.packb(fields)
     for form, body in ((MESSAGE_PACK, data), (MESSAGE_PACK_ZLIB, zlib.compress(data))):
         request, left = read_in_slices(form, body)
