@@ -101,7 +101,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         for of in ("", "_pg")
         for each in (
             *("read_p50", "update_p50"),
-            *(f"{name}_{what}" for name in ("read", "update") for what in neighbours.BESIDE),
+            *(f"{name}_{what}" for name in ("read", "update") for what in neighbours.FIGURES),
         )
     ),
     "read": (

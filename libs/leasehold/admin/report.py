@@ -14,6 +14,7 @@ from leasehold.admin.job_report import SPARK_SILENT_SAID_MS, jobs_report
 from leasehold.admin.view import (
     OPEN_KNOWN_FOR_US,
     RATE_SECONDS_MAX,
+    SILENT_AFTER_US,
     ClusterView,
     NodeView,
     TableView,
@@ -25,6 +26,7 @@ from leasehold.events.version_diff import element_name, element_words
 from leasehold.model.ids import format_request_id, is_sequence_id
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.requests import Queue
+from leasehold.replication.log.truncation import TruncationSettings, copy_parts
 
 RATE_WINDOW_SECONDS: Final = 5
 CHECKS_TOLD_MAX: Final = 64
@@ -46,6 +48,7 @@ def report(view: ClusterView, now_us: int) -> dict[str, Any]:
         "log": log_report(view, now_us),
         "rates": rates_report(view, now_us),
         "nodes": [node_report(view, node, now_us) for node in _by_name(view)],
+        "copies": copies_report(view, now_us),
         "ledger": ledger_report(view, asked_us),
         "spark": spark_report(view, now_us),
         "changefeed": changefeed_report(view, now_us),
@@ -165,6 +168,33 @@ def node_report(view: ClusterView, node: NodeView, now_us: int) -> dict[str, Any
         "open": _open_words(view, ack.node, now_us),
         "foreign_records": ack.foreign,
     }
+
+
+def copies_report(view: ClusterView, now_us: int) -> list[dict[str, Any]]:
+    """Return the copies of stores that nodes take to begin from, oldest first, and those just
+    taken: the log is kept from `offset`, for `kept_ms` more if no more is heard of one.
+
+    `node`: who takes it ("" = a node of an earlier release, which doesn't say); `source`: whose
+    store it is. `lag_records`: what it will have to read of the log afterwards.
+    """
+    kept_ms = TruncationSettings().copy_away_ms
+    found = []
+    for name, ack in view.copies.items():
+        age_ms = max(0, now_us - ack.sent_us) // 1_000
+        source, taker = copy_parts(name)
+        if age_ms < kept_ms:
+            found.append(
+                {
+                    "node": taker,
+                    "source": source,
+                    "under_way": age_ms * 1_000 <= SILENT_AFTER_US,
+                    "offset": ack.offset,
+                    "lag_records": max(0, view.log.end - ack.offset),
+                    "age_ms": age_ms,
+                    "kept_ms": kept_ms - age_ms,
+                }
+            )
+    return sorted(found, key=lambda copy: copy["offset"])
 
 
 def _open_words(view: ClusterView, node: str, now_us: int) -> str:

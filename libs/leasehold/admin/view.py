@@ -29,6 +29,7 @@ RECENT_CHECKS_MAX: Final = 64
 RATE_SECONDS_MAX: Final = 60
 HELD_BACK_MAX: Final = 1_000
 OPEN_NODES_MAX: Final = 1_000
+COPIES_MAX: Final = 1_000
 OPEN_KNOWN_FOR_US: Final = 30_000_000
 """Several of its words. A node that asks since it was started anew says nothing more of it."""
 SILENT_AFTER_US: Final = 3_000_000
@@ -198,7 +199,8 @@ class ClusterView:
     `held_back`: an agent's newest word on an older version, by agent, table id and version; whether
     it still holds it only the ledger tells. `checks`: by subject, the one heard of last at the end,
     then each node's newest report by name and table id. `open_nodes`: each node's newest word that
-    it lets clients in without asking. `sessions`: by id. `committed`, `refused`
+    it lets clients in without asking. `copies`: the newest word for each copy of a store that a
+    node takes or has taken, by `copy_name`. `sessions`: by id. `committed`, `refused`
     and `dead_lettered` count since the view began to look. `not_read`: topics that were never read
     to their ends yet (see `TopicsRead`), so that what they say is not known yet; `read_us`: when
     topics were last read, 0 for a view that is told of everything at once.
@@ -215,6 +217,7 @@ class ClusterView:
     checks: dict[bytes, dict[tuple[str, int], CheckReport]] = field(default_factory=dict)
     held_back: Mapping[tuple[str, int, int], HoldingReport] = field(default_factory=dict)
     open_nodes: Mapping[str, AccessReport] = field(default_factory=dict)
+    copies: Mapping[str, Ack] = field(default_factory=dict)
     sessions: Mapping[int, SessionSeen] = field(default_factory=dict)
     ledger: LedgerSeen | None = None
     ledger_us: int = 0
@@ -415,8 +418,10 @@ def _master_by_ack(view: ClusterView, epoch: int) -> str:
 
 
 def _ack(view: ClusterView, ack: Ack) -> ClusterView:
-    if ack.role in (CHANGEFEED_ROLE, COPY_ROLE):
+    if ack.role == CHANGEFEED_ROLE:
         return view  # somebody for whom the log is kept, but no node that applies it
+    if ack.role == COPY_ROLE:
+        return _copied(view, ack)
     known = view.nodes.get(ack.node)
     if known is not None and ack.sent_us < known.ack.sent_us:
         return view
@@ -429,6 +434,16 @@ def _ack(view: ClusterView, ack: Ack) -> ClusterView:
     if ack.role == "master" and ack.epoch == view.log.epoch and not view.log.master:
         view = replace(view, log=replace(view.log, master=ack.node))
     return view
+
+
+def _copied(view: ClusterView, ack: Ack) -> ClusterView:
+    known = view.copies.get(ack.node)
+    if known is not None and ack.sent_us < known.sent_us:
+        return view
+    copies = {**view.copies, ack.node: ack}
+    if len(copies) > COPIES_MAX:
+        del copies[min(copies, key=lambda each: copies[each].sent_us)]
+    return replace(view, copies=copies)
 
 
 def _version(view: ClusterView, event: VersionEvent) -> ClusterView:

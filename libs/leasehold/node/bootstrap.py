@@ -74,7 +74,7 @@ def bootstrap(
                         "LEASEHOLD_SNAPSHOT_TOKEN is not set, so this node can't prove that it may"
                         " have one"
                     )
-                taken = fetch_snapshot(url, path, token=token, tls=tls)
+                taken = fetch_snapshot(url, path, token=token, node=node, tls=tls)
             except SnapshotUnavailable as error:
                 LOG.warning("could not fetch a snapshot from %s: %s", peer.node, error.message)
                 continue

@@ -18,8 +18,9 @@ from typing import Final, NamedTuple, Protocol
 from leasehold.adapters.audit.file import AuditFile
 from leasehold.adapters.audit.topic import AuditTopic
 from leasehold.adapters.audit.writer import AuditPlace, AuditWriter
+from leasehold.adapters.http.copies import CopiesUnderWay
 from leasehold.adapters.http.renewed_tls import RenewedTls
-from leasehold.adapters.http.snapshot_server import CopiesUnderWay, SnapshotServer
+from leasehold.adapters.http.snapshot_server import SnapshotServer
 from leasehold.adapters.os.garbage import collect_seldom
 from leasehold.adapters.os.readiness import announce_ready
 from leasehold.adapters.service_process import Environment, run_service
@@ -166,7 +167,7 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             audit = _audit_log(settings)
             made.callback(audit.close)
             node = KafkaNode(named, settings.topics, settings.kafka, settings.redis, store, audit)
-            node.node.acknowledger.oldest_copy = copies.oldest
+            node.node.acknowledger.copies = copies.by_taker
             _serve(node, store, settings, stop)
         if node.error is not None:
             raise node.error

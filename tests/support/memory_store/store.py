@@ -16,7 +16,7 @@ from leasehold.catalog.access import Access
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import WRITTEN
-from leasehold.model.budget import UNBOUNDED_BYTES, Budget
+from leasehold.model.budget import UNBOUNDED_BYTES, Budget, RangeLooks, RangeTooLong
 from leasehold.model.errors import StoreCorrupted
 from leasehold.model.ids import first_id, genid, genid_lsn
 from leasehold.model.keys import Key, order_of
@@ -382,20 +382,24 @@ class MemoryStore:
         return self._now.written.get(table_id, 0)
 
     def written_in(
-        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int, looks: RangeLooks
     ) -> Key | None:
         now, table = self._now, descriptor.table_id
         for key in now.in_range(descriptor, index_id, part):
+            if not looks.take(1):
+                raise RangeTooLong
             if genid_lsn(max(now.exists[table, key][0].values())) > lsn:
                 return key
         return None
 
     def gone_from(
-        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int, looks: RangeLooks
     ) -> Key | None:
         now, table = self._now, descriptor.table_id
         then = now.at(lsn)
         for key in then.in_range(descriptor, index_id, part):
+            if not looks.take(1):
+                raise RangeTooLong
             stamp = now.exists.get((table, key))
             if stamp is None or genid_lsn(max(stamp[0].values())) > lsn:
                 return key

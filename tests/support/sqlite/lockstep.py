@@ -15,6 +15,7 @@ from leasehold.adapters.sqlite.store import SqliteStore
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import DELETED, READABLE, State
+from leasehold.model.budget import RangeLooks
 from leasehold.model.ids import first_id
 from leasehold.model.keys import Key
 from leasehold.model.ports import StoreWriter
@@ -378,12 +379,12 @@ class Lockstep:
                 equal = [ReadRange(index.name, key) for key in keys]
                 parts += [(number, part) for part in (ReadRange(index.name), *equal)]
         for number, part in parts:
-            written = self.memory.written_in(reader, number, part, lsn)
-            gone = self.memory.gone_from(reader, number, part, lsn)
+            written = self.memory.written_in(reader, number, part, lsn, RangeLooks(10**9))
+            gone = self.memory.gone_from(reader, number, part, lsn, RangeLooks(10**9))
             for store in (self.master, self.follower):
-                found = store.written_in(reader, number, part, lsn)
+                found = store.written_in(reader, number, part, lsn, RangeLooks(10**9))
                 assert (found is None) == (written is None), (number, part, lsn)
-                found = store.gone_from(reader, number, part, lsn)
+                found = store.gone_from(reader, number, part, lsn, RangeLooks(10**9))
                 assert (found is None) == (gone is None), (number, part, lsn)
                 assert store.last_write(TABLE) == self.memory.last_write(TABLE)
                 assert store.kept_from(TABLE) == self.memory.kept_from(TABLE)

@@ -17,6 +17,7 @@ from leasehold.admin.report import (
     report,
 )
 from leasehold.admin.view import (
+    COPIES_MAX,
     HELD_BACK_MAX,
     RATE_SECONDS_MAX,
     RECENT_CHECKS_MAX,
@@ -38,7 +39,7 @@ from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.job import Phase, Status, job_from_wire
 from leasehold.catalog.states import State
 from leasehold.cli.job_watch import rows_words
-from leasehold.cli.status import troubles_of
+from leasehold.cli.status import copy_words, troubles_of
 from leasehold.lease.replies import Holding, SessionStatus, SnapshotReport, TableStatus
 from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport
 from leasehold.model.records.events import VersionEvent
@@ -50,6 +51,7 @@ from leasehold.model.records.jobs import (
     SparkReport,
 )
 from leasehold.model.records.log import CheckSlice, JobForgotten
+from leasehold.replication.log.truncation import COPY_ROLE, copy_name
 from leasehold.values.types import Type
 from tests.support.schema_change.made_job import INDEX_ID, index_job, report_of
 
@@ -201,6 +203,24 @@ def test_a_node_that_asks_nobody_who_he_is_is_shown_as_open() -> None:
     later = fold(view, ack("r1", sent_us=NOW + 60 * SECOND), NOW + 60 * SECOND)
     told = report(later, NOW + 60 * SECOND)["nodes"]
     assert [node["open"] for node in told] == ["", ""], "it asks since, and says nothing more"
+
+
+def test_who_begins_from_a_copy_is_shown_while_the_log_is_kept_for_it() -> None:
+    name = copy_name("r1", "r3")
+    view = seen(log(29), ack("r1", offset=30), ack(name, COPY_ROLE, offset=9))
+    assert [node["node"] for node in report(view, NOW)["nodes"]] == ["r1"]
+    (told,) = report(view, NOW)["copies"]
+    assert copy_words(told) == "r3 takes a copy of r1's store: the log is kept for it from offset 9"
+    assert told["lag_records"] == 21
+    (told,) = report(view, NOW + 60 * SECOND)["copies"]
+    assert copy_words(told) == (
+        "r3 has taken a copy of r1's store: the log is kept for it from offset 9, 9 min more"
+    )
+    assert not report(view, NOW + 600 * SECOND)["copies"]
+    for number in range(COPIES_MAX):
+        view = fold(view, ack(copy_name("r1", f"n{number}"), COPY_ROLE, sent_us=NOW + 1), NOW)
+    assert len(view.copies) == COPIES_MAX
+    assert name not in view.copies
 
 
 def test_a_node_that_is_not_heard_is_silent() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.adapters.sqlite.access import MEMBERSHIP, OBJECT, ROLE
 from leasehold.catalog.job import Status
 from leasehold.dev.database import DevDatabase
 from leasehold.model.errors import InvalidText, MalformedRequest, UnknownTable
@@ -154,6 +155,24 @@ def test_a_check_compares_every_node(database: DevDatabase) -> None:
     assert found.differences == ("t: m1 and r2 hold different rows",) or (
         found.differences == ("t: r1 and r2 hold different rows",)
     )
+
+
+def test_a_check_compares_roles_and_privileges(database: DevDatabase) -> None:
+    """A node on which a role may more than on the others was told to be right."""
+    for sql in ("create role reader", "create role writer in role reader", TABLE["sql"],
+                "grant select on t to reader"):  # fmt: skip
+        assert database.ask({"sql": sql}).committed
+    assert database.check().differences == ()
+    damaged = database._stores["r2"]._connection
+    for kind in (ROLE, MEMBERSHIP, OBJECT):
+        with database._pace.held():
+            damaged.execute("update access set first = first + 5000 where kind = ?", (kind,))
+        (differs,) = database.check().differences
+        assert differs.startswith("roles and privileges: ")
+        assert "r2" in differs
+        with database._pace.held():
+            damaged.execute("update access set first = first - 5000 where kind = ?", (kind,))
+        assert database.check().differences == ()
 
 
 def test_what_ends_the_thread_reaches_the_caller(database: DevDatabase) -> None:

@@ -49,6 +49,8 @@ ELSEWHERE = {
     "adapters/http/snapshot_fetch.py:SNAPSHOT_BYTES_MAX": FILES,
     "adapters/http/snapshot_server.py:BLOCK_BYTES": FILES,
     "adapters/http/snapshot_server.py:ANSWER_BYTES_PER_S_LEAST": FILES,
+    "adapters/sqlite/query.py:FETCH_BYTES_MAX": AT_ONCE,
+    "adapters/codec/request_bytes.py:SLICED_ABOVE_BYTES": AT_ONCE,
     "adapters/kafka/transaction.py:QUEUED_KBYTES_MAX": MEMORY,
     "adapters/kafka/writer.py:QUEUED_KBYTES_MAX": MEMORY,
     "adapters/os/row_spool.py:MEMORY_BYTES_MAX": FILES,

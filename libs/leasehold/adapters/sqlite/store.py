@@ -49,7 +49,7 @@ from leasehold.adapters.sqlite.statement_memory import (
 from leasehold.adapters.sqlite.written_since import gone_from, written_in
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
-from leasehold.model.budget import Budget
+from leasehold.model.budget import Budget, RangeLooks
 from leasehold.model.errors import ConfigurationError, StoreCorrupted
 from leasehold.model.ids import genid
 from leasehold.model.keys import Key
@@ -478,14 +478,14 @@ class SqliteStore:
         return self._past.last_write(table_id)
 
     def written_in(
-        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int, looks: RangeLooks
     ) -> Key | None:
-        return written_in(self._connection, self._plan(descriptor), index_id, part, lsn)
+        return written_in(self._connection, self._plan(descriptor), index_id, part, lsn, looks)
 
     def gone_from(
-        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int
+        self, descriptor: Descriptor, index_id: int, part: ReadRange, lsn: int, looks: RangeLooks
     ) -> Key | None:
-        return gone_from(self._connection, self._plan(descriptor), index_id, part, lsn)
+        return gone_from(self._connection, self._plan(descriptor), index_id, part, lsn, looks)
 
     # ------------------------------------------------------------ readers and checks
 

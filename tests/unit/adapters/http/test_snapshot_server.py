@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from threading import Event, Thread
 from typing import NamedTuple
@@ -16,11 +16,11 @@ from typing import NamedTuple
 import pytest
 
 from leasehold.adapters.http import snapshot_server
+from leasehold.adapters.http.copies import CopiesUnderWay
 from leasehold.adapters.http.snapshot_fetch import fetch_snapshot
 from leasehold.adapters.http.snapshot_proof import NONCE_HEADER, PROOF_HEADER, Exchange
 from leasehold.adapters.http.snapshot_server import (
     SAID_HEADERS,
-    CopiesUnderWay,
     SnapshotServer,
 )
 from leasehold.adapters.sqlite.store import SqliteStore
@@ -196,23 +196,24 @@ def test_a_copy_under_way_is_known_by_its_position(
 ) -> None:
     """From before its snapshot is opened until the caller has all of it: the log is kept for it."""
     copies = CopiesUnderWay()
-    seen: list[int | None] = []
+    seen: list[Mapping[str, int]] = []
     real = snapshot_server.copy_store
 
     def watched(source: Path, target: Path) -> snapshot_server.StoreCopy:
-        seen.append(copies.oldest())
+        seen.append(copies.by_taker())
         return real(source, target)
 
     monkeypatch.setattr(snapshot_server, "copy_store", watched)
     server = SnapshotServer(store.path, token=TOKEN, copies=copies)
     try:
-        taken = fetch_snapshot(server.url, tmp_path / "mine.db", token=TOKEN)
+        for said in ("r9", "", "no/name"):
+            taken = fetch_snapshot(server.url, tmp_path / "mine.db", token=TOKEN, node=said)
     finally:
         server.close()
-    assert seen == [taken.offset]
-    with copies.of(7), copies.of(9):
-        assert copies.oldest() == 7
-    assert copies.oldest() is None
+    assert seen == [{"r9": taken.offset}, {"": taken.offset}, {"": taken.offset}]
+    with copies.of(7, "r9"), copies.of(8, "r8"), copies.of(9, "r9"):
+        assert copies.by_taker() == {"r9": 7, "r8": 8}
+    assert not copies.by_taker()
 
 
 def test_a_caller_who_takes_nothing_is_cut_off(
@@ -242,7 +243,7 @@ def test_a_caller_who_takes_nothing_is_cut_off(
     finally:
         server.close()
     assert "no longer kept for it" in caplog.text
-    assert copies.oldest() is None
+    assert not copies.by_taker()
 
 
 def test_nodes_of_one_machine_share_a_token_that_one_of_them_makes(tmp_path: Path) -> None:
