@@ -26,6 +26,7 @@ from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
 from leasehold.model.records.log import JobForgotten
 from leasehold.model.topics import Topics
+from leasehold.replication.changefeed import job_of_key, number_of_key
 from leasehold.settings.environment import KafkaSettings
 
 RECORDS_MAX: Final = 2_000
@@ -36,7 +37,6 @@ ACKS_TAIL_RECORDS: Final = 2_000
 that lives. The last ones of others lie before it (`_silent`)."""
 SILENT_LOOK_S: Final = 5.0
 """Longest that those are looked for: whoever asks for the state waits for it."""
-JOB_PREFIX: Final = b"job/"
 
 _SHOWN: Final = (
     *(Ack, AccessReport, HoldingReport, CheckReport, VersionEvent, JobEvent, JobProgress),
@@ -179,13 +179,14 @@ class KafkaEvents:
 
     def _forgotten(self, topic: str, key: bytes) -> list[Event]:
         """A table, or a job, that is nobody's any more."""
-        number = key.removeprefix(JOB_PREFIX)
-        if not number.isdigit():
-            return []  # what Spark has told of a run
         if topic == self._topics.versions.name:
-            self._table_ids.discard(int(number))
+            table_id = number_of_key(key, b"")
+            if table_id is not None:
+                self._table_ids.discard(table_id)
         elif topic == self._topics.jobs.name:
-            return [JobForgotten(int(number))]
+            job_id = job_of_key(key)
+            if job_id is not None:  # else it is what Spark has told of a run
+                return [JobForgotten(job_id)]
         return []
 
     def _decode(self, topic: str, data: bytes) -> Any:
