@@ -19,7 +19,7 @@ from leasehold.catalog.states import READABLE
 from leasehold.client.agent import Agent
 from leasehold.events.avro_schema import avro_schema
 from leasehold.events.json_schema import json_schema
-from leasehold.events.rows import RowEvent, RowRecord, TruncationEvent, decode_row
+from leasehold.events.rows import RowEvent, RowRecord, TruncationEvent, read_row
 from leasehold.events.version_diff import ElementChange, diff
 from leasehold.model.closing import Closing
 from leasehold.model.errors import MalformedRequest, NotCoherent
@@ -196,11 +196,11 @@ class Subscriber(Closing):
                 record = self._undecoded[0]
                 try:
                     row = self._decoded(use.descriptor, record)
-                except Exception as error:  # whatever it is, nobody can read it
+                except MalformedRequest:
                     if decoded:
                         break  # which have gone out of the queue: they come first
                     self._undecoded.popleft()
-                    raise _no_row(name, record, error) from error
+                    raise
                 # D3: looked at after decoding, so nothing is given out that was read without one.
                 if not self.agent.is_valid(use):
                     break
@@ -225,14 +225,7 @@ class Subscriber(Closing):
             return TruncationEvent(descriptor.name, image.lsn, image.commit_us)
         if image is not None and image.lsn < known:
             return None
-        return decode_row(descriptor, record.key, image)
-
-
-def _no_row(table: str, record: RowRecord, error: Exception) -> MalformedRequest:
-    return MalformedRequest(
-        f"a record of table {table!r} under key {record.key!r:.80} is no row of it"
-        f" ({type(error).__name__}: {str(error)[:200]})"
-    )
+        return read_row(descriptor, record.key, image)
 
 
 def _kafka_rows(settings: ClientSettings) -> RowStream:

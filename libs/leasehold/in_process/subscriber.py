@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from typing import Final
 
 from leasehold.adapters.codec.published import restore_image
 from leasehold.adapters.codec.records import MessagePackCodec, restore_row_key
 from leasehold.catalog.descriptor import Descriptor, read_descriptor
-from leasehold.events.rows import RowEvent, RowRecord, decode_row
+from leasehold.events.rows import RowEvent, RowRecord, read_row
 from leasehold.in_process.bus import MemoryBus, Message, Scheduler
 from leasehold.in_process.ledger import MemoryLedger
 from leasehold.in_process.network import Hops, NodeClock
@@ -160,7 +161,8 @@ class MemorySubscriber(MemoryTask):
         while rows and descriptor is not None and leases.is_valid(lease, self.now_ns()):
             record = rows.popleft()
             assert not isinstance(record.image, RowsTruncated), "left out above"
-            self.on_row(self, decode_row(descriptor, record.key, record.image), lease)
+            with suppress(MalformedRequest):  # a Subscriber raises it, and goes on behind it
+                self.on_row(self, read_row(descriptor, record.key, record.image), lease)
         self._soon_released(lease)
 
     def _soon_released(self, lease: HeldLease) -> None:
