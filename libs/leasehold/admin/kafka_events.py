@@ -44,6 +44,16 @@ _SHOWN: Final = (
 )
 
 
+def shown_event(codec: MessagePackCodec, data: bytes, is_version: bool) -> Any:
+    """Return what a record of a topic other than the log says; None for what is not shown, and for
+    what can't be read, be it of a newer release or of nobody's."""
+    try:
+        event = codec.decode_as(VersionEvent, data) if is_version else codec.decode(data)
+    except MalformedRequest:
+        return None
+    return event if isinstance(event, _SHOWN) else None
+
+
 class KafkaEvents:
     """The events of a cluster's topics, for one thread.
 
@@ -167,15 +177,12 @@ class KafkaEvents:
             return self._forgotten(record.topic, record.key or b"")
         if record.topic == self._topics.log.name:
             return self._log_event(record.offset, record.value)
-        try:
-            event = self._decode(record.topic, record.value)
-        except MalformedRequest:
-            return []  # of a newer release: not known here how to show it
+        event = shown_event(self._codec, record.value, record.topic == self._topics.versions.name)
         if isinstance(event, VersionEvent):
             self._table_ids.add(event.table_id)
         elif isinstance(event, Ack):
             self._heard.add(event.node)
-        return [event] if isinstance(event, _SHOWN) else []
+        return [] if event is None else [event]
 
     def _forgotten(self, topic: str, key: bytes) -> list[Event]:
         """A table, or a job, that is nobody's any more."""
@@ -188,12 +195,6 @@ class KafkaEvents:
             if job_id is not None:  # else it is what Spark has told of a run
                 return [JobForgotten(job_id)]
         return []
-
-    def _decode(self, topic: str, data: bytes) -> Any:
-        """Raises MalformedRequest."""
-        if topic == self._topics.versions.name:
-            return self._codec.decode_as(VersionEvent, data)
-        return self._codec.decode(data)
 
     def _log_event(self, offset: int, data: bytes) -> list[Event]:
         try:

@@ -47,7 +47,10 @@ CONVERSATIONS: Final[tuple[tuple[bytes, ...], ...]] = (
     (query("copy t2 (id, b) to stdout"), parse("copy t2 (id) from stdin"), bind(), execute()),
     (parse("select id from t2", "x"), bind(portal="p", name="x"), execute("p", 1), FLUSH, SYNC),
     (close("r"), close("p", portal=True), describe("r"), SYNC, message(b"F", b"x")),
-    (query("declare c cursor with hold for select 1; fetch c; close c"), describe("c", portal=True)),
+    (
+        query("declare c cursor with hold for select 1; fetch c; close c"),
+        describe("c", portal=True),
+    ),
     (parse("select $1::int + $2", "n", (23, 0)), bind("1", b"\0\0\0\2", name="n", formats=(0, 1))),
     (query("set statement_timeout = '1s'; show timezone; discard all"), SYNC, SYNC, TERMINATE),
 )

@@ -75,7 +75,9 @@ def bad_request(chance: random.Random, database: RequestDatabase) -> Sent:
     media_type, body = _packed(chance, fields)
     if chance.random() < 0.25:
         of_json = media_type == "application/json"
-        body = (json_spoiled if of_json and chance.random() < 0.5 else one_byte_spoiled)(chance, body)
+        body = (json_spoiled if of_json and chance.random() < 0.5 else one_byte_spoiled)(
+            chance, body
+        )
     if chance.random() < 0.03:
         body = chance.choice((body[: len(body) // 2], body * 2, b"", b"\xff", b"[" * 5_000, b"{}"))
     topic = "backfill" if chance.random() < 0.02 else "requests"
@@ -86,7 +88,9 @@ def bad_request(chance: random.Random, database: RequestDatabase) -> Sent:
         case 0:
             content_type = None
         case 1:
-            content_type = chance.choice(("", "text/plain", "application/msgpack", "; role", "a" * 500))
+            content_type = chance.choice(
+                ("", "text/plain", "application/msgpack", "; role", "a" * 500)
+            )
         case 2:
             at = chance.randrange(len(content_type) + 1)
             content_type = content_type[:at] + chance.choice(";=%é\0") + content_type[at + 1 :]

@@ -107,9 +107,32 @@ EXTREME: Final[tuple[str, ...]] = (
 VALUES: Final[tuple[bytes | None, ...]] = (
     *(None, b"", b"1", b"-1", b"x", b"\xff", b"\0", b"1" * 3_000, b"{1,2}", b"[]", b"NaN", b"t"),
     *(struct.pack("!i", 5), struct.pack("!q", -5), struct.pack("!d", 1e308), bytes(16)),
-    *(struct.pack("!3i", 1, 0, 23), struct.pack("!hhhh", 9, 1, 0, 2), bytes.fromhex("01" + "7b" * 9)),
+    *(
+        struct.pack("!3i", 1, 0, 23),
+        struct.pack("!hhhh", 9, 1, 0, 2),
+        bytes.fromhex("01" + "7b" * 9),
+    ),
 )
-OIDS: Final = (0, 16, 17, 20, 21, 23, 25, 114, 700, 701, 1043, 1082, 1114, 1184, 1700, 1007, 3802, 99)
+OIDS: Final = (
+    0,
+    16,
+    17,
+    20,
+    21,
+    23,
+    25,
+    114,
+    700,
+    701,
+    1043,
+    1082,
+    1114,
+    1184,
+    1700,
+    1007,
+    3802,
+    99,
+)
 
 
 def pieces_of(sql: str) -> list[str]:

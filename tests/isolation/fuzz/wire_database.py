@@ -297,7 +297,9 @@ class _Limited:
 
 def _whole(said: bytes) -> Any:
     """Messages of the server; before them stand the single bytes that answer for encryption."""
-    return messages(said.lstrip(b"N")) if said[:1] == b"N" and said[1:2] in b"NRE" else messages(said)
+    return (
+        messages(said.lstrip(b"N")) if said[:1] == b"N" and said[1:2] in b"NRE" else messages(said)
+    )
 
 
 def cut(chance: random.Random, data: bytes) -> tuple[bytes, ...]:
