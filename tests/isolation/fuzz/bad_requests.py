@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -69,7 +70,7 @@ class RequestDatabase(WholeDatabase):
 
 
 def bad_request(chance: random.Random, database: RequestDatabase) -> Sent:
-    fields = _fields(chance, database)
+    fields = deepcopy(_fields(chance, database))  # what it is made of is used again
     for _ in range(chance.choice((0, 0, 1, 1, 2))):
         _spoil(chance, fields)
     media_type, body = _packed(chance, fields)
@@ -200,5 +201,5 @@ def _spoil(chance: random.Random, fields: dict[Any, Any]) -> None:
             case 3:
                 here[key] = {chance.choice(NAMES): inner}
             case _:
-                here[key] = chance.choice(VALUES if chance.random() < 0.5 else ODD)
+                here[key] = deepcopy(chance.choice(VALUES if chance.random() < 0.5 else ODD))
         return

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Check, Column, ForeignKey, Index, Missing
-from leasehold.model.errors import MalformedRequest
 from leasehold.model.records.events import RowImage, RowLeftOut, RowsTruncated
 from leasehold.pipeline.facts import (
     BROKEN,
@@ -322,7 +321,10 @@ def test_what_nobody_can_read_the_master_is_to_look_at(bad: bytes | dict[int, An
     image = bad if isinstance(bad, bytes) else CODEC.encode(RowImage(1, (1,), {}, 1, 1, 1, bad))
     left_out = CODEC.encode(RowLeftOut(1, (1,), {}, 1, 1, 1, 9))
     told = [
-        {fact.element_id: fact.value for fact in FactExtractor(TABLE, SIDES, 1).extract(row, 0, 0, i)}
+        {
+            fact.element_id: fact.value
+            for fact in FactExtractor(TABLE, SIDES, 1).extract(row, 0, 0, i)
+        }
         for row, i in ((b"row", image), (b"row", left_out))
     ]
     assert told[0].keys() == told[1].keys()

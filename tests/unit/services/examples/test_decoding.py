@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import msgpack
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
