@@ -1,4 +1,4 @@
-"""Pieces of statements of every kind, joined, cut, swapped, with extreme values, by each protocol."""
+"""Pieces of statements of every kind, joined, cut, swapped, with extreme values."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tests.support.pgwire.wire_words import (
 _PIECE_OF_STATEMENT: Final = re.compile(r"'[^']*'|\"[^\"]*\"|\w+|::|<=|>=|<>|->>?|@>|\|\||\S")
 STATEMENTS: Final[tuple[str, ...]] = (
     "select id, a, b from t2 where a > 1 and b like 'x%' order by id desc nulls last limit 3",
-    "select distinct on (a) a, count(*), sum(c), avg(g), min(d) from t2 group by a having sum(c) > 1",
+    "select distinct on (a) a, count(*), sum(c), avg(g) from t2 group by a having sum(c) > 1",
     "select t2.id, p.n from t2 left join p on p.t2_id = t2.id where p.n is null for update",
-    "with x as (select id, row_number() over (partition by a order by id) r from t2) select * from x",
+    "with x as (select rank() over (partition by a order by id) r from t2) select * from x",
     "with recursive r (n) as (select 1 union all select n + 1 from r where n < 5) select n from r",
     "select case when f then 'y' else coalesce(b, 'z') end || k::text, d + 1, now() - e from t2",
-    "select i -> 'a' ->> 0, i @> '{\"a\": 1}'::jsonb, (j::int[])[1], array_length(j::int[], 1), unnest(j::int[]) from t2",
+    "select i -> 'a' ->> 0, i @> '{\"a\": 1}'::jsonb, (j::int[])[1], unnest(j::int[]) from t2",
     "select upper(b), substring(b from 1 for 2), regexp_replace(b, '(x+)', '\\1', 'g') from t2",
     "select extract(epoch from e), date_trunc('day', e), to_char(d, 'YYYY'), age(e) from t2",
     "select generate_series(1, 3), string_agg(b, ',' order by id), jsonb_agg(a) from t2 group by 1",
@@ -39,7 +39,7 @@ STATEMENTS: Final[tuple[str, ...]] = (
     "select * from information_schema.columns where table_name = 't2'",
     "values (1, 'a'), (2, null)",
     "table t2",
-    "insert into t2 (id, a, b) values (3, 4, 'y') on conflict (id) do update set a = excluded.a + 1",
+    "insert into t2 (id, b) values (3, 'y') on conflict (id) do update set b = excluded.b || 1",
     "insert into t2 (id, a) select g, g * 2 from generate_series(10, 14) g on conflict do nothing",
     "insert into p values (1, 1, 5) returning id, n + 1",
     "update t2 set a = a + 1, b = lower(b), j = '{3}', i = '{}' where id = 1 returning *",
@@ -65,9 +65,9 @@ STATEMENTS: Final[tuple[str, ...]] = (
     "alter table x1 add column z int default 7, drop column if exists b, alter a drop not null",
     "alter table x1 rename column z to y; alter table x1 alter column y type bigint",
     "alter table x1 add constraint k check (a > 0), drop constraint if exists k",
-    "create unique index concurrently if not exists xi on x1 (lower(b), (a + 1)) where a is not null",
+    "create unique index concurrently if not exists xi on x1 ((a + 1), lower(b)) where a > 0",
     "drop index if exists xi; drop table if exists x1, x2 cascade",
-    "create sequence if not exists x3 increment by -2 minvalue -9 cycle; alter sequence x3 restart 1",
+    "create sequence if not exists x3 increment -2 minvalue -9 cycle; alter sequence x3 restart 1",
     "select nextval('s1'), currval('s1'), setval('s1', 5, false), lastval()",
     "drop sequence if exists x3",
     "create role ann login password 'x'; grant select (id, a), update on t2 to ann",

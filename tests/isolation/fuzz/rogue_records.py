@@ -7,8 +7,9 @@ on the log with neither (`tests/simulation/test_foreign_in_log.py` has each kind
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
@@ -52,7 +53,7 @@ class Rogue(NamedTuple):
     where: str
     key: bytes
     value: bytes | None
-    headers: dict[str, str] = {}
+    headers: Mapping[str, str] = MappingProxyType({})
     number: int = 0
 
 

@@ -315,11 +315,17 @@ def cut(chance: random.Random, data: bytes) -> tuple[bytes, ...]:
 
 
 SCRAM: Final = scram_parts()
+_COLUMNS: Final = (
+    *("id int primary key", "a int", "b text", "c numeric(10, 2)", "d date", "e timestamptz"),
+    *("f boolean", "g double precision", "h bytea", "i jsonb", "j text", "k varchar(5)"),
+)
+_ROWS: Final = (
+    "(1, 1, 'x', 1.5, '2024-01-01', true, 0.5, '{\"a\": [1, null]}', '{1,2}')",
+    "(2, null, null, null, null, null, null, null, null)",
+)
 MADE: Final = (
-    "create table t2 (id int primary key, a int, b text, c numeric(10, 2), d date, e timestamptz,"
-    " f boolean, g double precision, h bytea, i jsonb, j text, k varchar(5))",
-    "insert into t2 (id, a, b, c, d, f, g, i, j) values (1, 1, 'x', 1.5, '2024-01-01', true, 0.5,"
-    " '{\"a\": [1, null]}', '{1,2}'), (2, null, null, null, null, null, null, null, null)",
+    f"create table t2 ({', '.join(_COLUMNS)})",
+    f"insert into t2 (id, a, b, c, d, f, g, i, j) values {', '.join(_ROWS)}",
     "create table p (id int primary key, t2_id int references t2, n int check (n < 1000))",
     "create index on t2 (a); create unique index on t2 (b)",
     "create sequence s1",
