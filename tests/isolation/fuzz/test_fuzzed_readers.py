@@ -44,7 +44,7 @@ from leasehold.events.rows import RowEvent
 from leasehold.in_process.ledger import MemoryLedger
 from leasehold.lease.commands import Command, MarkReady, RegisterEpoch, Seed, SeedTables
 from leasehold.lease.replies import Reply
-from leasehold.model.audit import AuditEvent
+from leasehold.model.audit import Audited, AuditEvent
 from leasehold.model.errors import LeaseholdError, LogStopped, MalformedRequest, Refused
 from leasehold.model.ids import request_id
 from leasehold.model.records.events import RowImage, VersionEvent
@@ -101,7 +101,7 @@ GOOD: Final[tuple[bytes, ...]] = (
     CODEC.encode(
         Conflict(request_id(1, bytes(10)), 1, 3, "t", "application/json", b"{}", IMAGE, "")
     ),
-    encode_line(AuditEvent("login"), "r1", NOW_US),
+    encode_line(AuditEvent(Audited.LOG_IN), "r1", NOW_US),
     b'{"time": "0001-01-01T00:00:00+23:59", "kind": ["x"], "user": {}, "outcome": 5}',
     pack_requests(b"a" * 16, 1, 2, [("application/json", b"{}")]),
     LOG_FORM + bytes(8) + CODEC.encode(IMAGE),

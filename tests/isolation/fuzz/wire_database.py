@@ -306,7 +306,7 @@ def cut(chance: random.Random, data: bytes) -> tuple[bytes, ...]:
     """The same bytes in pieces, as they may come."""
     if chance.random() < 0.7:
         return (data,)
-    parts = []
+    parts: list[bytes] = []
     while data and len(parts) < 40:
         size = chance.choice((1, 4, 7, 50, 500))
         parts.append(data[:size])

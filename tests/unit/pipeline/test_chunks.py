@@ -50,6 +50,10 @@ def chunks_of(
     return found + list(chunker.rest())
 
 
+ODD: tuple[Any, ...] = ({}, (1,), {1: 2}, [], None)
+"""What no column holds."""
+
+
 def keys_of(chunks: Sequence[Chunk]) -> list[Any]:
     return [key[0] for chunk in chunks for key in chunk.keys]
 
@@ -92,9 +96,9 @@ def test_what_nobody_can_read_holds_up_no_row(bad: bytes) -> None:
         assert sorted(keys_of(chunks_of(records, 10, feed=50, columns=columns))) == [*range(50)]
     odd: list[tuple[bytes, bytes | None]] = [
         (key, record((31,), 1, {1: value})[1])
-        for key, value in zip((b"\xc1", b"", b"\x01"), ({}, (1,), {1: 2}), strict=True)
+        for key, value in zip((b"\xc1", b"", b"\x01"), ODD[:3], strict=True)
     ]
-    odd += [record((n,), 1, {1: value}) for n, value in enumerate(({}, (1,), {1: 2}, [], None))]
+    odd += [record((n,), 1, {1: value}) for n, value in enumerate(ODD)]
     for columns in ((), (1,), (1, 2)):
         found = chunks_of([*odd, *records], 10, feed=70, columns=columns)
         assert sorted(keys_of(found)) == [*range(50)]
