@@ -26,6 +26,7 @@ from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
 from leasehold.model.records.log import JobForgotten
 from leasehold.model.topics import Topics
+from leasehold.replication.changefeed import job_of_key, number_of_key
 from leasehold.settings.environment import KafkaSettings
 
 RECORDS_MAX: Final = 2_000
@@ -36,12 +37,21 @@ ACKS_TAIL_RECORDS: Final = 2_000
 that lives. The last ones of others lie before it (`_silent`)."""
 SILENT_LOOK_S: Final = 5.0
 """Longest that those are looked for: whoever asks for the state waits for it."""
-JOB_PREFIX: Final = b"job/"
 
 _SHOWN: Final = (
     *(Ack, AccessReport, HoldingReport, CheckReport, VersionEvent, JobEvent, JobProgress),
     *(SparkReport, ChangefeedReport),
 )
+
+
+def shown_event(codec: MessagePackCodec, data: bytes, is_version: bool) -> Any:
+    """Return what a record of a topic other than the log says; None for what is not shown, and for
+    what can't be read, be it of a newer release or of nobody's."""
+    try:
+        event = codec.decode_as(VersionEvent, data) if is_version else codec.decode(data)
+    except MalformedRequest:
+        return None
+    return event if isinstance(event, _SHOWN) else None
 
 
 class KafkaEvents:
@@ -167,32 +177,24 @@ class KafkaEvents:
             return self._forgotten(record.topic, record.key or b"")
         if record.topic == self._topics.log.name:
             return self._log_event(record.offset, record.value)
-        try:
-            event = self._decode(record.topic, record.value)
-        except MalformedRequest:
-            return []  # of a newer release: not known here how to show it
+        event = shown_event(self._codec, record.value, record.topic == self._topics.versions.name)
         if isinstance(event, VersionEvent):
             self._table_ids.add(event.table_id)
         elif isinstance(event, Ack):
             self._heard.add(event.node)
-        return [event] if isinstance(event, _SHOWN) else []
+        return [] if event is None else [event]
 
     def _forgotten(self, topic: str, key: bytes) -> list[Event]:
         """A table, or a job, that is nobody's any more."""
-        number = key.removeprefix(JOB_PREFIX)
-        if not number.isdigit():
-            return []  # what Spark has told of a run
         if topic == self._topics.versions.name:
-            self._table_ids.discard(int(number))
+            table_id = number_of_key(key, b"")
+            if table_id is not None:
+                self._table_ids.discard(table_id)
         elif topic == self._topics.jobs.name:
-            return [JobForgotten(int(number))]
+            job_id = job_of_key(key)
+            if job_id is not None:  # else it is what Spark has told of a run
+                return [JobForgotten(job_id)]
         return []
-
-    def _decode(self, topic: str, data: bytes) -> Any:
-        """Raises MalformedRequest."""
-        if topic == self._topics.versions.name:
-            return self._codec.decode_as(VersionEvent, data)
-        return self._codec.decode(data)
 
     def _log_event(self, offset: int, data: bytes) -> list[Event]:
         try:

@@ -6,6 +6,7 @@ their bodies, and joins no consumer group: any number of watchers cost the maste
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
@@ -26,6 +27,7 @@ from leasehold.model.errors import LeaseholdError, LedgerUnavailable
 from leasehold.settings.client import ClientSettings
 
 LEDGER_EVERY_S: Final = 0.5
+LOG: Final = logging.getLogger("leasehold.watch")
 AWAY_RETRY_S: Final = 1.0
 NOTHING_READ: Final[Mapping[str, int]] = {"acks": -1, "jobs": -1, "log": -1, "versions": -1}
 READ_TIMEOUT_S: Final = 0.2
@@ -124,7 +126,11 @@ class ClusterWatch(Closing):
         now_us = unix_us()
         with self._changed:
             for event in events:
-                self._view = fold(self._view, event, now_us)
+                try:
+                    self._view = fold(self._view, event, now_us)
+                except Exception as error:  # noqa: BLE001 - nothing else waits for this one
+                    what, why = type(event).__name__, type(error).__name__
+                    LOG.error("a %s is left out, which can't be used (%s)", what, why)
             # That topics were read, and had nothing new, is no change that anybody waits for.
             self._number += any(not isinstance(event, TopicsRead) for event in events)
             self._bus_seen = self._bus_seen or bus

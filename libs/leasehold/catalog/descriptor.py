@@ -30,7 +30,7 @@ from leasehold.catalog.object_names import primary_key_name
 from leasehold.catalog.sequence import Sequence, sequence_from_wire, sequence_to_wire
 from leasehold.catalog.states import READABLE, WRITTEN, State
 from leasehold.catalog.wire_form import AS_LIST, Convert, Field, WireForm, required, sparse
-from leasehold.model.errors import UnknownColumn
+from leasehold.model.errors import MalformedRequest, UnknownColumn
 
 PROVISIONAL_FROM: Final = 1 << 40
 """Ids of tables that a transaction makes and that no log has given a number yet."""
@@ -350,3 +350,13 @@ DESCRIPTOR_FORM: Final = WireForm(
     sparse("since_lsn"),
 )
 from_wire: Final = DESCRIPTOR_FORM.from_wire
+
+
+def read_descriptor(body: Any) -> Descriptor:
+    """Return what `from_wire` makes of a body that came from outside. Raises MalformedRequest, and
+    nothing else, for what is no descriptor."""
+    try:
+        return from_wire(body)
+    except Exception as error:  # whatever it is: nobody can read this body
+        words = f"a table's description can't be read ({type(error).__name__}: {str(error)[:200]})"
+        raise MalformedRequest(words) from error

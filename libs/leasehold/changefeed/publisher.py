@@ -18,18 +18,19 @@ from leasehold.adapters.codec.published import feed_message, row_message
 from leasehold.adapters.codec.records import MessagePackCodec, row_key
 from leasehold.adapters.kafka.admin import TopicAdmin
 from leasehold.adapters.kafka.log_identity import TopicLook, explain_stop, log_offsets
-from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, TopicReader
+from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, Record, TopicReader
 from leasehold.adapters.kafka.transaction import TransactionAborted, TransactionWriter
-from leasehold.adapters.kafka.whole_topic import read_compacted
+from leasehold.adapters.kafka.whole_topic import read_to_end
 from leasehold.adapters.kafka.writer import BY_KEY, Headers, TopicWriter
 from leasehold.adapters.os.clock import boottime_ns, unix_us
 from leasehold.changefeed.gone_topics import GoneTopics
+from leasehold.changefeed.read_back import POSITION_KEY, read_jobs, read_position
 from leasehold.events.public_schema import CONTENT_TYPE
 from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LogStopped
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.events import VersionEvent
-from leasehold.model.records.jobs import ChangefeedReport, JobEvent
+from leasehold.model.records.jobs import ChangefeedReport
 from leasehold.model.records.log import LogPosition
 from leasehold.model.time_units import NS_PER_MS
 from leasehold.model.topics import Topics
@@ -51,7 +52,6 @@ from leasehold.settings.changefeed import ChangefeedSettings
 from leasehold.settings.environment import KafkaSettings
 
 CLIENT_ID: Final = "changefeed"
-POSITION_KEY: Final = b"position"
 READ_RECORDS_MAX: Final = 500
 IDLE_WAIT_S: Final = 0.1
 GATHER_MS: Final = 50
@@ -134,15 +134,9 @@ class Publisher(Closing):
         self._writer.open()
         self._admin.create([self._topics.changefeed], self._topics.replication_factor)
         stored = self._read_back(self._topics.changefeed.name)
-        jobs = [
-            self._codec.decode_as(JobEvent, value).body
-            for key, value in self._read_back(self._topics.jobs.name).items()
-            if key.startswith(b"job/")
-        ]
-        position = LogPosition()
-        if POSITION_KEY in stored:
-            position = self._codec.decode_as(LogPosition, stored[POSITION_KEY])
-        self._gone.restore(stored)
+        jobs = read_jobs(self._read_back(self._topics.jobs.name))
+        position = read_position(stored)
+        self._gone.restore({r.key: r.value for r in stored if r.key is not None})
         self._feed = Changefeed(position, jobs)
         self._stored = position
         self._stored_ns = boottime_ns()
@@ -190,8 +184,8 @@ class Publisher(Closing):
         self._acks.close(1.0)
         self._reader.close()
 
-    def _read_back(self, topic: str) -> dict[bytes, bytes]:
-        return read_compacted(self._kafka, CLIENT_ID, topic, give_up=self._stop)
+    def _read_back(self, topic: str) -> list[Record]:
+        return list(read_to_end(self._kafka, CLIENT_ID, topic, give_up=self._stop))
 
     def _take(self) -> None:
         """Step over what is there."""

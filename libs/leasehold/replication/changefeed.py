@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.job import Job, job_from_wire
 from leasehold.catalog.states import State
-from leasehold.model.errors import LogStopped
 from leasehold.model.ids import genid, is_sequence_id
 from leasehold.model.keys import Key
 from leasehold.model.records.events import RowImage, RowsTruncated, VersionEvent
@@ -124,6 +123,7 @@ def version_key(table_id: int) -> bytes:
 
 
 _JOB_PREFIX: Final = b"job/"
+_DIGITS_MAX: Final = 19  # of a number of 63 bits
 
 
 def job_key(job_id: int) -> bytes:
@@ -132,7 +132,15 @@ def job_key(job_id: int) -> bytes:
 
 def job_of_key(key: bytes) -> int | None:
     """Return the job whose state a key of the jobs topic names; None for other keys there."""
-    return int(key.removeprefix(_JOB_PREFIX)) if key.startswith(_JOB_PREFIX) else None
+    return number_of_key(key, _JOB_PREFIX)
+
+
+def number_of_key(key: bytes, prefix: bytes) -> int | None:
+    """Return the number behind the prefix of a record's key; None for keys of another form, which
+    anybody may have written."""
+    number = key.removeprefix(prefix)
+    named = key.startswith(prefix) and number.isdigit() and len(number) <= _DIGITS_MAX
+    return int(number) if named else None
 
 
 def progress_key(job_id: int, run: int) -> bytes:
@@ -236,10 +244,9 @@ class Changefeed:
     def _count(self, work: ChunkDecided | FindingsDecided) -> bool:
         job = self._jobs.get(work.job_id)
         if job is None:
-            raise LogStopped(
-                f"The log counts work of job {work.job_id}, which it never began; "
-                "the changefeed has missed records or its jobs topic has lost some."
-            )
+            # Nobody could read its event when the changefeed began. The log writes the job again at
+            # its next step, with all that was counted; L2 has seen to it that no record is missed.
+            return False
         if job.run != work.run:
             return False  # ⚠ late chunks: another run's rows are not this run's progress
         match work:

@@ -659,6 +659,21 @@ _TOLD: Final = """\
     T(nextval) D(2) C(SELECT 1) C(DROP SEQUENCE) Z(I)
   select lastval()
     T(lastval) E(55000) Z(I)
+# rows without a column
+  select
+    T() D() C(SELECT 1) Z(I)
+  select from t where a > 10
+    T() D() D() C(SELECT 2) Z(I)
+  with x as (select from t) select count(*) from x
+    T(count) D(3) C(SELECT 1) Z(I)
+  with x as (select from t) select * from x limit 1
+    T() D() C(SELECT 1) Z(I)
+  select count(*) from (select from t union all select from t) as x
+    T(count) D(6) C(SELECT 1) Z(I)
+  select from t intersect all select from t where a > 10 limit 1
+    T() D() C(SELECT 1) Z(I)
+  begin; declare c cursor for select from t; fetch 2 c; rollback
+    C(BEGIN) C(DECLARE CURSOR) T() D() D() C(FETCH 2) C(ROLLBACK) Z(I)
 # LATERAL queries that aggregate
   select t.id, s.* from t, lateral (select count(*) as n, sum(u.a) from t u where u.id < t.id) s \
   order by 1
