@@ -108,7 +108,8 @@ def read_jars(name: str) -> dict[str, Jar]:
     found = {}
     for line in (ROOT / "infra" / name / "jars.coordinates").read_text("utf-8").splitlines():
         coordinates, _, licences = line.partition(" ")
-        jar = Jar(*coordinates.split(":"), tuple(filter(None, licences.split(", "))))
+        group, artifact, version = coordinates.split(":")
+        jar = Jar(group, artifact, version, tuple(filter(None, licences.split(", "))))
         found[jar.file] = jar
     return found
 
