@@ -288,9 +288,9 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture
 def encrypted(store: SqliteStore, authority: Authority) -> Iterator[SnapshotServer]:
-    trusted = authority.trusted
+    files = authority.trusted.served
     started = SnapshotServer(
-        store.path, token=TOKEN, tls=trusted.to_serve(), certificate=trusted.certificate()
+        store.path, token=TOKEN, tls=files.context(), certificate=files.certificate()
     )
     yield started
     started.close()
@@ -310,7 +310,7 @@ def test_the_token_is_not_shown_to_a_stranger(
     store: SqliteStore, authority: Authority, tmp_path: Path
 ) -> None:
     """Neither to a server of another certificate, nor to one of another name."""
-    stranger = SnapshotServer(store.path, token=TOKEN, tls=authority.stranger.to_serve())
+    stranger = SnapshotServer(store.path, token=TOKEN, tls=authority.stranger.served.context())
     try:
         other_name = stranger.url.replace("127.0.0.1", "localhost")
         for url, ours in ((stranger.url, authority.trusted), (other_name, authority.stranger)):
@@ -334,13 +334,13 @@ def test_a_caller_without_tls_gets_nothing_and_holds_up_nobody(
 def test_tls_files_that_can_t_be_used_are_named(authority: Authority, tmp_path: Path) -> None:
     gone = tmp_path / "gone.pem"
     cert = authority.trusted.tls_cert
-    with pytest.raises(ConfigurationError, match="LEASEHOLD_SNAPSHOT_TLS_CERT and _KEY"):
-        SnapshotSettings(tls_cert=cert, tls_key=gone).to_serve()
+    with pytest.raises(ConfigurationError, match=r"LEASEHOLD_SNAPSHOT_TLS_CERT and .*_TLS_KEY"):
+        SnapshotSettings(tls_cert=cert, tls_key=gone).served.context()
     with pytest.raises(ConfigurationError, match="LEASEHOLD_SNAPSHOT_TLS_CA"):
         SnapshotSettings(tls_ca=gone).to_fetch()
     with pytest.raises(ConfigurationError, match="only work together"):
         SnapshotSettings(tls_cert=cert)
-    assert SnapshotSettings().to_serve() is None
+    assert SnapshotSettings().served.context() is None
     assert SnapshotSettings().to_fetch() is None
 
 
@@ -618,9 +618,11 @@ def test_over_tls_the_certificate_is_part_of_the_proof(
 ) -> None:
     """Whoever is between the two with another certificate that is trusted, has no proof."""
     trusted = authority.trusted
-    other = authority.stranger.certificate()
-    assert trusted.certificate() != other
-    server = SnapshotServer(store.path, token=TOKEN, tls=trusted.to_serve(), certificate=other)
+    other = authority.stranger.served.certificate()
+    assert trusted.served.certificate() != other
+    server = SnapshotServer(
+        store.path, token=TOKEN, tls=trusted.served.context(), certificate=other
+    )
     try:
         with pytest.raises(SnapshotUnavailable, match="the proof is wrong"):
             fetch_snapshot(server.url, tmp_path / "a.db", token=TOKEN, tls=trusted.to_fetch())
