@@ -37,7 +37,7 @@ INTEGRATION_WORKERS ?= 3
 # Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tools demo quick quick-tests test test-all integration-beside-models check format unit sim isolation models matrix integration up down status bench lock reference compose clean
+.PHONY: help setup tools demo quick quick-tests test test-all integration-beside-models check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -131,8 +131,14 @@ status: ## which processes of the local cluster run, and where
 bench: setup ## print "metric value unit" lines, measured on real parts (ONLY=commit for one group)
 	@$(PYTHON) -m tests.bench $(if $(ONLY),--only $(ONLY))
 
-lock: ## write requirements.lock anew from pyproject.toml
+lock: ## write the locks anew: Python packages, tools, jars, and images where Docker can ask
 	@infra/lock.sh
+
+sbom: tools ## write what Leasehold is made of into .leasehold/leasehold.cdx.json (CycloneDX)
+	@$(PYTHON) -m infra.sbom
+
+audit: tools ## ask PyPI for known vulnerabilities of the locked packages (error 3: it can't be asked)
+	@$(PYTHON) -m infra.audit "$$(infra/tools.sh)/pip-audit"
 
 reference: tools ## write what the code knows into docs/reference anew
 	@$(PYTHON) -m infra.reference

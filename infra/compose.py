@@ -1,7 +1,8 @@
 """Writes docker-compose.yml from infra/deployment.py: `python -m infra.compose`.
 
 The committed file is never edited by hand; a test fails if it is not what this module writes, and
-checks it against the Compose specification's schema.
+checks it against the Compose specification's schema. The images of others are held to the digests
+of infra/images.lock, in the Dockerfiles, too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from infra.deployment import KAFKA, REDIS, SERVICES, TOPICS, Service
+from infra.image_lock import locked_images, pinned, pinned_dockerfiles
 from infra.kafka.settings import as_container_environment, broker_settings, jvm_options
 from infra.ports import SQL_PORTS
 from infra.redis.server import server_settings
@@ -104,6 +106,7 @@ PASSED_TO_SQL = (
     "LEASEHOLD_SQL_TLS_CERT",
     "LEASEHOLD_SQL_TLS_KEY",
     "LEASEHOLD_SQL_TLS_CLIENT_CA",
+    "LEASEHOLD_SQL_TLS_CRL_FILE",
     "LEASEHOLD_SQL_TLS_CLIENTCERT",
     "LEASEHOLD_SQL_AUTH",
 )
@@ -139,7 +142,7 @@ def compose_file() -> dict[str, Any]:
 def render() -> str:
     yaml = YAML()
     yaml.default_flow_style = False
-    yaml.width = 100
+    yaml.width = 120
     yaml.indent(mapping=2, sequence=4, offset=2)
     text = io.StringIO()
     yaml.dump(compose_file(), text)
@@ -160,7 +163,7 @@ def _kafka() -> dict[str, Any]:
     }
     check = "/opt/kafka/bin/kafka-broker-api-versions.sh --bootstrap-server "
     return {
-        "image": KAFKA_IMAGE,
+        "image": pinned(KAFKA_IMAGE, locked_images()),
         "environment": {
             **as_container_environment(settings),
             # Unless it is set, Kafka's scripts choose a collector of their own by the second one.
@@ -182,7 +185,7 @@ def _redis() -> dict[str, Any]:
     for name, value in server_settings().items():
         command += [f"--{name}", value]
     return {
-        "image": REDIS_IMAGE,
+        "image": pinned(REDIS_IMAGE, locked_images()),
         "command": command,
         "ports": ["127.0.0.1:16379:6379"],
         "volumes": [f"{REDIS}:/data"],
@@ -300,6 +303,9 @@ def _check(command: str, start: str) -> dict[str, Any]:
 def main() -> int:
     FILE.write_text(render(), encoding="utf-8")
     print(f"compose: wrote {FILE.name}")
+    for file, text in pinned_dockerfiles(locked_images()).items():
+        file.write_text(text, encoding="utf-8")
+        print(f"compose: pinned the images of {file.name}")
     return 0
 
 

@@ -30,7 +30,7 @@ from infra.processes import ProcessFailure
 from infra.secure.certificates import Authority
 from leasehold.adapters.kafka.acls import AclAdmin
 from leasehold.adapters.redis.users import DEFAULT_USER, UserRules, digest_of
-from leasehold.cli.setup_acls import wanted_rights
+from leasehold.cli.access.setup_acls import wanted_rights
 from leasehold.model.process_rights import KIND_NAMED, RedisRules
 from leasehold.pgwire.auth.scram_server import SALT_BYTES, verifier_of_password
 from leasehold.settings.environment import KafkaSettings, RedisSettings

@@ -8,26 +8,25 @@ is compared are ratios, each server's beside to its own alone.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.bench import wire
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.figure import Figure, percentile
-from tests.bench.postgres import connected, postgres
-from tests.bench.stand import BenchFailure, replicants, say, stand
-from tests.bench.wire import ROWS, Server, run_script
+from tests.bench.pgbench import Server, both_servers, run_script
+from tests.bench.postgres import connected
+from tests.bench.stand import say
 
 READERS: Final = 32
 TABLE: Final = "CREATE TABLE t (id int PRIMARY KEY, v int NOT NULL, note text)"
-FILL: Final = f"INSERT INTO t SELECT g, 0, 'note ' || g FROM generate_series(1, {ROWS}) AS g"
+FILL: Final = f"INSERT INTO t SELECT g, 0, 'note ' || g FROM generate_series(1, {wire.ROWS}) AS g"
 SCRIPTS: Final = {
-    "read": f"\\set id random(1, {ROWS})\nSELECT v FROM t WHERE id = :id;\n",
-    "update": f"\\set id random(1, {ROWS})\nUPDATE t SET v = v + 1 WHERE id = :id;\n",
+    "read": wire.SCRIPTS["read"],
+    "update": wire.SCRIPTS["update"],
     "compute": "SELECT count(*) FROM generate_series(1, 100000000) AS g"
     " WHERE md5(g::text) = 'x';\n",
     "plan": "\\set n random(1, 1000000000)\n"
@@ -43,34 +42,22 @@ END_S: Final = 20.0
 
 
 def measure(settings: BenchSettings) -> Iterator[Figure]:
-    if shutil.which("pgbench") is None:
-        raise BenchFailure("pgbench is not installed (apt install postgresql-client)")
-    names = replicants(settings.replicants)
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="leasehold-beside-")))
-        for name, text in SCRIPTS.items():
-            (folder / f"{name}.sql").write_text(text)
-        where = stack.enter_context(stand(["m1", *names]))
-        database = where.settings.cluster.database
-        servers = [Server("", where.cluster.ports.sql[0], database, "leasehold")]
-        beside = stack.enter_context(postgres())
-        if beside is not None:
-            servers.append(Server("_pg", beside, "postgres", "postgres"))
-        for server in servers:
+    with both_servers(settings, SCRIPTS) as made:
+        for server in made.servers:
             with connected(server.port, server.database, server.user) as client:
                 client.execute(TABLE)
                 client.execute(FILL)
             found: dict[str, float] = {}
             for name in ("read", "update"):
-                alone = run_script(where, server, folder, name, 1, settings.seconds)
+                alone = run_script(made.where, server, made.folder, name, 1, settings.seconds)
                 found[name] = percentile(alone.took_us, 0.5)
                 yield Figure(f"neighbours_{name}_p50{server.suffix}", found[name], "µs")
             for script, of in BESIDE.items():
                 end = of + server.suffix
                 say(f"{READERS} clients of {script}")
-                with _neighbours(server, folder, script):
+                with _neighbours(server, made.folder, script):
                     for name in ("read", "update"):
-                        run = run_script(where, server, folder, name, 1, settings.seconds)
+                        run = run_script(made.where, server, made.folder, name, 1, settings.seconds)
                         p50 = percentile(run.took_us, 0.5)
                         yield Figure(f"neighbours_{name}_p50_beside{end}", p50, "µs")
                         p99 = percentile(run.took_us, 0.99)

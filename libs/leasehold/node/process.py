@@ -114,7 +114,7 @@ def _read(prepare: Prepare | None, node: NodeSettings, environ: Environment) -> 
     snapshot = from_environment(SnapshotSettings, environ)
     requests = from_environment(RequestKeySettings, environ)
     topics = Topics(cluster.database, cluster.replication_factor)
-    tls = snapshot.to_serve()
+    tls = snapshot.served.context()
     snapshot.check_served_on(cluster.listen)
     make_node_folder(cluster.folder)
     if snapshot.token is None and ip_address(cluster.listen).is_loopback:
@@ -147,7 +147,7 @@ def _run(node_settings: NodeSettings, settings: NodeProcessSettings, stop: Flag)
             store = SqliteStore(path, cache_mb=cluster.store_cache_mb, memory=memory)
         made.callback(store.close)
         copies = CopiesUnderWay()
-        renewed = RenewedTls(settings.snapshot, settings.tls)
+        renewed = RenewedTls(settings.snapshot.served, settings.tls)
         made.callback(renewed.close)
         server = _snapshot_server(path, cluster, settings.snapshot, renewed.context, copies)
         serves = ""
@@ -239,7 +239,7 @@ def _snapshot_server(
         port=snapshot.port,
         names=(cluster.advertise,),
         tls=tls,
-        certificate=snapshot.certificate(),
+        certificate=snapshot.served.certificate(),
         copies=copies,
     )
 

@@ -34,7 +34,7 @@ from leasehold.schema_change.plan.results import (
 from leasehold.schema_change.plan.sequences import plan_sequence
 from leasehold.schema_change.plan.truncate import plan_truncate
 from leasehold.schema_change.steps.steps import steps_of
-from leasehold.sql.syntax.role_statements import RoleStatement
+from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     AlterTable,
     Change,

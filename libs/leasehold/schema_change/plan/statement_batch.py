@@ -60,7 +60,7 @@ from leasehold.schema_change.plan.results import (
 )
 from leasehold.schema_change.plan.rights import check_owners, check_rights, check_truncate
 from leasehold.schema_change.plan.role_changes import change_access
-from leasehold.sql.syntax.role_statements import RoleStatement
+from leasehold.sql.syntax.roles.grant_statements import RoleStatement
 from leasehold.sql.syntax.statements import (
     Change,
     CreateSequence,
