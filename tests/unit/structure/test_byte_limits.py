@@ -78,7 +78,7 @@ ELSEWHERE = {
     "replica/queries.py:BYTES_MAX": MEMORY,
     "replication/master/request_queue.py:READ_AHEAD_BYTES_MAX": MEMORY,
     "settings/setting.py:SECRET_BYTES_MAX": MEMORY,
-    "settings/sql_port.py:_PEM_BYTES_MAX": MEMORY,
+    "settings/certificate_files.py:PEM_BYTES_MAX": MEMORY,
     "sql/functions/texts/text.py:MADE_CHARACTERS_MAX": SQL,
     "sql/planning/plan.py:PLAN_CHARACTERS_MAX": MEMORY,
     "sql/planning/plan.py:PLANS_CHARACTERS_MAX": MEMORY,
