@@ -12,7 +12,7 @@ is kept apart here is what each of them can do with its own.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -51,7 +51,6 @@ USERS: Final[Mapping[str, Sequence[str]]] = {
     **{service.name: (service.rights,) for service in SERVICES},
     **PEOPLE,
 }
-SIGNS: Final = frozenset(PEOPLE) - {TOPICS}
 PROBE: Final = "probe"
 """A user of Redis who may ask whether it is there."""
 ADMINISTRATOR: Final = "administrator"
@@ -67,10 +66,17 @@ OWN: Final = ("LEASEHOLD_SQL_", "LEASEHOLD_SNAPSHOT_", "LEASEHOLD_REQUEST_", "LE
 class SecureMode:
     """The secrets of a local cluster, made where they are missing."""
 
-    def __init__(self, data: Path, ports: Ports, database: str) -> None:
+    def __init__(
+        self,
+        data: Path,
+        ports: Ports,
+        database: str,
+        users: Mapping[str, Sequence[str]] = USERS,
+    ) -> None:
         self.folder = data / FOLDER
         self._ports = ports
         self._database = database
+        self._users = users
         self._authority = Authority(self.folder)
 
     @classmethod
@@ -85,7 +91,7 @@ class SecureMode:
             make_private_folder(folder)
         for name in ("kafka", "redis", "sql", "snapshot", ADMINISTRATOR):
             self._authority.make(name)
-        for name in USERS:
+        for name in self._users:
             self._secret(self._kafka_folder / name)
             self._secret(self._redis_folder / name)
         self._secret(self._redis_folder / PROBE)
@@ -178,7 +184,7 @@ class SecureMode:
             ca=self._authority.file,
         )
 
-    def give_rights(self) -> None:
+    def give_users(self) -> None:
         """Give the broker its users, and each of them its rights. May be repeated. Raises
         ProcessFailure and BusUnavailable."""
         admin = AdminClient(self.administrator.librdkafka())
@@ -188,7 +194,7 @@ class SecureMode:
                 UserScramCredentialUpsertion(
                     name, info, self._secret(self._kafka_folder / name).encode()
                 )
-                for name in USERS
+                for name in self._users
             ]
         )
         for name, future in made.items():
@@ -196,7 +202,12 @@ class SecureMode:
                 future.result(timeout=TIMEOUT_S)
             except (KafkaException, TimeoutError) as error:
                 raise ProcessFailure(f"Kafka takes no password for {name}: {error}.") from error
-        kinds = {f"User:{name}": kinds for name, kinds in USERS.items()}
+        self.give_rights()
+
+    def give_rights(self) -> None:
+        """Give each user on the broker its rights on the database. May be repeated. Raises
+        BusUnavailable."""
+        kinds = {f"User:{name}": kinds for name, kinds in self._users.items()}
         acls = AclAdmin(self.administrator, "leasehold-setup-acls")
         acls.create(wanted_rights(kinds, self._database) - acls.given())
 
@@ -204,7 +215,7 @@ class SecureMode:
 
     def environment(self, name: str, service: Service | None) -> dict[str, str]:
         """Return the settings that a process is given beside what it inherits."""
-        user = name if name in USERS else OPERATOR
+        user = self.user_of(name)
         authority = str(self._authority.file)
         given = {
             "LEASEHOLD_KAFKA": f"{LOOPBACK}:{self._ports.kafka}",
@@ -214,16 +225,17 @@ class SecureMode:
             "LEASEHOLD_KAFKA_PASSWORD_FILE": str(self._kafka_folder / user),
             "LEASEHOLD_KAFKA_CA": authority,
         }
-        kinds = [KIND_NAMED[kind] for kind in USERS[user]]
+        kinds = [KIND_NAMED[kind] for kind in self._users[user]]
         if any(kind.redis_rules(self._database) is not None for kind in kinds):
             given |= {
                 "LEASEHOLD_REDIS": f"rediss://{user}@{LOOPBACK}:{self._ports.redis}/0",
                 "LEASEHOLD_REDIS_PASSWORD_FILE": str(self._redis_folder / user),
                 "LEASEHOLD_REDIS_CA": authority,
             }
-        if service.signs if service is not None else user in SIGNS:
+        asks = any("requests" in kind.writes for kind in kinds)
+        if service.signs if service is not None else asks:
             given["LEASEHOLD_REQUEST_KEY_FILE"] = str(self._request_key)
-        if "replicant" in USERS[user] or (service is not None and service.keeps_store):
+        if "replicant" in self._users[user] or (service is not None and service.keeps_store):
             made = self._authority.certificate("snapshot")
             given |= {
                 "LEASEHOLD_SNAPSHOT_TOKEN_FILE": str(self._snapshot_token),
@@ -247,6 +259,10 @@ class SecureMode:
             }
         return given
 
+    def user_of(self, name: str) -> str:
+        """Return the user of Kafka and Redis as whom a process comes."""
+        return name if name in self._users else OPERATOR
+
     def for_operator(self) -> dict[str, str]:
         """Return what a shell needs for commands by hand."""
         port = str(self._ports.sql[0])
@@ -255,14 +271,34 @@ class SecureMode:
 
     def psql(self, port: int) -> str:
         """Return a line that asks a node by psql."""
-        words = f"host={LOOPBACK} port={port} user={SQL_USER} dbname={self._database}"
-        trust = f"sslmode=verify-full sslrootcert={self._authority.file} channel_binding=require"
-        return f'PGPASSWORD=$(cat {self._sql_password}) psql "{words} {trust}"'
+        words = " ".join(f"{name}={value}" for name, value in self.libpq(port).items())
+        return f'PGPASSWORD=$(cat {self._sql_password}) psql "{words}"'
+
+    def libpq(self, port: int) -> dict[str, str]:
+        """Return what clients of PostgreSQL are told of a node, but the password."""
+        return {
+            "host": LOOPBACK,
+            "port": str(port),
+            "user": SQL_USER,
+            "dbname": self._database,
+            "sslmode": "verify-full",
+            "sslrootcert": str(self._authority.file),
+            "channel_binding": "require",
+        }
 
     @property
     def operator_file(self) -> Path:
         """Lines for a shell, with names of files in the place of secrets."""
         return self.folder / "operator.sh"
+
+    def redis_rules(self) -> Iterator[tuple[str, RedisRules]]:
+        """Return who of the users needs Redis, and what each may do there with the database."""
+        for name, kinds in self._users.items():
+            rules = [KIND_NAMED[kind].redis_rules(self._database) for kind in kinds]
+            needed = [each for each in rules if each is not None]
+            if needed:
+                selectors = dict.fromkeys(each for rule in needed for each in rule.selectors)
+                yield name, needed[0]._replace(selectors=tuple(selectors))
 
     # --- files ---------------------------------------------------------------------------------
 
@@ -302,14 +338,8 @@ class SecureMode:
 
     def _redis_lines(self) -> list[str]:
         lines = [f"user {DEFAULT_USER} off resetpass resetkeys resetchannels -@all"]
-        users = [(PROBE, RedisRules(("+ping",), ()))]
-        for name, kinds in USERS.items():
-            rules = [KIND_NAMED[kind].redis_rules(self._database) for kind in kinds]
-            needed = [each for each in rules if each is not None]
-            if needed:
-                selectors = dict.fromkeys(each for rule in needed for each in rule.selectors)
-                users.append((name, needed[0]._replace(selectors=tuple(selectors))))
-        for name, rule in users:
+        probe = (PROBE, RedisRules(("+ping",), ()))
+        for name, rule in (probe, *self.redis_rules()):
             digest = digest_of(self._secret(self._redis_folder / name))
             user, _, *words = UserRules(name, (digest,), rule).words()
             lines.append(f"user {user} {' '.join(words)}")

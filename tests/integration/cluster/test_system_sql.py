@@ -22,6 +22,7 @@ import pytest
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, connect_async
 from leasehold import connect as connect_embedded
+from tests.support.cluster.secure_suite import libpq_environment, libpq_of
 from tests.support.cluster.system_cluster import Beside, command, settings_of, until
 
 NODES = ("m1", "r1", "r2", "changefeed")
@@ -38,13 +39,7 @@ LONG = "SELECT count(*) FROM generate_series(1, 3000000) a, generate_series(1, 9
 
 
 def environment(cluster: LocalCluster, place: int) -> dict[str, str]:
-    return {
-        **os.environ,
-        "PGHOST": "127.0.0.1",
-        "PGPORT": str(cluster.ports.sql[place]),
-        "PGUSER": "leasehold",
-        "PGDATABASE": cluster.cluster_settings.database,
-    }
+    return {**os.environ, **libpq_environment(cluster, place)}
 
 
 def program(name: str) -> str:
@@ -69,12 +64,7 @@ def psql(cluster: LocalCluster, place: int, text: str) -> str:
 
 
 def connect(cluster: LocalCluster, place: int) -> psycopg.Connection[tuple[object, ...]]:
-    return psycopg.connect(
-        host="127.0.0.1",
-        port=cluster.ports.sql[place],
-        user="leasehold",
-        dbname=cluster.cluster_settings.database,
-    )
+    return psycopg.connect(**libpq_of(cluster, place))
 
 
 def test_what_a_new_user_tries(cluster: LocalCluster) -> None:
