@@ -18,7 +18,7 @@ import redis
 
 from infra.local_cluster import LocalCluster
 from infra.ports import LOOPBACK, Ports
-from infra.secure import mode
+from infra.secure import users
 from infra.secure.mode import SecureMode
 from leasehold.model.process_rights import RedisRules
 from leasehold.settings.environment import ClusterSettings, RedisSettings, from_environment
@@ -32,7 +32,7 @@ FOLLOWERS: Final = "followers"
 WATCHERS: Final = "dashboard"
 READERS: Final = "readers"
 USERS: Final[Mapping[str, Sequence[str]]] = {
-    **mode.USERS,
+    **users.USERS,
     SUBSCRIBERS: ("subscriber",),
     FOLLOWERS: ("follower",),
     READERS: ("operator", "check", "audit", "producer", "subscriber", "replicant", "follower"),
@@ -69,27 +69,16 @@ class TestedMode(SecureMode):
         yield from super().redis_rules()
         yield SUPERUSER, EVERYTHING
 
-    def settings_of_superuser(self) -> RedisSettings:
-        """Return how Redis is reached by who may do everything."""
-        probe = self.redis_probe
-        url = f"rediss://{SUPERUSER}@{LOOPBACK}:{self._ports.redis}/0"
-        password = self._secret(self._redis_folder / SUPERUSER)
-        return RedisSettings(url=url, password=password, ca=probe.ca)
-
     def of_database(self, database: str) -> TestedMode:
         """Return the same users with rights on another database besides, on servers that run."""
         made = TestedMode(self.folder.parent, self._ports, database)
         made.give_rights()
-        settings = made.settings_of_superuser()
+        settings = made.redis_as(SUPERUSER)
         with redis.Redis.from_url(settings.url, **settings.client_options()) as client:
             for name, rules in made.redis_rules():
                 selectors = (f"({' '.join(each)})" for each in rules.selectors)
                 client.execute_command("ACL", "SETUSER", name, *selectors)
         return made
-
-    def password(self) -> str:
-        """Return the password for SQL."""
-        return self._secret(self._sql_password)
 
 
 def secrets_of(
@@ -121,7 +110,7 @@ def settings_of_superuser(servers: LocalCluster) -> RedisSettings:
     """Return how Redis is reached by who may do everything; `servers.kafka_settings` is the same
     for Kafka."""
     secure = tested_mode(servers)
-    return servers.redis_settings if secure is None else secure.settings_of_superuser()
+    return servers.redis_settings if secure is None else secure.redis_as(SUPERUSER)
 
 
 def superuser_of_redis(servers: LocalCluster) -> redis.Redis:
@@ -137,7 +126,7 @@ def libpq_of(cluster: LocalCluster, place: int, user: str = "leasehold") -> dict
     if secure is None:
         database = cluster.cluster_settings.database
         return {"host": LOOPBACK, "port": str(port), "user": user, "dbname": database}
-    return {**secure.libpq(port), "user": user, "password": secure.password()}
+    return {**secure.libpq(port), "user": user, "password": secure.sql_password()}
 
 
 def libpq_environment(cluster: LocalCluster, place: int) -> dict[str, str]:

@@ -14,7 +14,8 @@ from infra.deployment import KAFKA, SERVICES
 from infra.local_cluster import LocalCluster
 from infra.ports import Ports
 from infra.processes import ProcessFailure
-from infra.secure.mode import FOLDER, USERS, SecureMode
+from infra.secure.mode import FOLDER, SecureMode
+from infra.secure.users import USERS
 from leasehold.model.process_rights import KIND_NAMED
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.environment import from_environment
