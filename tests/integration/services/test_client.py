@@ -134,11 +134,11 @@ def test_t5_the_same_id_asked_again_gets_the_answer(settings: ClientSettings, st
 
 
 def test_agent_and_subscriber_move_with_the_versions(
-    settings: ClientSettings, stage: Stage, ledger: RedisLedger
+    kafka: KafkaSettings, settings: ClientSettings, stage: Stage, ledger: RedisLedger
 ) -> None:
     """Rows read under version 1, then the same column once it is public at version 3."""
     v1, v2, v3 = flights(1), flights(2, GATE), flights(3, PUBLIC_GATE)
-    create_rows_topic(settings, 1)
+    create_rows_topic(kafka, settings, 1)
     stage.version(v1, 1)
     stage.row(v1, (5,), {1: 5, 2: "JFK"}, 2)
     stage.row(v1, (6,), None, 3)
@@ -162,10 +162,10 @@ def test_agent_and_subscriber_move_with_the_versions(
         assert row.version == 3
 
 
-def create_rows_topic(settings: ClientSettings, table_id: int) -> None:
+def create_rows_topic(kafka: KafkaSettings, settings: ClientSettings, table_id: int) -> None:
     from leasehold.adapters.kafka.topic_creation import ensure_topics
 
-    ensure_topics(settings.kafka, [settings.topics.rows(table_id)])
+    ensure_topics(kafka, [settings.topics.rows(table_id)])
 
 
 def publish(ledger: RedisLedger, version: int) -> object:
@@ -255,12 +255,16 @@ def test_a_node_that_died_is_silent_however_much_others_have_said_since(
 
 
 def test_a_watch_reads_on_while_it_asks_where_hundreds_of_topics_end(
-    settings: ClientSettings, stage: Stage, topics: Topics, ledger: RedisLedger
+    kafka: KafkaSettings,
+    settings: ClientSettings,
+    stage: Stage,
+    topics: Topics,
+    ledger: RedisLedger,
 ) -> None:
     """Nodes that acknowledge are never silent, and the newest word is there, however many tables
     there are; most of them have no topic, since they never had a row."""
     play_a_database(stage, topics)
-    create_rows_topic(settings, 300)
+    create_rows_topic(kafka, settings, 300)
     for table_id in range(2, 301):
         descriptor = replace(flights(1), table_id=table_id, name=f"flights_{table_id}")
         stage.version(descriptor, table_id)
