@@ -29,7 +29,7 @@ class Authority:
     """An authority whose files stand in `folder`, with the certificates that it has signed."""
 
     def __init__(self, folder: Path, hosts: Sequence[str] = ()) -> None:
-        """`hosts`: names that its certificates are for, beside this machine's loopback."""
+        """Sign for this machine's loopback, and for `hosts`."""
         self._folder = folder
         names = ("IP:127.0.0.1", *(f"DNS:{name}" for name in ("localhost", *hosts)))
         self._names = f"subjectAltName={','.join(names)}"

@@ -151,8 +151,8 @@ def _redis(plain: dict[str, Any]) -> dict[str, Any]:
 
 
 def _secrets_job(plain: dict[str, Any]) -> dict[str, Any]:
-    """Makes the files before anybody sees them: they are the users' of several images, so it runs
-    as root, without a network."""
+    """Return the job that makes the files: they are the users' of several images, so it runs as
+    root, without a network."""
     return {
         **_like(plain, ["python", "-m", "infra.secure.containers", SECRETS, "/secrets"]),
         "profiles": [SECRETS],
@@ -165,7 +165,7 @@ def _secrets_job(plain: dict[str, Any]) -> dict[str, Any]:
 
 
 def _passwords_job(plain: dict[str, Any]) -> dict[str, Any]:
-    """Has the broker know its users, as who may do everything there."""
+    """Return the job that tells the broker its users, as who may do everything there."""
     seen = SeenFiles()
     environment = _administrator(seen)
     for name in USERS:

@@ -50,7 +50,7 @@ def make_secrets(folder: Path, database: str) -> None:
 
 
 def give_passwords(folder: Path, administrator: KafkaSettings) -> None:
-    """Have the broker know the users by the passwords in the folder. Raises ProcessFailure."""
+    """Tell the broker the users and their passwords in the folder. Raises ProcessFailure."""
     passwords = {
         name: (folder / files.mounted(files.kafka_password(name))).read_text("ascii").strip()
         for name in USERS

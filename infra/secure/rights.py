@@ -24,7 +24,7 @@ TIMEOUT_S: Final = 30.0
 
 
 def give_passwords(administrator: KafkaSettings, passwords: Mapping[str, str]) -> None:
-    """Have the broker know users by their passwords. May be repeated. Raises ProcessFailure."""
+    """Tell the broker users and their passwords. May be repeated. Raises ProcessFailure."""
     admin = AdminClient(administrator.librdkafka())
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, ROUNDS)
     made = admin.alter_user_scram_credentials(

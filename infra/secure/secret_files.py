@@ -67,7 +67,7 @@ class SecretFiles:
     """The files of a folder, made where they are missing, closed to others."""
 
     def __init__(self, folder: Path, hosts: Sequence[str] = ()) -> None:
-        """`hosts`: names by which servers are reached, beside this machine's loopback."""
+        """Describe a folder. `hosts`: names by which servers are reached, beside loopback."""
         self.folder = folder
         self._authority = Authority(folder, hosts)
 

@@ -167,7 +167,7 @@ def test_l6_a_replicant_that_lost_its_store_gets_another_one(
 
 
 def test_d4_a_replica_that_was_closed_holds_up_nobody(
-    settings: ClientSettings, producer: ChangeProducer
+    cluster: LocalCluster, settings: ClientSettings, producer: ChangeProducer
 ) -> None:
     """It gives back all its leases, not the first alone: the others would block the tables' schema
     changes until its session has run out."""

@@ -271,7 +271,7 @@ def test_r1_what_can_never_commit_is_given_up_and_kept_as_a_dead_letter(
 
 
 def test_d3_d4_subscriber_decodes_rows_through_an_added_column(
-    settings: ClientSettings, watch: ClusterWatch, producer: ChangeProducer
+    cluster: LocalCluster, watch: ClusterWatch, producer: ChangeProducer
 ) -> None:
     """A row written all along: each image it gets has the columns of the version it holds, the new
     one from the version on in which it is public; and none of the values is of another column."""
