@@ -31,7 +31,7 @@ from leasehold.client.pending import Pending
 from leasehold.client.request_transport import FastRequestTransport
 from leasehold.model.records.log import Decisions
 from leasehold.settings.client import ClientSettings
-from tests.support.cluster.secure_suite import libpq_of
+from tests.support.cluster.secure_suite import dsn_of
 from tests.support.cluster.system_cluster import (
     SOON_S,
     assert_consistent,
@@ -192,7 +192,7 @@ def test_l5_updates_of_sql_clients_are_told(
     count = 80
 
     def by_wire(key: int) -> None:
-        with psycopg.connect(**libpq_of(cluster, 0), autocommit=True) as connection:
+        with psycopg.connect(dsn_of(cluster, 0), autocommit=True) as connection:
             for _ in range(count):
                 assert connection.execute(UPDATE, (key,)).rowcount == 1
 

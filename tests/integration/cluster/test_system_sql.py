@@ -22,7 +22,7 @@ import pytest
 from infra.local_cluster import LocalCluster
 from leasehold import ChangeProducer, connect_async
 from leasehold import connect as connect_embedded
-from tests.support.cluster.secure_suite import libpq_environment, libpq_of
+from tests.support.cluster.secure_suite import dsn_of, libpq_environment
 from tests.support.cluster.system_cluster import Beside, command, settings_of, until
 
 NODES = ("m1", "r1", "r2", "changefeed")
@@ -64,7 +64,7 @@ def psql(cluster: LocalCluster, place: int, text: str) -> str:
 
 
 def connect(cluster: LocalCluster, place: int) -> psycopg.Connection[tuple[object, ...]]:
-    return psycopg.connect(**libpq_of(cluster, place))
+    return psycopg.connect(dsn_of(cluster, place))
 
 
 def test_what_a_new_user_tries(cluster: LocalCluster) -> None:

@@ -15,11 +15,13 @@ from typing import Final
 
 import pytest
 import redis
+from psycopg.conninfo import make_conninfo
 
 from infra.local_cluster import LocalCluster
 from infra.ports import LOOPBACK, Ports
 from infra.secure import users
 from infra.secure.mode import SecureMode
+from infra.secure.users import SQL_USER
 from leasehold.model.process_rights import RedisRules
 from leasehold.settings.environment import ClusterSettings, RedisSettings, from_environment
 
@@ -119,14 +121,18 @@ def superuser_of_redis(servers: LocalCluster) -> redis.Redis:
     return redis.Redis.from_url(settings.url, **settings.client_options())
 
 
-def libpq_of(cluster: LocalCluster, place: int, user: str = "leasehold") -> dict[str, str]:
-    """Return what clients of PostgreSQL are told of a replicant; with a password in secure mode,
-    where `user` has none of its own."""
+def libpq_of(cluster: LocalCluster, place: int) -> dict[str, str]:
+    """Return what clients of PostgreSQL are told of a replicant; in secure mode with a password."""
     port, secure = cluster.ports.sql[place], tested_mode(cluster)
     if secure is None:
         database = cluster.cluster_settings.database
-        return {"host": LOOPBACK, "port": str(port), "user": user, "dbname": database}
-    return {**secure.libpq(port), "user": user, "password": secure.sql_password()}
+        return {"host": LOOPBACK, "port": str(port), "user": SQL_USER, "dbname": database}
+    return {**secure.libpq(port), "password": secure.sql_password()}
+
+
+def dsn_of(cluster: LocalCluster, place: int) -> str:
+    """Return the same as psycopg's `connect` takes it."""
+    return make_conninfo(**libpq_of(cluster, place))
 
 
 def libpq_environment(cluster: LocalCluster, place: int) -> dict[str, str]:
