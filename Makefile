@@ -18,6 +18,8 @@ CODE := $(wildcard libs services spark_streaming infra tests)
 INTEGRATION := $(wildcard tests/integration tests/consistency)
 SIMULATION := $(wildcard tests/simulation)
 MODELS := $(wildcard tests/models tests/schema_change)
+# What of it there is for a Kafka and a Redis that ask everybody who he is.
+SECURED := $(wildcard $(addprefix tests/integration/,cluster faults infra/test_infra.py kafka redis services spark))
 MATRIX := $(wildcard tests/matrix)
 ISOLATION := $(wildcard tests/isolation)
 NO_SUITES := tests/bench tests/chaos tests/support tests/__pycache__
@@ -80,8 +82,9 @@ quick-tests: # the same without lint and types
 	@$(PYTEST) -n $(WORKERS) --dist loadfile $(UNIT) tests/simulation/test_stories.py \
 	  $(SLOWER:%=--ignore=%) $(ARGS)
 
-test-all: ## everything, and what is marked long: more faults, the matrix on real parts, pgbench
+test-all: ## everything, what is marked long (more faults, pgbench), and integration in secure mode
 	@$(MAKE) test MARKS=
+	@$(MAKE) integration SECURE=1 MARKS=
 
 check: tools ## lint, format, the order of packages, and strict types
 	@echo "== lint, format, order of packages, types"
@@ -114,9 +117,10 @@ matrix: tools ## each schema change, at each step: rows, people, crashes (all of
 	@echo "== $(MATRIX)"
 	@$(PYTEST) -n $(WORKERS) $(MATRIX) $(ARGS)
 
-integration: setup ## tests on real Kafka, Redis and Spark, on free ports
-	@echo "== $(INTEGRATION)"
-	@$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadfile --no-loadscope-reorder $(INTEGRATION) $(ARGS)
+integration: setup ## tests on real Kafka, Redis and Spark, on free ports (SECURE=1: TLS, users, ACLs)
+	@echo "== $(if $(SECURE),in secure mode: $(SECURED),$(INTEGRATION))"
+	@$(if $(SECURE),LEASEHOLD_TEST_SECURE=1 )$(PYTEST) -n $(INTEGRATION_WORKERS) --dist loadfile --no-loadscope-reorder \
+	  $(if $(SECURE),$(SECURED),$(INTEGRATION)) $(ARGS)
 
 up: setup ## start the local cluster (no Docker): Kafka, Redis, every service (SECURE=1: TLS, users, ACLs)
 	@$(PYTHON) -m infra.cluster up $(if $(SECURE),--secure)

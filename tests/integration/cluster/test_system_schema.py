@@ -30,7 +30,6 @@ from tests.support.cluster.system_cluster import (
     assert_consistent,
     command,
     logged,
-    named,
     seen,
     settings_of,
     until,
@@ -272,7 +271,7 @@ def test_r1_what_can_never_commit_is_given_up_and_kept_as_a_dead_letter(
 
 
 def test_d3_d4_subscriber_decodes_rows_through_an_added_column(
-    settings: ClientSettings, watch: ClusterWatch, producer: ChangeProducer
+    cluster: LocalCluster, watch: ClusterWatch, producer: ChangeProducer
 ) -> None:
     """A row written all along: each image it gets has the columns of the version it holds, the new
     one from the version on in which it is public; and none of the values is of another column."""
@@ -282,7 +281,7 @@ def test_d3_d4_subscriber_decodes_rows_through_an_added_column(
     assert producer.submit(made).result(90).lsn
     stop = threading.Event()
     writers = threading.Thread(target=write_until, args=(producer, stop))
-    with Subscriber(named(settings, "subscriber"), ["s"]) as subscriber:
+    with Subscriber(settings_of(cluster, "subscriber"), ["s"]) as subscriber:
         news: list[News] = []
         collect(subscriber, news, lambda: any(isinstance(each, RowEvent) for each in news))
         writers.start()
@@ -328,7 +327,7 @@ def test_all_jobs_ended_all_nodes_are_consistent_and_every_sum_is_exact(
     cluster: LocalCluster, settings: ClientSettings, watch: ClusterWatch, load: Load
 ) -> None:
     load.stop()
-    with open_replica(named(settings, "last")) as replica:
+    with open_replica(settings_of(cluster, "last")) as replica:
         load.assert_exact(replica)
     load.assert_same_answers(settings)
     statuses = {each.job.status for each in watch.view.jobs.values()}

@@ -138,6 +138,8 @@ def test_the_documented_rights_are_enough(
         sql.execute("update t set m = n + 1 where id = 1")
         sql.execute("commit")
         assert sql.execute("select id, n, m from t").fetchall() == [(1, 1, 2)]
+        told = sql.execute("select node from leasehold.nodes").fetchall()
+        assert {("m1",), ("r1",)} <= set(told)
         heard: list[object] = []
 
         def is_heard() -> bool:
