@@ -151,7 +151,10 @@ class Changefeed:
         """Begin at `position`. `jobs`: bodies (wire form) of the newest JobEvent per job."""
         self.position = position
         self._foreign = ForeignRecords()
-        self._jobs: dict[int, Job] = {job.job_id: job for job in map(job_from_wire, jobs)}
+        self._jobs: dict[int, Job] = {}
+        self._running: dict[int, Job] = {}  # of them, those that have not ended
+        for body in jobs:
+            self._put_job(job_from_wire(body))
 
     def step(
         self, record: LogRecord | Unreadable, offset: int, digest: bytes, now_ns: int = 0
@@ -207,7 +210,7 @@ class Changefeed:
         changed: dict[int, None] = {}
         for write in commit.catalog:
             if isinstance(write, JobWrite):
-                job = self._jobs[write.job_id] = job_from_wire(write.body)
+                job = self._put_job(job_from_wire(write.body))
                 changed[write.job_id] = None
                 urgent |= job.awaits_run
             elif isinstance(write, ChunkDecided | FindingsDecided) and self._count(write):
@@ -228,7 +231,8 @@ class Changefeed:
         return urgent
 
     def _forgotten(self, job_id: int) -> ForgottenJob:
-        gone = self._jobs.pop(job_id) if job_id in self._jobs else None
+        gone = self._jobs.pop(job_id, None)
+        self._running.pop(job_id, None)
         runs = 0 if gone is None else gone.run
         progress = (progress_key(job_id, run) for run in range(1, runs + 1))
         return ForgottenJob(job_id, (job_key(job_id), *progress))
@@ -244,13 +248,21 @@ class Changefeed:
             return False  # ⚠ late chunks: another run's rows are not this run's progress
         match work:
             case ChunkDecided(_, _, rows, applied, end):
-                self._jobs[work.job_id] = job.counted(rows, applied, end)
+                self._put_job(job.counted(rows, applied, end))
             case FindingsDecided():
-                self._jobs[work.job_id] = job.validated(work)
+                self._put_job(job.validated(work))
         return True
 
+    def _put_job(self, job: Job) -> Job:
+        self._jobs[job.job_id] = job
+        if job.status.ended:
+            self._running.pop(job.job_id, None)
+        else:
+            self._running[job.job_id] = job
+        return job
+
     def _version_event(self, write: DescriptorWrite, commit: Commit, lsn: int) -> VersionEvent:
-        return version_event(write, commit, lsn, self._jobs.values())
+        return version_event(write, commit, lsn, self._running.values())
 
 
 def _is_new(write: DescriptorWrite) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from leasehold.catalog.catalog import Catalog, Reference
+from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, CommitContext, ForeignKey, OnChange
 from leasehold.model.errors import Refused, RequestTooLarge
