@@ -89,7 +89,27 @@ CREATE TABLE IF NOT EXISTS access (
     kind INTEGER NOT NULL, first INTEGER NOT NULL, second INTEGER NOT NULL, body BLOB NOT NULL,
     PRIMARY KEY (kind, first, second)) WITHOUT ROWID
 """
-CHANGED: Final = "UPDATE position SET catalog = catalog + 1"
+# Which table each of the newest changes of the catalog was of (0: roles and privileges), so that a
+# reader who knows the one before need not read all of it; made as the one above. An earlier program
+# counts its changes and writes none of these down: where one is missing, all is read.
+CATALOG_CHANGES: Final = """
+CREATE TABLE IF NOT EXISTS catalog_changes (
+    changes INTEGER PRIMARY KEY, table_id INTEGER NOT NULL)
+"""
+OF_ACCESS: Final = 0
+CHANGES_KEPT: Final = 1_000
+_CHANGED: Final = "UPDATE position SET catalog = catalog + 1"
+_NOTE_CHANGE: Final = "INSERT INTO catalog_changes SELECT catalog, ? FROM position"
+_FORGET_CHANGES: Final = (
+    "DELETE FROM catalog_changes WHERE changes <= (SELECT catalog - ? FROM position)"
+)
+
+
+def count_change(connection: apsw.Connection, table_id: int) -> None:
+    """Count a change of the catalog, which is of that table."""
+    connection.execute(_CHANGED)
+    connection.execute(_NOTE_CHANGE, (table_id,))
+    connection.execute(_FORGET_CHANGES, (CHANGES_KEPT,))
 
 
 ASIDE: Final = "aside"
@@ -277,6 +297,7 @@ def make_writer(connection: apsw.Connection, synchronous: str) -> None:
             connection.execute(added)
     connection.execute(ATTEMPTS)
     connection.execute(ACCESS)
+    connection.execute(CATALOG_CHANGES)
 
 
 class WriterLock:
