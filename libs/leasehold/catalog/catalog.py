@@ -9,7 +9,7 @@ catalog writes after the record that holds them was read back.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any, Final
@@ -49,10 +49,13 @@ class Catalog:
     who ask is kept table by table: a change of one costs nothing for the others."""
 
     def __init__(self) -> None:
-        self._versions: dict[int, dict[int, Descriptor]] = {}
+        # Each table's are replaced, never changed, so that a copy may share them.
+        self._versions: dict[int, Mapping[int, Descriptor]] = {}
         self._newest: dict[int, Descriptor] = {}
         self._names: dict[str, tuple[int, ...]] = {}
         self._named: dict[int, frozenset[str]] = {}  # the names of each table there
+        self._index_names: dict[str, int] = {}  # of newest versions, with how many have it
+        self._with_indexes: dict[int, frozenset[str]] = {}  # those of each table there
         self._min_versions: dict[int, int] = {}
         self.jobs: dict[int, Job] = {}
         self.running: dict[int, Job] = {}
@@ -97,10 +100,12 @@ class Catalog:
         return made
 
     def _take_over(self, catalog: Catalog) -> None:
-        self._versions = {table: dict(kept) for table, kept in catalog._versions.items()}
+        self._versions = dict(catalog._versions)
         self._newest = dict(catalog._newest)
         self._names = dict(catalog._names)
         self._named = dict(catalog._named)
+        self._index_names = dict(catalog._index_names)
+        self._with_indexes = dict(catalog._with_indexes)
         self._min_versions = dict(catalog._min_versions)
         self.jobs = dict(catalog.jobs)
         self.running = dict(catalog.running)
@@ -165,17 +170,18 @@ class Catalog:
 
     def _put(self, descriptor: Descriptor) -> None:
         table_id = descriptor.table_id
-        versions = self._versions.setdefault(table_id, {})
+        versions = self._versions.get(table_id, {})
         newest = self._newest[table_id].version if versions else 0
         # D1, D2: versions of a table follow each other without a gap.
         if versions and descriptor.version != newest + 1:
             raise StoreCorrupted(
                 f"version {descriptor.version} of table {descriptor.name!r} follows {newest}"
             )
-        versions[descriptor.version] = descriptor
-        if len(versions) > 1:
+        self._versions[table_id] = {**versions, descriptor.version: descriptor}
+        if versions:
             self._with_past.add(table_id)
         self._newest[table_id] = descriptor
+        self._name_indexes(table_id, descriptor)
         self._note_id(table_id)
         self._name(table_id)
 
@@ -207,6 +213,24 @@ class Catalog:
             self._names[name] = left
         else:
             del self._names[name]
+
+    def _name_indexes(self, table_id: int, newest: Descriptor | None) -> None:
+        """Know the names of a table's indexes as those of its newest version, None: it is gone."""
+        there = newest is not None and newest.state is not State.ABSENT
+        names = newest.index_names if newest is not None and there else frozenset()
+        before = self._with_indexes.pop(table_id, frozenset())
+        if names:
+            self._with_indexes[table_id] = names
+        for name in names - before:
+            self._index_names[name] = self._index_names.get(name, 0) + 1
+        for name in before - names:
+            left = self._index_names.pop(name) - 1
+            if left:
+                self._index_names[name] = left
+
+    def index_names(self) -> Set[str]:
+        """Return the names of all indexes that users know of, with those of primary keys."""
+        return self._index_names.keys()
 
     def _note_change(self, table_id: int) -> None:
         self.changes += 1
@@ -307,8 +331,8 @@ class Catalog:
         """Forget the oldest of a table's versions, one of `ended_before`."""
         kept = self._versions[table_id]
         assert version == min(kept) < self.min_version(table_id), "D5: it may be in use"
-        del kept[version]
-        if len(kept) == 1:
+        self._versions[table_id] = {v: one for v, one in kept.items() if v != version}
+        if len(kept) == 2:
             self._with_past.discard(table_id)
 
     def _forget_table(self, table_id: int) -> None:
@@ -321,6 +345,7 @@ class Catalog:
             self._take_name(name, table_id)
             self._current.pop(name, None)
         self._with_past.discard(table_id)
+        self._name_indexes(table_id, None)
         self._references.forget(table_id)
         self._note_change(table_id)
         self._gone.append(table_id)

@@ -61,8 +61,7 @@ def relation_names(catalog: Catalog) -> set[str]:
     """Return the names of tables and indexes, which share theirs, as in PostgreSQL; primary keys
     have an index, too. An index that only goes with a foreign key takes none: PostgreSQL makes no
     such index, and users give its name to one of theirs."""
-    names = set(catalog.table_names())
-    names.update(*[table.index_names for table in catalog.tables()])
+    names = {*catalog.table_names(), *catalog.index_names()}
     names.update(_planned(catalog, Kind.TABLE))
     names.update(_planned(catalog, Kind.INDEX))
     return names

@@ -43,18 +43,21 @@ class CatalogAhead(Catalog):
         self._versions[table.table_id] = {table.version: table}
         self._newest[table.table_id] = table
         self._made[table.name] = table.table_id
+        self._name_indexes(table.table_id, table)
         self._references.put(table.table_id, (table,))
 
     def unmake(self, table_id: int) -> None:
         self._versions.pop(table_id, None)
         self._newest.pop(table_id, None)
         self._made = {name: made for name, made in self._made.items() if made != table_id}
+        self._name_indexes(table_id, None)
         self._references.forget(table_id)
         self._current = {}
 
     def drop(self, table_id: int) -> None:
         """Take the name of a table that is in the log away here."""
         self._gone.add(table_id)
+        self._name_indexes(table_id, None)
         self._current = {}
 
     def _highest_id(self, *, sequences: bool) -> int:

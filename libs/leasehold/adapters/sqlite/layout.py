@@ -153,19 +153,16 @@ def history_tables(connection: apsw.Connection) -> tuple[int, ...]:
 
 
 def make_past(connection: apsw.Connection, table_id: int) -> None:
-    """Create what a table's old images need and the file lacks: a place for each of its columns.
-
-    The key's index has a name of its own each time: one of a table that was set aside may be there
-    still."""
+    """Create what a table's old images need and the file lacks: a place for each of its columns,
+    and a way to them by key. That is part of the table: of each statement that makes something
+    SQLite looks through all of the file's schema."""
     name, source = history_name(table_id), table_name(table_id)
     there, wanted = physical_columns(connection, name), physical_columns(connection, source)
     if not there:
-        number = connection.pragma("schema_version")
-        connection.execute(
-            f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, {', '.join(wanted)})",
-        )
         key = ", ".join(primary_key_of(connection, source))
-        connection.execute(f"CREATE INDEX {name}_by_key_{number} ON {name} ({key})")
+        connection.execute(
+            f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, {', '.join(wanted)}, UNIQUE ({key}, id))"
+        )
         return
     for column in wanted:
         if column not in there:
