@@ -53,13 +53,8 @@ class TableHistory(NamedTuple):
         What the oldest event kept has changed is not known, unless it is version 1: its elements
         are then shown as if they were new.
         """
-        descriptors: list[Descriptor | None] = [None]
-        descriptors += [from_wire(event.body) for event in self.events]
-        changed = []
-        for event, (before, after) in zip(self.events, pairwise(descriptors), strict=True):
-            assert after is not None
-            changed.append(VersionChange(event, diff(before, after)))
-        return tuple(changed)
+        before = (None, *self.events[:-1])
+        return tuple(map(VersionChange, self.events, before))
 
 
 def _histories(events: Iterable[VersionEvent]) -> list[TableHistory]:

@@ -7,12 +7,13 @@ looking asks nothing of the master. Times are unix µs, for people; nothing is d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.descriptor import Descriptor, from_wire
-from leasehold.catalog.job import Job, job_from_wire
+from leasehold.catalog.job import Job, Status, job_from_wire
 from leasehold.catalog.states import State
 from leasehold.events.version_diff import ElementChange, diff
 from leasehold.lease.replies import Holding, SnapshotReport
@@ -158,28 +159,44 @@ class SessionSeen(NamedTuple):
     moved_us: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableView:
-    """The newest published version of a table."""
+    """The newest published version of a table. It is decoded when it is looked at: of thousands
+    few ever are."""
 
-    descriptor: Descriptor
     event: VersionEvent
 
+    @cached_property
+    def descriptor(self) -> Descriptor:
+        return from_wire(self.event.body)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class VersionChange:
-    """A version event with what it changed, seen from the version known before it."""
+    """A version event with what it changed, seen from the version known `before` it, if one was."""
 
     event: VersionEvent
-    changes: tuple[ElementChange, ...]
+    before: VersionEvent | None
+
+    @cached_property
+    def changes(self) -> tuple[ElementChange, ...]:
+        before = None if self.before is None else from_wire(self.before.body)
+        return diff(before, from_wire(self.event.body))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JobView:
-    """A job as the log has it."""
+    """A job as the log has it; decoded when it is looked at, as tables are."""
 
-    job: Job
     event: JobEvent
+
+    @cached_property
+    def job(self) -> Job:
+        return job_from_wire(self.event.body)
+
+    @property
+    def status(self) -> Status:
+        return Status(self.event.body["status"])
 
 
 class Second(NamedTuple):
@@ -265,14 +282,8 @@ def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
             return _held_back(view, event)
         case CheckReport():
             return _checked(view, event)
-        case VersionEvent():
-            return _version(view, event)
-        case JobEvent():
-            return _job(view, event)
-        case JobForgotten():
-            return _without_job(view, event.job_id)
-        case JobProgress():
-            return _progress(view, event)
+        case VersionEvent() | JobEvent() | JobForgotten() | JobProgress():
+            return fold_all(view, (event,), now_us)
         case SparkReport():
             return replace(view, spark=event)
         case ChangefeedReport():
@@ -287,6 +298,71 @@ def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
             return _reached(view, event.what)
         case TopicsRead():
             return replace(view, not_read=dict(event.left), read_us=now_us)
+
+
+def fold_all(view: ClusterView, events: Iterable[Event], now_us: int) -> ClusterView:
+    """Return the view after those events. What is kept of each table and each job is copied once
+    for all of them, not once for each: a first look reads thousands."""
+    told: _Told | None = None
+    for event in events:
+        if isinstance(event, VersionEvent | JobEvent | JobForgotten | JobProgress):
+            told = told or _Told(view)
+            told.take(event)
+        else:
+            view = fold(view, event, now_us)
+    return view if told is None else told.in_view(view)
+
+
+class _Told:
+    """What `versions` and `jobs` have told, to be added to."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self.tables = dict(view.tables)
+        self.recent = list(view.recent)
+        self.jobs = dict(view.jobs)
+        self.progress = dict(view.progress)
+
+    def take(self, event: VersionEvent | JobEvent | JobForgotten | JobProgress) -> None:
+        match event:
+            case VersionEvent():
+                self.version(event)
+            case JobEvent():
+                self.job(event)
+            case JobForgotten(job_id):
+                self.jobs.pop(job_id, None)
+                self.progress.pop(job_id, None)
+            case JobProgress():
+                self.progressed(event)
+
+    def in_view(self, view: ClusterView) -> ClusterView:
+        return replace(
+            view,
+            tables=self.tables,
+            recent=tuple(self.recent[-RECENT_EVENTS_MAX:]),
+            jobs=self.jobs,
+            progress=self.progress,
+        )
+
+    def version(self, event: VersionEvent) -> None:
+        known = self.tables.get(event.table_id)
+        if known is not None and event.version <= known.event.version:
+            return
+        self.recent.append(VersionChange(event, None if known is None else known.event))
+        if event.body["state"] == State.ABSENT.label:
+            self.tables.pop(event.table_id, None)
+        else:
+            self.tables[event.table_id] = TableView(event)
+
+    def job(self, event: JobEvent) -> None:
+        known = self.jobs.get(event.job_id)
+        if known is None or event.lsn >= known.event.lsn:
+            self.jobs[event.job_id] = JobView(event)
+
+    def progressed(self, progress: JobProgress) -> None:
+        # Kept beside the jobs: in a compacted topic a job's progress may stand before its state.
+        known = self.progress.get(progress.job_id)
+        if known is None or (progress.run, progress.sent_us) >= (known.run, known.sent_us):
+            self.progress[progress.job_id] = progress
 
 
 def _checked(view: ClusterView, report: CheckReport) -> ClusterView:
@@ -429,41 +505,3 @@ def _ack(view: ClusterView, ack: Ack) -> ClusterView:
     if ack.role == "master" and ack.epoch == view.log.epoch and not view.log.master:
         view = replace(view, log=replace(view.log, master=ack.node))
     return view
-
-
-def _version(view: ClusterView, event: VersionEvent) -> ClusterView:
-    known = view.tables.get(event.table_id)
-    if known is not None and event.version <= known.event.version:
-        return view
-    descriptor = from_wire(event.body)
-    change = VersionChange(event, diff(known.descriptor if known else None, descriptor))
-    tables = {**view.tables, event.table_id: TableView(descriptor, event)}
-    if descriptor.state is State.ABSENT:
-        del tables[event.table_id]
-    return replace(
-        view,
-        tables=tables,
-        recent=(*view.recent, change)[-RECENT_EVENTS_MAX:],
-    )
-
-
-def _job(view: ClusterView, event: JobEvent) -> ClusterView:
-    known = view.jobs.get(event.job_id)
-    if known is not None and event.lsn < known.event.lsn:
-        return view
-    job = JobView(job_from_wire(event.body), event)
-    return replace(view, jobs={**view.jobs, event.job_id: job})
-
-
-def _without_job(view: ClusterView, job_id: int) -> ClusterView:
-    jobs = {number: job for number, job in view.jobs.items() if number != job_id}
-    progress = {number: said for number, said in view.progress.items() if number != job_id}
-    return replace(view, jobs=jobs, progress=progress)
-
-
-def _progress(view: ClusterView, progress: JobProgress) -> ClusterView:
-    # Kept beside the jobs: in a compacted topic a job's progress may stand before its state.
-    known = view.progress.get(progress.job_id)
-    if known is not None and (progress.run, progress.sent_us) < (known.run, known.sent_us):
-        return view
-    return replace(view, progress={**view.progress, progress.job_id: progress})

@@ -17,7 +17,7 @@ from leasehold.admin.view import (
     LedgerSeen,
     TopicsRead,
     Unreachable,
-    fold,
+    fold_all,
 )
 from leasehold.lease.commands import Command, Holders, Snapshot
 from leasehold.lease.replies import HolderList, Holding, Reply, SnapshotReport
@@ -123,8 +123,7 @@ class ClusterWatch(Closing):
     def _take(self, *events: Event, bus: bool = False, ledger: bool = False) -> None:
         now_us = unix_us()
         with self._changed:
-            for event in events:
-                self._view = fold(self._view, event, now_us)
+            self._view = fold_all(self._view, events, now_us)
             # That topics were read, and had nothing new, is no change that anybody waits for.
             self._number += any(not isinstance(event, TopicsRead) for event in events)
             self._bus_seen = self._bus_seen or bus

@@ -209,7 +209,7 @@ def _show_change(change: VersionChange, output: Output) -> None:
 def _show_as_of(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
     events = read_history(settings.kafka, settings.topics)
     event = event_at(events, args.words[0], args.as_of)
-    _show(ClusterView(), TableView(from_wire(event.body), event), args.format, output)
+    _show(ClusterView(), TableView(event), args.format, output)
     return ExitCode.OK
 
 
