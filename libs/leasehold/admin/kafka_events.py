@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from leasehold.adapters.codec.log_header import LogHeader, read_header
@@ -36,6 +37,9 @@ ACKS_TAIL_RECORDS: Final = 2_000
 that lives. The last ones of others lie before it (`_silent`)."""
 SILENT_LOOK_S: Final = 5.0
 """Longest that those are looked for: whoever asks for the state waits for it."""
+ROWS_TABLES_MAX: Final = 256
+"""Of so many tables it is asked how many rows their topics have about: those with the newest
+versions, which jobs are at, and which people look at."""
 JOB_PREFIX: Final = b"job/"
 
 _SHOWN: Final = (
@@ -72,7 +76,7 @@ class KafkaEvents:
         self._heard: set[str] = set()
         self._looked_back = False
         self._ends: TopicEndsReader | None = None
-        self._table_ids: set[int] = set()
+        self._table_ids: dict[int, None] = {}  # the one with the newest version last
 
     def events(self, timeout_s: float) -> list[Event]:
         """Raises BusUnavailable while Kafka can't be reached."""
@@ -143,7 +147,8 @@ class KafkaEvents:
         away is noticed."""
         if self._ends is None:
             self._ends = TopicEndsReader(self._settings, self._topics, "leasehold-watch-ends")
-        ends = self._ends.poll(self._table_ids)
+        newest = list(islice(reversed(self._table_ids), ROWS_TABLES_MAX))
+        ends = self._ends.poll(newest)
         return [] if ends is None else [TopicEnds(ends), Reachable("kafka")]
 
     def _silent(self) -> list[Event]:
@@ -172,7 +177,8 @@ class KafkaEvents:
         except MalformedRequest:
             return []  # of a newer release: not known here how to show it
         if isinstance(event, VersionEvent):
-            self._table_ids.add(event.table_id)
+            self._table_ids.pop(event.table_id, None)
+            self._table_ids[event.table_id] = None
         elif isinstance(event, Ack):
             self._heard.add(event.node)
         return [event] if isinstance(event, _SHOWN) else []
@@ -183,7 +189,7 @@ class KafkaEvents:
         if not number.isdigit():
             return []  # what Spark has told of a run
         if topic == self._topics.versions.name:
-            self._table_ids.discard(int(number))
+            self._table_ids.pop(int(number), None)
         elif topic == self._topics.jobs.name:
             return [JobForgotten(int(number))]
         return []

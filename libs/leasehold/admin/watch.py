@@ -26,6 +26,9 @@ from leasehold.model.errors import LeaseholdError, LedgerUnavailable
 from leasehold.settings.client import ClientSettings
 
 LEDGER_EVERY_S: Final = 0.5
+LEDGER_PAUSE: Final = 20
+"""How many times as long as a look at the ledger took the next one waits at least: with thousands
+of tables it is work for Redis, which agents wait for, and for this process."""
 AWAY_RETRY_S: Final = 1.0
 NOTHING_READ: Final[Mapping[str, int]] = {"acks": -1, "jobs": -1, "log": -1, "versions": -1}
 READ_TIMEOUT_S: Final = 0.2
@@ -150,7 +153,8 @@ class ClusterWatch(Closing):
                 self._take(LedgerSeen(reply, self._holders(reply)), ledger=True)
             except LedgerUnavailable as error:
                 self._take(Unreachable("ledger", error.message), ledger=True)
-            self._stopping.wait(LEDGER_EVERY_S - (boottime_ns() - began_ns) / 1e9)
+            took_s = (boottime_ns() - began_ns) / 1e9
+            self._stopping.wait(max(LEDGER_EVERY_S - took_s, LEDGER_PAUSE * took_s))
 
     def _holders(self, report: SnapshotReport) -> dict[int, tuple[Holding, ...]]:
         tables = [s.table for s in report.tables[:LISTED_TABLES_MAX] if s.leases]

@@ -32,7 +32,7 @@ from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent
 from leasehold.model.records.log import LogPosition
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.model.topics import Topics
+from leasehold.model.topics import Topic, Topics
 from leasehold.replication.changefeed import (
     Changefeed,
     Feed,
@@ -112,6 +112,7 @@ class Publisher(Closing):
         self._feed = Changefeed()
         self._rows_topics: dict[int, str] = {}
         self._gone = GoneTopics(self._admin, topics)
+        self._new_topics: list[Topic] = []
         self._messages: list[Message] = []
         self._due_ns = 0  # when _messages are published at the latest
         self._gathers = False  # whether there is time before the next reading
@@ -264,14 +265,17 @@ class Publisher(Closing):
             self._messages += (Message(jobs, key, None) for key in publication.keys)
         else:
             assert isinstance(publication, NewTable), publication
-            rows = self._topics.rows(publication.table_id)
-            self._admin.create([rows], self._topics.replication_factor)
+            self._new_topics.append(self._topics.rows(publication.table_id))
 
     def _publish(self) -> None:
         """Write one transaction: all messages and the position behind them."""
         position = self._feed.position
         assert position.offset >= self._stored.offset, "L6: the position only rises"
         stored = self._codec.encode(position)
+        if self._new_topics:
+            # All tables of the transaction at once: a broker takes as long for one as for many.
+            self._admin.create(self._new_topics, self._topics.replication_factor)
+            self._new_topics = []
         now_ns, report = boottime_ns(), b""
         if self._has_to_report(now_ns):
             report = self._codec.encode(ChangefeedReport(unix_us(), position.offset, position.lsn))
