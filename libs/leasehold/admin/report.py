@@ -35,10 +35,12 @@ CHANGEFEED_SILENT_SAID_MS: Final = 15_000
 def report(view: ClusterView, now_us: int, *, tables_max: int | None = None) -> dict[str, Any]:
     """The whole view; of the jobs those that `recent_jobs_report` tells of, and of the tables at
     most `tables_max`, those first that are being changed, then those that were changed last, with
-    the leases on them. `jobs_ended` and `tables_there`: how many there are. Ages and lags are those at `as_of_us`, when the topics were last read, and
-    for the ledger those at `now_us`. `gaps`: sentences on what can't be told yet, or no longer; as
-    a rule none. `dead_letters`: the next offset of their topic, where the ends of transactions have
-    offsets, too."""
+    the leases on them. `jobs_ended` and `tables_there`: how many there are.
+
+    Ages and lags are those at `as_of_us`, when the topics were last read, and for the ledger those
+    at `now_us`. `gaps`: sentences on what can't be told yet, or no longer; as a rule none.
+    `dead_letters`: the next offset of their topic, where the ends of transactions have offsets,
+    too."""
     asked_us, now_us = now_us, view.as_of_us(now_us)
     tables = [table for _, table in sorted(view.tables.items())]
     leased = None
@@ -273,8 +275,8 @@ def elements_report(descriptor: Descriptor, elements: Iterable[Element]) -> list
 def leases_report(
     view: ClusterView, now_us: int, table_ids: Collection[int] | None = None
 ) -> list[dict[str, Any]]:
-    """Per table, of all or those given: current and lowest version, and who holds which; of old ones (`holders`) since
-    when, at what work, and whether the agent answers."""
+    """Per table, of all or those given: current and lowest version, and who holds which; of old
+    ones (`holders`) since when, at what work, and whether the agent answers."""
     if view.ledger is None:
         return []
     found = []

@@ -37,7 +37,7 @@ def register(subparsers: Subparsers) -> None:
         each.add_argument(
             "--all",
             action="store_true",
-            help=f"also jobs that ended before the last {ENDED_TOLD_MAX} (--json lists them anyway)",
+            help=f"also jobs that ended before the last {ENDED_TOLD_MAX}, as --json anyway",
         )
     watched = actions.add_parser(
         "watch", help="progress of one job, or of all that run, until they end"

@@ -6,7 +6,7 @@ import argparse
 
 from leasehold.adapters.os.clock import unix_us
 from leasehold.admin.blocker_report import holding_words
-from leasehold.admin.report import ledger_report, leases_report
+from leasehold.admin.report import leases_report, ledger_report
 from leasehold.cli.command import Subparsers, add
 from leasehold.cli.exit_code import ExitCode
 from leasehold.cli.looking import looking
