@@ -39,7 +39,6 @@ from leasehold.replication.changefeed import (
     FeedPublication,
     ForgottenJob,
     ForgottenTable,
-    NewTable,
     Publication,
     RowPublication,
     TruncationPublication,
@@ -110,7 +109,8 @@ class Publisher(Closing):
         self._topic_ids: SimpleQueue[str] = SimpleQueue()  # of the log, as Kafka tells them
         self._look = TopicLook(self._admin, topics.log.name, self._topic_ids.put)
         self._feed = Changefeed()
-        self._rows_topics: dict[int, str] = {}
+        self._rows_topics: dict[int, str] = {}  # of tables that it has published rows of
+        self._there: set[str] = set()  # the topics that there are
         self._gone = GoneTopics(self._admin, topics)
         self._new_topics: list[Topic] = []
         self._messages: list[Message] = []
@@ -144,6 +144,7 @@ class Publisher(Closing):
         if POSITION_KEY in stored:
             position = self._codec.decode_as(LogPosition, stored[POSITION_KEY])
         self._gone.restore(stored)
+        self._there = self._admin.list_names(self._topics.changefeed.name)
         self._feed = Changefeed(position, jobs)
         self._stored = position
         self._stored_ns = boottime_ns()
@@ -240,12 +241,14 @@ class Publisher(Closing):
             table_id, key, image = publication
             topic = self._rows_topics.get(table_id)
             if topic is None:
-                topic = self._rows_topics[table_id] = self._topics.rows(table_id).name
+                topic = self._rows_topics[table_id] = self._rows_topic(table_id)
             message = row_message(key, image)
             if message is not None:
                 self._messages.append(Message(topic, *message))
         elif isinstance(publication, TruncationPublication):
             rows = self._topics.rows(publication.record.table_id)
+            if rows.name not in self._there:
+                return  # it has never had a row
             value = self._codec.encode(publication.record)
             for partition in range(rows.partitions):
                 self._messages.append(Message(rows.name, row_key(()), value, partition=partition))
@@ -259,13 +262,23 @@ class Publisher(Closing):
             table_id = publication.table_id
             self._rows_topics.pop(table_id, None)
             self._messages.append(Message(self._topics.versions.name, version_key(table_id), None))
-            self._gone.add(table_id)
-        elif isinstance(publication, ForgottenJob):
+            rows = self._topics.rows(table_id)
+            if rows.name in self._there:
+                self._there.remove(rows.name)
+                self._gone.add(table_id)
+        else:
+            assert isinstance(publication, ForgottenJob), publication
             jobs = self._topics.jobs.name
             self._messages += (Message(jobs, key, None) for key in publication.keys)
-        else:
-            assert isinstance(publication, NewTable), publication
-            self._new_topics.append(self._topics.rows(publication.table_id))
+
+    def _rows_topic(self, table_id: int) -> str:
+        """Return the name of a table's rows topic, which is made before anything is published on
+        it."""
+        topic = self._topics.rows(table_id)
+        if topic.name not in self._there:
+            self._there.add(topic.name)
+            self._new_topics.append(topic)
+        return topic.name
 
     def _publish(self) -> None:
         """Write one transaction: all messages and the position behind them."""

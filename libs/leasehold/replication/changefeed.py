@@ -12,7 +12,6 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from leasehold.catalog.job import Job, job_from_wire
-from leasehold.catalog.states import State
 from leasehold.model.errors import LogStopped
 from leasehold.model.ids import genid, is_sequence_id
 from leasehold.model.keys import Key
@@ -50,8 +49,8 @@ class Feed(StrEnum):
 
 
 class RowPublication(NamedTuple):
-    """A record of the rows topic of `table_id`, under the row's key; `image` None is a
-    tombstone."""
+    """A record of the rows topic of `table_id`, under the row's key; `image` None is a tombstone.
+    The topic is made for the first one: a table without rows has none."""
 
     table_id: int
     key: Key
@@ -59,7 +58,8 @@ class RowPublication(NamedTuple):
 
 
 class TruncationPublication(NamedTuple):
-    """A record of every partition of the table's rows topic, under `codec.row_key(())`."""
+    """A record of every partition of the table's rows topic, under `codec.row_key(())`; none where
+    it never had a row, and so no topic."""
 
     record: RowsTruncated
 
@@ -70,12 +70,6 @@ class FeedPublication(NamedTuple):
     feed: Feed
     key: bytes
     record: VersionEvent | JobEvent | DeadLetter
-
-
-class NewTable(NamedTuple):
-    """The rows topic of this table must exist before anything after this is published."""
-
-    table_id: int
 
 
 class ForgottenTable(NamedTuple):
@@ -97,7 +91,6 @@ Publication: TypeAlias = (
     RowPublication
     | TruncationPublication
     | FeedPublication
-    | NewTable
     | ForgottenTable
     | ForgottenJob
 )
@@ -187,9 +180,7 @@ class Changefeed:
         lsn = record.first_lsn
         for commit in record.commits:
             for write in commit.catalog:
-                if isinstance(write, DescriptorWrite) and _is_new(write):
-                    publications.append(NewTable(write.table_id))
-                elif isinstance(write, TableTruncated) and not is_sequence_id(write.table_id):
+                if isinstance(write, TableTruncated) and not is_sequence_id(write.table_id):
                     gone = RowsTruncated(write.table_id, lsn, commit.commit_us)
                     publications.append(TruncationPublication(gone))
             row_images(commit, lsn, publications)
@@ -263,18 +254,6 @@ class Changefeed:
 
     def _version_event(self, write: DescriptorWrite, commit: Commit, lsn: int) -> VersionEvent:
         return version_event(write, commit, lsn, self._running.values())
-
-
-def _is_new(write: DescriptorWrite) -> bool:
-    """Return whether it may be the first version of a table, which is no sequence. One that takes
-    another's place begins delete-only, and may come there again on its way back; one that waits for
-    another's name begins write-only."""
-    if is_sequence_id(write.table_id):
-        return False
-    begins = {"former": State.DELETE_ONLY.label, "replaces": State.WRITE_ONLY.label}
-    return write.version == 1 or any(
-        write.body.get(takes, 0) and write.body["state"] == state for takes, state in begins.items()
-    )
 
 
 def version_event(

@@ -97,6 +97,14 @@ class TopicAdmin:
             self.partitions(created, timeout_s)
         return tuple(created)
 
+    def list_names(self, one: str, timeout_s: float = TIMEOUT_S) -> set[str]:
+        """Return the names of all topics that there are. `one` of them is there."""
+        try:
+            client = self._connection.client_for(one)
+            return set(client.list_topics(timeout=timeout_s).topics)
+        except KafkaException as error:
+            raise self._unavailable("asking for topics", error) from error
+
     def delete(self, name: str, timeout_s: float = TIMEOUT_S) -> None:
         """Delete a topic. One that is not there is gone already, so this may be repeated."""
         pending = self._connection.client_for(name).delete_topics(
