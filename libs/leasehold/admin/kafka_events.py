@@ -114,6 +114,8 @@ class KafkaEvents:
 
     def close(self) -> None:
         self._reader.close()
+        if self._ends is not None:
+            self._ends.close()
 
     def _followed(self) -> dict[str, int | None]:
         """How many of each topic's newest records are read; None: all."""
