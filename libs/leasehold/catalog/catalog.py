@@ -40,7 +40,7 @@ from leasehold.model.records.log import (
     TableTruncated,
 )
 
-GONE_TOLD_MAX: Final = 100_000
+FORGOTTEN_TOLD_MAX: Final = 100_000
 """More than a node can forget in one turn: who follows the catalog hears of each."""
 
 
@@ -70,7 +70,7 @@ class Catalog:
         self.changes = 0
         """How many changes of tables there have been; see `changed_since`."""
         self._changed_at: dict[int, int] = {}  # of each table the last one, in that order
-        self._gone: deque[int] = deque()  # forgotten tables that are in there
+        self._forgotten: deque[int] = deque()  # forgotten tables that are in there
 
     @classmethod
     def load(
@@ -348,9 +348,9 @@ class Catalog:
         self._name_indexes(table_id, None)
         self._references.forget(table_id)
         self._note_change(table_id)
-        self._gone.append(table_id)
-        if len(self._gone) > GONE_TOLD_MAX:
-            self._changed_at.pop(self._gone.popleft(), None)
+        self._forgotten.append(table_id)
+        if len(self._forgotten) > FORGOTTEN_TOLD_MAX:
+            self._changed_at.pop(self._forgotten.popleft(), None)
 
     def table_ids(self) -> list[int]:
         """Return the ids of all that a version is kept of, absent ones and sequences included."""

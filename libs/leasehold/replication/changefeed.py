@@ -88,11 +88,7 @@ class ForgottenJob(NamedTuple):
 
 
 Publication: TypeAlias = (
-    RowPublication
-    | TruncationPublication
-    | FeedPublication
-    | ForgottenTable
-    | ForgottenJob
+    RowPublication | TruncationPublication | FeedPublication | ForgottenTable | ForgottenJob
 )
 
 
