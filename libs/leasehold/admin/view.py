@@ -280,9 +280,7 @@ def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
             return _told_open(view, event)
         case HoldingReport():
             return _held_back(view, event)
-        case CheckReport():
-            return _checked(view, event)
-        case VersionEvent() | JobEvent() | JobForgotten() | JobProgress():
+        case VersionEvent() | JobEvent() | JobForgotten() | JobProgress() | CheckReport():
             return fold_all(view, (event,), now_us)
         case SparkReport():
             return replace(view, spark=event)
@@ -305,7 +303,7 @@ def fold_all(view: ClusterView, events: Iterable[Event], now_us: int) -> Cluster
     for all of them, not once for each: a first look reads thousands."""
     told: _Told | None = None
     for event in events:
-        if isinstance(event, VersionEvent | JobEvent | JobForgotten | JobProgress):
+        if isinstance(event, VersionEvent | JobEvent | JobForgotten | JobProgress | CheckReport):
             told = told or _Told(view)
             told.take(event)
         else:
@@ -314,15 +312,19 @@ def fold_all(view: ClusterView, events: Iterable[Event], now_us: int) -> Cluster
 
 
 class _Told:
-    """What `versions` and `jobs` have told, to be added to."""
+    """What is kept of each table and each job, to be added to."""
 
     def __init__(self, view: ClusterView) -> None:
         self.tables = dict(view.tables)
         self.recent = list(view.recent)
         self.jobs = dict(view.jobs)
         self.progress = dict(view.progress)
+        self.checks = dict(view.checks)
+        self._own_checks: set[bytes] = set()  # subjects whose reports are no longer the view's
 
-    def take(self, event: VersionEvent | JobEvent | JobForgotten | JobProgress) -> None:
+    def take(
+        self, event: VersionEvent | JobEvent | JobForgotten | JobProgress | CheckReport
+    ) -> None:
         match event:
             case VersionEvent():
                 self.version(event)
@@ -333,6 +335,8 @@ class _Told:
                 self.progress.pop(job_id, None)
             case JobProgress():
                 self.progressed(event)
+            case CheckReport():
+                self.checked(event)
 
     def in_view(self, view: ClusterView) -> ClusterView:
         return replace(
@@ -341,6 +345,7 @@ class _Told:
             recent=tuple(self.recent[-RECENT_EVENTS_MAX:]),
             jobs=self.jobs,
             progress=self.progress,
+            checks=self.checks,
         )
 
     def version(self, event: VersionEvent) -> None:
@@ -358,20 +363,23 @@ class _Told:
         if known is None or event.lsn >= known.event.lsn:
             self.jobs[event.job_id] = JobView(event)
 
+    def checked(self, report: CheckReport) -> None:
+        said = self.checks.pop(report.subject, {})
+        if report.subject not in self._own_checks:
+            self._own_checks.add(report.subject)
+            said = dict(said)
+        said[report.node, report.table_id] = report
+        self.checks[report.subject] = said
+        if len(self.checks) > RECENT_CHECKS_MAX:
+            oldest = next(iter(self.checks))
+            del self.checks[oldest]
+            self._own_checks.discard(oldest)
+
     def progressed(self, progress: JobProgress) -> None:
         # Kept beside the jobs: in a compacted topic a job's progress may stand before its state.
         known = self.progress.get(progress.job_id)
         if known is None or (progress.run, progress.sent_us) >= (known.run, known.sent_us):
             self.progress[progress.job_id] = progress
-
-
-def _checked(view: ClusterView, report: CheckReport) -> ClusterView:
-    said = {**view.checks.get(report.subject, {}), (report.node, report.table_id): report}
-    checks = {subject: of for subject, of in view.checks.items() if subject != report.subject}
-    checks[report.subject] = said
-    if len(checks) > RECENT_CHECKS_MAX:
-        del checks[next(iter(checks))]
-    return replace(view, checks=checks)
 
 
 def _told_open(view: ClusterView, report: AccessReport) -> ClusterView:
