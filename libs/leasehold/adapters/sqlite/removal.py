@@ -46,7 +46,8 @@ class Removal:
         tables: StoredTables,
         lose_past: Callable[[int], None],
     ) -> None:
-        """`lose_past` is told of each table whose place for old images goes."""
+        """Begin with nothing to look at. `lose_past` is told of each table whose place for old
+        images goes."""
         self._connection = connection
         self._tables = tables
         self._lose_past = lose_past
