@@ -136,7 +136,8 @@ class Cluster:
         """Have nodes know of so many jobs that have ended, as if the log had told of them: copies
         of one that has."""
         master = self.cluster.master()
-        assert master is not None and master.node is not None
+        assert master is not None
+        assert master.node is not None
         like = next(job for job in master.node.catalog.jobs.values() if job.status.ended)
         for node in self.cluster.nodes.values():
             assert node.node is not None

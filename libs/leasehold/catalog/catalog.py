@@ -97,6 +97,9 @@ class Catalog:
     def copy(self) -> Catalog:
         made = Catalog()
         made._take_over(self)
+        made.changes = self.changes
+        made._changed_at = dict(self._changed_at)
+        made._forgotten = deque(self._forgotten)
         return made
 
     def _take_over(self, catalog: Catalog) -> None:
