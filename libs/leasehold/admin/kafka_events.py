@@ -10,7 +10,7 @@ from typing import Any, Final
 from leasehold.adapters.codec.log_header import LogHeader, read_header
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.kafka.leader_wait import ask_once_led
-from leasehold.adapters.kafka.reader import Record, TopicReader
+from leasehold.adapters.kafka.reader import FETCH_WAIT_MS, TO_THE_END_MS, Record, TopicReader
 from leasehold.adapters.kafka.topic_ends import TopicEndsReader
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.admin.last_seen import last_heard
@@ -30,6 +30,8 @@ from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings
 
 RECORDS_MAX: Final = 2_000
+BRIEF_WAIT_MS: Final = 20
+"""An end is told when a fetch has found nothing for so long: a command waits for five of them."""
 LOG_TAIL_RECORDS: Final = 300
 """Of the log, the last few records are enough to see where it stands and who writes it."""
 ACKS_TAIL_RECORDS: Final = 2_000
@@ -59,13 +61,21 @@ class KafkaEvents:
         settings: KafkaSettings,
         topics: Topics,
         give_up: Callable[[], bool] = lambda: False,
+        *,
+        brief: bool = False,
     ) -> None:
         """Connect to nothing yet. `give_up` is asked twice a second while a broker is waited for;
-        when it returns true, BusUnavailable is raised."""
+        when it returns true, BusUnavailable is raised. `brief`: somebody waits for the topics'
+        ends, and does not read on for long."""
         self._topics = topics
         self._codec = MessagePackCodec()
         self._reader = TopicReader(
-            settings, "leasehold-watch", read_committed=True, tell_ends=True, give_up=give_up
+            settings,
+            "leasehold-watch",
+            read_committed=True,
+            tell_ends=True,
+            give_up=give_up,
+            fetch_wait_ms=BRIEF_WAIT_MS if brief else FETCH_WAIT_MS,
         )
         self._settings = settings
         self._give_up = give_up
@@ -229,7 +239,11 @@ class _AckWindows:
         self._give_up = give_up
         self._until_ns = boottime_ns() + int(SILENT_LOOK_S * 1e9)
         self._reader = TopicReader(
-            settings, "leasehold-watch-silent", tell_ends=True, give_up=give_up
+            settings,
+            "leasehold-watch-silent",
+            tell_ends=True,
+            give_up=give_up,
+            fetch_wait_ms=TO_THE_END_MS,
         )
 
     def first(self) -> int:

@@ -70,9 +70,12 @@ class ClusterWatch(Closing):
         *,
         source: EventSource | None = None,
         ledger: Ledger | None = None,
+        brief: bool = False,
     ) -> None:
+        """Begin to follow. `brief`: whoever looks waits for the first view, and will not look for
+        long."""
         self._stopping = threading.Event()
-        self._source = source or _kafka_source(settings, self._stopping.is_set)
+        self._source = source or _kafka_source(settings, self._stopping.is_set, brief=brief)
         self._ledger = ledger or _redis_ledger(settings)
         self._changed = threading.Condition()
         self._view = ClusterView(not_read=NOTHING_READ)
@@ -166,10 +169,12 @@ class ClusterWatch(Closing):
         }
 
 
-def _kafka_source(settings: ClientSettings, give_up: Callable[[], bool]) -> EventSource:
+def _kafka_source(
+    settings: ClientSettings, give_up: Callable[[], bool], *, brief: bool
+) -> EventSource:
     from leasehold.admin.kafka_events import KafkaEvents
 
-    return KafkaEvents(settings.kafka, settings.topics, give_up)
+    return KafkaEvents(settings.kafka, settings.topics, give_up, brief=brief)
 
 
 def _redis_ledger(settings: ClientSettings) -> Ledger:

@@ -128,7 +128,7 @@ def _row(job: dict[str, Any], *, with_role: bool) -> list[Any]:
 
 
 def watch(args: argparse.Namespace, settings: ClientSettings, output: Output) -> int:
-    with looking(settings, output) as (seen, view):
+    with looking(settings, output, follows=True) as (seen, view):
         if args.job is not None and args.job not in view.jobs:
             output.error(f"there is no job {args.job}")
             return ExitCode.NOT_RIGHT

@@ -96,7 +96,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
 def _show_newest(
     args: argparse.Namespace, table: str | None, settings: ClientSettings, output: Output
 ) -> int:
-    with looking(settings, output) as (watch, view):
+    with looking(settings, output, follows=args.follow) as (watch, view):
         tables = [t for _, t in sorted(view.tables.items()) if _is_called(t.event, table)]
         if table is not None and not tables and not args.follow:
             raise UnknownTable(f"table {table!r} does not exist", table=table)
