@@ -202,12 +202,23 @@ class StoredTables:
         fenced = self._min_version(table_id) >= newest.version
         return fenced, floor is not None and newest.since_lsn > floor
 
-    def ids_and_leftovers(self) -> list[int]:
-        """Return the ids of all tables that a version is kept of, and of those that were forgotten
-        and have rows in the file: these go at each node's own pace."""
-        found: list[Any] = self._execute("SELECT DISTINCT table_id FROM descriptors").fetchall()
+    def may_have_leftovers(self) -> list[int]:
+        """Return the ids of tables in which something may be dead: all but those of one version
+        that is no absent one's, which are most. Among them are tables that were forgotten and have
+        rows in the file: these go at each node's own pace."""
+        found: list[Any] = self._execute(
+            "SELECT table_id, count(*), body FROM descriptors GROUP BY table_id"
+        ).fetchall()
+        collected: list[Any] = self._execute("SELECT DISTINCT table_id FROM collected").fetchall()
+        whole = {
+            table_id
+            for table_id, versions, body in found
+            if versions == 1
+            and msgpack.unpackb(body, strict_map_key=False)["state"] != State.ABSENT.label
+        }
+        whole -= {table_id for (table_id,) in collected}
         there = {*tables_of_rows(self._connection), *history_tables(self._connection)}
-        return sorted(there.union(table_id for (table_id,) in found))
+        return sorted(there.union(table_id for table_id, _, _ in found) - whole)
 
     def _min_version(self, table_id: int) -> int:
         found: list[Any] = self._execute(

@@ -58,8 +58,8 @@ class Removal:
         self._rows_max = 0
 
     def look_at_all(self) -> None:
-        """Look at every table, and at what was set aside."""
-        self.look((_ASIDE, *self._tables.ids_and_leftovers()))
+        """Look at every table that there may be something in, and at what was set aside."""
+        self.look((_ASIDE, *self._tables.may_have_leftovers()))
 
     def look_aside(self) -> None:
         """Look at what was set aside."""
