@@ -82,11 +82,38 @@ def run(world: World, sql: str) -> None:
     world.until(lambda: not world.catalog.running)
 
 
+def demand_searched(catalog: Catalog) -> None:
+    """Compare with what a search of all versions finds, while no job runs."""
+    in_use = [
+        version
+        for table in catalog.table_ids()
+        for version in catalog.versions(table)
+        if version.version >= catalog.min_version(table)
+    ]
+    names = {name for version in in_use for name in version.names}
+    assert set(catalog.table_names()) == names
+    indexes = {name for table in catalog.tables() for name in table.index_names}
+    assert relation_names(catalog) == names | indexes
+    keys = {
+        (key.parent, version.table_id, key.element_id)
+        for version in in_use
+        if version.has_own_rows
+        for key in version.enforced_foreign_keys
+    }
+    found = {
+        (parent, reference.child.table_id, reference.key.element_id)
+        for parent in catalog.table_ids()
+        for reference in catalog.references(parent)
+    }
+    assert found == keys
+
+
 def test_it_is_what_a_catalog_has_that_is_loaded_anew(world: World) -> None:
     before = told(world.catalog)
     for sql in STATEMENTS:
         run(world, sql)
         found = told(world.catalog)
+        demand_searched(world.catalog)
         assert found == told(loaded(world.catalog)), sql
         assert found == told(world.catalog.copy()), sql
         assert found != before, sql
