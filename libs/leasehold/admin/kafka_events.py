@@ -81,6 +81,7 @@ class KafkaEvents:
         self._give_up = give_up
         self._begun = False
         self._found: list[Event] = []  # read, and not given out
+        self._newest: dict[str, dict[bytes | None, Record]] = {}  # of topics not read to their ends
         self._acks_from = 0
         self._first_ends: dict[str, int] = {}
         self._heard: set[str] = set()
@@ -95,7 +96,13 @@ class KafkaEvents:
         found = self._found
         try:
             for record in self._reader.read(RECORDS_MAX, timeout_s):
-                found += self._decoded(record)
+                newest = self._newest.get(record.topic)
+                if newest is None:
+                    found += self._decoded(record)
+                else:
+                    newest.pop(record.key, None)
+                    newest[record.key] = record
+            found += self._ended()
         except LogStopped:
             # What a watcher has not seen before it was deleted, it can do without.
             self._begun = False
@@ -105,6 +112,15 @@ class KafkaEvents:
             self._looked_back = True
         found += self._topic_ends()
         self._found = []
+        return found
+
+    def _ended(self) -> list[Event]:
+        """Return what the newest records say of each key of a compacted topic, once that has been
+        read to its end: of those before, which are not compacted yet, nothing is decoded."""
+        found: list[Event] = []
+        for topic in [topic for topic in self._newest if (topic, 0) in self._reader.ended]:
+            for record in self._newest.pop(topic).values():
+                found += self._decoded(record)
         return found
 
     @property
@@ -145,6 +161,7 @@ class KafkaEvents:
         return self._begun and len(self._reader.ended) == len(self._followed())
 
     def _begin(self) -> None:
+        self._newest = {self._topics.versions.name: {}, self._topics.jobs.name: {}}
         for topic, tail in self._followed().items():
             first, end = ask_once_led(partial(self._reader.offsets, topic, 0))
             begin = first if tail is None else max(first, end - tail)
