@@ -142,6 +142,19 @@ class Descriptor:
         return tuple(i for i in self.indexes if i.refuses_duplicates and i.state in WRITTEN)
 
     @cached_property
+    def named_indexes(self) -> tuple[Index, ...]:
+        """The indexes that users know of."""
+        return tuple(index for index in self.indexes if not index.implied)
+
+    @cached_property
+    def index_names(self) -> frozenset[str]:
+        """The names of its indexes that others can't have, with that of its primary key's."""
+        names = {name for index in self.named_indexes for name in (index.name, index.alias) if name}
+        if not self.hidden_key and self.sequence is None:
+            names.add(self.key_constraint)
+        return frozenset(names)
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the table at this version; none when it is not public."""
         return _names(self.state, self.name, self.alias)

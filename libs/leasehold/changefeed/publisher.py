@@ -33,14 +33,13 @@ from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport
 from leasehold.model.records.log import LogPosition
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.model.topics import Topics
+from leasehold.model.topics import Topic, Topics
 from leasehold.replication.changefeed import (
     Changefeed,
     Feed,
     FeedPublication,
     ForgottenJob,
     ForgottenTable,
-    NewTable,
     Publication,
     RowPublication,
     TruncationPublication,
@@ -110,8 +109,10 @@ class Publisher(Closing):
         self._topic_ids: SimpleQueue[str] = SimpleQueue()  # of the log, as Kafka tells them
         self._look = TopicLook(self._admin, topics.log.name, self._topic_ids.put)
         self._feed = Changefeed()
-        self._rows_topics: dict[int, str] = {}
+        self._rows_topics: dict[int, str] = {}  # of tables that it has published rows of
+        self._there: set[str] = set()  # the topics that there are
         self._gone = GoneTopics(self._admin, topics)
+        self._new_topics: list[Topic] = []
         self._messages: list[Message] = []
         self._due_ns = 0  # when _messages are published at the latest
         self._gathers = False  # whether there is time before the next reading
@@ -137,6 +138,7 @@ class Publisher(Closing):
         jobs = read_jobs(self._read_back(self._topics.jobs.name))
         position = read_position(stored)
         self._gone.restore({r.key: r.value for r in stored if r.key is not None})
+        self._there = self._admin.list_names(self._topics.changefeed.name)
         self._feed = Changefeed(position, jobs)
         self._stored = position
         self._stored_ns = boottime_ns()
@@ -233,12 +235,14 @@ class Publisher(Closing):
             table_id, key, image = publication
             topic = self._rows_topics.get(table_id)
             if topic is None:
-                topic = self._rows_topics[table_id] = self._topics.rows(table_id).name
+                topic = self._rows_topics[table_id] = self._rows_topic(table_id)
             message = row_message(key, image)
             if message is not None:
                 self._messages.append(Message(topic, *message))
         elif isinstance(publication, TruncationPublication):
             rows = self._topics.rows(publication.record.table_id)
+            if rows.name not in self._there:
+                return  # it has never had a row
             value = self._codec.encode(publication.record)
             for partition in range(rows.partitions):
                 self._messages.append(Message(rows.name, row_key(()), value, partition=partition))
@@ -252,20 +256,33 @@ class Publisher(Closing):
             table_id = publication.table_id
             self._rows_topics.pop(table_id, None)
             self._messages.append(Message(self._topics.versions.name, version_key(table_id), None))
-            self._gone.add(table_id)
-        elif isinstance(publication, ForgottenJob):
+            rows = self._topics.rows(table_id)
+            if rows.name in self._there:
+                self._there.remove(rows.name)
+                self._gone.add(table_id)
+        else:
+            assert isinstance(publication, ForgottenJob), publication
             jobs = self._topics.jobs.name
             self._messages += (Message(jobs, key, None) for key in publication.keys)
-        else:
-            assert isinstance(publication, NewTable), publication
-            rows = self._topics.rows(publication.table_id)
-            self._admin.create([rows], self._topics.replication_factor)
+
+    def _rows_topic(self, table_id: int) -> str:
+        """Return the name of a table's rows topic, which is made before anything is published on
+        it."""
+        topic = self._topics.rows(table_id)
+        if topic.name not in self._there:
+            self._there.add(topic.name)
+            self._new_topics.append(topic)
+        return topic.name
 
     def _publish(self) -> None:
         """Write one transaction: all messages and the position behind them."""
         position = self._feed.position
         assert position.offset >= self._stored.offset, "L6: the position only rises"
         stored = self._codec.encode(position)
+        if self._new_topics:
+            # All tables of the transaction at once: a broker takes as long for one as for many.
+            self._admin.create(self._new_topics, self._topics.replication_factor)
+            self._new_topics = []
         now_ns, report = boottime_ns(), b""
         if self._has_to_report(now_ns):
             report = self._codec.encode(ChangefeedReport(unix_us(), position.offset, position.lsn))

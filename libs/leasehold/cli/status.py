@@ -43,7 +43,7 @@ def run(args: argparse.Namespace, settings: ClientSettings, output: Output) -> i
         offset = view.log.end
         if not view.not_read:
             watch.wait_for(lambda seen: seen.log.end > offset, SETTLE_S)
-        told = report(watch.view, unix_us())
+        told = report(watch.view, unix_us(), tables_max=None if output.as_json else 0)
     troubles = troubles_of(told)
     told["troubles"] = troubles
     if output.as_json:

@@ -138,7 +138,6 @@ class MemoryChangefeed(MemoryTask):
         elif isinstance(publication, ForgottenJob):
             for gone in publication.keys:
                 self._messages.append(_Publication(self._topics.jobs.name, 0, gone, None))
-        # NewTable: topics of this bus need no making.
 
     def _publish(self) -> None:
         assert self._feed is not None, "only while it runs"

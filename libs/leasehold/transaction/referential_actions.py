@@ -13,9 +13,10 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from leasehold.catalog.catalog import Catalog, Reference
+from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, CommitContext, ForeignKey, OnChange
+from leasehold.catalog.references import Reference
 from leasehold.model.errors import Refused, RequestTooLarge
 from leasehold.model.keys import Key
 from leasehold.model.ports import Row

@@ -19,7 +19,7 @@ from infra.secure import secret_files as files
 from infra.secure.compose import MOUNTED, PASSWORDS, RIGHTS, SECRETS, secure_file
 from infra.secure.containers import HOSTS, SERVICES_UID, UIDS, make_secrets
 from infra.secure.users import OPERATOR, USERS
-from leasehold.cli import setup_acls
+from leasehold.cli.access import setup_acls
 from leasehold.settings.client import ClientSettings
 from leasehold.settings.dashboard import DashboardSettings
 from leasehold.settings.environment import from_environment

@@ -9,7 +9,7 @@ from typing import Any, Final
 import apsw
 import msgpack
 
-from leasehold.adapters.sqlite.layout import ACCESS_LAYOUT, CHANGED
+from leasehold.adapters.sqlite.layout import ACCESS_LAYOUT, OF_ACCESS, count_change
 from leasehold.catalog.access import NOTHING_RECORDED
 from leasehold.catalog.roles import ROLES_FROM
 from leasehold.model.records.log import (
@@ -98,7 +98,7 @@ class StoredAccess:
             case AccessWrite(object_id, element_id, body):
                 self._put(OBJECT, object_id, element_id, body)
         self._put(NEXT_ROLE, 0, 0, next_role_id)
-        self._execute(CHANGED)
+        count_change(self._connection, OF_ACCESS)
 
     def _put(
         self, kind: int, first: int, second: int, body: Mapping[str, Any] | int | None
@@ -108,6 +108,8 @@ class StoredAccess:
     def forget_object(self, object_id: int) -> None:
         """Forget the owner and the lists of a table that is gone."""
         self._execute(_DELETE_OBJECT, (OBJECT, object_id))
+        if self._connection.changes() > 0:
+            count_change(self._connection, OF_ACCESS)
 
     def _mark(self) -> None:
         """Say in the file that it has roles: a program that knows none would let everybody do

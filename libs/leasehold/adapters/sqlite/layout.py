@@ -89,7 +89,27 @@ CREATE TABLE IF NOT EXISTS access (
     kind INTEGER NOT NULL, first INTEGER NOT NULL, second INTEGER NOT NULL, body BLOB NOT NULL,
     PRIMARY KEY (kind, first, second)) WITHOUT ROWID
 """
-CHANGED: Final = "UPDATE position SET catalog = catalog + 1"
+# Which table each of the newest changes of the catalog was of (0: roles and privileges), so that a
+# reader who knows the one before need not read all of it; made as the one above. An earlier program
+# counts its changes and writes none of these down: where one is missing, all is read.
+CATALOG_CHANGES: Final = """
+CREATE TABLE IF NOT EXISTS catalog_changes (
+    changes INTEGER PRIMARY KEY, table_id INTEGER NOT NULL)
+"""
+OF_ACCESS: Final = 0
+CHANGES_KEPT: Final = 1_000
+_CHANGED: Final = "UPDATE position SET catalog = catalog + 1"
+_NOTE_CHANGE: Final = "INSERT INTO catalog_changes SELECT catalog, ? FROM position"
+_FORGET_CHANGES: Final = (
+    "DELETE FROM catalog_changes WHERE changes <= (SELECT catalog - ? FROM position)"
+)
+
+
+def count_change(connection: apsw.Connection, table_id: int) -> None:
+    """Count a change of the catalog, which is of that table."""
+    connection.execute(_CHANGED)
+    connection.execute(_NOTE_CHANGE, (table_id,))
+    connection.execute(_FORGET_CHANGES, (CHANGES_KEPT,))
 
 
 ASIDE: Final = "aside"
@@ -133,19 +153,16 @@ def history_tables(connection: apsw.Connection) -> tuple[int, ...]:
 
 
 def make_past(connection: apsw.Connection, table_id: int) -> None:
-    """Create what a table's old images need and the file lacks: a place for each of its columns.
-
-    The key's index has a name of its own each time: one of a table that was set aside may be there
-    still."""
+    """Create what a table's old images need and the file lacks: a place for each of its columns,
+    and a way to them by key. That is part of the table: of each statement that makes something
+    SQLite looks through all of the file's schema."""
     name, source = history_name(table_id), table_name(table_id)
     there, wanted = physical_columns(connection, name), physical_columns(connection, source)
     if not there:
-        number = connection.pragma("schema_version")
-        connection.execute(
-            f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, {', '.join(wanted)})",
-        )
         key = ", ".join(primary_key_of(connection, source))
-        connection.execute(f"CREATE INDEX {name}_by_key_{number} ON {name} ({key})")
+        connection.execute(
+            f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, {', '.join(wanted)}, UNIQUE ({key}, id))"
+        )
         return
     for column in wanted:
         if column not in there:
@@ -277,6 +294,7 @@ def make_writer(connection: apsw.Connection, synchronous: str) -> None:
             connection.execute(added)
     connection.execute(ATTEMPTS)
     connection.execute(ACCESS)
+    connection.execute(CATALOG_CHANGES)
 
 
 class WriterLock:

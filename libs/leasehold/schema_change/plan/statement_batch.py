@@ -253,7 +253,7 @@ class StatementBatch:
                     self._give(made.table_id, owner)
                 self.within += planned.within
                 self.jobs[job.table_id] = job = self._count_rows(job, rows_about)
-                self.catalog.jobs[job.job_id] = job
+                self.catalog.put_job(job)
                 answer = {"job": job.job_id}
         if planned.notices:
             answer["notice"] = "; ".join(planned.notices)
@@ -382,7 +382,7 @@ class StatementBatch:
         job_id = self._earlier.job_id or job.job_id
         self._earlier = EarlierDrops(job_id, self._earlier.elements | gone)
         # Of tables that go nothing can be asked any more, and their names are free here.
-        self.catalog.jobs[job_id] = without_dropped_tables(join_drops(self._drops, job_id))
+        self.catalog.put_job(without_dropped_tables(join_drops(self._drops, job_id)))
         return job_id
 
     def _explain_busy(self, busy: TableBusy) -> TableBusy | FeatureNotSupported:
