@@ -165,7 +165,7 @@ def _elements(descriptor: Descriptor, body: Mapping[str, Any]) -> list[dict[str,
             told = {"id": wire["id"], "kind": kind.value, **wire}
             if kind is Kind.COLUMN:
                 told["default"] = _told_value(wire, wire["default"])
-                below, value = wire.get("missing") or (0, None)
+                below, value, *_ = wire.get("missing") or (0, None)
                 missing = {"below": below, "value": _told_value(wire, value)}
                 told["missing"] = missing if below else None
                 column = descriptor.by_id[wire["id"]]

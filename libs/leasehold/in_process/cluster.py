@@ -22,7 +22,7 @@ from leasehold.in_process.pubsub import MemoryPubSub
 from leasehold.in_process.retry import MemoryRetry
 from leasehold.in_process.subscriber import MemorySubscriber
 from leasehold.lease.agent.session import HolderLimits
-from leasehold.model.ids import INCARNATION_BYTES, request_id
+from leasehold.model.ids import INCARNATION_BYTES, incarnation_of, request_id
 from leasehold.model.ports import StoreWriter
 from leasehold.model.records.requests import Queue
 from leasehold.model.signatures import NO_KEYS, RequestKeys, Verifier, signer
@@ -131,7 +131,7 @@ class MemoryCluster:
             self.bus,
             self.ledger,
             lambda: self._open_store(name),
-            lambda: self._rng.randbytes(INCARNATION_BYTES),
+            lambda: incarnation_of(self._rng.randbytes(INCARNATION_BYTES)),
             self._session_ids(),
             hops_of(name),
             self.pubsub,

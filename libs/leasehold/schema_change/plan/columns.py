@@ -86,7 +86,8 @@ def add_column(draft: TableDraft, action: AddColumn) -> None:
         elif column.default_expression:
             column = replace(column, moment=draft.context, moment_zone=definition.zone)
         if column.nullable or column.has_default:
-            draft.take(element_paths.add_column(column), f"column {column.name}")
+            path = element_paths.add_column(column, at_once=draft.in_place)
+            draft.take(path, f"column {column.name}")
         else:
             for path in element_paths.add_required(column):
                 draft.take(path, f"column {column.name}")
