@@ -104,13 +104,13 @@ class Cells:
         full = complete_new_row(newest.descriptor, number, dict(row.pairs))
         return outcome._replace(row=make_row(True, full, set(row.entries)))
 
-    def given(self, cell: int, brought: Descriptor) -> int:
+    def given(self, cell: int, older: Descriptor, newest: Descriptor) -> int:
         """The cell when a version has brought columns of which every row has a value."""
         before = self.all[cell]
-        lacks = [c for c in brought.at_once if before.row.value(c.element_id) is None]
-        if not before.row.exists or not lacks:
+        brought = newest.missing.keys() - older.by_id.keys()
+        values = {e: m.value for e, m in newest.missing.items() if m.at_once and e in brought}
+        if not before.row.exists or not values:
             return cell
-        values = {c.element_id: c.missing.value for c in lacks if c.missing is not None}
         row = make_row(True, {**dict(before.row.pairs), **values}, set(before.row.entries))
         told = tuple(sorted({*before.lacks, *values}))
         return self.number(before._replace(row=row, lacks=told))

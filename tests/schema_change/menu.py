@@ -76,6 +76,12 @@ def domain_of(kind: str, words: str = "") -> Domain:
     return {**values, "a": (0, 7)} if "a <" in words else values
 
 
+def filled_by_key(kind: str) -> Change:
+    """ADD COLUMN as it is made while not every process knows how to do without a fill."""
+    add = f"ALTER TABLE t ADD COLUMN c {kind}"
+    return changed(add, name=f"{add}, by key", domain=domain_of(kind), in_place=False)
+
+
 def additions() -> Iterator[Change]:
     """ADD COLUMN, alone, with a constraint over it, and in the place of another."""
     required = "integer NOT NULL"  # for a table without rows, beside writers who may insert some
@@ -85,6 +91,8 @@ def additions() -> Iterator[Change]:
     for kind in ADDABLE:
         add = f"ALTER TABLE t ADD COLUMN c {kind}"
         yield changed(add, domain=domain_of(kind))
+        if "DEFAULT" in kind:
+            yield filled_by_key(kind)
         for action, kinds in WITH_C.items():
             if ("DROP DEFAULT" in action and "DEFAULT" not in kind) or (
                 action.endswith("SET NOT NULL") and "NOT NULL" in kind

@@ -234,7 +234,8 @@ class Model:
         after = self._go(world, "publish")._replace(held=held, low=low)
         position = self.position(after)
         if self.rules.given_at_once and position.job.status is Status.RUNNING:
-            given = [self.cells.given(cell, position.newest) for cell in after.cells]
+            older, newest = position.versions[-2:]
+            given = [self.cells.given(cell, older, newest) for cell in after.cells]
             after = after._replace(cells=tuple(sorted(given)))
         words = f"published: {position.used[0].words}"
         work = position.job.current.backfills or position.job.current.verifies

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from leasehold.catalog.elements import Check, Column, Index
+from leasehold.catalog.elements import THIS_VERSION, Check, Column, Index, Missing
 from leasehold.catalog.states import State
 from leasehold.schema_change.steps import element_paths
 from leasehold.schema_change.steps.element_paths import GONE, NEVER, ElementPath, Stage
@@ -55,6 +55,11 @@ REQUIRED, DEFAULTED, OPTIONAL, BARE = (
     "integer",
     "integer NOT NULL",
 )
+
+
+def hidden(state: State = State.DELETE_ONLY, **more: Any) -> Stage:
+    """The stage in which every row has the default of a column at once."""
+    return Stage({"state": state, "missing": Missing(THIS_VERSION, 7, at_once=True), **more})
 
 
 def column(kind: str, element_id: int = NEW) -> Column:
@@ -139,7 +144,7 @@ def dropped_index(*after_commit: Stage) -> Change:
 def constrained_unseen(*paths: ElementPath) -> Change:
     """ADD COLUMN c … with a constraint over it that does not wait for it."""
     change = changed(f"ALTER TABLE t ADD COLUMN c {REQUIRED}", domain=domain_of(REQUIRED))
-    return change.by(element_paths.add_column(column(REQUIRED)), *paths)
+    return change.by(element_paths.add_column(column(REQUIRED), at_once=False), *paths)
 
 
 def renamed(sql: str, element: str) -> Change:
@@ -220,6 +225,27 @@ ORDERS = [
     ),
     Order("delete-only → public", lambda: added(REQUIRED, *NOT_BACKFILLED), "condition 2 "),
     Order("delete-only → public", lambda: added(DEFAULTED, *NOT_BACKFILLED), "lacks its default"),
+    Order("at once and public", lambda: added(REQUIRED, (), (hidden(State.PUBLIC),)), "condition 1 "),
+    Order(
+        "at once and public",
+        lambda: added(DEFAULTED, (), (hidden(State.PUBLIC),)),
+        "condition 1 ",
+    ),
+    Order(
+        "at once when it is public, not before",
+        lambda: added(REQUIRED, (DELETE_ONLY,), (hidden(State.PUBLIC),)),
+        "lacks its default|condition 2 |not its default",
+    ),
+    Order(
+        "at once when it is public, not before",
+        lambda: added(DEFAULTED, (DELETE_ONLY,), (hidden(State.PUBLIC),)),
+        "lacks its default|not its default",
+    ),
+    Order(
+        "at once and written before it is public, not `filled`",
+        lambda: added(DEFAULTED, (hidden(), WRITE_ONLY), (PUBLIC,)),
+        "by a write that does not name it",
+    ),
     Order(
         "public without `filled`",
         lambda: added(DEFAULTED, (DELETE_ONLY, FILLING), (PUBLIC,)),
