@@ -4,10 +4,10 @@ writers put into its columns."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from leasehold.sql.syntax.statements import AlterTable, AlterType
-from leasehold.values.types import Type
+from leasehold.values.types import parse_type
 from tests.schema_change.changes import TABLE, Change, Domain, changed
 
 A2: Final[Domain] = {"a": (0, 1)}
@@ -116,13 +116,24 @@ def removals() -> Iterator[Change]:
             yield changed(drop, with_c(kind), *given, domain=domain_of(kind, str(given)))
 
 
-def retyped(kind: str, definition: str, domain: Domain) -> Change:
+def retyped(kind: str, definition: str, domain: Domain, *, in_place: bool = False) -> Change:
     """ALTER COLUMN a TYPE, to one that holds every value of the domain."""
     return changed(
-        AlterTable("t", (AlterType("a", Type(kind)),)),
+        AlterTable("t", (AlterType("a", parse_type(kind)),)),
         TABLE.replace("a integer", f"a {definition}"),
-        name=f"ALTER COLUMN a TYPE {kind}, from {definition}",
+        name=f"ALTER COLUMN a TYPE {kind}, from {definition}{' in place' * in_place}",
         domain=domain,
+        in_place=in_place,
+    )
+
+
+def widened(kind: str, definition: str, *values: Any, given: tuple[str, ...] = ()) -> Change:
+    """ALTER COLUMN a TYPE to one that has these values, and the type before not all of them."""
+    return changed(
+        f"ALTER TABLE t ALTER COLUMN a TYPE {kind}",
+        *(TABLE.replace("a integer", f"a {definition}"), *given),
+        name=f"ALTER COLUMN a TYPE {kind}, from {definition}{', indexed' * bool(given)}",
+        domain={"a": values},
     )
 
 
@@ -234,6 +245,26 @@ TYPES: Final = [
     retyped("double precision", "integer", A3),
     retyped("bigint", "integer NOT NULL", A2),
 ]
+BIG: Final = 1 << 40
+WIDENED: Final = [
+    widened("bigint", "integer", 0, BIG, None),
+    widened("integer", "smallint NOT NULL", 0, 1 << 20),
+    widened("bigint", "smallint", 0, 1 << 20, BIG, None),
+    widened("varchar(3)", "varchar(1)", "a", "abc", None),
+    widened("text", "varchar(1) DEFAULT 'd'", "a", "abc", None),
+    widened("varchar", "text", "a", "abc", None),
+    widened("numeric(5,1)", "numeric(3,1)", "1.5", "1000.5", None),
+    widened("bigint", "integer", 0, BIG, None, given=(UNIQUE, "CREATE INDEX j ON t (b) INCLUDE (a)")),
+    changed(
+        f"ALTER TABLE t ALTER COLUMN a TYPE bigint, ALTER COLUMN a SET DEFAULT {BIG}",
+        domain={"a": (0, None)},
+    ),
+    changed(
+        "ALTER TABLE t ALTER COLUMN a TYPE bigint, ALTER COLUMN a DROP NOT NULL",
+        TABLE.replace("a integer", "a integer NOT NULL"),
+        domain={"a": (0, BIG, None)},
+    ),
+]
 GENERATED_TABLE: Final = TABLE.replace(")", ", g integer GENERATED ALWAYS AS (a + 1) STORED)")
 UNIQUE_G: Final = "CREATE UNIQUE INDEX i ON t (g)"
 ADD_GENERATED: Final = "ALTER TABLE t ADD COLUMN g integer GENERATED ALWAYS AS"
@@ -291,6 +322,7 @@ ADDITIONS: Final = list(additions())
 REMOVALS: Final = list(removals())
 MENU: Final = [
     *(*INDEXES, *COMPUTED_INDEXES, *CONSTRAINTS, *FOREIGN_KEYS, *DEFAULTS, *RENAMES, *TYPES),
+    *WIDENED,
     *(*TABLES, *GENERATED),
     *(*ADDITIONS, *REMOVALS, *COMBINED),
 ]

@@ -13,6 +13,7 @@ from leasehold.catalog.elements import THIS_VERSION, Check, Column, Index, Missi
 from leasehold.catalog.states import State
 from leasehold.schema_change.steps import element_paths
 from leasehold.schema_change.steps.element_paths import GONE, NEVER, ElementPath, Stage
+from leasehold.values.types import Type
 from tests.models.explorer import explore
 from tests.models.summary import AddLine, ModelLine
 from tests.schema_change.changes import TABLE, A, Change, changed, standing
@@ -21,6 +22,7 @@ from tests.schema_change.menu import (
     A3,
     AB,
     ADD_GENERATED,
+    BIG,
     CHECK,
     CONSTRAINT,
     COVERING,
@@ -35,6 +37,7 @@ from tests.schema_change.menu import (
     UNIQUE_G,
     UNIQUE_PARTIAL,
     domain_of,
+    widened,
     with_c,
 )
 from tests.schema_change.model import Model
@@ -176,6 +179,19 @@ def ungenerated(
     if more:
         paths.append(element_paths.drop_column(change.base.column(more)))
     return change.by(*paths)
+
+
+BIGINT = Type("bigint")
+WIDE = TABLE.replace("a integer", "a bigint DEFAULT 5")
+HELD = (Stage({"type": BIGINT, "narrow": Type("integer")}),)
+
+
+def retyping(
+    *after_commit: Stage, irreversible_from: int = 0, given: str = TABLE
+) -> ElementPath:
+    """Column a by this way."""
+    column = changed("ALTER TABLE t ADD COLUMN x integer", given).base.column("a")
+    return ElementPath(column, after_commit=after_commit, irreversible_from=irreversible_from)
 
 
 class Order(NamedTuple):
@@ -435,6 +451,32 @@ ORDERS = [
             more="a",
         ),
         "condition 2 |a write is refused",
+    ),
+    Order(
+        "written by one who is not waited for",
+        lambda: widened("bigint", "integer", 0, BIG).by(retyping(Stage({"type": BIGINT}))),
+        "no integer",
+    ),
+    Order(
+        "undone when a wide value may be there",
+        lambda: widened("bigint", "integer", 0, BIG).by(
+            retyping(*HELD, Stage({"narrow": None}), Stage({"default": 1}), irreversible_from=2)
+        ),
+        "no integer",
+    ),
+    Order(
+        "the default is a wide value at once",
+        lambda: widened("bigint", "integer", 0).by(
+            retyping(*HELD, Stage({"narrow": None})), retyping(Stage({"default": BIG}))
+        ),
+        "no integer",
+    ),
+    Order(
+        "narrower at once",
+        lambda: changed(
+            "ALTER TABLE t ALTER COLUMN a DROP DEFAULT", WIDE, domain={"a": (0, BIG)}
+        ).by(retyping(Stage({"type": Type("integer")}), given=WIDE)),
+        "no integer",
     ),
     Order(
         "no alias",

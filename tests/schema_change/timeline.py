@@ -94,6 +94,7 @@ def unfinished(descriptor: Descriptor) -> list[str]:
         match element:
             case Column():
                 flags = element.not_null_enforced or element.filled or bool(element.alias)
+                flags = flags or element.narrow is not None
             case Index():
                 flags = element.unique_enforced or bool(element.alias)
             case _:

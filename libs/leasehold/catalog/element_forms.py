@@ -88,6 +88,7 @@ COLUMN_FORM: Final = WireForm(
     sparse("owns", "", *AS_LIST),
     sparse("ordinal"),
     sparse("moment_zone"),
+    sparse("narrow", "", unless_none(type_to_wire), unless_none(type_from_wire)),
 )
 INDEX_FORM: Final = WireForm(
     Index,

@@ -89,7 +89,8 @@ class Column:
     which sequence its default draws. `owns`: the sequences that go with it, in the order in which
     it got them; (): what `numbering` says of its own. `ordinal`: the element id in whose place it
     stands among the columns that a query sees, since it was made instead of that one; 0 = in its
-    own.
+    own. `narrow`: the type that it had before it was widened, as long as a version that has it may
+    be in use: values are of it, too.
     """
 
     element_id: int
@@ -111,6 +112,12 @@ class Column:
     owns: tuple[int, ...] = ()
     ordinal: int = 0
     moment_zone: str = ""
+    narrow: Type | None = None
+
+    @property
+    def written_type(self) -> Type:
+        """The type that a value must be of to be written."""
+        return self.narrow or self.type
 
     @property
     def position(self) -> int:

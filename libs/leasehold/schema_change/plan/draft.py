@@ -61,6 +61,7 @@ class TableDraft:
         self.words: list[str] = []
         self.dropped: set[int] = set()
         self.retyped: set[int] = set()
+        self.widened: set[int] = set()
         self.going: set[str] = set()
         self.unbound: dict[int, Column] = {}
         self.paths: list[ElementPath] = []
@@ -90,6 +91,13 @@ class TableDraft:
         """Take the path of a column that later actions see as `made`."""
         self.take(path, f"column {made.name}")
         self.columns[made.name] = made
+
+    def change_default(self, path: ElementPath, made: Column) -> None:
+        """Take the path of a column's default; behind another type that the same statement gives
+        it."""
+        if made.element_id in self.widened:
+            path = element_paths.delay_default(path)
+        self.change_column(path, made)
 
     def new_id(self) -> int:
         self.next_id += 1

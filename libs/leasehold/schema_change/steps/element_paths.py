@@ -33,6 +33,7 @@ from leasehold.catalog.elements import (
 from leasehold.catalog.states import State
 from leasehold.rows.defaults import default_of_old_rows
 from leasehold.sql.expressions.conversion import Kept
+from leasehold.values.types import Type, holds_all_of
 
 NEVER = 1 << 30
 
@@ -206,6 +207,23 @@ def change_type(
         ),
         ElementPath(old, after_commit=after_commit),
     )
+
+
+def widen_type(column: Column, wide: Type) -> ElementPath:
+    """Change a column's type to one that holds every value of it, in the same storage form: no
+    value has to change. ⚠ But who reads by the version before knows the old type alone, so a value
+    that it can't hold is written only when that version is drained: a constraint that is loosened,
+    as a NOT NULL is. Where both hold the same values nobody sees a difference."""
+    if holds_all_of(column.type, wide):
+        return ElementPath(column, after_commit=(Stage({"type": wide}),))
+    held = Stage({"type": wide, "narrow": column.type})
+    return ElementPath(column, after_commit=(held, Stage({"narrow": None})), irreversible_from=1)
+
+
+def delay_default(path: ElementPath) -> ElementPath:
+    """Return the path of a default of a column that is widened by the same statement: ⚠ it may be a
+    value that the type before can't hold."""
+    return replace(path, after_commit=(UNCHANGED, *path.after_commit))
 
 
 def drop_column(column: Column, *, waits: int = 0) -> ElementPath:
