@@ -250,6 +250,11 @@ class MemoryStore:
         for element in done.delete:
             pairs.pop(element, None)
         pairs.update(done.put)
+        if not done.exists:  # what a row has at once goes with it, whoever takes it away
+            for element, missing in now.versions(table)[-1].missing.items():
+                hidden = missing.at_once and element not in descriptor.by_id
+                if hidden and pairs.get(element) == missing.value:
+                    del pairs[element]
         now.pairs[table, key] = pairs
         if not pairs:
             del now.pairs[table, key]
