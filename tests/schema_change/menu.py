@@ -254,7 +254,9 @@ WIDENED: Final = [
     widened("text", "varchar(1) DEFAULT 'd'", "a", "abc", None),
     widened("varchar", "text", "a", "abc", None),
     widened("numeric(5,1)", "numeric(3,1)", "1.5", "1000.5", None),
-    widened("bigint", "integer", 0, BIG, None, given=(UNIQUE, "CREATE INDEX j ON t (b) INCLUDE (a)")),
+    widened(
+        "bigint", "integer", 0, BIG, None, given=(UNIQUE, "CREATE INDEX j ON t (b) INCLUDE (a)")
+    ),
     changed(
         f"ALTER TABLE t ALTER COLUMN a TYPE bigint, ALTER COLUMN a SET DEFAULT {BIG}",
         domain={"a": (0, None)},

@@ -186,9 +186,7 @@ WIDE = TABLE.replace("a integer", "a bigint DEFAULT 5")
 HELD = (Stage({"type": BIGINT, "narrow": Type("integer")}),)
 
 
-def retyping(
-    *after_commit: Stage, irreversible_from: int = 0, given: str = TABLE
-) -> ElementPath:
+def retyping(*after_commit: Stage, irreversible_from: int = 0, given: str = TABLE) -> ElementPath:
     """Column a by this way."""
     column = changed("ALTER TABLE t ADD COLUMN x integer", given).base.column("a")
     return ElementPath(column, after_commit=after_commit, irreversible_from=irreversible_from)
@@ -241,7 +239,9 @@ ORDERS = [
     ),
     Order("delete-only → public", lambda: added(REQUIRED, *NOT_BACKFILLED), "condition 2 "),
     Order("delete-only → public", lambda: added(DEFAULTED, *NOT_BACKFILLED), "lacks its default"),
-    Order("at once and public", lambda: added(REQUIRED, (), (hidden(State.PUBLIC),)), "condition 1 "),
+    Order(
+        "at once and public", lambda: added(REQUIRED, (), (hidden(State.PUBLIC),)), "condition 1 "
+    ),
     Order(
         "at once and public",
         lambda: added(DEFAULTED, (), (hidden(State.PUBLIC),)),

@@ -179,8 +179,8 @@ class Timeline:
         return {e: said[1] for e, said in missing if said and len(said) > 2}
 
     def without_given(self, row: Row, version: Descriptor) -> Row:
-        """`row` as it is to those who do not know a column of which every row has the default: it is
-        no pair yet, and goes with its row. Another value would be one that somebody has written."""
+        """`row` as it is to those who do not know a column of which every row has the default: it
+        is no pair yet, and goes with its row. Another value is one that somebody has written."""
         unknown = {e: v for e, v in self.at_once.items() if e not in version.by_id}
         if not unknown:
             return row

@@ -84,10 +84,10 @@ class Column:
     a write-only column, so what lacks one was set to NULL. `alias` is the name before a rename, as
     long as a version that knows it may be in use. `locks` are the ids of those that cover it: one,
     or two while it moves between them (Claim 8). `missing`: rows have (or had) its value without an
-    image of their own; None: they were filled by images, or not at all. `hidden`: it is the key of rows that have none of
-    their own (T7); each row has its pair, and nobody can name it or is shown it. `numbering`: from
-    which sequence its default draws. `owns`: the sequences that go with it, in the order in which
-    it got them; (): what `numbering` says of its own. `ordinal`: the element id in whose place it
+    image of their own; None: they were filled by images, or not at all. `hidden`: it is the key of
+    rows that have none of their own (T7); each row has its pair, and nobody can name it or is shown
+    it. `numbering`: from which sequence its default draws. `owns`: the sequences that go with it,
+    in the order in which it got them; (): what `numbering` says of its own. `ordinal`: the element id in whose place it
     stands among the columns that a query sees, since it was made instead of that one; 0 = in its
     own. `narrow`: the type that it had before it was widened, as long as a version that has it may
     be in use: values are of it, too.

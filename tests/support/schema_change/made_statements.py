@@ -88,9 +88,7 @@ def catalog_with(*tables: CreateTable) -> Catalog:
 
 def job_plan(statement: Change, catalog: Catalog, *, in_place: bool = True) -> JobPlan:
     context = CommitContext(9, b"s")
-    made = plan(
-        statement, catalog, sql="…", request_id=b"r", context=context, in_place=in_place
-    )
+    made = plan(statement, catalog, sql="…", request_id=b"r", context=context, in_place=in_place)
     assert isinstance(made, JobPlan), made
     return made
 

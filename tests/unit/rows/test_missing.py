@@ -36,9 +36,7 @@ def steps_of(sql: str, table: Descriptor = TABLE, *, in_place: bool = True) -> t
     return made.job.steps
 
 
-def versions_of(
-    sql: str, table: Descriptor = TABLE, *, in_place: bool = True
-) -> list[Descriptor]:
+def versions_of(sql: str, table: Descriptor = TABLE, *, in_place: bool = True) -> list[Descriptor]:
     """The table before the statement and after each of its steps, as the log carries them."""
     versions = [table]
     for step in steps_of(sql, table, in_place=in_place):

@@ -122,9 +122,7 @@ WAYS: dict[str, Way] = {
         plain({"derived": followed(5, "c + 1", **FOLLOWS, loose=True)}, {"derived": None}),
     ),
     "add optional column": Way(element_paths.add_column(OPTIONAL), 1, plain(DELETE_ONLY, PUBLIC)),
-    "add required column": Way(
-        element_paths.add_column(REQUIRED), 1, plain(AT_ONCE, PUBLIC)
-    ),
+    "add required column": Way(element_paths.add_column(REQUIRED), 1, plain(AT_ONCE, PUBLIC)),
     "add nullable column with default": Way(
         element_paths.add_column(NULLABLE), 1, plain(AT_ONCE, PUBLIC)
     ),

@@ -210,7 +210,7 @@ def _add_with_value(connection: apsw.Connection, name: str, column: str, value: 
     row that was written before it shows, without touching any. ⚠ Not every float is what its text
     is read as; the rows get such a one one by one."""
     literal = apsw.format_sql_value(value)
-    found = connection.execute(f"SELECT {literal}").get  # noqa: S608 - quoted by SQLite's own rule
+    found = connection.execute(f"SELECT {literal}").get
     if type(found) is type(value) and repr(found) == repr(value):
         connection.execute(f"ALTER TABLE {name} ADD COLUMN {column} DEFAULT {literal}")
         return
