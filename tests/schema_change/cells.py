@@ -101,7 +101,7 @@ class Cells:
             return outcome._replace(row=self._timeline.without_given(row, made.descriptor))
         if outcome.write.kind is not OperationKind.INSERT or not self._rules.new_completed:
             return outcome
-        full = complete_new_row(newest.descriptor, number, dict(row.pairs))
+        full = dict(complete_new_row(newest.descriptor, number, dict(row.pairs)))
         return outcome._replace(row=make_row(True, full, set(row.entries)))
 
     def given(self, cell: int, older: Descriptor, newest: Descriptor) -> int:

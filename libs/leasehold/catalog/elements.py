@@ -87,10 +87,10 @@ class Column:
     image of their own; None: they were filled by images, or not at all. `hidden`: it is the key of
     rows that have none of their own (T7); each row has its pair, and nobody can name it or is shown
     it. `numbering`: from which sequence its default draws. `owns`: the sequences that go with it,
-    in the order in which it got them; (): what `numbering` says of its own. `ordinal`: the element id in whose place it
-    stands among the columns that a query sees, since it was made instead of that one; 0 = in its
-    own. `narrow`: the type that it had before it was widened, as long as a version that has it may
-    be in use: values are of it, too.
+    in the order in which it got them; (): what `numbering` says of its own. `ordinal`: the element
+    id in whose place it stands among the columns that a query sees, since it was made instead of
+    that one; 0 = in its own. `narrow`: the type that it had before it was widened, as long as a
+    version that has it may be in use: values are of it, too.
     """
 
     element_id: int

@@ -107,12 +107,14 @@ def _add_generated(draft: TableDraft, column: Column, definition: GeneratedDefin
     table = replace(draft.table, columns=tuple(draft.columns.values()))
     made = make_generated_column(column, definition, table)
     assert made.derived is not None
-    new = [c for c in table.columns if draft.table.element(c.element_id) is None]
-    over = [c for c in new if c.element_id in made.derived.sources]
+    new = {c.element_id for c in table.columns if draft.table.element(c.element_id) is None}
+    new |= draft.widened
+    over = [c for c in table.columns if c.element_id in new & {*made.derived.sources}]
     if over:
+        does = "changes" if over[0].element_id in draft.widened else "adds"
         raise FeatureNotSupported(
             f"column {column.name!r} is computed from column {over[0].name!r}, which the same"
-            " statement adds: add it by a statement of its own",
+            f" statement {does}: add it by a statement of its own",
             column=column.name,
             position=definition.position,
         )
@@ -349,6 +351,7 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
             position=action.position,
         )
     if _is_widened(draft, old, action):
+        _refuse_unbound(draft, old, action.position)
         _widen_type(draft, old, action)
         return
     _refuse_users(draft, old, action.position)

@@ -99,7 +99,8 @@ def describe_changes(step: Step, table_id: int = 0, *, mirrors: bool = False) ->
     found = []
     for edit in step.edits:
         fields = "" if edit.before is None or edit.after is None else _fields(edit)
-        if edit.before is None and len(edit.after.get("missing") or ()) > 2:
+        made = edit.after if edit.before is None and edit.after is not None else {}
+        if len(made.get("missing") or ()) > 2:
             fields = f"{edit.state}, every row has its default"
         other = (
             " with the other key" if mirrors and edit.kind is Kind.TABLE and edit.table_id else ""
