@@ -250,10 +250,11 @@ class MemoryStore:
         for element in done.delete:
             pairs.pop(element, None)
         pairs.update(done.put)
-        if not done.exists:  # what a row has at once goes with it, whoever takes it away
-            for element, missing in now.versions(table)[-1].missing.items():
-                hidden = missing.at_once and element not in descriptor.by_id
-                if hidden and pairs.get(element) == missing.value:
+        newest = () if done.exists else now.versions(table)[-1:]
+        for missing in (version.missing for version in newest):
+            for element, (_, value, at_once) in missing.items():
+                # What a row has at once goes with it, whoever takes it away.
+                if at_once and element not in descriptor.by_id and pairs.get(element) == value:
                     del pairs[element]
         now.pairs[table, key] = pairs
         if not pairs:
