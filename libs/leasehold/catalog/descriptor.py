@@ -227,6 +227,12 @@ class Descriptor:
         return {c.element_id: c.missing for c in self.columns if c.missing is not None}
 
     @cached_property
+    def at_once(self) -> tuple[Column, ...]:
+        """The columns of which every row has the default although no writer can see them yet."""
+        hidden = (c for c in self.columns if c.state is State.DELETE_ONLY)
+        return tuple(c for c in hidden if c.missing is not None and c.missing.at_once)
+
+    @cached_property
     def generated(self) -> tuple[Column, ...]:
         """The generated columns whose pair is written, whether or not a writer can see them."""
         return tuple(c for c in self.written if c.generated)

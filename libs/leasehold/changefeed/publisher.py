@@ -28,6 +28,7 @@ from leasehold.changefeed.read_back import POSITION_KEY, read_jobs, read_positio
 from leasehold.events.public_schema import CONTENT_TYPE
 from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LogStopped
+from leasehold.model.ids import incarnation_of
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport
@@ -320,7 +321,16 @@ class Publisher(Closing):
         self._acked_ns = self._stored_ns
         at = self._stored
         ack = Ack(
-            CLIENT_ID, b"", CHANGEFEED_ROLE, at.offset, at.epoch, at.lsn, 0, False, "", unix_us()
+            node=CLIENT_ID,
+            incarnation=incarnation_of(b""),
+            role=CHANGEFEED_ROLE,
+            offset=at.offset,
+            epoch=at.epoch,
+            lsn=at.lsn,
+            asked_ns=0,
+            coherent=False,
+            serves="",
+            sent_us=unix_us(),
         )
         self._acks.deliveries()
         with suppress(BusUnavailable):

@@ -276,9 +276,9 @@ def _place(
 
 def _brought(theirs: Column, own: Column, value: Any) -> Any:
     """A parent's value in the child's column. Raises OutOfRange, TooLong."""
-    if theirs.type == own.type or value is None:
+    if theirs.type == own.written_type or value is None:
         return value
     try:
-        return to_storage(own.type)(value)
+        return to_storage(own.written_type)(value)
     except Refused as error:
         raise type(error)(f"column {own.name!r}: {error.message}", column=own.name) from error

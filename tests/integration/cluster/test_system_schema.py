@@ -128,7 +128,7 @@ def test_spark_killed_in_a_backfill_and_started_again(
     load: Load,
 ) -> None:
     """The job waits, writers do not; the store ends as if nothing had happened."""
-    sql = "ALTER TABLE t ADD COLUMN weight int NOT NULL DEFAULT 7"
+    sql = "ALTER TABLE t ADD COLUMN weight uuid NOT NULL DEFAULT gen_random_uuid()"
     job = slowly(producer, sql, SLOW)
     in_backfill(watch, job)
     cluster.kill(SPARK)
@@ -137,7 +137,7 @@ def test_spark_killed_in_a_backfill_and_started_again(
     at_full_speed(producer, job)
     ended(watch, job)
     replica.wait_coherent()
-    assert [each["weight"] for each in replica.scan("t")] == [7] * ROWS
+    assert len({each["weight"] for each in replica.scan("t")}) == ROWS
 
 
 def test_d4_d7_replicant_killed_during_a_step(
@@ -208,7 +208,7 @@ def test_pause_and_resume_in_a_backfill(
     watch: ClusterWatch, producer: ChangeProducer, load: Load
 ) -> None:
     """Scenario 59."""
-    job = slowly(producer, "ALTER TABLE t ADD COLUMN size int NOT NULL DEFAULT 1", SLOW)
+    job = slowly(producer, "ALTER TABLE t ADD COLUMN size uuid DEFAULT gen_random_uuid()", SLOW)
     in_backfill(watch, job)
     control(producer, job, "pause")
     await_job(watch, job, lambda found: found.status is Status.PAUSED, "a pause")

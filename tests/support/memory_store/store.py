@@ -116,7 +116,17 @@ class MemoryStore:
         )
 
     def prepare(self, descriptor: Descriptor) -> None:
-        """Pairs and entries need no place of their own here."""
+        """Pairs and entries need no place of their own here; but every row gets what it has at once
+        of a column that comes."""
+        table_id, now = descriptor.table_id, self._now
+        known = now.collected.get(table_id, frozenset()).union(
+            *map(element_ids_of, now.versions(table_id))
+        )
+        missing = {e: m for e, m in descriptor.missing.items() if e not in known and m.at_once}
+        given = {e: m.value for e, m in missing.items()}
+        for table, key in now.exists if given else ():
+            if table == table_id:
+                now.pairs[table, key] = {**now.pairs.get((table, key), {}), **given}
 
     def put_descriptor(self, table_id: int, version: int, body: Any) -> None:
         self._now.descriptors[table_id, version] = from_wire(body)
@@ -240,6 +250,12 @@ class MemoryStore:
         for element in done.delete:
             pairs.pop(element, None)
         pairs.update(done.put)
+        newest = () if done.exists else now.versions(table)[-1:]
+        for missing in (version.missing for version in newest):
+            for element, (_, value, at_once) in missing.items():
+                # What a row has at once goes with it, whoever takes it away.
+                if at_once and element not in descriptor.by_id and pairs.get(element) == value:
+                    del pairs[element]
         now.pairs[table, key] = pairs
         if not pairs:
             del now.pairs[table, key]

@@ -1,7 +1,7 @@
 """The file of a node's store: its layout, how a connection to it is opened, who may write it.
 
 Statement text is made from integer ids alone and values are always bound, so no name or value of
-a user ever becomes SQL.
+a user ever becomes SQL; but for a column's default, which SQLite takes as a literal alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
@@ -185,6 +185,11 @@ def make_physical(connection: apsw.Connection, descriptor: Descriptor) -> None:
     name = table_name(descriptor.table_id)
     there = physical_columns(connection, name)
     columns = [column_name(c.element_id) for c in descriptor.columns]
+    at_once = {
+        column_name(c.element_id): c.missing.value
+        for c in descriptor.columns
+        if c.missing is not None and c.missing.at_once
+    }
     locks = [f"{lock_name(lock)} INTEGER" for lock in descriptor.locks]
     keys = descriptor.key_columns
     if not there:
@@ -202,7 +207,9 @@ def make_physical(connection: apsw.Connection, descriptor: Descriptor) -> None:
             )
     else:
         for column in [*columns, *locks]:
-            if column.split()[0] not in there:
+            if column in at_once and column not in there:
+                _add_with_value(connection, name, column, at_once[column])
+            elif column.split()[0] not in there:
                 connection.execute(f"ALTER TABLE {name} ADD COLUMN {column}")
     for index in descriptor.indexes:
         if index.state in DELETED:
@@ -213,6 +220,19 @@ def make_physical(connection: apsw.Connection, descriptor: Descriptor) -> None:
                 f"CREATE TABLE IF NOT EXISTS {entries_name(descriptor.table_id, index.element_id)}"
                 f" ({', '.join(shown)}, PRIMARY KEY ({', '.join(parts)})) WITHOUT ROWID"
             )
+
+
+def _add_with_value(connection: apsw.Connection, name: str, column: str, value: Any) -> None:
+    """Add a column of which every row that is there has the value: by SQLite's own default, which a
+    row that was written before it shows, without touching any. ⚠ Not every float is what its text
+    is read as; the rows get such a one one by one."""
+    literal = apsw.format_sql_value(value)
+    found = connection.execute(f"SELECT {literal}").get
+    if type(found) is type(value) and repr(found) == repr(value):
+        connection.execute(f"ALTER TABLE {name} ADD COLUMN {column} DEFAULT {literal}")
+        return
+    connection.execute(f"ALTER TABLE {name} ADD COLUMN {column}")
+    connection.execute(f"UPDATE {name} SET {column} = ?", (value,))  # noqa: S608 - integer ids
 
 
 def set_aside(connection: apsw.Connection, table_id: int, lsn: int) -> None:

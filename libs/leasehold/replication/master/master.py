@@ -82,6 +82,7 @@ class Master:
         self._appended_ns = 0
         self.watch = CoherencyWatch(settings.coherency, now.mono_ns, position.longest_grant_ms)
         self.changes = changes
+        changes.all_know = self.watch.all_know
         self.attempts = Attempts(position, spared)
         self._log_clock = LogClock(position, store, now, settings.outcomes)
         self._limits = CommitLimits(settings.batch, codec)

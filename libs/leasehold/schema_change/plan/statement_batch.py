@@ -80,7 +80,7 @@ class StatementBatch:
     far. `made`: tables of this request, at their version 1; `truncated`, `jobs`, `dropped`: what
     becomes of tables that were there; `begun`: sequences that it makes or restarts, with where they
     begin, and which beginning that is; `within`: as they will be, those that have to be inside of
-    their new bounds."""
+    their new bounds. `in_place`: see `plan`."""
 
     catalog: CatalogAhead
     made: dict[int, Descriptor] = field(default_factory=dict)
@@ -93,14 +93,20 @@ class StatementBatch:
     _earlier: EarlierDrops = NO_EARLIER_DROPS
     actor: int = BOOTSTRAP_ROLE
     _recorded: Access | None = None  # as the log has it
+    in_place: bool = True
 
     @classmethod
     def on(
-        cls, catalog: Catalog, *, provisional: bool = False, actor: int = BOOTSTRAP_ROLE
+        cls,
+        catalog: Catalog,
+        *,
+        provisional: bool = False,
+        actor: int = BOOTSTRAP_ROLE,
+        in_place: bool = True,
     ) -> StatementBatch:
         """Return one of statements that `actor` says."""
         ahead = CatalogAhead.of(catalog, provisional=provisional)
-        return cls(ahead, actor=actor, _recorded=catalog.access)
+        return cls(ahead, actor=actor, _recorded=catalog.access, in_place=in_place)
 
     def copy(self) -> StatementBatch:
         """Return a copy to go on from here without this one."""
@@ -115,6 +121,7 @@ class StatementBatch:
             self._earlier,
             self.actor,
             self._recorded,
+            self.in_place,
         )
 
     @property
@@ -203,6 +210,7 @@ class StatementBatch:
                 request_id=request_id,
                 context=context,
                 earlier=self._earlier,
+                in_place=self.in_place,
             )
         except TableBusy as error:
             raise self._explain_busy(error) from error
