@@ -135,7 +135,8 @@ def _names(event: VersionEvent) -> Sequence[str]:
 
 
 def _dense(events: list[VersionEvent]) -> TableHistory:
-    """⚠ A topic that somebody else wrote to may have any: then MalformedRequest is raised."""
+    """Return the history that events in order are. ⚠ A topic that somebody else wrote to may have
+    any: then MalformedRequest is raised."""
     for before, after in pairwise(events):
         if after.version != before.version + 1:
             raise MalformedRequest(
