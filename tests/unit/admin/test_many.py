@@ -145,8 +145,8 @@ def test_what_cannot_be_decoded_is_left_out_and_nothing_else(status: str) -> Non
         JobEvent(3, 3, NOW, {"status": status, "job": 3}),
         JobEvent(4, 4, NOW, {}),
     ]
-    good = [version(1), job(1, Status.RUNNING), job(2, Status.SUCCEEDED)]
-    events: list[Event] = [event for pair in zip(bad, good, strict=True) for event in pair]
+    good: list[Event] = [version(1), job(1, Status.RUNNING), job(2, Status.SUCCEEDED)]
+    events = [event for pair in zip(bad, good, strict=True) for event in pair]
     view = fold_all(ClusterView(), events, NOW, lambda event, _: left_out.append(event))
     assert [table["table_id"] for table in report(view, NOW)["tables"]] == [1]
     assert numbers(view) == [1, 2]
