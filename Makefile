@@ -39,7 +39,7 @@ INTEGRATION_WORKERS ?= 3
 # Python makes of them is kept, whatever the shell says of that (`make clean` removes it).
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tools demo quick quick-tests test test-all integration-beside-models check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
+.PHONY: help setup tools demo quick quick-tests test test-all check format unit sim isolation models matrix integration up down status bench lock sbom audit reference compose clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,16 +59,9 @@ test: tools ## everything: lint, types, unit, simulation, isolation, models, mat
 	@$(MAKE) unit
 	@$(MAKE) sim
 	@$(MAKE) isolation
-	@$(MAKE) integration-beside-models
-
-# Integration waits for half of its time, models and matrix compute: they take what it leaves of the
-# processors, and print when they have ended.
-integration-beside-models:
-	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; failed=0; \
-	nice -n 19 $(MAKE) models matrix >"$$log" 2>&1 & others=$$!; \
-	$(MAKE) integration || failed=1; \
-	wait $$others || failed=1; \
-	cat "$$log"; exit $$failed
+	@$(MAKE) models
+	@$(MAKE) matrix
+	@$(MAKE) integration
 
 # What of the unit tests takes longest: whole databases, tutorials, processes.
 SLOWER := tests/unit/sql_session tests/unit/sql/queries tests/unit/documents tests/unit/infra
