@@ -151,7 +151,8 @@ def test_the_documented_rights_are_enough(
         with ClusterWatch(checker) as watch:
             assert watch.wait_for(lambda view: len(view.tables) == 1, SOON_S)
             checked = ask_check(checker, EVERY_TABLE)
-            assert watch.wait_for(lambda view: len(view.checks.get(checked, ())) == 2, SOON_S)
+            reports = 2 * 2  # of each node, on the table and on roles
+            assert watch.wait_for(lambda view: len(view.checks.get(checked, ())) == reports, SOON_S)
         sql.execute("drop table t")
     with ClusterWatch(as_user(cluster, "watcher", guarded_port)) as watch:
         assert watch.wait_for(lambda view: {"m1", "r1"} <= view.nodes.keys(), SOON_S)
