@@ -8,7 +8,7 @@ on there. The transactional id fences an older process, so that two can't both p
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Event
@@ -24,7 +24,7 @@ from leasehold.adapters.kafka.whole_topic import read_to_end
 from leasehold.adapters.kafka.writer import BY_KEY, Headers, TopicWriter
 from leasehold.adapters.os.clock import boottime_ns, unix_us
 from leasehold.changefeed.gone_topics import GoneTopics
-from leasehold.changefeed.read_back import POSITION_KEY, read_jobs, read_position
+from leasehold.changefeed.read_back import POSITION_KEY, keep_newest, read_jobs, read_position
 from leasehold.events.public_schema import CONTENT_TYPE
 from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LogStopped
@@ -135,10 +135,10 @@ class Publisher(Closing):
         # position read afterwards is the last that can ever be.
         self._writer.open()
         self._admin.create([self._topics.changefeed], self._topics.replication_factor)
-        stored = self._read_back(self._topics.changefeed.name)
+        stored: dict[bytes, bytes | None] = {}
+        position = read_position(keep_newest(self._read_back(self._topics.changefeed.name), stored))
         jobs = read_jobs(self._read_back(self._topics.jobs.name))
-        position = read_position(stored)
-        self._gone.restore({r.key: r.value for r in stored if r.key is not None})
+        self._gone.restore(stored)
         self._there = self._admin.list_names(self._topics.changefeed.name)
         self._feed = Changefeed(position, jobs)
         self._stored = position
@@ -187,8 +187,8 @@ class Publisher(Closing):
         self._acks.close(1.0)
         self._reader.close()
 
-    def _read_back(self, topic: str) -> list[Record]:
-        return list(read_to_end(self._kafka, CLIENT_ID, topic, give_up=self._stop))
+    def _read_back(self, topic: str) -> Iterator[Record]:
+        return read_to_end(self._kafka, CLIENT_ID, topic, give_up=self._stop)
 
     def _take(self) -> None:
         """Step over what is there."""

@@ -10,7 +10,7 @@ that could be read: begun at the log's start, the changefeed would publish old i
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Protocol
 
 from leasehold.adapters.codec.records import MessagePackCodec
@@ -36,6 +36,15 @@ class Stored(Protocol):
 
     @property
     def value(self) -> bytes | None: ...
+
+
+def keep_newest(records: Iterable[Stored], newest: dict[bytes, bytes | None]) -> Iterator[Stored]:
+    """Yield the records, and put the value of each into `newest` under its key: until a topic is
+    compacted it has any number of records of few keys."""
+    for record in records:
+        if record.key is not None:
+            newest[record.key] = record.value
+        yield record
 
 
 def position_of(record: Stored) -> LogPosition | None:

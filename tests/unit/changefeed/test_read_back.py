@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from leasehold.adapters.codec.records import MessagePackCodec
-from leasehold.changefeed.read_back import POSITION_KEY, read_jobs, read_position
+from leasehold.changefeed.read_back import POSITION_KEY, keep_newest, read_jobs, read_position
 from leasehold.model.errors import LogStopped
 from leasehold.model.records.jobs import JobEvent, SparkReport
 from leasehold.model.records.log import LogPosition
@@ -45,6 +45,13 @@ def test_l6_where_no_place_can_be_read_it_does_not_begin_anew(garbage: bytes | N
     """Old images would come after new ones."""
     with pytest.raises(LogStopped, match="1 records under 'position'"):
         read_position(stored((POSITION_KEY, garbage)))
+
+
+def test_of_each_key_the_newest_value_is_kept_and_no_other() -> None:
+    records = stored((b"gone/1", b"1"), (POSITION_KEY, HERE), (None, b"x"), (b"gone/1", None))
+    newest: dict[bytes, bytes | None] = {}
+    assert read_position(keep_newest(iter(records), newest)) == LogPosition(offset=7, lsn=3)
+    assert newest == {b"gone/1": None, POSITION_KEY: HERE}
 
 
 @pytest.mark.parametrize("garbage", GARBAGE)
