@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from leasehold.admin.view import VersionChange
+from leasehold.admin.view import TableView, VersionChange
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.states import State
 from leasehold.events.version_diff import ElementChange, diff
@@ -59,8 +59,8 @@ class TableHistory(NamedTuple):
         What the oldest event kept has changed is not known, unless it is version 1: its elements
         are then shown as if they were new.
         """
-        before = (None, *self.events[:-1])
-        return tuple(map(VersionChange, self.events, before))
+        tables = [TableView(event) for event in self.events]
+        return tuple(map(VersionChange, tables, (None, *tables[:-1])))
 
 
 def _histories(events: Iterable[VersionEvent]) -> list[TableHistory]:

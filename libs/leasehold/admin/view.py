@@ -174,15 +174,19 @@ class TableView:
 
 @dataclass(frozen=True)
 class VersionChange:
-    """A version event with what it changed, seen from the version known `before` it, if one was."""
+    """A version with what it changed, seen from the one known `before` it, if one was."""
 
-    event: VersionEvent
-    before: VersionEvent | None
+    after: TableView
+    before: TableView | None
+
+    @property
+    def event(self) -> VersionEvent:
+        return self.after.event
 
     @cached_property
     def changes(self) -> tuple[ElementChange, ...]:
-        before = None if self.before is None else from_wire(self.before.body)
-        return diff(before, from_wire(self.event.body))
+        before = None if self.before is None else self.before.descriptor
+        return diff(before, self.after.descriptor)
 
 
 @dataclass(frozen=True)
@@ -382,7 +386,7 @@ class _Told:
             return
         table = TableView(event)
         descriptor = table.descriptor  # ⚠ What can't be decoded raises here, not where it is shown.
-        self.recent.append(VersionChange(event, None if known is None else known.event))
+        self.recent.append(VersionChange(table, known))
         if descriptor.state is State.ABSENT:
             self.tables.pop(event.table_id, None)
         else:

@@ -81,7 +81,7 @@ def test_a_report_decodes_what_it_tells_of(decoded: dict[str, int]) -> None:
     assert (told["tables_there"], told["jobs_ended"]) == (TABLES, JOBS - 1)
     assert [one["job"] for one in told["jobs"]] == list(range(JOBS - ENDED_TOLD_MAX, JOBS + 1))
     assert decoded["jobs"] <= len(told["jobs"]) + RECENT_JOBS_MAX
-    assert decoded["tables"] <= TABLES + 2 * len(told["versions"])
+    assert decoded["tables"] == TABLES
 
 
 def test_one_job_is_told_of_alone(decoded: dict[str, int]) -> None:
