@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-import struct
 from typing import Any, Final
 
 from tests.isolation.fuzz.bad_statements import COPIES
 from tests.isolation.fuzz.wire_database import BEGIN, DATABASE, SCRAM, Talked, cut
+from tests.support.pgwire.spoiled_messages import spoil_message
 from tests.support.pgwire.wire_words import (
     COPY_DONE,
     FLUSH,
@@ -67,7 +67,6 @@ GREETINGS: Final[tuple[tuple[bytes, ...], ...]] = (
     (startup(user="me", database=DATABASE, options="-c statement_timeout=5s -c x=y"), *SCRAM),
     (startup(user="me", database=DATABASE, replication="true"),),
 )
-SIZES: Final = (0, 3, 4, 5, 8, 255, 10_000, 65_536, 2**24, 2**31 - 1, 2**31, 2**32 - 1)
 
 
 def bad_messages(chance: random.Random, _database: Any) -> Talked:
@@ -80,33 +79,9 @@ def bad_messages(chance: random.Random, _database: Any) -> Talked:
         parts += chance.choice(CONVERSATIONS)
     for _ in range(chance.randrange(4)):
         if parts:
-            _spoil(chance, parts, chance.randrange(len(parts)))
+            spoil_message(chance, parts, chance.randrange(len(parts)))
     if chance.random() < 0.1:
         parts.append(chance.randbytes(chance.randrange(1, 200)))
     node = chance.choice(("r1", "r2"))
     fresh, hurried = greets or chance.random() < 0.5, chance.random() < 0.5
     return Talked(cut(chance, b"".join(parts)), node, fresh, not greets, asks, hurried)
-
-
-def _spoil(chance: random.Random, parts: list[bytes], at: int) -> None:
-    one = parts[at]
-    where = chance.randrange(len(one) + 1)
-    match chance.randrange(8):
-        case 0:
-            del parts[at]
-        case 1:
-            parts.insert(at, one)
-        case 2:
-            parts[at] = one[:where]
-        case 3:
-            parts[at] = one[:where] + chance.randbytes(chance.randrange(1, 9)) + one[where:]
-        case 4:
-            parts[at] = one[:1] + struct.pack("!I", chance.choice(SIZES)) + one[5:]
-        case 5:
-            parts[at] = one[:where] + chance.randbytes(1) + one[where + 1 :]
-        case 6:
-            other = chance.randrange(len(parts))
-            parts[at], parts[other] = parts[other], parts[at]
-        case 7 if len(one) >= 5:  # another body, whole
-            body = chance.choice((b"", one[5:][::-1], one[5:] * 3, chance.randbytes(9), b"\0" * 9))
-            parts[at] = message(one[:1], body)
