@@ -12,6 +12,8 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
@@ -24,10 +26,30 @@ QUIET_S: Final = 10.0
 """After so long without news the broker is asked. A client of librdkafka up to 2.16 that has lost
 its last broker in a restart stays without one and says nothing (its issue 5301)."""
 ASK_TIMEOUT_S: Final = 20.0
+SECURITY: Final = {
+    "LEASEHOLD_KAFKA_SECURITY": "security.protocol",
+    "LEASEHOLD_KAFKA_SASL_MECHANISM": "sasl.mechanism",
+    "LEASEHOLD_KAFKA_USERNAME": "sasl.username",
+    "LEASEHOLD_KAFKA_PASSWORD": "sasl.password",
+    "LEASEHOLD_KAFKA_CA": "ssl.ca.location",
+}
+"""How Leasehold's own processes are told to log in to Kafka, and what librdkafka calls it."""
+
+
+def kafka_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what librdkafka is to know of the brokers, and how to log in where they ask for it.
+    A password may be in a file, whose path LEASEHOLD_KAFKA_PASSWORD_FILE says."""
+    settings = {"bootstrap.servers": environ.get("LEASEHOLD_KAFKA", "127.0.0.1:19092")}
+    settings |= {name: said for key, name in SECURITY.items() if (said := environ.get(key))}
+    if "sasl.username" in settings:
+        settings.setdefault("sasl.mechanism", "SCRAM-SHA-512")
+    if path := environ.get("LEASEHOLD_KAFKA_PASSWORD_FILE"):
+        settings["sasl.password"] = Path(path).read_text("utf-8").strip()
+    return settings
 
 
 class Follower:
-    def __init__(self, bootstrap: str, database: str, table: str) -> None:
+    def __init__(self, kafka: Mapping[str, str], database: str, table: str) -> None:
         self._table = table
         self._history = f"{database}.versions-history"
         self._rows = f"{database}.rows."
@@ -37,8 +59,10 @@ class Follower:
         self._waiting: dict[int, WaitingRows] = {}
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap,
-                "group.id": "plain-follower",  # librdkafka wants one; no offset is ever committed
+                **kafka,
+                # librdkafka wants one, and asks for it; nobody joins it, no offset is committed. By
+                # this name docs/how-to/secure.md allows it.
+                "group.id": "leasehold-none",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "isolation.level": "read_committed",
@@ -132,15 +156,18 @@ def main() -> int:
     if len(sys.argv) != 2:
         print("usage: python -m services.examples.plain_follower TABLE", file=sys.stderr)
         return 2
-    bootstrap = os.environ.get("LEASEHOLD_KAFKA", "127.0.0.1:19092")
-    follower = Follower(bootstrap, os.environ.get("LEASEHOLD_DATABASE", "demo"), sys.argv[1])
+    kafka = kafka_settings(os.environ)
+    follower = Follower(kafka, os.environ.get("LEASEHOLD_DATABASE", "demo"), sys.argv[1])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         follower.run()
     except KeyboardInterrupt:
         return 0
     except KafkaException as error:
-        print(f"Kafka at {bootstrap}: {error.args[0].str()}; start this again", file=sys.stderr)
+        print(
+            f"Kafka at {kafka['bootstrap.servers']}: {error.args[0].str()}; start this again",
+            file=sys.stderr,
+        )
         return 1
     finally:
         follower.close()
