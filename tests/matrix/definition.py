@@ -222,8 +222,11 @@ def read(name: str) -> Definition:
     known = {w["name"] for w in writes}
     if not outcomes.keys() <= known:
         raise ValueError(f"{name}: no write is named {sorted(outcomes.keys() - known)}")
-    if item.get("like", name) not in names():
-        raise ValueError(f"{name}: there is no item {item['like']!r} that it could be like")
+    if (like := item.get("like")) is not None:
+        if like not in names():
+            raise ValueError(f"{name}: there is no item {like!r} that it could be like")
+        if "like" in _load(like):
+            raise ValueError(f"{name}: {like} is like another itself, which has the faults")
     return Definition(
         name,
         tuple(item.get("scenarios", ())),
