@@ -38,7 +38,7 @@ def explored(rules: Rules, bounds: Bounds) -> tuple[Model, Report[World]]:
     ("subject", "bounds"),
     [
         pytest.param("L C: one master", ONE_MASTER, id="one_master"),
-        pytest.param("L C: takeover", TAKEOVER, id="takeover", marks=pytest.mark.slow),
+        pytest.param("L C: takeover", TAKEOVER, id="takeover"),
         pytest.param("C1: told by the fast way", TOLD, id="told"),
         pytest.param("C1 C3: told, reboot", TOLD_REBOOT, id="told_reboot"),
         pytest.param("L1 L2: records told", RECORDS_TOLD, id="records_told"),

@@ -36,7 +36,12 @@ def explored(rules: FastRequestRules, bounds: Bounds) -> tuple[str | None, Repor
     [
         pytest.param("L5 T5: requests told", ONE_MASTER, id="one_master"),
         pytest.param("L5 L7: requests told, takeover", TAKEOVER, id="takeover"),
-        pytest.param("L5 L7: three requests told", THREE, id="three", marks=pytest.mark.slow),
+        pytest.param(
+            "L5 L7: three requests told",
+            THREE,
+            id="three",
+            marks=pytest.mark.long("1,400,000 transitions; two of them are taken over above"),
+        ),
     ],
 )
 def test_what_is_told_does_no_harm(subject: str, bounds: Bounds, model_line: AddLine) -> None:

@@ -120,6 +120,7 @@ def test_l3_d2_master_killed_in_a_backfill(
     assert entries == ROWS
 
 
+@pytest.mark.long("a minute; tests/integration/spark kills it in each of its pipelines")
 def test_spark_killed_in_a_backfill_and_started_again(
     cluster: LocalCluster,
     watch: ClusterWatch,

@@ -31,7 +31,7 @@ from tests.support.postgres.sequence_stories import STORIES, statements
 pytestmark = pytest.mark.integration
 
 SEED: Final = int(os.environ.get("SEQUENCE_SEED", "1"))
-SCRIPTS: Final = int(os.environ.get("SEQUENCE_SCRIPTS", "40"))
+SCRIPTS: Final = int(os.environ.get("SEQUENCE_SCRIPTS", "15"))
 STATEMENTS: Final = 60
 
 

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from leasehold.pipeline.facts import (
     BROKEN,
     FINDINGS_MAX,
@@ -30,7 +32,6 @@ SIDES = (
     (REFERENCE, True),
 )
 PARTITIONS = 2
-SEEDS = range(3)
 HANDED_OVER_MAX = (0, 6, 100_000)
 """All rows and values exactly; some of either; only what shares a hash."""
 DEADLINE_S = 240
@@ -64,9 +65,16 @@ def write(folder: Path, facts: list[Fact], seed: int) -> None:
             file.add(shuffled[number::2])
 
 
-def test_spark_and_memory_find_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param(range(1), id="one seed"),
+        pytest.param(range(1, 6), id="more", marks=pytest.mark.long("a minute: more random facts")),
+    ],
+)
+def test_spark_and_memory_find_the_same(tmp_path: Path, seeds: range) -> None:
     cases, expected = [], []
-    for seed in SEEDS:
+    for seed in seeds:
         facts = list(random_facts(seed))
         place = tmp_path / f"facts-{seed}"
         write(place, facts, seed)
