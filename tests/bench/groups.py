@@ -22,6 +22,7 @@ from tests.bench import (
     wire,
 )
 from tests.bench.bench_settings import BenchSettings
+from tests.bench.beside import beside_metric
 from tests.bench.figure import Figure
 from tests.bench.index import (
     BESIDE,
@@ -41,7 +42,7 @@ def _beside(suffix: str) -> tuple[str, ...]:
     return tuple(
         f"{each}{suffix}"
         for each in (
-            *(f"{when}_rows_rate_beside" for when in BESIDE if when != "during"),
+            *(beside_metric(when) for when in BESIDE if when != "during"),
             *(f"machine_stall_{when}" for when in ("before", *BESIDE)),
             *(f"write_{each}_before" for each in LATENCIES),
             *(f"write_{each}_{when}" for when in BESIDE for each in (*LATENCIES, "p99_ratio")),
@@ -66,7 +67,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "index": ("bulk_rate", "index_rows_rate", "backfill_rate"),
     "menu": (
         "unique_index_rows_rate",
-        "add_default_rows_rate",
+        "add_default_e2e",
         "check_rows_rate",
         "alter_type_rows_rate",
         "drop_column_e2e",

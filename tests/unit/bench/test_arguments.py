@@ -20,6 +20,7 @@ METRICS = [
     *("renewal_10", "renewal_1000", "lock_rate_shared", "session_stall_blocked"),
     *("wire_read_p50", "wire_read_rate_pg", "wire_update_p99", "wire_tpcb_rate_pg", "sql_read"),
     *("write_p99_unique", "write_stall_default", "write_p50_type", "type_rows_rate_beside"),
+    *("add_default_e2e", "default_took_beside", "default_took_beside_pg"),
     *("write_p99_ratio_during", "write_p99_ratio_type", "machine_stall_before"),
 ]
 
