@@ -185,6 +185,7 @@ class Publisher(Closing):
     def close(self) -> None:
         self._writer.close()
         self._acks.close(1.0)
+        self._admin.close()
         self._reader.close()
 
     def _read_back(self, topic: str) -> Iterator[Record]:
