@@ -13,6 +13,7 @@ from leasehold.adapters.os.clock import boottime_ns
 from tests.bench import bulk_loader
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.beside import AT_A_TIME, WRITES_PER_S, Done, writes_beside
+from tests.bench.bootstrap import load
 from tests.bench.cpu import cpu_times, per_unit
 from tests.bench.figure import Figure
 from tests.bench.jobs_reader import Ended
@@ -48,9 +49,7 @@ class LoadedRows:
         self.changed = False
         where.submit({"sql": bulk_loader.CREATE})
         where.submit({"sql": "CREATE TABLE marker (id bigint PRIMARY KEY)"})
-        say(f"loading {rows} rows")
-        loader = where.child("loader", "bulk_loader", rows)
-        self.seconds = loader.answer(stop=False)["seconds"]
+        self.seconds = load(where, 0, rows)
         self._wait_for_changefeed()
 
     def change(self, sql: str) -> Ended:
@@ -73,7 +72,7 @@ class LoadedRows:
 
 def loaded_stand(settings: BenchSettings) -> Iterator[LoadedRows]:
     services = ["m1", *replicants(settings.replicants), "changefeed", "spark"]
-    with stand(services) as where:
+    with stand(services, settings.warm_up) as where:
         yield LoadedRows(where, settings.rows, ["kafka", *services])
 
 
