@@ -1,4 +1,5 @@
-"""`python -m tests.bench [--only GROUP] [--list]`: `metric value unit` lines on standard output.
+"""`python -m tests.bench [--only GROUP]… [--list] [--trial]`: `metric value unit` lines on standard
+output.
 
 Exit codes: 0 measured, 1 a measurement failed, 2 wrong arguments or settings, 130 interrupted.
 """
@@ -19,7 +20,7 @@ from leasehold.settings.setting import from_environment
 from tests.bench.bench_settings import BenchSettings
 from tests.bench.child import ChildFailure
 from tests.bench.figure import Figure, table
-from tests.bench.groups import GROUPS, measure
+from tests.bench.groups import GROUPS, SUMMARIES, measure
 from tests.bench.stand import BenchFailure
 
 FAILURES = (
@@ -35,9 +36,17 @@ FAILURES = (
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """`only`: group names, all when none is given. Exits with 2 and a sentence on wrong ones."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench",
+        description=__doc__,
+        epilog="\n".join(["groups:", *(f"  {name:<12}{SUMMARIES[name]}" for name in GROUPS)]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--only", action="append", metavar="GROUP", help="this group (repeatable)")
     parser.add_argument("--list", action="store_true", help="print the groups and their metrics")
+    parser.add_argument(
+        "--trial", action="store_true", help="as small as it works: whether it runs, in seconds"
+    )
     wanted = parser.parse_args(arguments)
     unknown = [name for name in wanted.only or () if name not in GROUPS]
     if unknown:
@@ -62,6 +71,8 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     except ConfigurationError as error:
         print(f"bench: {error.message}", file=sys.stderr)
         return 2
+    if wanted.trial:
+        settings = settings.for_trial()
     figures: list[Figure] = []
     try:
         for figure in measure(wanted.only, settings):

@@ -22,6 +22,9 @@ from leasehold.model.records.events import VersionEvent
 from leasehold.settings.client import ClientSettings
 
 READ_S: Final = 0.2
+QUIET_S: Final = 5.0
+"""Longest that an agent waits for an event. Five times a second, as where each reads for itself,
+hundreds of threads would take a sixth of a processor to find nothing."""
 LEASE_TIMEOUT_S: Final = 60.0
 CLOSERS_MAX: Final = 16
 
@@ -30,15 +33,22 @@ class SharedRoad:
     """One agent's end of a road that several share."""
 
     def __init__(self, road: KafkaVersionStream, send_lock: threading.Lock) -> None:
-        self.queue: SimpleQueue[VersionEvent] = SimpleQueue()
+        self.queue: SimpleQueue[VersionEvent | None] = SimpleQueue()
+        self._ends = False
         self._road = road
         self._send_lock = send_lock
 
     def events(self, timeout_s: float) -> list[VersionEvent]:
         try:
-            return [self.queue.get(timeout=timeout_s)]
+            event = self.queue.get(timeout=timeout_s if self._ends else QUIET_S)
         except Empty:
             return []
+        return [] if event is None else [event]
+
+    def end(self) -> None:
+        """Wait for nothing more for long: its agent is about to stop."""
+        self._ends = True
+        self.queue.put(None)
 
     def acknowledge(self, agent: str, record: LeaseAck | HoldingReport) -> None:
         with self._send_lock:  # a TopicWriter is for one thread
@@ -88,6 +98,8 @@ def main(table: str, count: int) -> None:
         print("ready", flush=True)
         sys.stdin.read()
     finally:
+        for end in ends:
+            end.end()
         with ThreadPoolExecutor(CLOSERS_MAX) as pool:
             list(pool.map(Agent.close, agents))
         stopping.set()

@@ -18,11 +18,21 @@ from tests.bench.stand import say
 WRITES_PER_S: Final = 200
 SETTLE_S: Final = 3.0
 QUIET_S: Final = 10.0
+WITHOUT_FILL: Final = ("default",)
+"""Changes that touch no row, by their names in the figures: what counts is how long one takes,
+whatever the rows."""
+AT_A_TIME: Final = 20
+"""So many of those are made one after the other: beside a single one hardly a write is due."""
+
+
+def beside_metric(when: str) -> str:
+    """The metric of how fast a change is beside the writers."""
+    return f"{when}_took_beside" if when in WITHOUT_FILL else f"{when}_rows_rate_beside"
 
 
 class Done(NamedTuple):
-    """A change that has ended: how long it took, and when it was in each of its phases (by
-    CLOCK_BOOTTIME), where it has some."""
+    """A change that has ended: how long it took (the median of several), and when it was in each
+    of its phases (by CLOCK_BOOTTIME), where it has some."""
 
     took_s: float
     phases: dict[str, list[Span]]
@@ -49,9 +59,11 @@ def writes_beside(
         done = change()
         spans[when] = Span(begin_ns, boottime_ns())
         phases[when] = done.phases
-        say(f"took {done.took_s:.1f} s beside the writes")
-        if when != "during":
-            yield Figure(f"{when}_rows_rate_beside{suffix}", rows / done.took_s, "rows/s")
+        say(f"took {done.took_s:.3f} s beside the writes")
+        if when in WITHOUT_FILL:
+            yield Figure(f"{beside_metric(when)}{suffix}", done.took_s * 1e3, "ms")
+        elif when != "during":
+            yield Figure(f"{beside_metric(when)}{suffix}", rows / done.took_s, "rows/s")
         quiet.append(_quiet_span())
     writes = _writes(writer)
     stalls = _stalls(watchers)

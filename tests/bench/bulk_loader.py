@@ -1,4 +1,5 @@
-"""Loads rows of about 100 bytes as change requests: `python -m tests.bench.bulk_loader rows`."""
+"""Loads rows of about 100 bytes as change requests: `python -m tests.bench.bulk_loader first
+end`."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ CREATE: Final = (
     " n bigint NOT NULL DEFAULT 0)"
 )
 INDEX: Final = f"CREATE INDEX rows_city ON {TABLE} (city)"
+DROP_INDEX: Final = "DROP INDEX rows_city"
 ROWS_PER_REQUEST: Final = 100
 CITIES: Final = 1_000
 WORDS: Final = "the quick brown fox jumps over the lazy dog and is gone, "
@@ -33,20 +35,20 @@ def row(key: int) -> dict[str, Any]:
     }
 
 
-def requests(rows: int) -> Iterator[dict[str, Any]]:
-    for start in range(0, rows, ROWS_PER_REQUEST):
+def requests(first: int, end: int) -> Iterator[dict[str, Any]]:
+    for start in range(first, end, ROWS_PER_REQUEST):
         yield {
             "transaction": [
                 {"table": TABLE, "op": "insert", "key": [key], "values": row(key)}
-                for key in range(start, min(start + ROWS_PER_REQUEST, rows))
+                for key in range(start, min(start + ROWS_PER_REQUEST, end))
             ]
         }
 
 
-def main(rows: int) -> None:
+def main(first: int, end: int) -> None:
     with ChangeProducer(ClientSettings.read()) as producer:
         begin = time.monotonic()
-        for request in requests(rows):
+        for request in requests(first, end):
             producer.submit(request)
         if not producer.wait(TIMEOUT_S):
             raise SystemExit(f"requests had no outcome after {TIMEOUT_S:g} s")
@@ -54,8 +56,8 @@ def main(rows: int) -> None:
         counts = producer.statistics
     if counts.committed != counts.submitted:
         raise SystemExit(f"not every request was committed: {counts}")
-    print(json.dumps({"rows": rows, "seconds": took_s}))
+    print(json.dumps({"rows": end - first, "seconds": took_s}))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -16,11 +16,11 @@ ROWS: Final = 100
 
 
 def measure(settings: BenchSettings) -> Iterator[Figure]:
-    with stand(["m1", "r1"]) as one:
+    with stand(["m1", "r1"], settings.warm_up) as one:
         times = _commits(one)
         yield Figure("commit_p50_1r", percentile(times, 0.5), "ms")
         yield Figure("commit_p99_1r", percentile(times, 0.99), "ms")
-    with stand(["m1", *replicants(settings.replicants)]) as more:
+    with stand(["m1", *replicants(settings.replicants)], settings.warm_up) as more:
         times = _commits(more)
         yield Figure("commit_p50", percentile(times, 0.5), "ms")
         yield Figure("commit_p99", percentile(times, 0.99), "ms")

@@ -38,6 +38,8 @@ TARGETS: Final = {
     "txn_rate_1000": Target(10_000, at_most=False),
     "step_p50_10": Target(25, at_most=True),
     "backfill_rate": Target(100_000, at_most=False),
+    "add_default_e2e": Target(100, at_most=True),
+    "default_took_beside": Target(100, at_most=True),
     **{f"write_stall_{when}": Target(50, at_most=True) for when in _BESIDE},
     **{f"write_p99_ratio_{when}": Target(2, at_most=True) for when in _BESIDE},
     "held_lease": Target(1_000, at_most=True),
@@ -54,6 +56,11 @@ TARGETS: Final = {
     "leases_took_2000": Target(1_000, at_most=True),
     "connect_took_2000": Target(1_000, at_most=True),
     "idle_cpu_2000": Target(0.2, at_most=True),
+    "agents_step_p50": Target(300, at_most=True),
+    **{
+        f"rows_{cost}_growth": Target(4 / 3, at_most=True)
+        for cost in ("load", "index", "check", "node", "replica")
+    },
 }
 
 

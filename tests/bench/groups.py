@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from tests.bench import (
+    agents,
+    bootstrap,
     commit,
     levels,
     lock,
@@ -14,6 +16,7 @@ from tests.bench import (
     rate,
     read,
     renewal,
+    rows,
     sessions,
     stall_postgres,
     step,
@@ -22,6 +25,7 @@ from tests.bench import (
     wire,
 )
 from tests.bench.bench_settings import BenchSettings
+from tests.bench.beside import beside_metric
 from tests.bench.figure import Figure
 from tests.bench.index import (
     BESIDE,
@@ -41,7 +45,7 @@ def _beside(suffix: str) -> tuple[str, ...]:
     return tuple(
         f"{each}{suffix}"
         for each in (
-            *(f"{when}_rows_rate_beside" for when in BESIDE if when != "during"),
+            *(beside_metric(when) for when in BESIDE if when != "during"),
             *(f"machine_stall_{when}" for when in ("before", *BESIDE)),
             *(f"write_{each}_before" for each in LATENCIES),
             *(f"write_{each}_{when}" for when in BESIDE for each in (*LATENCIES, "p99_ratio")),
@@ -62,11 +66,11 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         "step_p50_100",
         "step_p99_100",
     ),
-    "crowd": ("step_p50_1000", "step_p99_1000"),
+    "agents": agents.METRICS,
     "index": ("bulk_rate", "index_rows_rate", "backfill_rate"),
     "menu": (
         "unique_index_rows_rate",
-        "add_default_rows_rate",
+        "add_default_e2e",
         "check_rows_rate",
         "alter_type_rows_rate",
         "drop_column_e2e",
@@ -111,17 +115,48 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "takeover": ("takeover",),
     "tables": (
-        *(f"{metric}_{size}" for size in tables.SIZES for metric in tables.METRICS),
+        *(
+            f"{metric}_{size}"
+            for size in tables.sizes_of(BenchSettings())
+            for metric in tables.METRICS
+        ),
         *tables.PER_TABLE,
     ),
+    "bootstrap": tuple(
+        f"bootstrap_{what}_{figure}"
+        for what in ("node", "replica")
+        for figure in ("took", "stored")
+    ),
+    "rows": rows.METRICS,
 }
 """Group → its metrics, in the order in which they are printed."""
+SUMMARIES: Final = {
+    "commit": "a single-row update with one replicant and with three",
+    "rate": "verified updates in flight, 64 and 1,000",
+    "step": "a step of a schema change with 3, 10 and 100 agents; whole changes",
+    "agents": "a step with 1,000 agents, and its processor time",
+    "index": "1,000,000 rows loaded, and CREATE INDEX over them",
+    "menu": "the other kinds of change on the same rows",
+    "stall": "writers beside changes on the same rows",
+    "stall_pg": "the same writers beside the same changes of a PostgreSQL",
+    "sessions": "short transactions of an embedded replica beside changes",
+    "renewal": "an agent's renewal with leases on 10 and on 1,000 tables",
+    "levels": "what isolation levels and the history of rows cost",
+    "lock": "two writers of one row under one lock and under two",
+    "wire": "pgbench on a replicant and on a PostgreSQL",
+    "neighbours": "small statements beside others' large ones, and on a PostgreSQL",
+    "read": "reads in process",
+    "takeover": "a killed master",
+    "tables": "200 and 2,000 tables: CREATE TABLE, commands, connecting, idle, memory",
+    "bootstrap": "a new node and a new embedded replica on 1,000,000 rows",
+    "rows": "what a row costs among 1,000,000 and 10,000,000",
+}
 
 _ALONE: Final = {
     "commit": commit.measure,
     "rate": rate.measure,
     "step": step.measure,
-    "crowd": step.measure_crowd,
+    "agents": agents.measure,
     "read": read.measure,
     "takeover": takeover.measure,
     "stall_pg": stall_postgres.measure,
@@ -132,6 +167,8 @@ _ALONE: Final = {
     "wire": wire.measure,
     "neighbours": neighbours.measure,
     "tables": tables.measure,
+    "bootstrap": bootstrap.measure,
+    "rows": rows.measure,
 }
 _ON_ROWS: Final = {"index": measure_index, "menu": measure_menu, "stall": measure_stall}
 

@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
+from statistics import median
 from typing import Final
 
 from infra.demo.changes import rows_per_second
 from leasehold.adapters.os.clock import boottime_ns
 from tests.bench import bulk_loader
 from tests.bench.bench_settings import BenchSettings
-from tests.bench.beside import WRITES_PER_S, Done, writes_beside
+from tests.bench.beside import AT_A_TIME, WRITES_PER_S, Done, writes_beside
+from tests.bench.bootstrap import load
 from tests.bench.cpu import cpu_times, per_unit
 from tests.bench.figure import Figure
 from tests.bench.jobs_reader import Ended
-from tests.bench.pacing import phase_spans
+from tests.bench.pacing import Span, phase_spans
 from tests.bench.stand import Stand, replicants, say, stand
 from tests.bench.topic_bytes import grown, topic_bytes
 
 JOB_TIMEOUT_S: Final = 900.0
 MARKER_TIMEOUT_S: Final = 600.0
+DEFAULTS: Final = tuple(
+    f"ALTER TABLE {bulk_loader.TABLE} ADD COLUMN beside{number} int NOT NULL DEFAULT 7"
+    for number in range(AT_A_TIME)
+)
+"""Columns with a constant default, which touch no row, in the words of both databases."""
+TYPE: Final = f"ALTER TABLE {bulk_loader.TABLE} ALTER beside0 TYPE text"
 BESIDE: Final = {
-    "during": f"CREATE INDEX beside_words ON {bulk_loader.TABLE} (words)",
-    "unique": f"CREATE UNIQUE INDEX beside_id ON {bulk_loader.TABLE} (words, id)",
-    "default": f"ALTER TABLE {bulk_loader.TABLE} ADD COLUMN beside int NOT NULL DEFAULT 7",
-    "type": f"ALTER TABLE {bulk_loader.TABLE} ALTER beside TYPE text",
+    "during": (f"CREATE INDEX beside_words ON {bulk_loader.TABLE} (words)",),
+    "unique": (f"CREATE UNIQUE INDEX beside_id ON {bulk_loader.TABLE} (words, id)",),
+    "default": DEFAULTS,
+    "type": (TYPE,),
 }
-"""Changes that backfill or look through every row by the names in their figures, in this order."""
+"""Changes beside writers by the names in their figures, in this order. All but the defaults
+backfill or look through every row."""
 
 
 class LoadedRows:
@@ -40,9 +49,7 @@ class LoadedRows:
         self.changed = False
         where.submit({"sql": bulk_loader.CREATE})
         where.submit({"sql": "CREATE TABLE marker (id bigint PRIMARY KEY)"})
-        say(f"loading {rows} rows")
-        loader = where.child("loader", "bulk_loader", rows)
-        self.seconds = loader.answer(stop=False)["seconds"]
+        self.seconds = load(where, 0, rows)
         self._wait_for_changefeed()
 
     def change(self, sql: str) -> Ended:
@@ -65,7 +72,7 @@ class LoadedRows:
 
 def loaded_stand(settings: BenchSettings) -> Iterator[LoadedRows]:
     services = ["m1", *replicants(settings.replicants), "changefeed", "spark"]
-    with stand(services) as where:
+    with stand(services, settings.warm_up) as where:
         yield LoadedRows(where, settings.rows, ["kafka", *services])
 
 
@@ -78,12 +85,12 @@ def measure_index(loaded: LoadedRows) -> Iterator[Figure]:
 
 
 def measure_menu(loaded: LoadedRows) -> Iterator[Figure]:
-    """Changes that backfill or look through every row, one after the other; what they leave
-    stays."""
+    """The other kinds of change, one after the other; what they leave stays. A rate where every
+    row is filled or looked at, a time where none is touched."""
     table = bulk_loader.TABLE
     for metric, sql in (
         ("unique_index_rows_rate", f"CREATE UNIQUE INDEX rows_words_key ON {table} (words)"),
-        ("add_default_rows_rate", f"ALTER TABLE {table} ADD COLUMN seats int NOT NULL DEFAULT 7"),
+        ("add_default_e2e", f"ALTER TABLE {table} ADD COLUMN seats int NOT NULL DEFAULT 7"),
         ("check_rows_rate", f"ALTER TABLE {table} ADD CHECK (n >= 0 AND seats < 10)"),
         ("alter_type_rows_rate", f"ALTER TABLE {table} ALTER seats TYPE text"),
         ("drop_column_e2e", f"ALTER TABLE {table} DROP COLUMN seats"),
@@ -99,18 +106,24 @@ def measure_menu(loaded: LoadedRows) -> Iterator[Figure]:
 
 
 def measure_stall(loaded: LoadedRows) -> Iterator[Figure]:
-    """Writers beside the changes that backfill or look through every row."""
+    """Writers beside changes of each kind."""
     if not loaded.changed:
         say("a first change, so that broker and Spark have compiled what they need")
         loaded.change(bulk_loader.INDEX)
     start = loaded.where.child
     writer = start("writer", "steady_writer", bulk_loader.TABLE, loaded.rows, WRITES_PER_S)
-    changes = {when: partial(_beside, loaded, sql) for when, sql in BESIDE.items()}
+    changes = {when: partial(_beside, loaded, series) for when, series in BESIDE.items()}
     yield from writes_beside(start, writer, changes, loaded.rows)
 
 
-def _beside(loaded: LoadedRows, sql: str) -> Done:
-    say(sql)
-    ended = loaded.change(sql)
-    phases = phase_spans(ended.job.marks, time.time_ns() - boottime_ns())
-    return Done(ended.took_ms / 1e3, phases)
+def _beside(loaded: LoadedRows, series: Sequence[str]) -> Done:
+    """One change after the other; what all but the last cost is not told."""
+    say("; ".join(series[:2]) + (f" and {len(series) - 2} more" if len(series) > 2 else ""))
+    ended = [loaded.where.change(sql, JOB_TIMEOUT_S) for sql in series[:-1]]
+    ended.append(loaded.change(series[-1]))
+    ahead_ns = time.time_ns() - boottime_ns()
+    phases: dict[str, list[Span]] = {}
+    for one in ended:
+        for phase, spans in phase_spans(one.job.marks, ahead_ns).items():
+            phases.setdefault(phase, []).extend(spans)
+    return Done(median(one.took_ms for one in ended) / 1e3, phases)

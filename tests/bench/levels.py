@@ -43,9 +43,8 @@ T: Final = Descriptor(
 
 
 def measure(settings: BenchSettings) -> Iterator[Figure]:
-    del settings
     yield from _history()
-    with stand(["m1", "r1", "changefeed"]) as where:
+    with stand(["m1", "r1", "changefeed"], settings.warm_up) as where:
         where.submit({"sql": "CREATE TABLE t (id bigint PRIMARY KEY, n bigint)"})
         for key in range(ROWS):
             row = {"table": "t", "op": "insert", "key": [key], "values": {"n": key}}

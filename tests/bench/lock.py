@@ -17,7 +17,7 @@ JOB_TIMEOUT_S: Final = 60.0
 
 
 def measure(settings: BenchSettings) -> Iterator[Figure]:
-    with stand(["m1", *replicants(settings.replicants), "changefeed"]) as where:
+    with stand(["m1", *replicants(settings.replicants), "changefeed"], settings.warm_up) as where:
         where.submit({"sql": "CREATE TABLE t (id bigint PRIMARY KEY, a bigint, b bigint)"})
         where.submit({"table": "t", "op": "insert", "key": [KEY], "values": {"a": 0, "b": 0}})
         with open_replica(where.named("duel")) as replica:

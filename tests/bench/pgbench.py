@@ -57,7 +57,7 @@ def both_servers(settings: BenchSettings, scripts: Mapping[str, str]) -> Iterato
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="leasehold-pgbench-")))
         for name, text in scripts.items():
             (folder / f"{name}.sql").write_text(text)
-        where = stack.enter_context(stand(["m1", *names]))
+        where = stack.enter_context(stand(["m1", *names], settings.warm_up))
         database = where.settings.cluster.database
         servers = [
             Server("", where.cluster.ports.sql[0], database, "leasehold", ("kafka", "m1", *names))

@@ -15,7 +15,7 @@ WARM_UP_S: Final = 3
 
 
 def measure(settings: BenchSettings) -> Iterator[Figure]:
-    with stand(["m1", *replicants(settings.replicants)]) as where:
+    with stand(["m1", *replicants(settings.replicants)], settings.warm_up) as where:
         for in_flight in IN_FLIGHT:
             yield Figure(f"txn_rate_{in_flight}", _rate(where, settings, in_flight), "txn/s")
 

@@ -21,8 +21,7 @@ INDEX_TIMEOUT_S: Final = 60.0
 
 
 def measure(settings: BenchSettings) -> Iterator[Figure]:
-    del settings
-    with stand(["m1", "r1", "changefeed"]) as where:
+    with stand(["m1", "r1", "changefeed"], settings.warm_up) as where:
         where.submit({"sql": "CREATE TABLE t (id bigint PRIMARY KEY, name text, n bigint)"})
         where.change("CREATE INDEX by_n ON t (n)", INDEX_TIMEOUT_S)
         for key in range(ROWS):

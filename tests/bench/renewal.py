@@ -40,8 +40,7 @@ class Timed:
 
 
 def measure(settings: BenchSettings) -> Iterator[Figure]:
-    del settings
-    with stand(["m1", "changefeed"]) as where:
+    with stand(["m1", "changefeed"], settings.warm_up) as where:
         for number in range(max(TABLES)):
             sql = f"CREATE TABLE t{number} (id bigint PRIMARY KEY)"
             where.producer.submit({"sql": sql})

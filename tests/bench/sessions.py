@@ -27,7 +27,7 @@ OPEN_NODE: Final = "sleeper"
 
 def measure(settings: BenchSettings) -> Iterator[Figure]:
     services = ["m1", *replicants(settings.replicants), "changefeed"]
-    with stand(services) as where, ClusterWatch(where.settings) as watch:
+    with stand(services, settings.warm_up) as where, ClusterWatch(where.settings) as watch:
         where.submit({"sql": "CREATE TABLE t (id bigint PRIMARY KEY, n bigint NOT NULL)"})
         rows = [{"table": "t", "op": "insert", "key": [k], "values": {"n": 0}} for k in range(ROWS)]
         where.submit({"transaction": rows})

@@ -22,8 +22,9 @@ from tests.bench.cpu import compiler_seconds
 from tests.bench.jobs_reader import Ended, JobsReader
 
 REQUEST_TIMEOUT_S: Final = 60.0
-WARMING_COMMITS: Final = range(4_000, 12_001, 1_000)
-"""After how many it may be warm; the last is enough in any case."""
+WARM_AFTER: Final = 4_000
+"""Commits after which it may be warm."""
+LOOK_EVERY: Final = 1_000
 COMPILER_RESTS: Final = 0.1
 """Of a processor; a broker that has just started takes 0.4 for its compiler."""
 
@@ -81,10 +82,10 @@ class Stand:
 
 
 @contextmanager
-def stand(services: Sequence[str]) -> Iterator[Stand]:
+def stand(services: Sequence[str], warm_up: int) -> Iterator[Stand]:
     """With a broker that has been at work for a while, as in a cluster that stays up; one that has
-    just started compiles itself beside its work for thousands of requests. Raises ProcessFailure
-    when a part does not start."""
+    just started compiles itself beside its work for thousands of requests; so many commits are
+    enough in any case. Raises ProcessFailure when a part does not start."""
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="leasehold-bench-"))
         cluster = stack.enter_context(LocalCluster(Path(folder), Ports.free(), lasting=True))
@@ -96,16 +97,17 @@ def stand(services: Sequence[str]) -> Iterator[Stand]:
         for name in services:
             cluster.start(name)
         where = Stand(cluster, stack)
-        _warm_up(where)
+        if warm_up:
+            _warm_up(where, warm_up)
         yield where
 
 
-def _warm_up(where: Stand) -> None:
+def _warm_up(where: Stand, most: int) -> None:
     """Until the broker's compiler rests."""
     where.submit({"sql": "CREATE TABLE warm (id bigint PRIMARY KEY, n bigint)"})
     where.submit({"table": "warm", "op": "insert", "key": [1], "values": {"n": 0}})
     done = 0
-    for commits in WARMING_COMMITS:
+    for commits in (*range(min(WARM_AFTER, most), most, LOOK_EVERY), most):
         begin, compiled_s = time.monotonic(), compiler_seconds(where.cluster)
         for number in range(done, commits):
             where.submit({"table": "warm", "op": "update", "key": [1], "values": {"n": number}})

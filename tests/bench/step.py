@@ -12,14 +12,13 @@ from leasehold.adapters.redis.ledger import RedisLedger
 from leasehold.lease.commands import Snapshot
 from leasehold.lease.replies import SnapshotReport
 from tests.bench.bench_settings import BenchSettings
+from tests.bench.child import Child
 from tests.bench.figure import Figure, percentile
 from tests.bench.jobs_reader import Ended
 from tests.bench.stand import BenchFailure, Stand, say, stand
 
 AGENTS: Final = (3, 10, 100)
 AGENTS_PER_PROCESS_MAX: Final = 25
-CROWD: Final = 1_000
-CROWD_PER_PROCESS_MAX: Final = 100
 CHANGES: Final = 7
 JOB_TIMEOUT_S: Final = 120.0
 HELD_TIMEOUT_S: Final = 60.0
@@ -29,28 +28,19 @@ END_TO_END_AGENTS: Final = 10
 
 def measure(settings: BenchSettings) -> Iterator[Figure]:
     """Agents are added, never taken away: a session that ended would have to run out first."""
-    del settings
-    with stand(["m1", "r1", "changefeed", "spark"]) as where:
+    with stand(["m1", "r1", "changefeed", "spark"], settings.warm_up) as where:
         where.submit({"sql": "CREATE TABLE t (id bigint PRIMARY KEY, n bigint)"})
         present = 0
         for agents in AGENTS:
-            _add(where, present, agents, AGENTS_PER_PROCESS_MAX)
+            add_agents(where, present, agents, AGENTS_PER_PROCESS_MAX)
             present = agents
-            ended = list(_changes(where, agents))
+            # The first one is the warm-up.
+            ended = [change(where, agents, number) for number in range(CHANGES + 1)][1:]
             yield from _steps(agents, ended)
             if agents == END_TO_END_AGENTS:
                 took = [one.took_ms for one in ended]
                 yield Figure("add_column_e2e", percentile(took, 0.5), "ms")
                 yield Figure("empty_index_e2e", _empty_indexes(where), "ms")
-
-
-def measure_crowd(settings: BenchSettings) -> Iterator[Figure]:
-    """A thousand agents: what the machine can hold in few processes."""
-    del settings
-    with stand(["m1", "r1", "changefeed"]) as where:
-        where.submit({"sql": "CREATE TABLE t (id bigint PRIMARY KEY, n bigint)"})
-        _add(where, 0, CROWD, CROWD_PER_PROCESS_MAX)
-        yield from _steps(CROWD, list(_changes(where, CROWD)))
 
 
 def _steps(agents: int, ended: list[Ended]) -> Iterator[Figure]:
@@ -69,7 +59,9 @@ def _empty_indexes(where: Stand) -> float:
     return percentile(took[1:], 0.5)
 
 
-def _add(where: Stand, present: int, wanted: int, per_process_max: int) -> None:
+def add_agents(where: Stand, present: int, wanted: int, per_process_max: int) -> list[Child]:
+    """Start processes with agents on table t, until there are so many; return them when each of
+    their agents holds a lease."""
     say(f"{wanted - present} more agents")
     hosts = []
     while present < wanted:
@@ -78,6 +70,7 @@ def _add(where: Stand, present: int, wanted: int, per_process_max: int) -> None:
         present += count
     for host in hosts:
         host.wait_ready()
+    return hosts
 
 
 def wait_held(where: Stand, agents: int) -> None:
@@ -98,11 +91,7 @@ def wait_held(where: Stand, agents: int) -> None:
     raise BenchFailure(f"{agents} agents do not all hold a lease after {HELD_TIMEOUT_S:g} s")
 
 
-def _changes(where: Stand, agents: int) -> Iterator[Ended]:
-    """The first change is the warm-up."""
-    for number in range(CHANGES + 1):
-        wait_held(where, agents)
-        sql = f"ALTER TABLE t ADD COLUMN c{agents}_{number} text"
-        ended = where.change(sql, JOB_TIMEOUT_S)
-        if number:
-            yield ended
+def change(where: Stand, agents: int, number: int) -> Ended:
+    """Add a column to table t while all agents hold a lease on it."""
+    wait_held(where, agents)
+    return where.change(f"ALTER TABLE t ADD COLUMN c{agents}_{number} text", JOB_TIMEOUT_S)

@@ -3,25 +3,23 @@ an embedded replica, a cluster at rest, memory."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from infra.local_cluster import ROOT
 from infra.process_table import PROC
 from leasehold.adapters.os.clock import boottime_ns
 from leasehold.admin.view import ClusterView
 from leasehold.admin.watch import ClusterWatch
 from leasehold.replica.replica import open_replica
 from tests.bench.bench_settings import BenchSettings
+from tests.bench.commands import TIMEOUT_S, command_ms
 from tests.bench.cpu import cpu_times, spent_s
 from tests.bench.figure import Figure, percentile
 from tests.bench.pacing import Span, Write, due_between
 from tests.bench.stand import BenchFailure, Stand, replicants, say, stand
 
-SIZES: Final = (200, 2_000)
+TENTH: Final = 10
 JOBS_A_TABLE: Final = 2.5
 IN_FLIGHT: Final = 100
 CREATED: Final = 30
@@ -30,7 +28,6 @@ WRITTEN_ROWS: Final = 100
 QUIET_S: Final = 5.0
 IDLE_S: Final = 10.0
 JOBS_TIMEOUT_S: Final = 1_800.0
-COMMAND_TIMEOUT_S: Final = 120.0
 COMMANDS: Final = ("status", "jobs", "versions", "leases")
 METRICS: Final = (
     *("create_table_p50", "create_table_p99", "tables_write_p99_ratio"),
@@ -40,21 +37,25 @@ METRICS: Final = (
 PER_TABLE: Final = ("table_memory_nodes", "table_memory_broker")
 
 
+def sizes_of(settings: BenchSettings) -> tuple[int, int]:
+    return settings.tables // TENTH, settings.tables
+
+
 def measure(settings: BenchSettings) -> Iterator[Figure]:
     names = ["m1", *replicants(settings.replicants), "changefeed"]
-    with stand(names) as where:
+    with stand(names, settings.warm_up) as where:
         where.submit({"sql": "CREATE TABLE w (id bigint PRIMARY KEY, n bigint)"})
         for key in range(WRITTEN_ROWS):
             where.submit({"table": "w", "op": "insert", "key": [key], "values": {"n": 0}})
         there = jobs = 0
         memory: list[tuple[int, int, int]] = []
-        for size in SIZES:
+        for size in sizes_of(settings):
             _make_tables(where, there, size)
             _run_jobs(where, size, jobs, int(size * JOBS_A_TABLE))
             there, jobs = size, int(size * JOBS_A_TABLE)
             yield from _created(where, size)
             for command in COMMANDS:
-                yield Figure(f"{command}_took_{size}", _command_ms(where, command), "ms")
+                yield Figure(f"{command}_took_{size}", command_ms(where, command), "ms")
             yield Figure(f"connect_took_{size}", _connect_ms(where, size), "ms")
             yield Figure(f"idle_cpu_{size}", _idle_cores(where, names), "cores")
             memory.append((size, _kilobytes(where, names), _kilobytes(where, ["kafka"])))
@@ -96,7 +97,7 @@ def _all_of(where: Stand, statements: Sequence[str]) -> None:
         some = statements[begin : begin + IN_FLIGHT]
         pending = [where.producer.submit({"sql": sql}) for sql in some]
         for sql, each in zip(some, pending, strict=True):
-            outcome = each.result(COMMAND_TIMEOUT_S)
+            outcome = each.result(TIMEOUT_S)
             if not outcome.lsn:
                 raise BenchFailure(f"{sql} was refused: {outcome.message}")
 
@@ -127,25 +128,6 @@ def _quiet() -> Span:
     begin_ns = boottime_ns()
     time.sleep(QUIET_S)
     return Span(begin_ns, boottime_ns())
-
-
-def _command_ms(where: Stand, command: str) -> float:
-    """The whole of a command, from its process's start to its end. Raises BenchFailure unless it
-    has found all to be well."""
-    words = [sys.executable, "-m", "leasehold.cli.main", command]
-    begin = time.perf_counter()
-    ended = subprocess.run(
-        words,
-        env=where.cluster.env("bench-command"),
-        cwd=ROOT,
-        capture_output=True,
-        timeout=COMMAND_TIMEOUT_S,
-        check=False,
-    )
-    took_ms = (time.perf_counter() - begin) * 1e3
-    if ended.returncode:
-        raise BenchFailure(f"{command} ended with {ended.returncode}: {ended.stdout[-300:]!r}")
-    return took_ms
 
 
 def _connect_ms(where: Stand, size: int) -> float:

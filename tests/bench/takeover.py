@@ -18,8 +18,7 @@ SETTLE_WRITES: Final = 50
 
 
 def measure(settings: BenchSettings) -> Iterator[Figure]:
-    del settings
-    with stand([*MASTERS, "r1"]) as where, ClusterWatch(where.settings) as watch:
+    with stand([*MASTERS, "r1"], settings.warm_up) as where, ClusterWatch(where.settings) as watch:
         where.submit({"sql": "CREATE TABLE t (id bigint PRIMARY KEY, n bigint)"})
         where.submit({"table": "t", "op": "insert", "key": [1], "values": {"n": 0}})
         times = [_takeover(where, watch, number) for number in range(ROUNDS)]

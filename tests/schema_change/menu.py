@@ -132,7 +132,7 @@ def widened(kind: str, definition: str, *values: Any, given: tuple[str, ...] = (
     return changed(
         f"ALTER TABLE t ALTER COLUMN a TYPE {kind}",
         *(TABLE.replace("a integer", f"a {definition}"), *given),
-        name=f"ALTER COLUMN a TYPE {kind}, from {definition}{', indexed' * bool(given)}",
+        name=f"ALTER COLUMN a TYPE {kind}, from {definition}{''.join(f', {sql}' for sql in given)}",
         domain={"a": values},
     )
 
@@ -256,6 +256,29 @@ WIDENED: Final = [
     widened("numeric(5,1)", "numeric(3,1)", "1.5", "1000.5", None),
     widened(
         "bigint", "integer", 0, BIG, None, given=(UNIQUE, "CREATE INDEX j ON t (b) INCLUDE (a)")
+    ),
+    # What compares alike and no more: the same values are taken by who knows either type.
+    widened("bigint", "integer", 0, BIG, None, given=(CHECK,)),
+    widened(
+        "text", "varchar(1)", "a", "abc", None, given=(CHECK.replace("a <> 1", "length(a) < 3"),)
+    ),
+    *(
+        changed(
+            f"ALTER TABLE t ALTER COLUMN {column} TYPE bigint",
+            *(TABLE, CONSTRAINT, acting),
+            domain={"a": (0, 1), "b": (0, None), column: values},
+        )
+        # ON UPDATE CASCADE of what is wide to what is not stays refused, as in PostgreSQL.
+        for column, values, acting in [
+            ("a", (0, BIG), ACTING),
+            ("b", (0, BIG, None), ACTING),
+            ("b", (0, BIG, None), ACTING_TOO),
+        ]
+    ),
+    changed(
+        "ALTER TABLE t ALTER COLUMN a TYPE bigint, ALTER COLUMN b TYPE bigint",
+        *(TABLE, CONSTRAINT, ACTING_TOO),
+        domain={"a": (0, BIG), "b": (0, BIG, None)},
     ),
     changed(
         f"ALTER TABLE t ALTER COLUMN a TYPE bigint, ALTER COLUMN a SET DEFAULT {BIG}",

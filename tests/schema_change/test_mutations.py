@@ -183,6 +183,8 @@ def ungenerated(
 
 BIGINT = Type("bigint")
 WIDE = TABLE.replace("a integer", "a bigint DEFAULT 5")
+DEFAULT_A = TABLE.replace("a integer", "a integer DEFAULT 5")
+MOST = (1 << 31) - 1
 HELD = (Stage({"type": BIGINT, "narrow": Type("integer")}),)
 
 
@@ -463,6 +465,15 @@ ORDERS = [
             retyping(*HELD, Stage({"narrow": None}), Stage({"default": 1}), irreversible_from=2)
         ),
         "no integer",
+    ),
+    Order(
+        "under a CHECK that computes something else with the wider type",
+        lambda: changed(
+            "ALTER TABLE t ALTER COLUMN a DROP DEFAULT",
+            *(DEFAULT_A, CHECK.replace("a <> 1", "a + 1 > 0")),
+            domain={"a": (0, MOST)},
+        ).by(retyping(*HELD, Stage({"narrow": None}), given=DEFAULT_A)),
+        "condition 6 .*check 'k'",
     ),
     Order(
         "the default is a wide value at once",

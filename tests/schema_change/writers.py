@@ -245,6 +245,8 @@ def refusal(error: Refused, write: Write, version: Version) -> str:
             column = table.column(str(said["column"]))
             kept = to_storage(column.written_type)
             over = [column.name] if _refuses(kept, dict(write.values)[column.name]) else []
+        case OutOfRange() if "column" not in said:  # a CHECK that can't be computed
+            over = [table.by_id[e].name for check in table.checks for e in check.columns]
         case _ if isinstance(said.get("column"), str):
             # A generated column that can't be computed: the writer names what it comes from.
             made = [c for c in table.generated if c.name == said["column"]]

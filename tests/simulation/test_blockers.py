@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from leasehold.adapters.os.clock import unix_us
+from leasehold.admin.fold import fold
 from leasehold.admin.report import report
-from leasehold.admin.view import ClusterView, LedgerSeen, fold
+from leasehold.admin.view import ClusterView, LedgerSeen
 from leasehold.lease.agent.held_leases import HeldLease, HeldLeases, Use
 from leasehold.lease.commands import Holders, Snapshot
 from leasehold.lease.replies import HolderList, SnapshotReport

@@ -149,9 +149,9 @@ class KafkaEvents:
         return left or {self._topics.acks.name.partition(".")[2]: -1}
 
     def close(self) -> None:
-        self._reader.close()
         if self._ends is not None:
             self._ends.close()
+        self._reader.close()
 
     def _followed(self) -> dict[str, int | None]:
         """How many of each topic's newest records are read; None: all."""

@@ -10,10 +10,10 @@ from itertools import islice
 from typing import Any, Final
 
 from leasehold.admin.blocker_report import holding_report
+from leasehold.admin.fold import RATE_SECONDS_MAX
 from leasehold.admin.job_report import SPARK_SILENT_SAID_MS, count_ended, recent_jobs_report
 from leasehold.admin.view import (
     OPEN_KNOWN_FOR_US,
-    RATE_SECONDS_MAX,
     SILENT_AFTER_US,
     ClusterView,
     NodeView,

@@ -12,14 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from leasehold.adapters.os.clock import boottime_ns, unix_us
-from leasehold.admin.view import (
-    ClusterView,
-    Event,
-    LedgerSeen,
-    TopicsRead,
-    Unreachable,
-    fold_all,
-)
+from leasehold.admin.fold import fold_all
+from leasehold.admin.view import ClusterView, Event, LedgerSeen, TopicsRead, Unreachable
 from leasehold.lease.commands import Command, Holders, Snapshot
 from leasehold.lease.replies import HolderList, Holding, Reply, SnapshotReport
 from leasehold.model.closing import Closing

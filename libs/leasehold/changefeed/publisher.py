@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
 from threading import Event
 from typing import Final, NamedTuple
@@ -137,7 +138,7 @@ class Publisher(Closing):
         self._admin.create([self._topics.changefeed], self._topics.replication_factor)
         stored: dict[bytes, bytes | None] = {}
         position = read_position(keep_newest(self._read_back(self._topics.changefeed.name), stored))
-        jobs = read_jobs(self._read_back(self._topics.jobs.name))
+        jobs = read_jobs(partial(self._read_back, self._topics.jobs.name))
         self._gone.restore(stored)
         self._there = self._admin.list_names(self._topics.changefeed.name)
         self._feed = Changefeed(position, jobs)
@@ -185,6 +186,7 @@ class Publisher(Closing):
     def close(self) -> None:
         self._writer.close()
         self._acks.close(1.0)
+        self._admin.close()
         self._reader.close()
 
     def _read_back(self, topic: str) -> Iterator[Record]:

@@ -10,7 +10,7 @@ that could be read: begun at the log's start, the changefeed would publish old i
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol
 
 from leasehold.adapters.codec.records import MessagePackCodec
@@ -83,22 +83,43 @@ def read_position(records: Iterable[Stored]) -> LogPosition:
     return found or LogPosition()
 
 
-def read_jobs(records: Iterable[Stored]) -> list[Any]:
-    """Return the bodies of the newest event of each job that can be read."""
-    found: dict[int, Any] = {}
+def read_jobs(read_back: Callable[[], Iterable[Stored]]) -> list[Any]:
+    """Return the bodies of the newest event of each job that can be read. Until the topic is
+    compacted it has each step of each job: of those the last one is decoded. `read_back`, which
+    reads the topic, is called once more where one of these can't be."""
+    newest: dict[int, Stored] = {}
+    for job_id, record in _of_jobs(read_back()):
+        if record.value is None:
+            newest.pop(job_id, None)
+        else:
+            newest[job_id] = record
+    found = {job_id: _body_of(job_id, record) for job_id, record in newest.items()}
+    unread = {job_id for job_id, body in found.items() if body is None}
+    for job_id, record in _of_jobs(read_back()) if unread else ():
+        if job_id not in unread:
+            continue
+        if record.value is None:
+            found[job_id] = None
+        elif (body := _body_of(job_id, record)) is not None:
+            found[job_id] = body
+    return [body for body in found.values() if body is not None]
+
+
+def _of_jobs(records: Iterable[Stored]) -> Iterator[tuple[int, Stored]]:
     for record in records:
         job_id = job_of_key(record.key or b"")
-        if job_id is None:
-            continue  # progress and reports
-        if record.value is None:
-            found.pop(job_id, None)
-            continue
-        try:
-            event = _CODEC.decode_as(JobEvent, record.value)
-            if read_job(event.body).job_id != job_id:
-                raise MalformedRequest("it is of another job than its key")
-            found[job_id] = event.body
-        except MalformedRequest as error:
-            words = "offset %d of the topic of jobs is no job, and is left out: %s"
-            LOG.error(words, record.offset, error.message)
-    return list(found.values())
+        if job_id is not None:  # else it is progress, or a report
+            yield job_id, record
+
+
+def _body_of(job_id: int, record: Stored) -> Any | None:
+    """Return the body of a job's event, None where it can't be read."""
+    try:
+        event = _CODEC.decode_as(JobEvent, record.value or b"")
+        if read_job(event.body).job_id != job_id:
+            raise MalformedRequest("it is of another job than its key")
+    except MalformedRequest as error:
+        words = "offset %d of the topic of jobs is no job, and is left out: %s"
+        LOG.error(words, record.offset, error.message)
+        return None
+    return event.body

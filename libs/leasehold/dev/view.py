@@ -6,14 +6,8 @@ from typing import Any
 
 from leasehold.adapters.codec.log_header import LogHeader, read_header
 from leasehold.adapters.os.clock import unix_us
-from leasehold.admin.view import (
-    ClaimSeen,
-    ClusterView,
-    LedgerSeen,
-    LogSeen,
-    TopicEnds,
-    fold,
-)
+from leasehold.admin.fold import fold
+from leasehold.admin.view import ClaimSeen, ClusterView, LedgerSeen, LogSeen, TopicEnds
 from leasehold.admin.watch import LISTED_TABLES_MAX
 from leasehold.in_process.cluster import MemoryCluster
 from leasehold.lease.commands import Holders, Snapshot

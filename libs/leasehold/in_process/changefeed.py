@@ -6,6 +6,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final, NamedTuple
 
 from leasehold.adapters.codec.published import feed_message, row_message
@@ -88,7 +89,7 @@ class MemoryChangefeed(MemoryTask):
         self._due = False
         self._messages = []
         self._gone = []
-        jobs = read_jobs(self._bus.read(self._topics.jobs.name))
+        jobs = read_jobs(partial(self._bus.read, self._topics.jobs.name))
         position = self.position
         self._feed = Changefeed(position, jobs)
         log = self._topics.log.name

@@ -239,4 +239,5 @@ class KafkaDriver:
         self._answers.close()
         self._announcer.close()
         self.log_subscriber.close()
+        self.admin.close()
         self.reader.close()

@@ -266,8 +266,10 @@ class RedisSettings:
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
     def client_options(self) -> dict[str, Any]:
-        """Keyword arguments beside the URL: `Redis.from_url(s.url, **s.client_options())`."""
-        options: dict[str, Any] = {}
+        """Keyword arguments beside the URL: `Redis.from_url(s.url, **s.client_options())`. Without
+        the client's own name and version: to look those up takes longer than all else of a
+        connection."""
+        options: dict[str, Any] = {"driver_info": None}
         if self.password is not None:
             options["password"] = self.password
         if self.url.startswith("rediss:") and self.ca is not None:

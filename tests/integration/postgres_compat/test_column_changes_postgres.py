@@ -298,6 +298,42 @@ STORIES: Final = {
         select attname, format_type(atttypid, atttypmod) from pg_attribute
             where attrelid = 't'::regclass and attnum > 0 order by attnum
     """,
+    "a wider type under constraints": """
+        create table p (id int primary key, u varchar(3) unique)
+        create table t (id int primary key, a smallint check (a > 0 and a < 40000), b int
+            check (b between -5 and 3000000000), r int references p on update cascade,
+            s varchar(3) check (length(s) < 6 and s <> 'no') references p (u) on delete cascade)
+        insert into p values (1, 'abc'), (2147483647, 'no'), (3, 'd')
+        insert into t values (1, 32767, 2147483647, 1, 'abc'), (2, null, -5, 2147483647, null)
+        alter table t alter a type int, alter b type bigint
+        insert into t (id, a) values (3, 39999) returning a
+        insert into t (id, a) values (4, 40000)
+        update t set b = 3000000000 where id = 1 returning b
+        update t set b = 3000000001 where id = 2
+        alter table p alter id type bigint
+        insert into p values (5000000000, 'x')
+        insert into t (id, r) values (5, 3)
+        update p set id = 4 where id = 3
+        update p set id = id + 6000000000 where id = 4
+        alter table t alter r type bigint
+        update p set id = id + 6000000000 where id = 4
+        insert into t (id, r) values (6, 5000000000), (7, 5000000001)
+        insert into t (id, r) values (6, 5000000000) returning r
+        delete from p where id = 5000000000
+        alter table p alter u type text
+        insert into p values (8, 'longer')
+        insert into t (id, s) values (8, 'longer')
+        alter table t alter s type text
+        insert into t (id, s) values (8, 'longer')
+        insert into p values (9, 'five5')
+        insert into t (id, s) values (8, 'five5') returning s
+        insert into t (id, s) values (9, 'no')
+        update t set r = null where id = 1
+        delete from p where u = 'abc'
+        select * from t order by id
+        select * from p order by id
+        select conname, contype from pg_constraint where conrelid = 't'::regclass order by 1
+    """,
     "a required column of a table without rows": """
         create table t (id int primary key)
         alter table t add column owner uuid not null

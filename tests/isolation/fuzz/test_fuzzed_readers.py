@@ -29,10 +29,11 @@ from leasehold.adapters.redis.log import _record
 from leasehold.adapters.redis.requests import pack_requests, read_requests
 from leasehold.admin.audit_trail import AuditFilter
 from leasehold.admin.dead_letters import readable_request
+from leasehold.admin.fold import fold
 from leasehold.admin.kafka_events import shown_event
 from leasehold.admin.report import report
 from leasehold.admin.version_history import event_at, history_of
-from leasehold.admin.view import ClusterView, fold
+from leasehold.admin.view import ClusterView
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Check, Column, Index
 from leasehold.changefeed.read_back import read_jobs, read_position
@@ -218,7 +219,7 @@ def _examples(key: bytes, data: bytes) -> None:
 def _changefeed(key: bytes, data: bytes) -> None:
     with suppress(LogStopped):
         read_position([record_of(key, data), record_of(b"position", data)])
-    read_jobs([record_of(key, data), record_of(b"job/1", data)])
+    read_jobs(lambda: [record_of(key, data), record_of(b"job/1", data)])
 
 
 def _history(_key: bytes, data: bytes) -> None:

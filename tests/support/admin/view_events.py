@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from leasehold.admin.view import (
-    ClusterView,
-    Event,
-    LedgerSeen,
-    LogSeen,
-    fold,
-)
+from leasehold.admin.fold import fold
+from leasehold.admin.view import ClusterView, Event, LedgerSeen, LogSeen
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.lease.replies import Holding, SessionStatus, SnapshotReport, TableStatus

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from leasehold.admin import view as view_module
+from leasehold.admin.fold import _FOLDS, fold, fold_all
 from leasehold.admin.job_report import ENDED_TOLD_MAX, jobs_report, one_job_report
 from leasehold.admin.report import report
-from leasehold.admin.view import ClusterView, Event, fold, fold_all
+from leasehold.admin.view import ClusterView, Event
 from leasehold.catalog.descriptor import Descriptor, from_wire
 from leasehold.catalog.job import Job, Phase, Status, Step, job_from_wire
 from leasehold.model.records.acks import CheckReport
@@ -127,6 +128,10 @@ def test_events_together_are_what_they_are_one_by_one() -> None:
         one_by_one = fold(one_by_one, event, NOW)
     assert seen(*events) == one_by_one
     assert list(one_by_one.checks) == [b"2", b"1"], "the one heard of last at the end"
+
+
+def test_every_kind_of_event_is_folded_by_something() -> None:
+    assert set(get_args(Event)) == set(_FOLDS)
 
 
 def test_a_view_that_was_given_out_does_not_change() -> None:

@@ -7,14 +7,13 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leasehold.admin.fold import COPIES_MAX, RATE_SECONDS_MAX, fold
 from leasehold.admin.job_report import SPARK_SILENT_SAID_MS
 from leasehold.admin.report import (
     CHANGEFEED_SILENT_SAID_MS,
     report,
 )
 from leasehold.admin.view import (
-    COPIES_MAX,
-    RATE_SECONDS_MAX,
     SILENT_AFTER_US,
     ClaimSeen,
     ClusterView,
@@ -23,7 +22,6 @@ from leasehold.admin.view import (
     TopicEnds,
     TopicsRead,
     Unreachable,
-    fold,
 )
 from leasehold.catalog.job import Phase
 from leasehold.cli.status import copy_words, troubles_of

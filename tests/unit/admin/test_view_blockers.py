@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from leasehold.admin.fold import HELD_BACK_MAX
 from leasehold.admin.report import (
     report,
 )
-from leasehold.admin.view import (
-    HELD_BACK_MAX,
-    Event,
-    Unreachable,
-)
+from leasehold.admin.view import Event, Unreachable
 from leasehold.catalog.job import Phase, Status
 from leasehold.lease.replies import Holding
 from leasehold.model.records.acks import HoldingReport

@@ -8,18 +8,13 @@ from typing import Any
 
 import pytest
 
+from leasehold.admin.fold import RECENT_CHECKS_MAX, RECENT_EVENTS_MAX, fold
 from leasehold.admin.job_report import SPARK_SILENT_SAID_MS
 from leasehold.admin.report import (
     CHECKS_TOLD_MAX,
     report,
 )
-from leasehold.admin.view import (
-    RECENT_CHECKS_MAX,
-    RECENT_EVENTS_MAX,
-    ClusterView,
-    TopicEnds,
-    fold,
-)
+from leasehold.admin.view import ClusterView, TopicEnds
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.job import Phase, Status, job_from_wire

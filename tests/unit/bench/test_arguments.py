@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.bench import __main__ as command
+from tests.bench.bench_settings import BenchSettings
 from tests.bench.figure import TARGETS, Figure
-from tests.bench.groups import GROUPS
+from tests.bench.groups import _ALONE, _ON_ROWS, GROUPS, SUMMARIES
 from tests.bench.stand import BenchFailure
 
 METRICS = [
@@ -16,10 +17,12 @@ METRICS = [
     *("txn_rate_64", "txn_rate_1000", "step_p50_3", "step_p50_10", "step_p50_100"),
     *("add_column_e2e", "index_rows_rate", "write_p50_before", "write_p99_before"),
     *("write_stall_before", "write_p50_during", "write_p99_during", "write_stall_during"),
-    *("held_lease", "point_read", "takeover", "bulk_rate", "step_p50_1000"),
+    *("held_lease", "point_read", "takeover", "bulk_rate", "agents_step_p50"),
     *("renewal_10", "renewal_1000", "lock_rate_shared", "session_stall_blocked"),
     *("wire_read_p50", "wire_read_rate_pg", "wire_update_p99", "wire_tpcb_rate_pg", "sql_read"),
     *("write_p99_unique", "write_stall_default", "write_p50_type", "type_rows_rate_beside"),
+    *("bootstrap_node_took", "bootstrap_replica_stored", "rows_index_10x", "rows_check_growth"),
+    *("add_default_e2e", "default_took_beside", "default_took_beside_pg"),
     *("write_p99_ratio_during", "write_p99_ratio_type", "machine_stall_before"),
 ]
 
@@ -47,6 +50,31 @@ def test_list_names_every_group_and_metric(capsys: pytest.CaptureFixture[str]) -
     said = capsys.readouterr().out
     assert [line.split(":")[0] for line in said.splitlines()] == list(GROUPS)
     assert set(METRICS) <= set(said.split())
+
+
+def test_help_has_a_line_for_every_group_and_each_can_be_measured(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        command.main(["--help"], {})
+    assert end.value.code == 0
+    said = capsys.readouterr().out.partition("groups:\n")[2].splitlines()
+    assert [line.split()[0] for line in said] == list(GROUPS)
+    assert SUMMARIES.keys() == GROUPS.keys() == _ALONE.keys() | _ON_ROWS.keys()
+
+
+def test_a_trial_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+
+    def measured(names: list[str], settings: BenchSettings) -> Iterator[Figure]:
+        given.append(settings)
+        yield Figure("takeover", 2, "s")
+
+    monkeypatch.setattr(command, "measure", measured)
+    assert command.main(["--trial"], {"LEASEHOLD_BENCH_ROWS": "5000000"}) == 0
+    (settings,) = given
+    assert settings == BenchSettings().for_trial()
+    assert (settings.rows, settings.warm_up) == (1_000, 0)
 
 
 def test_a_wrong_setting_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,11 +3,13 @@ its jobs, or says that it can't; it begins anew by no mistake."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from leasehold.adapters.codec.records import MessagePackCodec
+from leasehold.catalog.job import Job, job_from_wire
+from leasehold.changefeed import read_back
 from leasehold.changefeed.read_back import POSITION_KEY, keep_newest, read_jobs, read_position
 from leasehold.model.errors import LogStopped
 from leasehold.model.records.jobs import JobEvent, SparkReport
@@ -62,6 +64,26 @@ def test_a_job_is_as_its_newest_event_that_can_be_read_says(garbage: bytes) -> N
     key = b"job/%d" % job.job_id
     others = [(b"job/" + b"9" * 5_000, event), (b"job/x", event), (b"job/-1", event)]
     records = stored((key, event), (key, garbage), (key, nothing), (b"job/77", event), *others)
-    (body,) = read_jobs(records)
+    (body,) = read_jobs(lambda: records)
     assert body["id"] == job.job_id
-    assert read_jobs([*records, Record(99, key, None)]) == []
+    assert read_jobs(lambda: [*records, Record(99, key, None)]) == []
+    gone_since = [records[0], Record(98, key, None), Record(99, key, garbage)]
+    assert read_jobs(lambda: gone_since) == []
+
+
+def test_of_each_job_one_event_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [index_job(number, 1) for number in (3, 4)]
+    steps = [
+        (b"job/%d" % job.job_id, CODEC.encode(JobEvent(job.job_id, lsn, lsn, job.to_wire())))
+        for lsn in range(1, 10)
+        for job in jobs
+    ]
+    decoded: list[object] = []
+
+    def counted(body: Any) -> Job:
+        decoded.append(body)
+        return job_from_wire(body)
+
+    monkeypatch.setattr(read_back, "read_job", counted)
+    assert [body["id"] for body in read_jobs(lambda: stored(*steps))] == [3, 4]
+    assert len(decoded) == len(jobs)

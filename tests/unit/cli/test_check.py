@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from leasehold.admin.view import ClusterView, TableView, fold
+from leasehold.admin.fold import fold
+from leasehold.admin.view import ClusterView, TableView
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.cli import check
 from leasehold.cli.exit_code import ExitCode

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leasehold.admin.view import ClusterView, fold
+from leasehold.admin.fold import fold
+from leasehold.admin.view import ClusterView
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.elements import Column
 from leasehold.catalog.states import State

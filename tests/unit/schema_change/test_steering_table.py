@@ -17,8 +17,9 @@ from typing import Any, Final, cast
 
 import pytest
 
+from leasehold.admin.fold import fold
 from leasehold.admin.report import report
-from leasehold.admin.view import ClusterView, LogSeen, fold
+from leasehold.admin.view import ClusterView, LogSeen
 from leasehold.catalog.catalog import Catalog
 from leasehold.catalog.descriptor import Descriptor
 from leasehold.catalog.job import NO_WAY_BACK, Job, Phase, Status

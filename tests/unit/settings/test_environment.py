@@ -146,7 +146,7 @@ def test_a_secret_comes_from_a_file(tmp_path: Path) -> None:
     path.write_text("from a file\n")
     settings = from_environment(RedisSettings, {"LEASEHOLD_REDIS_PASSWORD_FILE": str(path)})
     assert settings.password == "from a file"
-    assert settings.client_options() == {"password": "from a file"}
+    assert settings.client_options() == {"driver_info": None, "password": "from a file"}
 
 
 def test_a_missing_file_and_a_double_setting_are_told(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from leasehold.adapters.kafka.client import (
     make_client,
 )
 from leasehold.adapters.os.clock import boottime_ns
+from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable
 from leasehold.model.topics import Topic
 from leasehold.replication.log.identity import NO_ID
@@ -31,25 +33,38 @@ ASKED_ONE_BY_ONE_MAX: Final = 16
 LOOK_AGAIN_S: Final = 0.02
 
 
-class AdminConnection:
-    """An admin client, which is recreated once it has lost all its brokers."""
+class AdminConnection(Closing):
+    """An admin client, which is recreated once it has lost all its brokers.
+
+    ⚠ Its answers come into Python by a thread of librdkafka, which knows nothing of an interpreter
+    that ends: one that comes then may end the process by a segmentation fault. With the client that
+    thread has ended. So it is given up by `close`, or else before the interpreter ends, whoever
+    refers to this connection still, and however late a broker answers.
+    """
 
     def __init__(self, settings: KafkaSettings, client_id: str) -> None:
         self._watch = ClientWatch(settings, client_id)
         self._options = client_options(settings, client_id, self._watch)
-        self._client = make_client(AdminClient, self._options)
+        self._held = [make_client(AdminClient, self._options)]  # nobody else refers to it
+        self._give_up = weakref.finalize(self, self._held.clear)
+
+    def close(self) -> None:
+        """Give the client up, with what was asked and is not answered. May be repeated."""
+        self._give_up()
 
     def poll(self) -> None:
         """Run callbacks: they tell why a call has timed out, and would gather otherwise."""
-        self._client.poll(0)
+        for client in self._held:
+            client.poll(0)
 
     def client_for(self, topic: str) -> AdminClient:
         """Return the client, to be asked about `topic` now."""
+        assert self._held, "it is closed"
         self.poll()
-        if self._watch.is_lost(self._client, topic):
+        if self._watch.is_lost(self._held[0], topic):
             self._watch.starts_anew(LOST)
-            self._client = make_client(AdminClient, self._options)
-        return self._client
+            self._held[0] = make_client(AdminClient, self._options)
+        return self._held[0]
 
     def works(self) -> None:
         """Note that a call has succeeded."""
@@ -61,13 +76,16 @@ class AdminConnection:
         return self._watch.unavailable(doing, exception)
 
 
-class TopicAdmin:
+class TopicAdmin(Closing):
     """Questions and orders about topics, through one connection. Every method raises
     BusUnavailable."""
 
     def __init__(self, settings: KafkaSettings, client_id: str) -> None:
         self._pause = threading.Event()  # never set: nothing tells when metadata has spread
         self._connection = AdminConnection(settings, client_id)
+
+    def close(self) -> None:
+        self._connection.close()
 
     def create(
         self, topics: Sequence[Topic], replication_factor: int, timeout_s: float = TIMEOUT_S

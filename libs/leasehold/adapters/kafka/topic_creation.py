@@ -32,12 +32,12 @@ def ensure_topics(
 
     Raises BusUnavailable when Kafka can't be reached or refuses.
     """
-    admin = TopicAdmin(kafka, "leasehold-topics")
-    created = admin.create(topics, replication_factor, TIMEOUT_S)
-    existing = [topic for topic in topics if topic.name not in created]
-    names = [topic.name for topic in existing]
-    partitions = admin.partitions(names, TIMEOUT_S) if names else {}
-    settings = admin.settings(names, TIMEOUT_S)
+    with TopicAdmin(kafka, "leasehold-topics") as admin:
+        created = admin.create(topics, replication_factor, TIMEOUT_S)
+        existing = [topic for topic in topics if topic.name not in created]
+        names = [topic.name for topic in existing]
+        partitions = admin.partitions(names, TIMEOUT_S) if names else {}
+        settings = admin.settings(names, TIMEOUT_S)
     drift = [
         f"{topic.name} has {partitions[topic.name]} partitions, not {topic.partitions}"
         for topic in existing

@@ -35,7 +35,7 @@ from leasehold.sql.expressions.conversion import (
     kept_in,
 )
 from leasehold.sql.expressions.default import Default, default_of_text
-from leasehold.sql.expressions.expression import rename_column_in
+from leasehold.sql.expressions.expression import means_the_same, rename_column_in
 from leasehold.sql.syntax.statements import (
     AddColumn,
     AlterType,
@@ -49,7 +49,7 @@ from leasehold.sql.syntax.statements import (
     SetDefault,
     SetNotNull,
 )
-from leasehold.values.types import holds_all_of
+from leasehold.values.types import Type, holds_all_of
 
 
 def add_column(draft: TableDraft, action: AddColumn) -> None:
@@ -108,7 +108,7 @@ def _add_generated(draft: TableDraft, column: Column, definition: GeneratedDefin
     made = make_generated_column(column, definition, table)
     assert made.derived is not None
     new = {c.element_id for c in table.columns if draft.table.element(c.element_id) is None}
-    new |= draft.widened
+    new |= draft.widened.keys()
     over = [c for c in table.columns if c.element_id in new & {*made.derived.sources}]
     if over:
         does = "changes" if over[0].element_id in draft.widened else "adds"
@@ -350,7 +350,8 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
             column=old.name,
             position=action.position,
         )
-    if _is_widened(draft, old, action):
+    if _can_be_widened(draft, old, action):
+        _refuse_users(draft, old, action.position, wide=action.type)
         _refuse_unbound(draft, old, action.position)
         _widen_type(draft, old, action)
         return
@@ -391,17 +392,11 @@ def alter_type(draft: TableDraft, action: AlterType) -> None:
     draft.retyped.add(new.element_id)
 
 
-def _is_widened(draft: TableDraft, old: Column, action: AlterType) -> bool:
-    """Whether the type is changed where the column stands: to one that holds the same values, and
-    more."""
+def _can_be_widened(draft: TableDraft, old: Column, action: AlterType) -> bool:
+    """Whether the type is changed where the column stands, to one that holds the same values and
+    more, unless something rests on the column that minds."""
     there = draft.table.element(old.element_id) is not None and not old.generated
-    return (
-        draft.in_place
-        and there
-        and action.using is None
-        and holds_all_of(action.type, old.type)
-        and not _find_users(draft, old, widened=True)
-    )
+    return draft.in_place and there and action.using is None and holds_all_of(action.type, old.type)
 
 
 def _widen_type(draft: TableDraft, old: Column, action: AlterType) -> None:
@@ -409,7 +404,7 @@ def _widen_type(draft: TableDraft, old: Column, action: AlterType) -> None:
     new = replace(old, type=action.type)
     check_default_fits(old, new)
     draft.change_column(element_paths.widen_type(old, action.type), new)
-    draft.widened.add(old.element_id)
+    draft.widened[old.element_id] = action.type
     draft.retyped.add(old.element_id)
 
 
@@ -437,31 +432,52 @@ def drop_not_null(draft: TableDraft, action: DropNotNull) -> None:
     draft.change_column(element_paths.drop_not_null(column), replace(column, nullable=True))
 
 
-def _find_users(draft: TableDraft, column: Column, *, widened: bool = False) -> list[str]:
-    """Return in words what rests on a column and is in the way of another type. A value that stays
-    as it is stored (`widened`) is in the keys of rows and in the entries of indexes what it was;
-    what is computed from it may be something else."""
+def _find_users(draft: TableDraft, column: Column) -> list[str]:
+    """Return in words what rests on a column and is in the way of another type."""
     own = column.element_id
-    over = (i for i in draft.table.indexes if own in (i.mentioned if widened else i.over))
-    users = [f"index {i.name}" for i in over]
-    users += [f"check {c.name}" for c in draft.table.checks if column.element_id in c.columns]
-    keys = draft.table.foreign_keys
-    users += [f"foreign key {k.name}" for k in keys if column.element_id in k.columns]
+    users = [f"index {i.name}" for i in draft.table.indexes if own in i.over]
+    users += [f"check {c.name}" for c in draft.table.checks if own in c.columns]
+    users += [f"foreign key {k.name}" for k in draft.table.foreign_keys if own in k.columns]
     users += [
         f"foreign key {k.name} of table {table.name}"
         for table, k in draft.references()
-        if column.element_id in k.parent_columns
+        if own in k.parent_columns
     ]
     users += [f"generated column {c.name}" for c in draft.find_computed_from(column)]
     users += draft.describe_made_over(column)
-    if column.element_id in draft.table.primary_key and not widened:
+    if own in draft.table.primary_key:
         users.append("the primary key")
     return users
 
 
-def _refuse_users(draft: TableDraft, column: Column, position: int) -> None:
-    """Refuse a change of type under what rests on the column."""
-    users = _find_users(draft, column)
+def _find_users_of_width(draft: TableDraft, column: Column, wide: Type) -> list[str]:
+    """Return in words what rests on a column and minds a type that holds more. ⚠ A value stays as
+    it is stored, so it is what it was to the keys of rows, to entries of indexes and to foreign
+    keys, which compare values as they are stored, whatever their columns' types are. What is
+    computed from it may be something else: a CHECK of which a version in use says so is broken to
+    the readers of that version."""
+    own = column.element_id
+    users = [f"index {i.name}" for i in draft.table.indexes if own in i.mentioned]
+    types = {**draft.widened, own: wide}
+    columns = (replace(c, type=types.get(c.element_id, c.type)) for c in draft.table.columns)
+    widened = replace(draft.table, columns=tuple(columns))
+    users += [
+        f"check {c.name} (which does not compute with {wide} what it does with {column.type})"
+        for c in draft.table.checks
+        if own in c.columns and not means_the_same(c.expression, draft.table, widened, c.zone)
+    ]
+    users += [f"generated column {c.name}" for c in draft.find_computed_from(column)]
+    return users + draft.describe_made_over(column)
+
+
+def _refuse_users(
+    draft: TableDraft, column: Column, position: int, *, wide: Type | None = None
+) -> None:
+    """Refuse a change of type under what rests on the column; to `wide` where it stands."""
+    if wide is None:
+        users = _find_users(draft, column)
+    else:
+        users = _find_users_of_width(draft, column, wide)
     if users:
         raise FeatureNotSupported(
             f"the type of column {column.name!r} can't be changed while"

@@ -26,6 +26,7 @@ from leasehold.schema_change.plan.foreign_keys import Referring, find_implied_in
 from leasehold.schema_change.steps import element_paths, table_paths
 from leasehold.schema_change.steps.element_paths import ElementPath
 from leasehold.sql.syntax.statements import ColumnDefinition
+from leasehold.values.types import Type
 
 
 class TableDraft:
@@ -35,11 +36,11 @@ class TableDraft:
     `taken` are names of relations, `names` those of the table's constraints; `columns` by name, as
     the actions so far leave them; `going` names the columns that some action drops, `unbound` are
     generated columns that lose their expression, as they were; `widened` are columns that get a
-    type which holds more, where they stand. `context`, `in_place`: see `plan`. `gone`: what else
-    the same request takes away, (table id, element id); `along`: foreign keys of other tables
-    that CASCADE takes; `sequences`: those that columns bring; `unnumbered`: columns that are no
-    identity any more, and what they drew from; `drew`: what columns drew from that have another
-    default now, or none.
+    type which holds more, where they stand, with that type. `context`, `in_place`: see `plan`.
+    `gone`: what else the same request takes away, (table id, element id); `along`: foreign keys of
+    other tables that CASCADE takes; `sequences`: those that columns bring; `unnumbered`: columns
+    that are no identity any more, and what they drew from; `drew`: what columns drew from that have
+    another default now, or none.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class TableDraft:
         self.words: list[str] = []
         self.dropped: set[int] = set()
         self.retyped: set[int] = set()
-        self.widened: set[int] = set()
+        self.widened: dict[int, Type] = {}
         self.going: set[str] = set()
         self.unbound: dict[int, Column] = {}
         self.paths: list[ElementPath] = []

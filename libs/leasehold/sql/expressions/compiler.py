@@ -36,6 +36,7 @@ from leasehold.sql.expressions.typed import (
     cast_part,
     convert,
     fix_zone,
+    note_meaning,
     read_constant,
     unify,
     zone_computed_in,
@@ -310,7 +311,9 @@ class Compiler:
             return Typed(kind, first(parts))
         operator_for("<", kind, kind)  # is there an order at all?
         most = max if node.name == "greatest" else min
-        return Typed(kind, extreme(most, parts, order_key_of(kind)))
+        order = order_key_of(kind)
+        note_meaning(order)
+        return Typed(kind, extreme(most, parts, order))
 
     def _nullif(self, node: tree.Call) -> Typed:
         if len(node.arguments) != 2:

@@ -24,7 +24,14 @@ from leasehold.model.errors import (
 from leasehold.model.records.events import Image
 from leasehold.sql.expressions.closures import Compute
 from leasehold.sql.expressions.compiler import Compiler, argument, check_functions
-from leasehold.sql.expressions.typed import ZoneUse, asking_zone, assign, computed_in, convert
+from leasehold.sql.expressions.typed import (
+    ZoneUse,
+    asking_zone,
+    assign,
+    computed_in,
+    convert,
+    noting_meaning,
+)
 from leasehold.sql.functions.function import BOOLEAN, TEXT, Function
 from leasehold.sql.syntax.kept import (
     begin_of,
@@ -123,6 +130,19 @@ def compile_condition(
         return convert(made, BOOLEAN)
 
     return _remembered(text, descriptor, _CONDITION, compiled, zone=zone)
+
+
+def means_the_same(text: str, one: Descriptor, other: Descriptor, zone: str = "") -> bool:
+    """Whether a condition of two descriptors, in which its columns have types of the same stored
+    form, comes to the same for every row that is one of both: it is computed by the very same
+    functions. `a > 5` is, for a smallint as for a bigint; `a + 1 > 5` is not, since the one sum is
+    out of range where the other one isn't."""
+    met = []
+    for descriptor in (one, other):
+        with computed_in(zone), noting_meaning() as found:
+            Compiler(descriptor.column, descriptor.name, kept=True).part(_tree(text))
+        met.append(found)
+    return met[0] == met[1]
 
 
 def asks_session_zone(

@@ -34,6 +34,7 @@ class ZoneUse:
 
 
 _asked: Final[ContextVar[ZoneUse | None]] = ContextVar("_asked", default=None)
+_met: Final[ContextVar[list[object] | None]] = ContextVar("_met", default=None)
 _zone: Final[ContextVar[ZoneInfo]] = ContextVar("_zone", default=UTC)
 _constants: Final[ContextVar[ZoneInfo]] = ContextVar("_constants", default=UTC)
 
@@ -47,6 +48,25 @@ def asking_zone() -> Iterator[ZoneUse]:
         yield found
     finally:
         _asked.reset(token)
+
+
+@contextmanager
+def noting_meaning() -> Iterator[list[object]]:
+    """What is compiled meanwhile, by all that the types of its columns decide: the functions that
+    values go through, and what constants and orders are made of them."""
+    found: list[object] = []
+    token = _met.set(found)
+    try:
+        yield found
+    finally:
+        _met.reset(token)
+
+
+def note_meaning(*parts: object) -> None:
+    """Take down what a type has decided, for whoever compares (`noting_meaning`)."""
+    met = _met.get()
+    if met is not None:
+        met += parts
 
 
 @contextmanager
@@ -74,6 +94,7 @@ def fix_zone(function: Function) -> Function:
     asked = _asked.get()
     if function.zoned and asked is not None:
         asked.functions.append(function)
+    note_meaning(function.compute)
     return fix_to_zone(function, _zone.get())
 
 
@@ -164,6 +185,7 @@ def read_constant(kind: Type, text: str, context: Context = "implicit") -> Any:
     asked = _asked.get()
     if cast.zoned and asked is not None and made != fix_to_utc(cast).compute(text):
         asked.constants.append(text)
+    note_meaning(text, made)
     return made
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -48,10 +49,12 @@ _ORDERED: Final = (
 )
 
 
+@lru_cache(maxsize=256)
 def comparison(
     sign: str, left: Callable[[Any], Any] | None = None, right: Callable[[Any], Any] | None = None
 ) -> Callable[[Any, Any], int]:
-    """Return the comparison; `left` and `right` bring a side to what is compared, None as it is."""
+    """Return the comparison; `left` and `right` bring a side to what is compared, None as it is.
+    What compares alike is one function, by which two expressions are told to mean the same."""
     compare = SIGNS[sign]
     if left is None and right is None:
         return lambda a, b: int(compare(a, b))

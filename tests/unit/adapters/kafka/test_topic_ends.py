@@ -60,7 +60,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def reader() -> tuple[TopicEndsReader, Admin]:
     made = TopicEndsReader(KafkaSettings(), TOPICS, "test")
-    return made, made._connection._client  # type: ignore[return-value]
+    return made, made._connection._held[0]  # type: ignore[return-value]
 
 
 def test_two_requests_however_many_tables(clock: list[int]) -> None:

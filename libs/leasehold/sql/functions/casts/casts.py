@@ -217,7 +217,7 @@ def _number(source: Type, target: Type) -> Convert:
             return unchanged if wide else check_range(target, unchanged)
         if target == DOUBLE:
             return float
-        return lambda value: stored_form(Decimal(value))
+        return _numeric_of_integer
     if source == DOUBLE:
         if is_integer(target):
             return over_floats(check_range(target, lambda value: _rint(value, target)))
@@ -225,6 +225,10 @@ def _number(source: Type, target: Type) -> Convert:
     if is_integer(target):
         return check_range(target, lambda value: _nearest(value, target))
     return over_floats(double_of_numeric)
+
+
+def _numeric_of_integer(value: int) -> str:
+    return stored_form(Decimal(value))
 
 
 def _rint(value: float, kind: Type) -> int:

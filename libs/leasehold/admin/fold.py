@@ -1,0 +1,374 @@
+"""How an event changes a view. PURE: `fold(view, event, now_us)`, or many at once by `fold_all`.
+
+Repeats and old news change nothing: readers may begin twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from leasehold.admin.view import (
+    ClaimSeen,
+    ClusterView,
+    Event,
+    JobView,
+    LedgerSeen,
+    LogSeen,
+    LogView,
+    NodeView,
+    Reachable,
+    Second,
+    SessionSeen,
+    TableView,
+    TopicEnds,
+    TopicsRead,
+    Unreachable,
+    VersionChange,
+)
+from leasehold.catalog.states import State
+from leasehold.lease.replies import SnapshotReport
+from leasehold.model.errors import MalformedRequest
+from leasehold.model.records.acks import AccessReport, Ack, CheckReport, HoldingReport
+from leasehold.model.records.events import VersionEvent
+from leasehold.model.records.jobs import ChangefeedReport, JobEvent, JobProgress, SparkReport
+from leasehold.model.records.log import JobForgotten
+from leasehold.replication.coherency import GIVEN_UP
+from leasehold.replication.log.truncation import CHANGEFEED_ROLE, COPY_ROLE
+
+RECENT_EVENTS_MAX: Final = 50
+RECENT_CHECKS_MAX: Final = 64
+"""Each with its report of every table on every node: an answer is there whole, or forgotten."""
+RATE_SECONDS_MAX: Final = 60
+HELD_BACK_MAX: Final = 1_000
+OPEN_NODES_MAX: Final = 1_000
+COPIES_MAX: Final = 1_000
+
+
+def fold(view: ClusterView, event: Event, now_us: int) -> ClusterView:
+    """Return the view after one event. Raises whatever the event leads to."""
+    return fold_all(view, (event,), now_us)
+
+
+def fold_all(
+    view: ClusterView,
+    events: Iterable[Event],
+    now_us: int,
+    unusable: Callable[[Event, Exception], None] | None = None,
+) -> ClusterView:
+    """Return the view after those events. An event that can't be used is left out and given to
+    `unusable`, with what it raised; where that is None this is raised."""
+    draft = _Draft(view)
+    for event in events:
+        try:
+            _FOLDS[type(event)](draft, event, now_us)
+        except Exception as error:
+            if unusable is None:
+                raise
+            unusable(event, error)
+    return draft.finish()
+
+
+class _Draft:
+    """A view while events are folded into it: what is kept of each table, job and check is copied
+    once for all of them, not once for each, since a first look reads thousands. `view` has the
+    rest."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self.view = view
+        self._kept: _Kept | None = None
+
+    @property
+    def kept(self) -> _Kept:
+        if self._kept is None:
+            self._kept = _Kept(self.view)
+        return self._kept
+
+    def finish(self) -> ClusterView:
+        return self.view if self._kept is None else self._kept.in_view(self.view)
+
+
+class _Kept:
+    """What is kept of each table, job and check, to be added to."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self.tables = dict(view.tables)
+        self.recent = list(view.recent)
+        self.jobs = dict(view.jobs)
+        self.progress = dict(view.progress)
+        self.checks = dict(view.checks)
+        self.own_checks: set[bytes] = set()  # subjects whose reports are no longer the view's
+
+    def in_view(self, view: ClusterView) -> ClusterView:
+        return replace(
+            view,
+            tables=self.tables,
+            recent=tuple(self.recent[-RECENT_EVENTS_MAX:]),
+            jobs=self.jobs,
+            progress=self.progress,
+            checks=self.checks,
+        )
+
+
+# ---------------------------------------------------------------- tables, jobs and checks
+
+
+def _version(draft: _Draft, event: VersionEvent, _now_us: int) -> None:
+    kept = draft.kept
+    known = kept.tables.get(event.table_id)
+    if known is not None and event.version <= known.event.version:
+        return
+    table = TableView(event)
+    descriptor = table.descriptor  # ⚠ What can't be decoded raises here, not where it is shown.
+    kept.recent.append(VersionChange(table, known))
+    if descriptor.state is State.ABSENT:
+        kept.tables.pop(event.table_id, None)
+    else:
+        kept.tables[event.table_id] = table
+
+
+def _job(draft: _Draft, event: JobEvent, _now_us: int) -> None:
+    known = draft.kept.jobs.get(event.job_id)
+    if known is None or event.lsn >= known.event.lsn:
+        seen = JobView(event)
+        if not seen.status.ended and seen.job.job_id != event.job_id:
+            raise MalformedRequest(f"an event of job {event.job_id} is about another one")
+        draft.kept.jobs[event.job_id] = seen
+
+
+def _job_forgotten(draft: _Draft, event: JobForgotten, _now_us: int) -> None:
+    draft.kept.jobs.pop(event.job_id, None)
+    draft.kept.progress.pop(event.job_id, None)
+
+
+def _progressed(draft: _Draft, progress: JobProgress, _now_us: int) -> None:
+    # Kept beside the jobs: in a compacted topic a job's progress may stand before its state.
+    known = draft.kept.progress.get(progress.job_id)
+    if known is None or (progress.run, progress.sent_us) >= (known.run, known.sent_us):
+        draft.kept.progress[progress.job_id] = progress
+
+
+def _checked(draft: _Draft, report: CheckReport, _now_us: int) -> None:
+    kept = draft.kept
+    said = kept.checks.pop(report.subject, {})
+    if report.subject not in kept.own_checks:
+        kept.own_checks.add(report.subject)
+        said = dict(said)
+    said[report.node, report.table_id] = report
+    kept.checks[report.subject] = said
+    if len(kept.checks) > RECENT_CHECKS_MAX:
+        oldest = next(iter(kept.checks))
+        del kept.checks[oldest]
+        kept.own_checks.discard(oldest)
+
+
+# ---------------------------------------------------------------- the log
+
+
+def _log_seen(draft: _Draft, seen: LogSeen, now_us: int) -> None:
+    view, log = draft.view, draft.view.log
+    if seen.offset < log.end or seen.epoch < log.epoch or _is_foreign(view, seen.epoch):
+        return
+    # Without its Claim in sight the master's name comes from the acks.
+    master = log.master if seen.epoch == log.epoch else _master_by_ack(view, seen.epoch)
+    log = LogView(
+        end=seen.offset + 1,
+        epoch=seen.epoch,
+        master=master or _master_by_ack(view, seen.epoch),
+        lsn=max(seen.lsn, log.lsn),
+        commit_us=seen.commit_us or log.commit_us,
+        seen_us=now_us,
+        # A record tells of the queues that it decided something of, and of no other (L3).
+        decided_through={**log.decided_through, **seen.decided_through},
+        answered_through=max(seen.answered_through, log.answered_through),
+        time_us=max(0 if seen.reset_us else log.time_us, seen.commit_us, seen.closed_us),
+        id_horizon_us=seen.id_horizon_us or log.id_horizon_us,
+    )
+    draft.view = replace(
+        view,
+        log=log,
+        seconds=_counted(view.seconds, seen, now_us),
+        committed=view.committed + seen.commits,
+        refused=view.refused + seen.refusals - seen.dead_letters,
+        dead_lettered=view.dead_lettered + seen.dead_letters,
+    )
+
+
+def _counted(seconds: tuple[Second, ...], seen: LogSeen, now_us: int) -> tuple[Second, ...]:
+    # By the master's clock: what a watcher reads at its start was not all decided just now.
+    at = (seen.commit_us or now_us) // 1_000_000
+    refused = seen.refusals - seen.dead_letters
+    if seen.reset_us:
+        seconds = ()  # of a time that is still to come
+    if seconds and seconds[-1].at >= at:
+        last = seconds[-1]
+        counted = Second(
+            last.at,
+            last.committed + seen.commits,
+            last.refused + refused,
+            last.dead_lettered + seen.dead_letters,
+        )
+        return (*seconds[:-1], counted)
+    kept = tuple(second for second in seconds if second.at > at - RATE_SECONDS_MAX)
+    return (*kept, Second(at, seen.commits, refused, seen.dead_letters))
+
+
+def _claim_seen(draft: _Draft, claim: ClaimSeen, now_us: int) -> None:
+    view, log = draft.view, draft.view.log
+    # Of several Claims for one epoch the first wins, and none counts for an old one (L1).
+    late = claim.offset < log.end or claim.epoch <= log.epoch
+    if late or _is_foreign(view, claim.epoch):
+        return
+    log = replace(log, end=claim.offset + 1, epoch=claim.epoch, master=claim.node, seen_us=now_us)
+    draft.view = replace(view, log=log)
+
+
+def _is_foreign(view: ClusterView, epoch: int) -> bool:
+    """Return whether no node can be so far: somebody else has written that to the log. (Which
+    records count only a reader of the whole log can tell.)"""
+    epochs = [node.ack.epoch for node in view.nodes.values()]
+    return bool(epochs) and epoch > max(*epochs, view.log.epoch) + 1
+
+
+def _master_by_ack(view: ClusterView, epoch: int) -> str:
+    named = [
+        node.ack.node
+        for node in view.nodes.values()
+        if node.ack.role == "master" and node.ack.epoch == epoch
+    ]
+    return named[0] if named else ""
+
+
+# ---------------------------------------------------------------- nodes and agents
+
+
+def _acknowledged(draft: _Draft, ack: Ack, _now_us: int) -> None:
+    view = draft.view
+    if ack.role == CHANGEFEED_ROLE:
+        return  # somebody for whom the log is kept, but no node that applies it
+    if ack.role == COPY_ROLE:
+        _copied(draft, ack)
+        return
+    known = view.nodes.get(ack.node)
+    if known is not None and ack.sent_us < known.ack.sent_us:
+        return
+    if ack.asked_ns == GIVEN_UP:
+        # It has said goodbye: nobody need wait for it, and nothing is wrong with it.
+        left = {n: node for n, node in view.nodes.items() if n != ack.node}
+        draft.view = replace(view, nodes=left)
+        return
+    same = known is not None and known.ack.coherent == ack.coherent
+    since_us = known.since_us if known is not None and same else ack.sent_us
+    view = replace(view, nodes={**view.nodes, ack.node: NodeView(ack, since_us)})
+    if ack.role == "master" and ack.epoch == view.log.epoch and not view.log.master:
+        view = replace(view, log=replace(view.log, master=ack.node))
+    draft.view = view
+
+
+def _copied(draft: _Draft, ack: Ack) -> None:
+    view = draft.view
+    known = view.copies.get(ack.node)
+    if known is not None and ack.sent_us < known.sent_us:
+        return
+    copies = {**view.copies, ack.node: ack}
+    if len(copies) > COPIES_MAX:
+        del copies[min(copies, key=lambda each: copies[each].sent_us)]
+    draft.view = replace(view, copies=copies)
+
+
+def _told_open(draft: _Draft, report: AccessReport, _now_us: int) -> None:
+    view = draft.view
+    known = view.open_nodes.get(report.node)
+    if known is not None and report.sent_us < known.sent_us:
+        return
+    open_nodes = {**view.open_nodes, report.node: report}
+    if len(open_nodes) > OPEN_NODES_MAX:
+        del open_nodes[min(open_nodes, key=lambda each: open_nodes[each].sent_us)]
+    draft.view = replace(view, open_nodes=open_nodes)
+
+
+def _held_back(draft: _Draft, report: HoldingReport, _now_us: int) -> None:
+    view = draft.view
+    name = (report.agent, report.table_id, report.version)
+    known = view.held_back.get(name)
+    if known is not None and report.sent_us < known.sent_us:
+        return
+    held_back = {**view.held_back, name: report}
+    if len(held_back) > HELD_BACK_MAX:
+        del held_back[min(held_back, key=lambda each: held_back[each].sent_us)]
+    draft.view = replace(view, held_back=held_back)
+
+
+# ---------------------------------------------------------------- the ledger, and who reads
+
+
+def _ledger_seen(draft: _Draft, seen: LedgerSeen, now_us: int) -> None:
+    _reached(draft, "ledger")
+    sessions = _sessions_seen(draft.view, seen.report, now_us)
+    draft.view = replace(draft.view, ledger=seen, ledger_us=now_us, sessions=sessions)
+
+
+def _sessions_seen(
+    view: ClusterView, report: SnapshotReport, now_us: int
+) -> dict[int, SessionSeen]:
+    found = {}
+    for status in report.sessions:
+        known = view.sessions.get(status.session)
+        if known is None:
+            found[status.session] = SessionSeen(status.counter, 0)
+        elif known.renewals < status.counter:
+            found[status.session] = SessionSeen(status.counter, now_us)
+        else:
+            found[status.session] = known
+    return found
+
+
+def _unreached(draft: _Draft, event: Unreachable, _now_us: int) -> None:
+    unreachable = {**draft.view.unreachable, event.what: event.why}
+    draft.view = replace(draft.view, unreachable=unreachable)
+
+
+def _reached(draft: _Draft, what: str) -> None:
+    known = draft.view.unreachable
+    if what in known:
+        left = {each: why for each, why in known.items() if each != what}
+        draft.view = replace(draft.view, unreachable=left)
+
+
+def _topics_read(draft: _Draft, event: TopicsRead, now_us: int) -> None:
+    draft.view = replace(draft.view, not_read=dict(event.left), read_us=now_us)
+
+
+def _topic_ends(draft: _Draft, event: TopicEnds, _now_us: int) -> None:
+    draft.view = replace(draft.view, ends={**draft.view.ends, **event.ends})
+
+
+def _spark_told(draft: _Draft, event: SparkReport, _now_us: int) -> None:
+    draft.view = replace(draft.view, spark=event)
+
+
+def _changefeed_told(draft: _Draft, event: ChangefeedReport, _now_us: int) -> None:
+    draft.view = replace(draft.view, changefeed=event)
+
+
+_FOLDS: Final[Mapping[type, Callable[[_Draft, Any, int], None]]] = {
+    LogSeen: _log_seen,
+    ClaimSeen: _claim_seen,
+    TopicEnds: _topic_ends,
+    Ack: _acknowledged,
+    AccessReport: _told_open,
+    HoldingReport: _held_back,
+    CheckReport: _checked,
+    VersionEvent: _version,
+    JobEvent: _job,
+    JobForgotten: _job_forgotten,
+    JobProgress: _progressed,
+    SparkReport: _spark_told,
+    ChangefeedReport: _changefeed_told,
+    LedgerSeen: _ledger_seen,
+    Unreachable: _unreached,
+    Reachable: lambda draft, event, _now_us: _reached(draft, event.what),
+    TopicsRead: _topics_read,
+}
+"""What folds each kind of event: all that `Event` names."""

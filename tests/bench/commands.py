@@ -1,0 +1,32 @@
+"""The command `leasehold`, as somebody at a terminal runs it: how long it takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import Final
+
+from infra.local_cluster import ROOT
+from tests.bench.stand import BenchFailure, Stand
+
+TIMEOUT_S: Final = 120.0
+
+
+def command_ms(where: Stand, command: str, timeout_s: float = TIMEOUT_S) -> float:
+    """The whole of a command, from its process's start to its end. Raises BenchFailure unless it
+    has found all to be well."""
+    words = [sys.executable, "-m", "leasehold.cli.main", command]
+    begin = time.perf_counter()
+    ended = subprocess.run(
+        words,
+        env=where.cluster.env("bench-command"),
+        cwd=ROOT,
+        capture_output=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    took_ms = (time.perf_counter() - begin) * 1e3
+    if ended.returncode:
+        raise BenchFailure(f"{command} ended with {ended.returncode}: {ended.stdout[-300:]!r}")
+    return took_ms
