@@ -35,6 +35,7 @@ from leasehold.pipeline.retry_state import (
     step,
     unpack,
 )
+from leasehold.settings.carried_kafka import carry
 from leasehold.settings.environment import KafkaSettings
 from spark_streaming.failure_words import words_of
 
@@ -133,18 +134,23 @@ class RetryStream:
         session: SparkSession,
         kafka: KafkaSettings,
         topics: Topics,
-        folder: Path,
+        checkpoint: str,
+        marks: str,
         *,
         attempts_max: int,
         trigger_ms: int,
+        carried: bool = False,
         keys: RequestKeys = NO_KEYS,
     ) -> None:
+        """`marks`: folder of a worker's machine, for `AttemptMarks`; `carried`: workers have none
+        of the files that `kafka` names."""
         self._session = session
         self._kafka = kafka
+        self._carried = carried
         self._topics = topics
         self._keys = keys
-        self._checkpoint = str((folder / "retry").absolute())
-        self._marks = str((folder / "retry-marks").absolute())
+        self._checkpoint = checkpoint
+        self._marks = marks
         self._attempts_max = attempts_max
         self._trigger_ms = trigger_ms
         self._early_ms = trigger_ms // 2  # so that nobody waits longer than half of that for it
@@ -234,7 +240,7 @@ class RetryStream:
             self._watch_ends()
 
     def _started(self) -> StreamingQuery:
-        options = self._kafka.spark_options()
+        options = (carry(self._kafka) if self._carried else self._kafka).spark_options()
         conflicts = (
             self._session.readStream.format("kafka")
             .options(**options)
