@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("spark_streaming.driver")
 
-MARKS: Final = "retry-marks"
 POLL_S: Final = 0.2
 STOP_S: Final = 15.0
 BROKER_TIMEOUT_S: Final = 3.0
@@ -69,11 +68,9 @@ class Driver:
         topics: Topics,
         settings: SparkSettings,
         folder: Folder,
-        disk: Path,
         keys: RequestKeys = NO_KEYS,
     ) -> None:
-        """`folder`: what another driver goes on from; `disk`: of this process and its machine.
-        Raises SparkUnavailable."""
+        """`folder`: what another driver goes on from. Raises SparkUnavailable."""
         self._settings = settings
         self._runs = folder.below("backfill")
         self._runs.make("")
@@ -89,7 +86,6 @@ class Driver:
             kafka,
             topics,
             folder.uri("retry"),
-            MARKS if settings.on_cluster else str((disk / MARKS).absolute()),
             attempts_max=settings.attempts_max,
             trigger_ms=settings.trigger_ms,
             carried=settings.on_cluster,
@@ -289,7 +285,7 @@ def run_pipeline(settings: ProcessSettings, stop: Flag) -> None:
     # Spark's own handler for SIGINT would end the JVM under running queries.
     stop_on_signals(stop)
     folder = open_folder(session, settings.spark, disk, cluster.database)
-    driver = Driver(session, kafka, topics, settings.spark, folder, disk, settings.keys)
+    driver = Driver(session, kafka, topics, settings.spark, folder, settings.keys)
     try:
         known = carry(kafka) if settings.spark.on_cluster else kafka
         with told_in_words("work", settings.spark):

@@ -91,7 +91,7 @@ class HadoopFolder:
 
     def write(self, path: str, content: bytes) -> None:
         try:
-            output = self._files.createAtomic(self._at(path), True)
+            output = self._created(self._at(path))
             try:
                 output.write(bytearray(content))
             except Py4JError:
@@ -131,6 +131,17 @@ class HadoopFolder:
 
     def below(self, path: str) -> HadoopFolder:
         return HadoopFolder(self._session, self.uri(path))
+
+    def _created(self, file: Any) -> Any:
+        """Return the stream that writes the file, whose folder is made where it is missing: some
+        file systems don't."""
+        try:
+            return self._files.createAtomic(file, True)
+        except Py4JError as error:
+            if not _is_not_found(error):
+                raise
+        self._files.mkdirs(file.getParent())
+        return self._files.createAtomic(file, True)
 
     def _at(self, path: str) -> Any:
         return self._path(self.uri(path))

@@ -63,7 +63,7 @@ def start_session(
     shutil.rmtree(_unpacked(scratch), ignore_errors=True)  # by one that was killed
     make_private_folder(scratch)
     _unpacked(scratch).mkdir(exist_ok=True)
-    conf = _configuration(settings, jars, scratch, address or DriverAddress())
+    conf = configuration(settings, jars, scratch, address or DriverAddress())
     _let_workers_import(settings)
     from pyspark.sql import SparkSession  # only the process with the JVM pays for this import
 
@@ -92,7 +92,7 @@ def _as_they_are(batches: Iterable[Any]) -> Iterator[Any]:
     yield from batches
 
 
-def _configuration(
+def configuration(
     settings: SparkSettings, jars: list[str], scratch: Path, address: DriverAddress
 ) -> dict[str, str]:
     """Return all that Spark is told: our defaults, over them what the file of the settings says,
@@ -189,7 +189,7 @@ def _joined(between: str, *parts: str | None) -> str:
 @contextmanager
 def _conf_file(path: Path, conf: Mapping[str, str]) -> Iterator[None]:
     """Tell the JVM that is started now of a file that says all that; it is gone afterwards."""
-    lines = "".join(f"{name} {_escaped(value)}\n" for name, value in conf.items())
+    lines = "".join(f"{name} {as_property(value)}\n" for name, value in conf.items())
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "w") as file:
         file.write(lines)
@@ -205,7 +205,7 @@ def _conf_file(path: Path, conf: Mapping[str, str]) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def _escaped(value: str) -> str:
+def as_property(value: str) -> str:
     """Return a value as Java's properties have it."""
     return value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
 

@@ -12,8 +12,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError
@@ -24,7 +23,7 @@ from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, TopicReader
 from leasehold.model.errors import BusUnavailable, LogStopped, Refused
 from leasehold.model.signatures import NO_KEYS, RequestKeys
 from leasehold.model.topics import Topics
-from leasehold.pipeline.attempt_marks import ENDED_MAX, AttemptMarks
+from leasehold.pipeline.attempt_child import ENDED_MAX, compute_aside
 from leasehold.pipeline.retry_state import (
     BUCKETS,
     Arrived,
@@ -60,10 +59,9 @@ _NS: Final = 1_000_000
 
 
 def retry(
-    attempts_max: int, early_ms: int, keys: RequestKeys, database: str, marks_folder: str
+    attempts_max: int, early_ms: int, keys: RequestKeys, database: str
 ) -> Callable[[Any, Iterable[Any], Any], Iterator[Any]]:
-    """Return the function that Python workers run per bucket: (key, frames, state) → frames. In
-    that folder they write down what they compute (see `AttemptMarks`)."""
+    """Return the function that Python workers run per bucket: (key, frames, state) → frames."""
 
     def run(key: Any, frames: Iterable[Any], state: Any) -> Iterator[Any]:
         import pandas as pd
@@ -79,11 +77,9 @@ def retry(
             state.setTimeoutDuration(max(1, next_due_ms - now_ms))
         elif state.exists:
             state.remove()
-        marks = AttemptMarks(Path(marks_folder), int(key[0]))
-        rows = [row for entry in ready if (row := _encoded(attempts, entry, marks))]
+        encode, give_up = partial(_encoded, attempts), partial(_given_up, attempts)
+        rows = [row for row in compute_aside(ready, encode, give_up) if row is not None]
         if rows:
-            with suppress(OSError):
-                marks.end()
             yield pd.DataFrame(rows, columns=["request_id", "content_type", "body"])
 
     return run
@@ -99,26 +95,27 @@ def _arrived(codec: MessagePackCodec, value: bytes) -> Arrived | None:
         return None
 
 
-def _encoded(
-    attempts: NextAttempts, entry: Waiting, marks: AttemptMarks
-) -> tuple[bytes, str, bytes] | None:
-    mark = entry.request_id, entry.attempt
+def _encoded(attempts: NextAttempts, entry: Waiting) -> tuple[bytes, str, bytes] | None:
     name, attempt = uuid.UUID(bytes=entry.request_id), entry.attempt
     try:
-        if marks.is_given_up(mark):
-            why = f"{ENDED_MAX} workers have ended, one after the other, while they computed it"
-            content_type, body = attempts.give_up_unread(entry, why)
-        else:
-            try:
-                marks.begin(mark)
-            except OSError as error:
-                log.warning("the retry can't write down what it computes: %s", error)
-            content_type, body, why = attempts.encode(entry)
+        content_type, body, why = attempts.encode(entry)
     except Refused as error:
         log.error("request %s is left out after attempt %d: %s", name, attempt, error)
         return None
     if why:
         log.error("request %s is given up after attempt %d: %s", name, attempt, why)
+    return entry.request_id, content_type, body
+
+
+def _given_up(attempts: NextAttempts, entry: Waiting) -> tuple[bytes, str, bytes] | None:
+    name, attempt = uuid.UUID(bytes=entry.request_id), entry.attempt
+    why = f"{ENDED_MAX} processes have ended, one after the other, while they computed it"
+    try:
+        content_type, body = attempts.give_up_unread(entry, why)
+    except Refused as error:
+        log.error("request %s is left out after attempt %d: %s", name, attempt, error)
+        return None
+    log.error("request %s is given up after attempt %d: %s", name, attempt, why)
     return entry.request_id, content_type, body
 
 
@@ -135,22 +132,19 @@ class RetryStream:
         kafka: KafkaSettings,
         topics: Topics,
         checkpoint: str,
-        marks: str,
         *,
         attempts_max: int,
         trigger_ms: int,
         carried: bool = False,
         keys: RequestKeys = NO_KEYS,
     ) -> None:
-        """`marks`: folder of a worker's machine, for `AttemptMarks`; `carried`: workers have none
-        of the files that `kafka` names."""
+        """`carried`: workers have none of the files that `kafka` names."""
         self._session = session
         self._kafka = kafka
         self._carried = carried
         self._topics = topics
         self._keys = keys
         self._checkpoint = checkpoint
-        self._marks = marks
         self._attempts_max = attempts_max
         self._trigger_ms = trigger_ms
         self._early_ms = trigger_ms // 2  # so that nobody waits longer than half of that for it
@@ -259,7 +253,6 @@ class RetryStream:
                     self._early_ms,
                     self._keys,
                     self._topics.database,
-                    self._marks,
                 ),
                 OUTPUT,
                 STATE,
