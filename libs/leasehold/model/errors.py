@@ -420,7 +420,8 @@ class BusUnavailable(LeaseholdError, sqlstate="58030"):
     definite = False
 
 
-class SparkUnavailable(LeaseholdError, sqlstate="58030"): ...
+class SparkUnavailable(LeaseholdError, sqlstate="58030"):
+    """A run is tried again; a driver ends, and goes on from its checkpoints when it is started."""
 
 
 class NodeUnreachable(LeaseholdError, sqlstate="08001"): ...
