@@ -5,19 +5,22 @@ nobody can open but by its API, and the code reaches workers that have none of i
 from __future__ import annotations
 
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from infra.local_cluster import LocalCluster
 from infra.process_table import all_entries
-from tests.support.cluster.spark_conflicts import refused, retried
+from leasehold.model.records.jobs import ChunksEnd, JobProgress
+from tests.support.cluster.spark_conflicts import publish, refused, request_of, retried
 from tests.support.cluster.spark_pipeline import (
+    CODEC,
     Pipeline,
     backfill_job,
+    chunk_of,
     ended,
     keys_of,
     running_pipeline,
@@ -35,6 +38,9 @@ from tests.support.cluster.standalone_spark import SECRET, StandaloneSpark, runn
 DATABASE = "spark-cluster"
 FOLDER = "viewfs://shared/leasehold"
 REQUEST_KEY = "a-key-that-signs-requests-of-this-cluster-0123456789"
+WAITS = 8
+"""An attempt whose next one waits for seconds."""
+LONG = pytest.mark.long("JVMs that end and are started again take half a minute each")
 STORE_KEY = "a-key-of-an-object-store-of-this-cluster"
 
 
@@ -80,6 +86,17 @@ def cluster(servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> 
             yield OnCluster(pipeline, spark, behind)
 
 
+def reached(job_id: int, rows: int) -> Callable[[list[Any]], bool]:
+    """For `Pipeline.records`: a run has come that far."""
+
+    def until(messages: list[Any]) -> bool:
+        own = f"progress/{job_id}/1".encode()
+        told = (CODEC.decode(m.value()) for m in messages if m.key() == own)
+        return any(isinstance(p, JobProgress) and p.rows >= rows for p in told)
+
+    return until
+
+
 def test_backfill_validation_and_retry(cluster: OnCluster) -> None:
     """Goal: what comes of them is what comes of them on one machine, and what another driver would
     go on from is in the folder, nothing of it beside the driver."""
@@ -123,3 +140,65 @@ def test_secrets_stand_in_no_log_page_or_command_line(cluster: OnCluster) -> Non
     assert any(b"CoarseGrainedExecutorBackend" in told[name] for name in told)
     for secret in (SECRET, REQUEST_KEY, STORE_KEY):
         assert [name for name, said in told.items() if secret.encode() in said] == []
+
+
+@LONG
+def test_a_worker_s_machine_is_lost_in_the_middle(cluster: OnCluster) -> None:
+    """Goal: a backfill, a validation and a request that waits for its next attempt come through
+    when the machine of one of two workers is gone while they run, each time another one."""
+    pipeline, spark, _ = cluster
+    pipeline.publish_images(2, range(40_000))
+    pipeline.publish_job(backfill_job(2, 2, rows_per_second=8_000))
+    before = pipeline.records(
+        pipeline.topics.backfill.name, lambda m: bool(m) and len(keys_of(m)) >= 8_000
+    )
+    spark.kill_worker(1)
+    pipeline.publish_job(backfill_job(2, 2))
+    after = pipeline.records(pipeline.topics.backfill.name, ended(2))
+    assert sorted(set(keys_of(before) + keys_of(after))) == list(range(40_000))
+    spark.start_worker(1)
+
+    publish_table(pipeline, 2)
+    publish_row(pipeline, 2, 39_999, {3: "user7@example.com", 4: 1})
+    publish(pipeline, waiting := refused(2, WAITS, genid=1))
+    pipeline.flush()
+    pipeline.publish_job(validation_job(2, (UNIQUE,), rows_per_second=8_000))
+    pipeline.records(pipeline.topics.jobs.name, reached(2, 8_000))
+    spark.kill_worker(2)
+    pipeline.publish_job(validation_job(2, (UNIQUE,)))
+    record = found(pipeline, 2)
+    assert set(record.found) == {(UNIQUE, key(7)), (UNIQUE, key(39_999))}
+    assert (record.rows, record.total) == (40_001, 2)
+    messages = pipeline.records(
+        pipeline.topics.requests.name, lambda m: any(x.key() == waiting.request_id for x in m)
+    )
+    assert request_of(messages[-1]).attempt == WAITS + 1
+    spark.start_worker(2)
+
+
+@LONG
+def test_the_driver_is_killed_and_started_elsewhere(cluster: OnCluster, tmp_path: Path) -> None:
+    """Goal: with nothing of its old disk it goes on from the checkpoint, forgets no request that
+    waits, and starts no run again that has ended."""
+    pipeline = cluster.pipeline
+    pipeline.publish_images(3, range(50_000))
+    pipeline.publish_job(backfill_job(3, 3, rows_per_second=10_000))
+    before = pipeline.records(
+        pipeline.topics.backfill.name, lambda m: bool(m) and len(keys_of(m)) >= 15_000
+    )
+    publish(pipeline, waiting := refused(3, WAITS, genid=1))
+    pipeline.flush()
+    pipeline.kill()
+    pipeline.data = tmp_path
+    pipeline.start()
+    pipeline.publish_job(backfill_job(3, 3))
+    after = pipeline.records(pipeline.topics.backfill.name, ended(3))
+    sent_before, sent_after = keys_of(before), keys_of(after)
+    assert sorted(set(sent_before + sent_after)) == list(range(50_000))
+    assert len(sent_after) < 50_000, "it went on from the checkpoint, not from the start"
+    others = [record for m in after if (record := chunk_of(m)).job_id != 3]
+    assert all(isinstance(record, ChunksEnd) for record in others)
+    messages = pipeline.records(
+        pipeline.topics.requests.name, lambda m: any(x.key() == waiting.request_id for x in m)
+    )
+    assert request_of(messages[-1]).attempt == WAITS + 1

@@ -68,8 +68,8 @@ class Pipeline:
         self._consumers: dict[str, Consumer] = {}
         self._starts = 0
 
-    def start(self) -> None:
-        """Returns when the process is ready for work."""
+    def start(self, **environ: str) -> None:
+        """Returns when the process is ready for work. `environ`: what differs this time."""
         self._starts += 1
         ready = self.data / f"ready-{self._starts}"
         log = self.data / f"driver-{self._starts}.log"
@@ -82,6 +82,7 @@ class Pipeline:
             SPARK_JAVA_OPTIONS: spark_java_options(os.environ),
             "LEASEHOLD_READY_FILE": str(ready),
             **self._environ,
+            **environ,
         }
         with log.open("wb") as output:
             self._process = subprocess.Popen(

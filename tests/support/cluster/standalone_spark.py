@@ -63,8 +63,11 @@ class StandaloneSpark:
         until(lambda: len(self.workers()) > known, f"Spark's {name}")
 
     def kill_worker(self, number: int) -> None:
-        """SIGKILL to a worker and all that it has started, as when its machine is gone."""
+        """SIGKILL to a worker and all that it has started, as when its machine is gone. Returns
+        when the master has seen it."""
+        known = len(self.workers())
         self._processes.signal(self.name_of(number), signal.SIGKILL)
+        until(lambda: len(self.workers()) < known, f"the end of Spark's {self.name_of(number)}")
 
     def stop(self) -> None:
         for name in ("spark-worker-1", "spark-worker-2", "spark-master"):
