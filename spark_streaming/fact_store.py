@@ -24,6 +24,7 @@ from spark_streaming.fact_files import (
     facts_of,
 )
 from spark_streaming.range_reader import Range, Records, records_of
+from spark_streaming.run_folder import ROUND
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,7 +61,7 @@ def write_facts(
     if path is not None:
         yield from spread.mapPartitions(_filing(kafka, make, str(path))).collect()
         return
-    part = f"{place}/round={numbered[0][0]}"
+    part = f"{place}/{ROUND}{numbered[0][0]}"
     ranges = spread.map(_as_row).toDF(RANGES)
     ranges.mapInArrow(_converting(kafka, make), FACTS).write.mode("overwrite").parquet(part)
     sides = session.read.schema(FACTS).parquet(part).groupBy("element", "parent").count()

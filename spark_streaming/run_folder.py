@@ -11,6 +11,7 @@ from spark_streaming.hadoop_folder import Folder
 
 CHECKPOINT: Final = "checkpoint"
 FACTS: Final = "facts"
+ROUND: Final = "round-"
 _TOTALS: Final = "totals.json"
 _ENDED: Final = "ended.json"
 
@@ -56,8 +57,14 @@ class RunFolder:
         return self._folder.uri(path)
 
     def all_facts(self) -> list[str]:
-        """Return the folders of all micro-batches' facts. Raises SparkUnavailable."""
-        return [self._folder.uri(f"{FACTS}/{name}") for name in self._folder.names(FACTS)]
+        """Return the folders that have files of facts: of each micro-batch one, or one for each
+        round of it. Raises SparkUnavailable."""
+        found = []
+        for name in self._folder.names(FACTS):
+            batch = f"{FACTS}/{name}"
+            rounds = [each for each in self._folder.names(batch) if each.startswith(ROUND)]
+            found += [f"{batch}/{each}" for each in rounds] or [batch]
+        return [self._folder.uri(path) for path in found]
 
     def totals_before(self, batch_id: int) -> Totals:
         """Return totals of all batches before this one; a batch that Spark replays counts once."""

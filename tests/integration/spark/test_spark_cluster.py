@@ -4,6 +4,7 @@ nobody can open but by its API, and the code reaches workers that have none of i
 
 from __future__ import annotations
 
+import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -34,10 +35,12 @@ from tests.support.cluster.spark_validation import (
     validation_job,
 )
 from tests.support.cluster.standalone_spark import SECRET, StandaloneSpark, running_standalone
+from tests.support.cluster.system_cluster import until
 
 DATABASE = "spark-cluster"
 FOLDER = "viewfs://shared/leasehold"
 REQUEST_KEY = "a-key-that-signs-requests-of-this-cluster-0123456789"
+ROWS = 400_000
 WAITS = 8
 """An attempt whose next one waits for seconds."""
 LONG = pytest.mark.long("JVMs that end and are started again take half a minute each")
@@ -106,11 +109,12 @@ def test_backfill_validation_and_retry(cluster: OnCluster) -> None:
     messages = pipeline.records(pipeline.topics.backfill.name, ended(1))
     assert sorted(keys_of(messages)) == list(range(20_000))
 
-    publish_table(pipeline, 1)
-    publish_row(pipeline, 1, 19_999, {3: "user7@example.com", 4: 1})
+    pipeline.publish_images(2, range(20_000))
+    publish_table(pipeline, 2)
+    publish_row(pipeline, 2, 19_999, {3: "user7@example.com", 4: 1})
     pipeline.flush()
-    pipeline.publish_job(validation_job(1, (UNIQUE,)))
-    record = found(pipeline, 1)
+    pipeline.publish_job(validation_job(2, (UNIQUE,)))
+    record = found(pipeline, 2)
     assert set(record.found) == {(UNIQUE, key(7)), (UNIQUE, key(19_999))}
     assert (record.rows, record.total) == (20_001, 2)
 
@@ -136,7 +140,7 @@ def test_secrets_stand_in_no_log_page_or_command_line(cluster: OnCluster) -> Non
             path = Path(f"/proc/{entry.identity.pid}/cmdline")
             told[str(path)] = path.read_bytes()
     executors = [name for name in told if "/app-" in name]
-    assert len(executors) >= 4, "two executors, each with two files"
+    assert len(executors) >= 2, "an executor's two files"
     assert any(b"CoarseGrainedExecutorBackend" in told[name] for name in told)
     for secret in (SECRET, REQUEST_KEY, STORE_KEY):
         assert [name for name, said in told.items() if secret.encode() in said] == []
@@ -147,33 +151,34 @@ def test_a_worker_s_machine_is_lost_in_the_middle(cluster: OnCluster) -> None:
     """Goal: a backfill, a validation and a request that waits for its next attempt come through
     when the machine of one of two workers is gone while they run, each time another one."""
     pipeline, spark, _ = cluster
-    pipeline.publish_images(2, range(40_000))
-    pipeline.publish_job(backfill_job(2, 2, rows_per_second=8_000))
+    spark.start_worker(2)
+    pipeline.publish_images(3, range(40_000))
+    pipeline.publish_job(backfill_job(3, 3, rows_per_second=8_000))
     before = pipeline.records(
         pipeline.topics.backfill.name, lambda m: bool(m) and len(keys_of(m)) >= 8_000
     )
     spark.kill_worker(1)
-    pipeline.publish_job(backfill_job(2, 2))
-    after = pipeline.records(pipeline.topics.backfill.name, ended(2))
+    pipeline.publish_job(backfill_job(3, 3))
+    after = pipeline.records(pipeline.topics.backfill.name, ended(3))
     assert sorted(set(keys_of(before) + keys_of(after))) == list(range(40_000))
     spark.start_worker(1)
 
-    publish_table(pipeline, 2)
-    publish_row(pipeline, 2, 39_999, {3: "user7@example.com", 4: 1})
+    pipeline.publish_images(4, range(40_000))
+    publish_table(pipeline, 4)
+    publish_row(pipeline, 4, 39_999, {3: "user7@example.com", 4: 1})
     publish(pipeline, waiting := refused(2, WAITS, genid=1))
     pipeline.flush()
-    pipeline.publish_job(validation_job(2, (UNIQUE,), rows_per_second=8_000))
-    pipeline.records(pipeline.topics.jobs.name, reached(2, 8_000))
+    pipeline.publish_job(validation_job(4, (UNIQUE,), rows_per_second=8_000))
+    pipeline.records(pipeline.topics.jobs.name, reached(4, 8_000))
     spark.kill_worker(2)
-    pipeline.publish_job(validation_job(2, (UNIQUE,)))
-    record = found(pipeline, 2)
+    pipeline.publish_job(validation_job(4, (UNIQUE,)))
+    record = found(pipeline, 4)
     assert set(record.found) == {(UNIQUE, key(7)), (UNIQUE, key(39_999))}
     assert (record.rows, record.total) == (40_001, 2)
     messages = pipeline.records(
         pipeline.topics.requests.name, lambda m: any(x.key() == waiting.request_id for x in m)
     )
     assert request_of(messages[-1]).attempt == WAITS + 1
-    spark.start_worker(2)
 
 
 @LONG
@@ -181,8 +186,8 @@ def test_the_driver_is_killed_and_started_elsewhere(cluster: OnCluster, tmp_path
     """Goal: with nothing of its old disk it goes on from the checkpoint, forgets no request that
     waits, and starts no run again that has ended."""
     pipeline = cluster.pipeline
-    pipeline.publish_images(3, range(50_000))
-    pipeline.publish_job(backfill_job(3, 3, rows_per_second=10_000))
+    pipeline.publish_images(5, range(50_000))
+    pipeline.publish_job(backfill_job(5, 5, rows_per_second=10_000))
     before = pipeline.records(
         pipeline.topics.backfill.name, lambda m: bool(m) and len(keys_of(m)) >= 15_000
     )
@@ -191,14 +196,37 @@ def test_the_driver_is_killed_and_started_elsewhere(cluster: OnCluster, tmp_path
     pipeline.kill()
     pipeline.data = tmp_path
     pipeline.start()
-    pipeline.publish_job(backfill_job(3, 3))
-    after = pipeline.records(pipeline.topics.backfill.name, ended(3))
+    pipeline.publish_job(backfill_job(5, 5))
+    after = pipeline.records(pipeline.topics.backfill.name, ended(5))
     sent_before, sent_after = keys_of(before), keys_of(after)
     assert sorted(set(sent_before + sent_after)) == list(range(50_000))
     assert len(sent_after) < 50_000, "it went on from the checkpoint, not from the start"
-    others = [record for m in after if (record := chunk_of(m)).job_id != 3]
+    others = [record for m in after if (record := chunk_of(m)).job_id != 5]
     assert all(isinstance(record, ChunksEnd) for record in others)
     messages = pipeline.records(
         pipeline.topics.requests.name, lambda m: any(x.key() == waiting.request_id for x in m)
     )
     assert request_of(messages[-1]).attempt == WAITS + 1
+
+
+@LONG
+def test_one_executor_and_two(cluster: OnCluster) -> None:
+    """Goal: the same backfill by one executor and by two sends the same keys; how many rows a
+    second each does is printed."""
+    pipeline, spark, _ = cluster
+    pipeline.kill()
+    spark.start_worker(1)
+    spark.start_worker(2)
+    spark.kill_worker(2)
+    pipeline.start(LEASEHOLD_BACKFILL_OFFSETS="1000000")
+    pipeline.publish_images(6, range(ROWS))
+    for executors, job in ((1, 6), (2, 7)):
+        if executors == 2:
+            spark.start_worker(2)
+            until(lambda: len(spark.busy_workers()) == 2, "an executor on the second worker")
+        started = time.monotonic()
+        pipeline.publish_job(backfill_job(job, 6))
+        messages = pipeline.records(pipeline.topics.backfill.name, ended(job))
+        rate = ROWS / (time.monotonic() - started)
+        print(f"{executors} executor(s): {rate:,.0f} rows/s")
+        assert sorted(set(keys_of(messages))) == list(range(ROWS))

@@ -25,6 +25,7 @@ from tests.support.cluster.system_cluster import until
 
 HOME: Final = Path(pyspark.__file__).parent
 SECRET: Final = "a-secret-that-only-this-cluster-has-0123456789"
+_QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _DEPLOY: Final = "org.apache.spark.deploy"
 
 
@@ -55,8 +56,10 @@ class StandaloneSpark:
         until(lambda: self.state() is not None, "Spark's master")
 
     def start_worker(self, number: int) -> None:
-        """Returns when the master knows it."""
+        """Returns when the master knows it; at once where it runs."""
         name = self.name_of(number)
+        if self._processes.find(name) is not None:
+            return
         more = ("--cores", "1", "--memory", "1g", "--work-dir", str(self.folder / name), self.url)
         known = len(self.workers())
         self._start(name, f"{_DEPLOY}.worker.Worker", find_free_port(), find_free_port(), *more)
@@ -91,6 +94,10 @@ class StandaloneSpark:
         state = self.state()
         return [] if state is None else [w for w in state["workers"] if w["state"] == "ALIVE"]
 
+    def busy_workers(self) -> list[Any]:
+        """Those that run an executor."""
+        return [worker for worker in self.workers() if worker["coresused"]]
+
     def logs(self) -> Iterator[Path]:
         """Yield all that master, workers and executors have written."""
         yield from self._processes.logs.glob("spark-*.log")
@@ -103,7 +110,8 @@ class StandaloneSpark:
             "SPARK_HOME": str(HOME),
             "SPARK_LOCAL_IP": LOOPBACK,
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "SPARK_DAEMON_JAVA_OPTS": _QUICK_START,
+            "SPARK_LAUNCHER_OPTS": _QUICK_START,
             "SPARK_LOCAL_DIRS": str(self.folder / name / "local"),
         }
         command = [
@@ -119,12 +127,11 @@ def _path() -> str:
 
 @contextmanager
 def running_standalone(servers: LocalCluster, folder: Path) -> Iterator[StandaloneSpark]:
-    """A master with two workers."""
+    """A master with one worker."""
     spark = StandaloneSpark(servers, folder)
     try:
         spark.start_master()
         spark.start_worker(1)
-        spark.start_worker(2)
         yield spark
     finally:
         spark.stop()

@@ -101,3 +101,15 @@ def test_the_end_is_kept_and_a_torn_file_is_as_good_as_none(tmp_path: Path) -> N
 def test_forgetting_a_job_leaves_the_others() -> None:
     names = [run.name for run in (RunId(1, 1), RunId(1, 2), RunId(11, 1))]
     assert runs_of_job(names, 1) == ["1-1", "1-2"]
+
+
+def test_facts_are_in_a_folder_of_each_micro_batch_or_of_each_of_its_rounds(tmp_path: Path) -> None:
+    folder = RunFolder(DiskFolder(tmp_path), RunId(1, 1))
+    assert folder.all_facts() == []
+    folder.empty_facts(0)
+    (tmp_path / "1-1" / "facts" / "0" / "part-0.parquet").touch()
+    for name in ("round-0", "round-2"):
+        folder.empty_facts(1)
+        (tmp_path / "1-1" / "facts" / "1" / name).mkdir()
+    facts = f"file:{tmp_path}/1-1/facts"
+    assert folder.all_facts() == [f"{facts}/0", f"{facts}/1/round-2"], "what was there is gone"
