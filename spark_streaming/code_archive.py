@@ -1,4 +1,4 @@
-"""This code as an archive for executors: Spark hands it to them, and they unpack it where they run.
+"""Packs this code as an archive, which Spark hands to executors, who unpack it where they run.
 
 An archive and not `--py-files`: the process from which Python workers are forked has to find it,
 too, which Spark starts before it looks at those; and modules that lie in a zip file are read again

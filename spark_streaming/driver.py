@@ -70,7 +70,8 @@ class Driver:
         folder: Folder,
         keys: RequestKeys = NO_KEYS,
     ) -> None:
-        """`folder`: what another driver goes on from. Raises SparkUnavailable."""
+        """Make ready to start. `folder`: what another driver goes on from. Raises
+        SparkUnavailable."""
         self._settings = settings
         self._runs = folder.below("backfill")
         self._runs.make("")

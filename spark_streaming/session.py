@@ -34,7 +34,7 @@ _PYTHON: Final = "PYSPARK_PYTHON"
 
 
 class DriverAddress(NamedTuple):
-    """Where executors reach the driver, and the address that it binds."""
+    """Names under which executors reach the driver (`host`), and which it binds (`bind`)."""
 
     host: str = "127.0.0.1"
     bind: str = "127.0.0.1"

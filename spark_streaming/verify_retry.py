@@ -138,7 +138,7 @@ class RetryStream:
         carried: bool = False,
         keys: RequestKeys = NO_KEYS,
     ) -> None:
-        """`carried`: workers have none of the files that `kafka` names."""
+        """Make ready to start. `carried`: workers have none of the files that `kafka` names."""
         self._session = session
         self._kafka = kafka
         self._carried = carried
