@@ -62,7 +62,7 @@ class Pipeline:
         self._kafka = kafka.librdkafka()
         self.topics = topics
         self.data = data
-        self._environ = dict(environ)
+        self.environ = dict(environ)
         self._process: subprocess.Popen[bytes] | None = None
         self._producer = Producer({**self._kafka, "linger.ms": 5, "compression.type": "lz4"})
         self._consumers: dict[str, Consumer] = {}
@@ -81,7 +81,7 @@ class Pipeline:
             "LEASEHOLD_SPARK_MEMORY_MB": "768",
             SPARK_JAVA_OPTIONS: spark_java_options(os.environ),
             "LEASEHOLD_READY_FILE": str(ready),
-            **self._environ,
+            **self.environ,
             **environ,
         }
         with log.open("wb") as output:
