@@ -11,8 +11,8 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError
@@ -23,7 +23,7 @@ from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, TopicReader
 from leasehold.model.errors import BusUnavailable, LogStopped, Refused
 from leasehold.model.signatures import NO_KEYS, RequestKeys
 from leasehold.model.topics import Topics
-from leasehold.pipeline.attempt_child import ENDED_MAX, compute_aside
+from leasehold.pipeline.attempt_child import ENDED_MAX, AttemptChild
 from leasehold.pipeline.retry_state import (
     BUCKETS,
     Arrived,
@@ -67,7 +67,6 @@ def retry(
         import pandas as pd
 
         codec = MessagePackCodec()
-        attempts = NextAttempts(codec, keys, database, attempts_max)
         arrived = [a for f in frames for v in f["value"] if (a := _arrived(codec, v)) is not None]
         now_ms = state.getCurrentProcessingTimeMs()
         waiting = unpack(state.get[0]) if state.exists else ()
@@ -77,12 +76,22 @@ def retry(
             state.setTimeoutDuration(max(1, next_due_ms - now_ms))
         elif state.exists:
             state.remove()
-        encode, give_up = partial(_encoded, attempts), partial(_given_up, attempts)
-        rows = [row for row in compute_aside(ready, encode, give_up) if row is not None]
+        aside = _computing_aside(keys, database, attempts_max)
+        rows = [row for row in aside(ready) if row is not None]
         if rows:
             yield pd.DataFrame(rows, columns=["request_id", "content_type", "body"])
 
     return run
+
+
+@lru_cache(maxsize=1)
+def _computing_aside(
+    keys: RequestKeys, database: str, attempts_max: int
+) -> Callable[[Iterable[Waiting]], Iterator[Any]]:
+    """Return what computes next attempts in a child of this worker, which lives as long as it."""
+    attempts = NextAttempts(MessagePackCodec(), keys, database, attempts_max)
+    child = AttemptChild(partial(_encoded, attempts))
+    return partial(child.results, give_up=partial(_given_up, attempts))
 
 
 def _arrived(codec: MessagePackCodec, value: bytes) -> Arrived | None:
@@ -95,7 +104,8 @@ def _arrived(codec: MessagePackCodec, value: bytes) -> Arrived | None:
         return None
 
 
-def _encoded(attempts: NextAttempts, entry: Waiting) -> tuple[bytes, str, bytes] | None:
+def _encoded(attempts: NextAttempts, fields: Sequence[Any]) -> tuple[bytes, str, bytes] | None:
+    entry = Waiting(*fields)
     name, attempt = uuid.UUID(bytes=entry.request_id), entry.attempt
     try:
         content_type, body, why = attempts.encode(entry)

@@ -15,7 +15,7 @@ from leasehold.adapters.codec.request_encoding import encode_request
 from leasehold.model.ids import request_id
 from leasehold.model.records.requests import ChangeRequest, Conflict, Operation, OperationKind
 from leasehold.model.signatures import NO_KEYS
-from leasehold.pipeline.attempt_child import ENDED_MAX, compute_aside
+from leasehold.pipeline.attempt_child import ENDED_MAX, AttemptChild
 from leasehold.pipeline.retry_state import NextAttempts, Waiting
 
 CODEC = MessagePackCodec()
@@ -34,7 +34,8 @@ def computed(entries: Sequence[int], fatal: Mapping[int, int], folder: Path) -> 
             os.kill(os.getpid(), signal.SIGKILL)
         return entry, b"computed" * 20_000
 
-    return list(compute_aside(entries, compute, lambda entry: (entry, b"given up")))
+    with AttemptChild(compute) as child:
+        return list(child.results(entries, lambda entry: (entry, b"given up")))
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,9 @@ def test_who_ends_one_process_after_the_other_is_given_up_and_nobody_else(
     assert {int(path.name): int(path.read_text()) for path in tmp_path.iterdir()} == {
         entry: min(times, ENDED_MAX) for entry, times in fatal.items()
     }
+    assert len(forked) == 1 + sum(min(times, ENDED_MAX) for times in fatal.values()) - (
+        5 in given_up
+    )
     for child in forked:
         with pytest.raises(ChildProcessError):
             os.waitpid(child, os.WNOHANG)
@@ -77,13 +81,21 @@ def test_what_fails_in_a_child_is_no_result_of_another(caplog: pytest.LogCapture
     def compute(entry: int) -> int:
         return 6 // entry
 
-    assert list(compute_aside([3, 0, 2], compute, lambda _: None)) == [2, None, 3]
+    with AttemptChild(compute) as child:
+        assert list(child.results([3, 0, 2], lambda _: None)) == [2, None, 3]
     assert caplog.text.count("has ended") == ENDED_MAX
+
+
+def test_what_is_asked_and_told_may_be_of_any_size() -> None:
+    with AttemptChild(lambda entry: entry * 2) as child:
+        for size in (0, 1, 70_000, 3_000_000):
+            assert list(child.results([b"x" * size], str)) == [b"x" * size * 2]
 
 
 def test_nothing_needs_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fork", None)
-    assert list(compute_aside((), str, str)) == []
+    with AttemptChild(str) as child:
+        assert list(child.results((), str)) == []
 
 
 def conflict_of(body: bytes, content_type: str = "application/json") -> Waiting:
