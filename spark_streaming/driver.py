@@ -11,7 +11,7 @@ import logging
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event as Flag
@@ -304,7 +304,8 @@ def run_pipeline(settings: ProcessSettings, stop: Flag) -> None:
                 )
     finally:
         driver.close()
-        session.stop()
+        with suppress(Py4JError):  # its JVM may be gone, and takes nothing along
+            session.stop()
 
 
 def main() -> int:

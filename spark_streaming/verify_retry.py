@@ -12,6 +12,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -202,7 +203,8 @@ class RetryStream:
 
     def close(self) -> None:
         if self._query is not None:
-            self._query.stop()
+            with suppress(PySparkException, Py4JError):  # with a JVM that is gone it has ended
+                self._query.stop()
         self._watch.close()
 
     def _has_come(self) -> bool:
