@@ -22,6 +22,7 @@ _OURS: Final = "LEASEHOLD_"
 _OF_SQL: Final = "LEASEHOLD_SQL_"
 _OF_COPIES: Final = "LEASEHOLD_SNAPSHOT_"
 _OF_REQUESTS: Final = "LEASEHOLD_REQUEST_"
+_OF_SPARK: Final = ("LEASEHOLD_SPARK_SECRET", "LEASEHOLD_SPARK_CONF")
 
 
 def server_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -46,4 +47,6 @@ def _is_for(service: Service, name: str) -> bool:
         return service.keeps_store
     if name.startswith(_OF_REQUESTS):
         return service.signs
+    if name.startswith(_OF_SPARK):
+        return service.image == "spark"
     return _is_of_system(name) or name.startswith((_OURS, *_PYTHON_BEGINS))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, TypeAlias
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.job import Job
@@ -18,12 +18,12 @@ from spark_streaming.few_images import FewImages
 from spark_streaming.gate import RunStopped
 from spark_streaming.range_reader import Range, Records, records_of
 from spark_streaming.run_folder import Totals
-from spark_streaming.run_thread import Convert, RunResources, RunThread, topics_there
-
-if TYPE_CHECKING:
-    pass
+from spark_streaming.run_thread import RunResources, RunThread, topics_there
 
 log: Final = logging.getLogger(__name__)
+
+Convert: TypeAlias = Callable[[Iterable[Range]], Iterable[tuple[int, bytes]]]
+"""What Python workers run."""
 
 
 class Backfill(RunThread):
@@ -87,8 +87,9 @@ class Backfill(RunThread):
         """Send the chunks of one micro-batch. Spark notes it as done only when the broker has them
         all."""
         before = totals = self._folder.totals_before(batch_id)
-        for chunks in self._rounds(self._windows(batch_id), self._converter):
-            for rows, body in chunks:
+        for windows in self._rounds(self._windows(batch_id)):
+            spread = self._session.sparkContext.parallelize(windows, len(windows))
+            for rows, body in spread.mapPartitions(self._converter()).collect():
                 self.gate.wait_turn(rows)
                 chunk_producer.send(body)
                 totals = Totals(totals.rows + rows, totals.chunks + 1)
@@ -98,13 +99,15 @@ class Backfill(RunThread):
         chunk_producer.flush()
         self._folder.count(batch_id, before, totals)
 
-    def _converter(self) -> Convert[Range, tuple[int, bytes]]:
-        return converter(self._kafka, self._template, self._columns, self.gate.rows_per_chunk)
+    def _converter(self) -> Convert:
+        """Return what workers run, as settings are by now."""
+        kafka = self._kafka_of_workers()
+        return converter(kafka, self._template, self._columns, self.gate.rows_per_chunk)
 
 
 def converter(
     kafka: KafkaSettings, template: Chunk, columns: Sequence[int], rows_max: int
-) -> Convert[Range, tuple[int, bytes]]:
+) -> Convert:
     """Return what turns ranges of the topic into (rows, chunk)."""
 
     def convert(ranges: Iterable[Range]) -> Iterator[tuple[int, bytes]]:

@@ -10,11 +10,15 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event as Flag
 from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from leasehold.adapters.kafka.access import AccessDenied
 from leasehold.adapters.kafka.reader import TopicReader
@@ -22,19 +26,24 @@ from leasehold.adapters.os.readiness import announce_ready
 from leasehold.adapters.os.scheduling import take_short_turns
 from leasehold.adapters.service_process import Environment, run_service, stop_on_signals
 from leasehold.catalog.job import Job, Phase
-from leasehold.model.errors import BusUnavailable, ConfigurationError
+from leasehold.model.errors import BusUnavailable, ConfigurationError, SparkUnavailable
 from leasehold.model.signatures import NO_KEYS, RequestKeys
 from leasehold.model.topics import Topics
 from leasehold.pipeline.schedule import RunId, decide
+from leasehold.settings.carried_kafka import carry
 from leasehold.settings.environment import ClusterSettings, KafkaSettings, from_environment
 from leasehold.settings.private_files import make_private_folder
 from leasehold.settings.request_key import RequestKeySettings
 from spark_streaming.backfill import Backfill
+from spark_streaming.fact_store import LOCAL, path_of
+from spark_streaming.failure_words import words_of
+from spark_streaming.hadoop_folder import Folder, HadoopFolder
 from spark_streaming.jobs_reader import JobsReader
 from spark_streaming.progress import ProgressBoard, QueryListener
-from spark_streaming.run_folder import forget_job
+from spark_streaming.run_folder import runs_of_job
 from spark_streaming.run_thread import RunResources, RunThread
-from spark_streaming.session import SparkSettings, connector_jars, start_session, warm_up
+from spark_streaming.session import DriverAddress, connector_jars, start_session, warm_up
+from spark_streaming.spark_settings import SparkSettings
 from spark_streaming.validation import Validation
 from spark_streaming.verify_retry import RetryStream
 
@@ -58,16 +67,18 @@ class Driver:
         kafka: KafkaSettings,
         topics: Topics,
         settings: SparkSettings,
-        folder: Path,
+        folder: Folder,
         keys: RequestKeys = NO_KEYS,
     ) -> None:
+        """Make ready to start. `folder`: what another driver goes on from. Raises
+        SparkUnavailable."""
         self._settings = settings
-        self._root = folder / "backfill"
-        make_private_folder(folder)
-        self._root.mkdir(exist_ok=True)
+        self._runs = folder.below("backfill")
+        self._runs.make("")
+        self._kept = set(self._runs.names(""))
         self._board = ProgressBoard(kafka, topics)
         self._resources = RunResources(
-            session, kafka, topics, settings, self._root, self._board, keys
+            session, kafka, topics, settings, self._runs, self._board, keys
         )
         self._listener = QueryListener(self._board)
         self._reader = JobsReader(kafka, topics)
@@ -75,9 +86,10 @@ class Driver:
             session,
             kafka,
             topics,
-            folder,
+            folder.uri("retry"),
             attempts_max=settings.attempts_max,
             trigger_ms=settings.trigger_ms,
+            carried=settings.on_cluster,
             keys=keys,
         )
         self._running: dict[RunId, RunThread] = {}
@@ -137,6 +149,7 @@ class Driver:
         work = Validation if job.phase is Phase.VALIDATING else Backfill
         log.info("%s %s starts", work.__name__.lower(), run.name)
         thread = self._running[run] = work(self._resources, job)
+        self._kept.add(run.name)
         self._tell(thread, job)
         thread.start()
 
@@ -146,7 +159,12 @@ class Driver:
 
     def _forget(self, job_id: int) -> None:
         if job_id not in self._forgotten:
-            forget_job(self._root, job_id)
+            for name in runs_of_job(self._kept, job_id):
+                self._kept.discard(name)
+                try:
+                    self._runs.remove(name)
+                except SparkUnavailable as error:
+                    log.warning("an ended run's folder stays until the next start: %s", error)
             self._forgotten.add(job_id)
             self._finished = {run for run in self._finished if run.job_id != job_id}
 
@@ -217,30 +235,77 @@ def _keys_of(requests: RequestKeySettings) -> RequestKeys:
     return keys
 
 
+def open_folder(
+    session: SparkSession, settings: SparkSettings, disk: Path, database: str
+) -> HadoopFolder:
+    """Return the folder of what another driver goes on from, closed to others where this machine's
+    system says who may open it. Raises SparkUnavailable, ConfigurationError."""
+    place = f"{LOCAL}{disk.absolute()}"
+    if settings.folder is not None:
+        place = f"{settings.folder}/{database}"
+        path = path_of(place)
+        if path is not None:
+            make_private_folder(path)
+    return HadoopFolder(session, place)
+
+
+@contextmanager
+def told_in_words(done: str, settings: SparkSettings) -> Iterator[None]:
+    """Turn what Spark raises into SparkUnavailable."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise SparkUnavailable(
+            f"Spark, with {settings.master_or_local} as its master, does not {done}:"
+            f" {words_of(error)}"
+        ) from error
+
+
+def has_ended(session: SparkSession) -> bool:
+    """Return whether Spark has stopped under this process: its master has taken it off, or does not
+    answer any more. No query comes through then, however often it is tried."""
+    try:
+        return bool(session.sparkContext._jsc.sc().isStopped())  # noqa: SLF001 - no other way
+    except Py4JError:
+        return True
+
+
 def run_pipeline(settings: ProcessSettings, stop: Flag) -> None:
     """Run what jobs need until `stop`. Raises AccessDenied."""
     logging.getLogger("py4j").setLevel(logging.ERROR)  # it tells of every call otherwise
     cluster, kafka, topics = settings.cluster, settings.kafka, settings.topics
-    folder = cluster.data / "spark" / cluster.database
+    disk = cluster.data / "spark" / cluster.database
+    make_private_folder(disk)
     # Shuffles and unpacked state of an earlier process; checkpoints stay.
-    shutil.rmtree(folder / "scratch", ignore_errors=True)
+    shutil.rmtree(disk / "scratch", ignore_errors=True)
     if not await_topics(kafka, topics, stop):
         return
-    session = start_session(settings.spark, folder)
+    address = DriverAddress(cluster.advertise, cluster.listen)
+    with told_in_words("start", settings.spark):
+        session = start_session(settings.spark, disk, address)
     # Spark's own handler for SIGINT would end the JVM under running queries.
     stop_on_signals(stop)
+    folder = open_folder(session, settings.spark, disk, cluster.database)
     driver = Driver(session, kafka, topics, settings.spark, folder, settings.keys)
     try:
-        warm_up(session, kafka, topics.jobs.name)
-        driver.start_retries()
+        known = carry(kafka) if settings.spark.on_cluster else kafka
+        with told_in_words("work", settings.spark):
+            warm_up(session, known, topics.jobs.name)
+            driver.start_retries()
         driver.catch_up(stop)
         announce_ready(cluster.ready_file)
         log.info("ready: %d jobs known", len(driver.jobs))
         while not stop.is_set():
             driver.turn()
+            if has_ended(session):
+                raise SparkUnavailable(
+                    f"{settings.spark.master_or_local} no longer knows this driver, or its JVM is"
+                    " gone. Start it again: it goes on from its checkpoints."
+                )
     finally:
         driver.close()
-        session.stop()
+        with suppress(Py4JError):  # its JVM may be gone, and takes nothing along
+            session.stop()
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ its own writer; Spark reads them when they are compared, and Arrow where they ar
 
 from __future__ import annotations
 
-import os
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -28,9 +28,9 @@ class FactFile:
     def __init__(self, folder: str, number: int, rows_at_once: int = ROWS_AT_ONCE) -> None:
         self.counts: Counter[tuple[int, bool]] = Counter()
         self._path = Path(folder) / f"part-{number}.parquet"
-        # A dot: nobody takes it for a file of facts. A task that a killed process has left behind
-        # writes one of its own.
-        self._aside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        # A dot: nobody takes it for a file of facts. A task that a killed process has left behind,
+        # on this machine or another one, writes one of its own.
+        self._aside = self._path.with_name(f".{self._path.name}.{uuid.uuid4().hex}")
         self._rows_at_once = rows_at_once
         self._pending: list[Fact] = []
 
@@ -61,15 +61,20 @@ class FactFile:
             self._aside.unlink(missing_ok=True)
 
     def _write(self) -> None:
-        import pyarrow as pa
-
         if self._pending:
             self.counts.update(fact[:2] for fact in self._pending)
-            columns = zip(*self._pending, strict=True)
-            schema = self._writer.schema
-            arrays = [pa.array(c, k) for c, k in zip(columns, schema.types, strict=True)]
-            self._writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            self._writer.write_batch(batch_of(self._pending))
             self._pending = []
+
+
+def batch_of(facts: Sequence[Fact]) -> Any:
+    """Return some facts, of which there is one at least, as a batch of Arrow's."""
+    import pyarrow as pa
+
+    columns = zip(*facts, strict=True)
+    schema = _schema()
+    arrays = [pa.array(c, k) for c, k in zip(columns, schema.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def fact_count(places: Sequence[str]) -> int:

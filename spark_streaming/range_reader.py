@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from leasehold.adapters.kafka.reader import RECORDS_MAX, TO_THE_END_MS, TopicReader
@@ -46,10 +45,11 @@ class CheckpointUnreadable(OSError):
     """Spark's checkpoint does not say what a micro-batch is."""
 
 
-def ranges_of(checkpoint: str, batch_id: int) -> list[Range]:
-    """Return what Spark has planned as this micro-batch. Raises CheckpointUnreadable."""
-    ends = _ends(checkpoint, batch_id)
-    begins = _ends(checkpoint, batch_id - 1) if batch_id else {}
+def ranges_of(planned: Callable[[int], bytes | None], batch_id: int) -> list[Range]:
+    """Return what Spark has planned as this micro-batch, by what it has noted of each before it
+    ran. Raises CheckpointUnreadable."""
+    ends = _ends(planned, batch_id)
+    begins = _ends(planned, batch_id - 1) if batch_id else {}
     return [
         Range(topic, partition, begins.get((topic, partition), 0), until)
         for (topic, partition), until in sorted(ends.items())
@@ -69,12 +69,14 @@ def windows_of(ranges: Sequence[Range], offsets_max: int) -> list[Range]:
     return found
 
 
-def _ends(checkpoint: str, batch_id: int) -> dict[tuple[str, int], int]:
+def _ends(planned: Callable[[int], bytes | None], batch_id: int) -> dict[tuple[str, int], int]:
     """Return the ends of a micro-batch: its file has a version, the batch's own settings, then a
     line for each source, which here is one."""
-    path = Path(checkpoint) / "offsets" / str(batch_id)
     try:
-        version, _, line = path.read_text(encoding="utf-8").splitlines()
+        content = planned(batch_id)
+        if content is None:
+            raise ValueError("there is no such file")
+        version, _, line = content.decode("utf-8").splitlines()
         if version != _VERSION:
             raise ValueError(f"its version is {version!r}")
         return {
@@ -83,7 +85,9 @@ def _ends(checkpoint: str, batch_id: int) -> dict[tuple[str, int], int]:
             for partition, offset in offsets.items()
         }
     except (OSError, ValueError, AttributeError, TypeError) as error:
-        raise CheckpointUnreadable(f"Spark's {path} does not tell its offsets: {error}") from error
+        raise CheckpointUnreadable(
+            f"Spark's file of micro-batch {batch_id} does not tell its offsets: {error}"
+        ) from error
 
 
 def records_of(kafka: KafkaSettings, wanted: Range) -> Iterator[Records]:

@@ -1,14 +1,19 @@
-"""What one run keeps on disk beside Spark's checkpoint: counts, and whether it ended."""
+"""What one run keeps beside Spark's checkpoint: counts, and whether it ended."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Collection
+from typing import Any, Final, NamedTuple
 
 from leasehold.pipeline.schedule import RunId
+from spark_streaming.hadoop_folder import Folder
+
+CHECKPOINT: Final = "checkpoint"
+FACTS: Final = "facts"
+ROUND: Final = "round-"
+_TOTALS: Final = "totals.json"
+_ENDED: Final = "ended.json"
 
 
 class Totals(NamedTuple):
@@ -19,72 +24,83 @@ class Totals(NamedTuple):
 
 
 class RunFolder:
-    """The folder of a run, `<root>/<job>-<run>/`: `checkpoint/` is Spark's, `totals.json` and
-    `ended.json` are ours; `facts/<micro-batch>/` is what a validation has read so far.
+    """The folder of a run, `<job>-<run>/` in that of all runs: `checkpoint/` is Spark's,
+    `totals.json` and `ended.json` are ours; `facts/<micro-batch>/` is what a validation has read so
+    far.
 
     Nothing here decides what the store holds: a lost folder makes a run start from the beginning,
     and chunks that come twice are harmless.
     """
 
-    def __init__(self, root: Path, run: RunId) -> None:
-        self.path = root / run.name
-        self._totals = self.path / "totals.json"
-        self._ended = self.path / "ended.json"
+    def __init__(self, runs: Folder, run: RunId) -> None:
+        self._folder = runs.below(run.name)
 
     @property
     def checkpoint(self) -> str:
-        return str((self.path / "checkpoint").absolute())
+        """The name of the checkpoint's folder, for Spark."""
+        return self._folder.uri(CHECKPOINT)
+
+    def has_begun(self) -> bool:
+        """Return whether a query of this run has begun. Raises SparkUnavailable."""
+        return self._folder.exists(CHECKPOINT)
+
+    def planned(self, batch_id: int) -> bytes | None:
+        """Return what Spark has noted of a micro-batch before it ran. Raises SparkUnavailable."""
+        return self._folder.read(f"{CHECKPOINT}/offsets/{batch_id}")
 
     def empty_facts(self, batch_id: int) -> str:
-        """Return a folder for a micro-batch's facts, without those of an earlier attempt."""
-        folder = (self.path / "facts" / str(batch_id)).absolute()
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True, exist_ok=True)
-        return str(folder)
+        """Return a folder for a micro-batch's facts, without those of an earlier attempt. Raises
+        SparkUnavailable."""
+        path = f"{FACTS}/{batch_id}"
+        self._folder.remove(path)
+        self._folder.make(path)
+        return self._folder.uri(path)
 
     def all_facts(self) -> list[str]:
-        return [str(folder.absolute()) for folder in sorted(self.path.glob("facts/*"))]
+        """Return the folders that have files of facts: of each micro-batch one, or one for each
+        round of it. Raises SparkUnavailable."""
+        found = []
+        for name in self._folder.names(FACTS):
+            batch = f"{FACTS}/{name}"
+            rounds = [each for each in self._folder.names(batch) if each.startswith(ROUND)]
+            found += [f"{batch}/{each}" for each in rounds] or [batch]
+        return [self._folder.uri(path) for path in found]
 
     def totals_before(self, batch_id: int) -> Totals:
         """Return totals of all batches before this one; a batch that Spark replays counts once."""
-        kept = _read(self._totals)
+        kept = self._read(_TOTALS)
         if kept is None:
             return Totals()
         return Totals(*(kept["before"] if batch_id <= kept["batch"] else kept["after"]))
 
     def totals(self) -> Totals:
-        kept = _read(self._totals)
+        kept = self._read(_TOTALS)
         return Totals() if kept is None else Totals(*kept["after"])
 
     def count(self, batch_id: int, before: Totals, after: Totals) -> None:
         assert after.rows >= before.rows, (before, after)
-        _write(self._totals, {"batch": batch_id, "before": list(before), "after": list(after)})
+        self._write(_TOTALS, {"batch": batch_id, "before": list(before), "after": list(after)})
 
     def ended(self) -> Totals | None:
         """Return totals in the end marker, if that was acknowledged by Kafka."""
-        kept = _read(self._ended)
+        kept = self._read(_ENDED)
         return None if kept is None else Totals(kept["rows"], kept["chunks"])
 
     def end(self, totals: Totals) -> None:
-        _write(self._ended, totals._asdict())
+        self._write(_ENDED, totals._asdict())
+
+    def _read(self, path: str) -> Any:
+        content = self._folder.read(path)
+        try:
+            return None if content is None else json.loads(content)
+        except ValueError:
+            # A file cut short by a power cut is as good as none: see the class.
+            return None
+
+    def _write(self, path: str, content: Any) -> None:
+        self._folder.write(path, json.dumps(content).encode())
 
 
-def forget_job(root: Path, job_id: int) -> None:
-    """Remove the folders of an ended job's runs."""
-    for folder in root.glob(f"{job_id}-*"):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _read(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        # A file cut short by a power cut is as good as none: see the class.
-        return None
-
-
-def _write(path: Path, content: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
-    unfinished.write_text(json.dumps(content), encoding="utf-8")
-    unfinished.replace(path)
+def runs_of_job(names: Collection[str], job_id: int) -> list[str]:
+    """Return those of the names that are folders of the job's runs."""
+    return sorted(name for name in names if name.startswith(f"{job_id}-"))

@@ -8,8 +8,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -26,15 +25,17 @@ from leasehold.model.signatures import MACHINERY, NO_KEYS, RequestKeys, signer
 from leasehold.model.topics import Topics
 from leasehold.pipeline.chunks import WINDOW_ROWS_MAX
 from leasehold.pipeline.schedule import RunId
+from leasehold.settings.carried_kafka import carry
 from leasehold.settings.environment import KafkaSettings
 from spark_streaming.chunk_producer import ChunkProducer
 from spark_streaming.failure_words import words_of
 from spark_streaming.gate import RateLimiter, RunStopped
+from spark_streaming.hadoop_folder import Folder
 from spark_streaming.progress import ProgressBoard, query_name
 from spark_streaming.range_reader import Range, ranges_of, windows_of
 from spark_streaming.rows_query import RowsQuery
 from spark_streaming.run_folder import RunFolder, Totals
-from spark_streaming.session import SparkSettings
+from spark_streaming.spark_settings import SparkSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger(__name__)
 
 Part = TypeVar("Part")
-Told = TypeVar("Told")
-Convert: TypeAlias = Callable[[Iterable[Part]], Iterable[Told]]
-"""What Python workers run."""
 
 RETRY_LEAST_MS: Final = 1_000
 RETRY_MOST_MS: Final = 30_000
@@ -53,13 +51,13 @@ _BACKFILL: Final = Queue.BACKFILL.value
 
 
 class RunResources(NamedTuple):
-    """What every run of the driver works with; `root` is the folder of all runs' folders."""
+    """What every run of the driver works with; `runs` is the folder of all runs' folders."""
 
     session: SparkSession
     kafka: KafkaSettings
     topics: Topics
     settings: SparkSettings
-    root: Path
+    runs: Folder
     board: ProgressBoard
     keys: RequestKeys = NO_KEYS
 
@@ -82,7 +80,7 @@ class RunThread(ABC):
         self._job = job
         self._codec = MessagePackCodec()
         self.run = RunId(job.job_id, job.run)
-        self._folder = RunFolder(resources.root, self.run)
+        self._folder = RunFolder(resources.runs, self.run)
         self.gate = RateLimiter(job.settings)
         self.finished = False
         self._thread = threading.Thread(
@@ -112,14 +110,14 @@ class RunThread(ABC):
         pause or a crash, which nobody wants of a run that is to be slow, nor of one that a query
         has begun."""
         slow = self.gate.rows_per_second > 0
-        return 0 if slow or Path(self._folder.checkpoint).exists() else self._settings.few_offsets
+        return 0 if slow or self._folder.has_begun() else self._settings.few_offsets
 
     def _query(self, sources: Sequence[str], handle: Callable[[int], None]) -> RowsQuery:
         """Return the query over the rows topics `sources`, which gives `handle` the number of each
         micro-batch."""
         return RowsQuery(
             self._session,
-            self._kafka,
+            self._kafka_of_workers(),
             sources,
             name=query_name(self._topics.database, self.run),
             checkpoint=self._folder.checkpoint,
@@ -146,19 +144,18 @@ class RunThread(ABC):
     def _windows(self, batch_id: int) -> list[Range]:
         """Return what Spark has planned as this micro-batch, in parts that a task has room for.
         Raises CheckpointUnreadable."""
-        return windows_of(ranges_of(self._folder.checkpoint, batch_id), WINDOW_ROWS_MAX)
+        return windows_of(ranges_of(self._folder.planned, batch_id), WINDOW_ROWS_MAX)
 
-    def _rounds(
-        self, parts: Iterable[Part], converter: Callable[[], Convert[Part, Told]]
-    ) -> Iterator[list[Told]]:
-        """Yield what workers tell of the parts, in their order: in each round of as many as may be
-        read side by side by then, and by a function that is made for it, as settings are by then.
-        Raises PySparkException."""
+    def _kafka_of_workers(self) -> KafkaSettings:
+        """Return how workers reach Kafka: with what the files of the settings hold, where they run
+        on other machines. Raises ConfigurationError."""
+        return carry(self._kafka) if self._settings.on_cluster else self._kafka
+
+    def _rounds(self, parts: Iterable[Part]) -> Iterator[list[Part]]:
+        """Yield the parts in their order, as many at once as may be read side by side by then."""
         left = deque(parts)
         while left:
-            some = [left.popleft() for _ in range(self._tasks(len(left)))]
-            spread = self._session.sparkContext.parallelize(some, len(some))
-            yield spread.mapPartitions(converter()).collect()
+            yield [left.popleft() for _ in range(self._tasks(len(left)))]
 
     def _work(self) -> None:
         pause_ms = RETRY_LEAST_MS

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -32,20 +32,24 @@ from leasehold.pipeline.facts import (
     select_counted,
 )
 from leasehold.replication.changefeed import version_key
-from leasehold.settings.environment import KafkaSettings
 from spark_streaming.chunk_producer import ChunkProducer
 from spark_streaming.comparison import Comparison
-from spark_streaming.fact_files import FACTS, FactFile, fact_count, facts_of
+from spark_streaming.fact_store import (
+    Counts,
+    MakeExtractors,
+    extract,
+    frame_of,
+    read_few,
+    write_facts,
+)
 from spark_streaming.few_images import FewImages
 from spark_streaming.gate import RunStopped
-from spark_streaming.range_reader import Range, Records, records_of
 from spark_streaming.run_folder import Totals
-from spark_streaming.run_thread import Convert, RunThread, topics_there
+from spark_streaming.run_thread import RunThread, topics_there
 
 log: Final = logging.getLogger(__name__)
 
 CLIENT: Final = "leasehold-spark-versions"
-MakeExtractors: TypeAlias = Callable[[], Mapping[str, FactExtractor]]
 Counted: TypeAlias = Collection[tuple[int, bool]]
 """(element, parent) of the sides whose facts are counted: one of each table."""
 IN_MEMORY_MAX: Final = 20_000
@@ -144,22 +148,20 @@ class Validation(RunThread):
                 fact
                 for wanted in ranges
                 for records in images.records(wanted)
-                for fact in _extract(extractors[wanted.topic], wanted.partition, records)
+                for fact in extract(extractors[wanted.topic], wanted.partition, records)
             ]
 
     def _keep(self, extractors: MakeExtractors, counted: Counted, batch_id: int) -> None:
         """Keep the facts of one micro-batch, written over what a killed one has left of it."""
         before = totals = self._folder.totals_before(batch_id)
-        folder = self._folder.empty_facts(batch_id)
-        made = partial(converter, self._kafka, extractors, folder)
-        for told in self._rounds(enumerate(self._windows(batch_id)), made):
-            for counts in told:
+        place = self._folder.empty_facts(batch_id)
+        for some in self._rounds(enumerate(self._windows(batch_id))):
+            kafka = self._kafka_of_workers()
+            for counts in write_facts(self._session, kafka, extractors, place, some):
                 totals = self._passed(totals, counts, counted)
         self._folder.count(batch_id, before, totals)
 
-    def _passed(
-        self, totals: Totals, counts: Mapping[tuple[int, bool], int], counted: Counted
-    ) -> Totals:
+    def _passed(self, totals: Totals, counts: Counts, counted: Counted) -> Totals:
         """Return the totals with `counts`. Reading is what costs here, so that images pass the gate
         when they are counted."""
         left = sum(count for side, count in counts.items() if side in counted)
@@ -179,12 +181,12 @@ class Validation(RunThread):
         """Return how many rows are suspect, and the first. `facts`: None where they are in the
         run's folder."""
         places = self._folder.all_facts()
-        if facts is None and fact_count(places) <= IN_MEMORY_MAX:
-            facts = facts_of(places)
+        if facts is None:
+            facts = read_few(self._session, places, IN_MEMORY_MAX)
         if facts is not None:
             found = find_suspects(facts, wanted)
             return len(found), found[:FINDINGS_MAX]
-        files = self._session.read.schema(FACTS).parquet(*places)
+        files = frame_of(self._session, places)
         tasks = self._tasks(self._session.sparkContext.defaultParallelism)
         with Comparison(files.coalesce(tasks)) as comparison:
             return comparison.find_suspects(wanted, FINDINGS_MAX)
@@ -202,26 +204,3 @@ def make_extractors(
         topic: FactExtractor(descriptor, sides, table_id, parents)
         for topic, table_id in sources.items()
     }
-
-
-def _extract(extractor: FactExtractor, partition: int, records: Records) -> Iterator[Fact]:
-    for folder, row, image in zip(*records, strict=True):
-        yield from extractor.extract(row, partition, folder, image)
-
-
-def converter(
-    kafka: KafkaSettings, make: MakeExtractors, folder: str
-) -> Convert[tuple[int, Range], Counter[tuple[int, bool]]]:
-    """Return what turns numbered ranges of topics into a file of facts for each in the folder
-    `folder`, and how many those are."""
-
-    def convert(numbered: Iterable[tuple[int, Range]]) -> Iterator[Counter[tuple[int, bool]]]:
-        extractors = make()
-        for number, wanted in numbered:
-            extractor = extractors[wanted.topic]
-            with FactFile(folder, number) as file:
-                for records in records_of(kafka, wanted):
-                    file.add(_extract(extractor, wanted.partition, records))
-            yield file.counts
-
-    return convert

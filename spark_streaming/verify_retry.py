@@ -11,9 +11,9 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError
@@ -24,7 +24,7 @@ from leasehold.adapters.kafka.reader import STEADY_WAIT_MS, TopicReader
 from leasehold.model.errors import BusUnavailable, LogStopped, Refused
 from leasehold.model.signatures import NO_KEYS, RequestKeys
 from leasehold.model.topics import Topics
-from leasehold.pipeline.attempt_marks import ENDED_MAX, AttemptMarks
+from leasehold.pipeline.attempt_child import ENDED_MAX, AttemptChild
 from leasehold.pipeline.retry_state import (
     BUCKETS,
     Arrived,
@@ -35,6 +35,7 @@ from leasehold.pipeline.retry_state import (
     step,
     unpack,
 )
+from leasehold.settings.carried_kafka import carry
 from leasehold.settings.environment import KafkaSettings
 from spark_streaming.failure_words import words_of
 
@@ -59,16 +60,14 @@ _NS: Final = 1_000_000
 
 
 def retry(
-    attempts_max: int, early_ms: int, keys: RequestKeys, database: str, marks_folder: str
+    attempts_max: int, early_ms: int, keys: RequestKeys, database: str
 ) -> Callable[[Any, Iterable[Any], Any], Iterator[Any]]:
-    """Return the function that Python workers run per bucket: (key, frames, state) → frames. In
-    that folder they write down what they compute (see `AttemptMarks`)."""
+    """Return the function that Python workers run per bucket: (key, frames, state) → frames."""
 
     def run(key: Any, frames: Iterable[Any], state: Any) -> Iterator[Any]:
         import pandas as pd
 
         codec = MessagePackCodec()
-        attempts = NextAttempts(codec, keys, database, attempts_max)
         arrived = [a for f in frames for v in f["value"] if (a := _arrived(codec, v)) is not None]
         now_ms = state.getCurrentProcessingTimeMs()
         waiting = unpack(state.get[0]) if state.exists else ()
@@ -78,14 +77,22 @@ def retry(
             state.setTimeoutDuration(max(1, next_due_ms - now_ms))
         elif state.exists:
             state.remove()
-        marks = AttemptMarks(Path(marks_folder), int(key[0]))
-        rows = [row for entry in ready if (row := _encoded(attempts, entry, marks))]
+        aside = _computing_aside(keys, database, attempts_max)
+        rows = [row for row in aside(ready) if row is not None]
         if rows:
-            with suppress(OSError):
-                marks.end()
             yield pd.DataFrame(rows, columns=["request_id", "content_type", "body"])
 
     return run
+
+
+@lru_cache(maxsize=1)
+def _computing_aside(
+    keys: RequestKeys, database: str, attempts_max: int
+) -> Callable[[Iterable[Waiting]], Iterator[Any]]:
+    """Return what computes next attempts in a child of this worker, which lives as long as it."""
+    attempts = NextAttempts(MessagePackCodec(), keys, database, attempts_max)
+    child = AttemptChild(partial(_encoded, attempts))
+    return partial(child.results, give_up=partial(_given_up, attempts))
 
 
 def _arrived(codec: MessagePackCodec, value: bytes) -> Arrived | None:
@@ -98,26 +105,28 @@ def _arrived(codec: MessagePackCodec, value: bytes) -> Arrived | None:
         return None
 
 
-def _encoded(
-    attempts: NextAttempts, entry: Waiting, marks: AttemptMarks
-) -> tuple[bytes, str, bytes] | None:
-    mark = entry.request_id, entry.attempt
+def _encoded(attempts: NextAttempts, fields: Sequence[Any]) -> tuple[bytes, str, bytes] | None:
+    entry = Waiting(*fields)
     name, attempt = uuid.UUID(bytes=entry.request_id), entry.attempt
     try:
-        if marks.is_given_up(mark):
-            why = f"{ENDED_MAX} workers have ended, one after the other, while they computed it"
-            content_type, body = attempts.give_up_unread(entry, why)
-        else:
-            try:
-                marks.begin(mark)
-            except OSError as error:
-                log.warning("the retry can't write down what it computes: %s", error)
-            content_type, body, why = attempts.encode(entry)
+        content_type, body, why = attempts.encode(entry)
     except Refused as error:
         log.error("request %s is left out after attempt %d: %s", name, attempt, error)
         return None
     if why:
         log.error("request %s is given up after attempt %d: %s", name, attempt, why)
+    return entry.request_id, content_type, body
+
+
+def _given_up(attempts: NextAttempts, entry: Waiting) -> tuple[bytes, str, bytes] | None:
+    name, attempt = uuid.UUID(bytes=entry.request_id), entry.attempt
+    why = f"{ENDED_MAX} processes have ended, one after the other, while they computed it"
+    try:
+        content_type, body = attempts.give_up_unread(entry, why)
+    except Refused as error:
+        log.error("request %s is left out after attempt %d: %s", name, attempt, error)
+        return None
+    log.error("request %s is given up after attempt %d: %s", name, attempt, why)
     return entry.request_id, content_type, body
 
 
@@ -133,18 +142,20 @@ class RetryStream:
         session: SparkSession,
         kafka: KafkaSettings,
         topics: Topics,
-        folder: Path,
+        checkpoint: str,
         *,
         attempts_max: int,
         trigger_ms: int,
+        carried: bool = False,
         keys: RequestKeys = NO_KEYS,
     ) -> None:
+        """Make ready to start. `carried`: workers have none of the files that `kafka` names."""
         self._session = session
         self._kafka = kafka
+        self._carried = carried
         self._topics = topics
         self._keys = keys
-        self._checkpoint = str((folder / "retry").absolute())
-        self._marks = str((folder / "retry-marks").absolute())
+        self._checkpoint = checkpoint
         self._attempts_max = attempts_max
         self._trigger_ms = trigger_ms
         self._early_ms = trigger_ms // 2  # so that nobody waits longer than half of that for it
@@ -192,7 +203,8 @@ class RetryStream:
 
     def close(self) -> None:
         if self._query is not None:
-            self._query.stop()
+            with suppress(PySparkException, Py4JError):  # with a JVM that is gone it has ended
+                self._query.stop()
         self._watch.close()
 
     def _has_come(self) -> bool:
@@ -234,7 +246,7 @@ class RetryStream:
             self._watch_ends()
 
     def _started(self) -> StreamingQuery:
-        options = self._kafka.spark_options()
+        options = (carry(self._kafka) if self._carried else self._kafka).spark_options()
         conflicts = (
             self._session.readStream.format("kafka")
             .options(**options)
@@ -253,7 +265,6 @@ class RetryStream:
                     self._early_ms,
                     self._keys,
                     self._topics.database,
-                    self._marks,
                 ),
                 OUTPUT,
                 STATE,

@@ -2,17 +2,21 @@
 
 Spark puts pyspark on its workers' path as a zip file, and each task drops Python's import caches:
 every zip importer in use (16 of them) then reads its directory again, 0.1 s of processor time
-per task. The same pyspark is installed as plain files; without the zips it is taken from there.
+per task. Where the same pyspark is installed as plain files it is taken from there, without the
+zips.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
+from importlib.machinery import PathFinder
 
-sys.path[:] = [entry for entry in sys.path if not entry.endswith(".zip")]
-for _entry in [entry for entry in sys.path_importer_cache if ".zip" in entry]:
-    del sys.path_importer_cache[_entry]
+_plain = [entry for entry in sys.path if not entry.endswith(".zip")]
+if PathFinder.find_spec("pyspark", _plain) is not None:
+    sys.path[:] = _plain
+    for _entry in [entry for entry in sys.path_importer_cache if ".zip" in entry]:
+        del sys.path_importer_cache[_entry]
 
 # Only now, and before any fork, so that workers have them at once.
 import pandas as pd  # noqa: E402, F401

@@ -61,8 +61,8 @@ GROUPS: Final[tuple[tuple[str, tuple[Limit, ...]], ...]] = (
             Limit("attempts of a request by Spark", "retry.ATTEMPTS_MAX", "", "40001"),
             Limit("masters that may end over one request", "LOST_MAX", "", "54001"),
             Limit(
-                "workers of the retry that may end over one conflict",
-                "attempt_marks.ENDED_MAX",
+                "processes of the retry that may end over one conflict",
+                "attempt_child.ENDED_MAX",
                 "",
                 "40001, with a dead letter",
             ),

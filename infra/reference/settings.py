@@ -16,7 +16,7 @@ from leasehold.settings.request_key import RequestKeySettings
 from leasehold.settings.snapshot import SnapshotSettings
 from leasehold.settings.sql_address import SqlAddress
 from leasehold.settings.sql_port import PgwireSettings
-from spark_streaming.session import SparkSettings
+from spark_streaming.spark_settings import SparkSettings
 
 GROUPS: Final[tuple[tuple[str, type], ...]] = (
     ("Where a process stands: every service and client", ClusterSettings),

@@ -44,6 +44,7 @@ LONGEST: Final = (
     "test_documents",
     "test_matrix",
     "test_spark_backfill",
+    "test_spark_cluster",
     "test_spark_comparison",
     "test_installed_package",
 )

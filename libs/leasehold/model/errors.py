@@ -45,6 +45,7 @@
     ├── OutcomeUnknown            08007: indefinite; ask again with the same request id (T5)
     ├── LedgerUnavailable         58030: Redis can't be reached; schema changes wait
     ├── BusUnavailable            58030: Kafka can't be reached
+    ├── SparkUnavailable          58030: Spark's master, or the file system of its folder, is away
     ├── NodeUnreachable           08001: no node answers on its port for SQL
     ├── SnapshotUnavailable       58030: no whole copy of a store could be had from a node
     ├── LogStopped                XX001: the log contradicts what this reader has read (L1, L2)
@@ -417,6 +418,10 @@ class LedgerUnavailable(LeaseholdError, sqlstate="58030"):
 
 class BusUnavailable(LeaseholdError, sqlstate="58030"):
     definite = False
+
+
+class SparkUnavailable(LeaseholdError, sqlstate="58030"):
+    """A run is tried again; a driver ends, and goes on from its checkpoints when it is started."""
 
 
 class NodeUnreachable(LeaseholdError, sqlstate="08001"): ...

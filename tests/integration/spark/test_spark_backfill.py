@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,15 @@ import pytest
 from infra.local_cluster import LocalCluster
 from leasehold.catalog.job import Status
 from leasehold.model.records.jobs import Chunk, ChunksEnd, JobProgress
-from tests.support.cluster.spark_pipeline import CODEC, Pipeline, backfill_job, running_pipeline
+from tests.support.cluster.spark_pipeline import (
+    CODEC,
+    Pipeline,
+    backfill_job,
+    chunk_of,
+    ended,
+    keys_of,
+    running_pipeline,
+)
 
 DATABASE = "spark-backfill"
 
@@ -24,27 +32,6 @@ def pipeline(servers: LocalCluster, tmp_path_factory: pytest.TempPathFactory) ->
     data = tmp_path_factory.mktemp(DATABASE)
     with running_pipeline(servers, DATABASE, data, environ) as made:
         yield made
-
-
-def chunk_of(message: Any) -> Any:
-    record = CODEC.decode(message.value())
-    assert isinstance(record, Chunk | ChunksEnd)
-    return record
-
-
-def ended(job_id: int) -> Callable[[list[Any]], bool]:
-    def until(messages: list[Any]) -> bool:
-        if not messages:
-            return False
-        last = chunk_of(messages[-1])
-        return isinstance(last, ChunksEnd) and last.job_id == job_id
-
-    return until
-
-
-def keys_of(messages: list[Any]) -> list[int]:
-    chunks = [chunk_of(m) for m in messages]
-    return [key[0] for chunk in chunks if isinstance(chunk, Chunk) for key in chunk.keys]
 
 
 def test_every_key_arrives_and_the_marker_is_last(pipeline: Pipeline) -> None:

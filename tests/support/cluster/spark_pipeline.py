@@ -26,7 +26,7 @@ from leasehold.adapters.codec.records import MessagePackCodec, row_key
 from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.catalog.job import Job, Phase
 from leasehold.model.records.events import RowImage
-from leasehold.model.records.jobs import JobEvent
+from leasehold.model.records.jobs import Chunk, ChunksEnd, JobEvent
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings
 from tests.support.cluster.secure_suite import access_of
@@ -62,14 +62,14 @@ class Pipeline:
         self._kafka = kafka.librdkafka()
         self.topics = topics
         self.data = data
-        self._environ = dict(environ)
+        self.environ = dict(environ)
         self._process: subprocess.Popen[bytes] | None = None
         self._producer = Producer({**self._kafka, "linger.ms": 5, "compression.type": "lz4"})
         self._consumers: dict[str, Consumer] = {}
         self._starts = 0
 
-    def start(self) -> None:
-        """Returns when the process is ready for work."""
+    def start(self, **environ: str) -> None:
+        """Returns when the process is ready for work. `environ`: what differs this time."""
         self._starts += 1
         ready = self.data / f"ready-{self._starts}"
         log = self.data / f"driver-{self._starts}.log"
@@ -81,7 +81,8 @@ class Pipeline:
             "LEASEHOLD_SPARK_MEMORY_MB": "768",
             SPARK_JAVA_OPTIONS: spark_java_options(os.environ),
             "LEASEHOLD_READY_FILE": str(ready),
-            **self._environ,
+            **self.environ,
+            **environ,
         }
         with log.open("wb") as output:
             self._process = subprocess.Popen(
@@ -196,3 +197,28 @@ def backfill_job(job_id: int, table_id: int, **settings: int) -> Job:
         fence_lsn=7,
         settings=settings,
     )
+
+
+def chunk_of(message: Any) -> Any:
+    """What a record of the backfill queue says."""
+    record = CODEC.decode(message.value())
+    assert isinstance(record, Chunk | ChunksEnd)
+    return record
+
+
+def ended(job_id: int) -> Callable[[list[Any]], bool]:
+    """For `Pipeline.records`: the end of a job's backfill has come."""
+
+    def until(messages: list[Any]) -> bool:
+        if not messages:
+            return False
+        last = chunk_of(messages[-1])
+        return isinstance(last, ChunksEnd) and last.job_id == job_id
+
+    return until
+
+
+def keys_of(messages: list[Any]) -> list[int]:
+    """First columns of all keys that the chunks name."""
+    chunks = [chunk_of(m) for m in messages]
+    return [key[0] for chunk in chunks if isinstance(chunk, Chunk) for key in chunk.keys]

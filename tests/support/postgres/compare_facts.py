@@ -17,7 +17,8 @@ from infra.local_cluster import SPARK_JARS
 from leasehold.pipeline.facts import ConstraintGroups
 from spark_streaming.comparison import Comparison
 from spark_streaming.fact_files import FACTS
-from spark_streaming.session import SparkSettings, start_session
+from spark_streaming.session import start_session
+from spark_streaming.spark_settings import SparkSettings
 
 
 def main(folder: Path) -> None:

@@ -53,6 +53,7 @@ SECRETS = {
     "LEASEHOLD_SNAPSHOT_TOKEN": "token",
     "LEASEHOLD_SQL_USERS": "users",
     "LEASEHOLD_REQUEST_KEY": "key",
+    "LEASEHOLD_SPARK_SECRET": "secret",
     "AWS_SECRET_ACCESS_KEY": "key",
 }
 FOR_ALL = {"PATH": "/bin", "LC_ALL": "C", "JAVA_HOME": "/java", "TMPDIR": "/t"}
@@ -65,7 +66,7 @@ FOR_OURS = {"LEASEHOLD_DATABASE": "air", "PYTHONPATH": "/p"}
         ("m1", {"LEASEHOLD_SNAPSHOT_TOKEN", "LEASEHOLD_REQUEST_KEY"}),
         ("r1", {"LEASEHOLD_SNAPSHOT_TOKEN", "LEASEHOLD_REQUEST_KEY", "LEASEHOLD_SQL_USERS"}),
         ("changefeed", set()),
-        ("spark", {"LEASEHOLD_REQUEST_KEY"}),
+        ("spark", {"LEASEHOLD_REQUEST_KEY", "LEASEHOLD_SPARK_SECRET"}),
         ("dashboard", set()),
     ],
 )

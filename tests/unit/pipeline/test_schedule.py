@@ -10,7 +10,8 @@ import pytest
 
 from leasehold.catalog.job import Job, Phase, Status, Step
 from leasehold.pipeline.schedule import Decision, RunId, decide, wanted_run
-from spark_streaming.run_folder import RunFolder, Totals, forget_job
+from spark_streaming.run_folder import RunFolder, Totals, runs_of_job
+from tests.support.disk_folder import DiskFolder
 from tests.support.schema_change.made_job import index_job
 
 
@@ -78,27 +79,37 @@ def test_an_ended_job_is_forgotten_once_nothing_of_it_runs() -> None:
 
 
 def test_a_replayed_batch_is_counted_once(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path, RunId(1, 1))
+    folder = RunFolder(DiskFolder(tmp_path), RunId(1, 1))
     assert folder.totals_before(0) == Totals()
     folder.count(0, Totals(), Totals(10, 1))
     folder.count(1, Totals(10, 1), Totals(30, 3))
-    again = RunFolder(tmp_path, RunId(1, 1))
+    again = RunFolder(DiskFolder(tmp_path), RunId(1, 1))
     assert again.totals_before(1) == Totals(10, 1)
     assert again.totals_before(2) == Totals(30, 3)
     assert again.totals() == Totals(30, 3)
 
 
 def test_the_end_is_kept_and_a_torn_file_is_as_good_as_none(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path, RunId(1, 1))
+    folder = RunFolder(DiskFolder(tmp_path), RunId(1, 1))
     assert folder.ended() is None
     folder.end(Totals(30, 3))
-    assert RunFolder(tmp_path, RunId(1, 1)).ended() == Totals(30, 3)
-    (folder.path / "ended.json").write_text('{"rows": 3')
+    assert RunFolder(DiskFolder(tmp_path), RunId(1, 1)).ended() == Totals(30, 3)
+    (tmp_path / "1-1" / "ended.json").write_text('{"rows": 3')
     assert folder.ended() is None
 
 
-def test_forgetting_a_job_leaves_the_others(tmp_path: Path) -> None:
-    for run in (RunId(1, 1), RunId(1, 2), RunId(11, 1)):
-        RunFolder(tmp_path, run).end(Totals())
-    forget_job(tmp_path, 1)
-    assert [p.name for p in tmp_path.iterdir()] == ["11-1"]
+def test_forgetting_a_job_leaves_the_others() -> None:
+    names = [run.name for run in (RunId(1, 1), RunId(1, 2), RunId(11, 1))]
+    assert runs_of_job(names, 1) == ["1-1", "1-2"]
+
+
+def test_facts_are_in_a_folder_of_each_micro_batch_or_of_each_of_its_rounds(tmp_path: Path) -> None:
+    folder = RunFolder(DiskFolder(tmp_path), RunId(1, 1))
+    assert folder.all_facts() == []
+    folder.empty_facts(0)
+    (tmp_path / "1-1" / "facts" / "0" / "part-0.parquet").touch()
+    for name in ("round-0", "round-2"):
+        folder.empty_facts(1)
+        (tmp_path / "1-1" / "facts" / "1" / name).mkdir()
+    facts = f"file:{tmp_path}/1-1/facts"
+    assert folder.all_facts() == [f"{facts}/0", f"{facts}/1/round-2"], "what was there is gone"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,26 +12,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leasehold.pipeline.schedule import RunId
 from spark_streaming.range_reader import CheckpointUnreadable, Range, ranges_of, windows_of
+from spark_streaming.run_folder import RunFolder
+from tests.support.disk_folder import DiskFolder
 
 SETTINGS = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}'
 
 
 def plan(folder: Path, batch_id: int, ends: Any, *, version: str = "v1") -> None:
-    (folder / "offsets").mkdir(exist_ok=True)
+    offsets = folder / "1-1" / "checkpoint" / "offsets"
+    offsets.mkdir(parents=True, exist_ok=True)
     lines = [version, SETTINGS, ends if isinstance(ends, str) else json.dumps(ends)]
-    (folder / "offsets" / str(batch_id)).write_text("\n".join(lines), encoding="utf-8")
+    (offsets / str(batch_id)).write_text("\n".join(lines), encoding="utf-8")
+
+
+def planned(folder: Path) -> Callable[[int], bytes | None]:
+    return RunFolder(DiskFolder(folder), RunId(1, 1)).planned
 
 
 def test_a_batch_begins_where_the_one_before_ends(tmp_path: Path) -> None:
     plan(tmp_path, 0, {"db.rows.1": {"1": 40, "0": 50}})
     plan(tmp_path, 1, {"db.rows.1": {"0": 50, "1": 90, "2": 7}})
-    assert ranges_of(str(tmp_path), 0) == [
+    assert ranges_of(planned(tmp_path), 0) == [
         Range("db.rows.1", 0, 0, 50),
         Range("db.rows.1", 1, 0, 40),
     ]
     # Nothing new in partition 0; partition 2 was not there before.
-    assert ranges_of(str(tmp_path), 1) == [
+    assert ranges_of(planned(tmp_path), 1) == [
         Range("db.rows.1", 1, 40, 90),
         Range("db.rows.1", 2, 0, 7),
     ]
@@ -60,7 +69,7 @@ def test_windows_are_the_same_offsets_in_small_parts(
 
 def test_an_empty_batch_has_no_ranges(tmp_path: Path) -> None:
     plan(tmp_path, 0, {"db.rows.1": {"0": 0, "1": 0}})
-    assert ranges_of(str(tmp_path), 0) == []
+    assert ranges_of(planned(tmp_path), 0) == []
 
 
 @pytest.mark.parametrize(
@@ -79,10 +88,10 @@ def test_what_it_cannot_read_it_says(tmp_path: Path, ends: Any, version: str) ->
     """A run that fails is tried again and told of; a batch that was read as empty would be lost."""
     plan(tmp_path, 0, ends, version=version)
     with pytest.raises(CheckpointUnreadable, match="offsets"):
-        ranges_of(str(tmp_path), 0)
+        ranges_of(planned(tmp_path), 0)
 
 
 def test_a_batch_without_the_one_before_is_not_read_from_the_start(tmp_path: Path) -> None:
     plan(tmp_path, 3, {"t": {"0": 9}})
     with pytest.raises(CheckpointUnreadable, match="offsets"):
-        ranges_of(str(tmp_path), 3)
+        ranges_of(planned(tmp_path), 3)
