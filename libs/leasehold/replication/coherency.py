@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from leasehold.model.ids import known_to
 from leasehold.model.records.acks import Ack
@@ -85,6 +85,26 @@ class CoherencyLease:
         return now_ns < self.until_ns
 
 
+class RunningLease(NamedTuple):
+    """A lease that is surely over (C4) at `until_ns`; its holder has applied what stands below
+    `applied`, and perhaps more."""
+
+    node: str
+    incarnation: bytes
+    applied: int
+    until_ns: int
+
+
+class RunningLeases(NamedTuple):
+    """All leases that may run: `known` ones, and until `unknown_until_ns` those of anybody."""
+
+    unknown_until_ns: int = 0
+    known: tuple[RunningLease, ...] = ()
+
+
+NO_LEASES: Final = RunningLeases()
+
+
 @dataclass(slots=True)
 class _Node:
     """A node's incarnation as the master sees it.
@@ -120,18 +140,25 @@ class CoherencyWatch:
     """The master's side: grants, and the offset below which results may be given (C1, C4, C5)."""
 
     def __init__(
-        self,
-        settings: CoherencySettings,
-        claimed_ns: int,
-        longest_grant_ms: int,
+        self, settings: CoherencySettings, claimed_ns: int, running: RunningLeases
     ) -> None:
-        """Wait first for what a deposed master may have granted until this one's Claim was read
-        back (C4): `longest_grant_ms` is the longest duration ever granted in this log."""
+        """Take over the leases that may run when this master's Claim was read back. ⚠ C6: who may
+        hold one is waited for as if this master had granted it (C1, C4), and everybody while it is
+        not known who may."""
         self._settings = settings
-        self._nodes: dict[tuple[str, bytes], _Node] = {}
+        self._nodes: dict[tuple[str, bytes], _Node] = {
+            (lease.node, lease.incarnation): _Node(
+                lease.incarnation,
+                lease.applied,
+                heard_ns=claimed_ns,
+                wait_until_ns=lease.until_ns,
+            )
+            for lease in running.known
+        }
         self._timing: _Timing | None = None
-        wait_ms = longest_grant_ms + settings.defer_ms if longest_grant_ms else 0
-        self.serve_from_ns = claimed_ns + wait_ms * NS_PER_MS
+        self.serve_from_ns = max(claimed_ns, running.unknown_until_ns)
+        wait_ms = settings.duration_ms + settings.defer_ms
+        self._heard_all_ns = max(self.serve_from_ns, claimed_ns + wait_ms * NS_PER_MS)
 
     def take_ack(self, ack: Ack, log_end: int, now_ns: int) -> None:
         """Take an acknowledgement; `log_end` is the next offset of the log as the master knows."""
@@ -255,9 +282,9 @@ class CoherencyWatch:
 
     def all_know(self, what: int, now_ns: int) -> bool:
         """Whether every process that is heard of knows this (`ids.known_to`), coherent or not.
-        Until a new master has heard those who may have a lease it says no."""
+        Until a new master has heard those who ask for leases it says no."""
         heard = (incarnation for _, incarnation in self._nodes)
-        return now_ns >= self.serve_from_ns and all(known_to(each) >= what for each in heard)
+        return now_ns >= self._heard_all_ns and all(known_to(each) >= what for each in heard)
 
     def has_asks(self) -> bool:
         return any(node.asked_ns for node in self._nodes.values())

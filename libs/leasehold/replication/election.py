@@ -2,6 +2,9 @@
 
 No record of the master's for the election time; *then* ask for the log's end, apply up to it (a
 node waking from a pause has an old impression of the log), append the Claim, read it back.
+
+A master that leaves says where its records end (`take_farewell`): who has read up to there bids at
+once. Nothing rests on its word: if anything else follows, the Claim is skipped (L1).
 """
 
 from __future__ import annotations
@@ -43,6 +46,7 @@ class Election:
         self._since_ns = now_ns
         self._end = 0
         self._read = 0  # what had been read when the end was asked for
+        self._left: tuple[int, int] | None = None  # the epoch that was left, the end of its records
 
     @property
     def stage(self) -> Stage:
@@ -59,8 +63,21 @@ class Election:
         self._heard_ns = now_ns
         self._stage = Stage.FOLLOWING
 
+    def take_farewell(self, epoch: int, end: int) -> None:
+        """Take it that the master of that epoch appends nothing at the offset `end` or behind."""
+        self._left = epoch, end
+
+    def _is_left(self, position: LogPosition) -> bool:
+        """Whether nothing more is to come from the master of the term."""
+        if self._left is None:
+            return False
+        epoch, end = self._left
+        return epoch == position.epoch and position.offset >= end
+
     def tick(self, position: LogPosition, now_ns: int) -> str | None:
         if self._stage is Stage.FOLLOWING:
+            if self._is_left(position):
+                return self._enter(Stage.BID, now_ns, "claim")
             # In a log without any Claim there is nobody to wait for.
             nobody = position.epoch == 0 and self._settings.rank == 0
             if nobody or now_ns >= self.deadline_ns():
@@ -90,9 +107,14 @@ class Election:
         return self.tick(position, now_ns)
 
     def give_up_bid(self, now_ns: int) -> None:
-        """Follow, and try again after the time: the Claim was skipped or its fate is unknown."""
+        """Follow, and try again after the time: the Claim was skipped."""
         self._heard_ns = now_ns
         self._stage = Stage.FOLLOWING
+
+    def fail_bid(self, now_ns: int) -> None:
+        """Follow, and try again after the time, a farewell or not: the Claim's fate is unknown."""
+        self._left = None
+        self.give_up_bid(now_ns)
 
     def bid_again(self, position: LogPosition, now_ns: int) -> str:
         """Bid for the next epoch without waiting: this node gave its own up (L4)."""
