@@ -30,7 +30,6 @@ from leasehold.replication.effects import (
 from leasehold.replication.node import Node
 from leasehold.replication.node_settings import NodeSettings
 
-
 LEAVE_NS_MAX: Final = 250_000_000
 
 
@@ -130,9 +129,10 @@ class MemoryNode(MemoryProcess):
 
     def _end_if_left(self) -> None:
         node = self.node
-        if self._stops and node is not None and node.has_left:
-            if node.master is None or not self.driver.receives_requests:
-                self._end()
+        if not self._stops or node is None or not node.has_left:
+            return
+        if node.master is None or not self.driver.receives_requests:
+            self._end()
 
     def _end(self) -> None:
         if self.runner is not None:

@@ -116,7 +116,9 @@ class ProcessKind:
             commands = (*SCRIPTS, *LEDGER_READS, *(LEDGER_WRITES if self.changes_ledger else ()))
             selectors.append((f"~{ledger}", f"~{ledger}:*", *(f"+{each}" for each in commands)))
         # A master ends to receive requests while it goes on receiving acknowledgements.
-        subscribe = ("+subscribe", "+unsubscribe") if REQUESTS in self.subscribes else ("+subscribe",)
+        subscribe = (
+            ("+subscribe", "+unsubscribe") if REQUESTS in self.subscribes else ("+subscribe",)
+        )
         for commands, names in ((("+publish",), self.publishes), (subscribe, self.subscribes)):
             if names:
                 channels = (f"&{ledger}:{name}:*" for name in names)

@@ -15,8 +15,8 @@ from leasehold.model.records.log import Barrier, Claim, Decisions, Grant, Ledger
 from leasehold.model.records.requests import Outcome, Queue, Result
 from leasehold.replication.coherency import (
     GIVEN_UP,
-    NODES_MAX,
     NO_LEASES,
+    NODES_MAX,
     CoherencySettings,
     CoherencyWatch,
 )

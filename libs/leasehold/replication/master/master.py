@@ -76,8 +76,8 @@ class Master:
         spared: Iterable[Spared] = (),
     ) -> None:
         """Begin at `position`, right after the Claim. `unanswered`: what records after
-        `answered_through` have to give (L7). `running`: the leases of its predecessors (C6). `secret`: at most 32 bytes, and `clock_ns`: see
-        `Node`. `spared`: see `Attempts`."""
+        `answered_through` have to give (L7). `running`: the leases of its predecessors (C6).
+        `secret`: at most 32 bytes, and `clock_ns`: see `Node`. `spared`: see `Attempts`."""
         self._settings = settings
         self._catalog = catalog
         self._store = store
