@@ -31,6 +31,8 @@ from leasehold.replication.node import Node
 from leasehold.replication.node_settings import NodeSettings
 
 LEAVE_NS_MAX: Final = 250_000_000
+FLUSH_NS: Final = 5_000_000
+"""What is said last gets on its way within that time."""
 
 
 class MemoryNode(MemoryProcess):
@@ -74,7 +76,7 @@ class MemoryNode(MemoryProcess):
         """How often it began to read the log's topic, or ended to."""
         self.copies = CopiesUnderWay()
         self.on_step: Callable[[MemoryNode], None] = lambda _: None
-        self._stops = False
+        self._stops = self._ended = False
 
     @property
     def node(self) -> Node | None:
@@ -90,7 +92,7 @@ class MemoryNode(MemoryProcess):
     def start(self) -> None:
         self.begin()
         self.driver.begin()
-        self._stops = False
+        self._stops = self._ended = False
         self.store = self._make_store()
         node = Node(
             self.settings,
@@ -127,6 +129,11 @@ class MemoryNode(MemoryProcess):
         self.scheduler.later(LEAVE_NS_MAX, self.guarded(self._end))
         self._end_if_left()
 
+    @property
+    def stopping(self) -> bool:
+        """Whether it is told to stop, and has not yet."""
+        return self.up and self._stops
+
     def _end_if_left(self) -> None:
         node = self.node
         if not self._stops or node is None or not node.has_left:
@@ -135,9 +142,10 @@ class MemoryNode(MemoryProcess):
             self._end()
 
     def _end(self) -> None:
-        if self.runner is not None:
+        if self.runner is not None and not self._ended:
+            self._ended = True
             self.runner.perform(self.runner.node.give_up_lease(self.now()), self.now())
-            self.crash()
+            self.scheduler.later(FLUSH_NS, self.guarded(self.crash))
 
     def users_left(self) -> None:
         """Tell the agent that a lease's last user of a version of the past has gone (D4)."""

@@ -140,12 +140,17 @@ class CoherencyWatch:
     """The master's side: grants, and the offset below which results may be given (C1, C4, C5)."""
 
     def __init__(
-        self, settings: CoherencySettings, claimed_ns: int, running: RunningLeases
+        self,
+        settings: CoherencySettings,
+        claimed_ns: int,
+        running: RunningLeases,
+        claimed_end: int = 0,
     ) -> None:
-        """Take over the leases that may run when this master's Claim was read back. ⚠ C6: who may
-        hold one is waited for as if this master had granted it (C1, C4), and everybody while it is
-        not known who may."""
+        """Take over the leases that may run when this master's Claim was read back, and the log
+        ended at `claimed_end`. ⚠ C6: who may hold one is waited for as if this master had granted
+        it (C1, C4), and everybody while it is not known who may."""
         self._settings = settings
+        self._claimed_end = claimed_end
         self._nodes: dict[tuple[str, bytes], _Node] = {
             (lease.node, lease.incarnation): _Node(
                 lease.incarnation,
@@ -303,9 +308,10 @@ class CoherencyWatch:
         return min(waited) if waited else None
 
     def records_behind(self, log_end: int, now_ns: int) -> int:
-        """Return how many records the slowest coherent node is behind, 0 when there is none."""
+        """Return how many records of this master's the slowest coherent node is behind, 0 when
+        there is none."""
         applied = self.applied_by_all(now_ns)
-        return 0 if applied is None else max(0, log_end - applied)
+        return 0 if applied is None else max(0, log_end - max(applied, self._claimed_end))
 
     def may_answer(self, offset: int, now_ns: int) -> bool:
         """Return whether results of the record at `offset` may be given now (C1, C4)."""

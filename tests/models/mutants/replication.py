@@ -222,9 +222,9 @@ def _take_any_grant(_kept: Any, _lease: CoherencyLease, _grant: Grant) -> bool:
 
 @BREAKS("takeover_waits", CoherencyWatch, "__init__")
 def _serve_at_once(
-    kept: Any, watch: CoherencyWatch, settings: Any, claimed_ns: int, _running: RunningLeases
+    kept: Any, watch: CoherencyWatch, settings: Any, claimed_ns: int, _running: Any, *more: Any
 ) -> None:
-    kept(watch, settings, claimed_ns, RunningLeases())
+    kept(watch, settings, claimed_ns, RunningLeases(), *more)
 
 
 @BREAKS("earlier_grants_wait", GrantedLeases, "__init__")

@@ -90,7 +90,7 @@ class Master:
         self._log_end = position.offset
         self._appended_ns = 0
         self._leaves = False
-        self.watch = CoherencyWatch(settings.coherency, now.mono_ns, running)
+        self.watch = CoherencyWatch(settings.coherency, now.mono_ns, running, position.offset)
         self.changes = changes
         changes.all_know = self.watch.all_know
         self.attempts = Attempts(position, spared)
