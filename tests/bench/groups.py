@@ -8,6 +8,7 @@ from typing import Final
 
 from tests.bench import (
     commit,
+    handover,
     levels,
     lock,
     neighbours,
@@ -110,6 +111,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         *("embedded_point_read", "embedded_range_read"),
     ),
     "takeover": ("takeover",),
+    "handover": handover.METRICS,
     "tables": (
         *(f"{metric}_{size}" for size in tables.SIZES for metric in tables.METRICS),
         *tables.PER_TABLE,
@@ -124,6 +126,7 @@ _ALONE: Final = {
     "crowd": step.measure_crowd,
     "read": read.measure,
     "takeover": takeover.measure,
+    "handover": handover.measure,
     "stall_pg": stall_postgres.measure,
     "sessions": sessions.measure,
     "renewal": renewal.measure,

@@ -67,6 +67,10 @@ class Election:
         """Take it that the master of that epoch appends nothing at the offset `end` or behind."""
         self._left = epoch, end
 
+    def was_left(self, epoch: int) -> bool:
+        """Whether the master of that epoch has said farewell."""
+        return self._left is not None and self._left[0] == epoch
+
     def _is_left(self, position: LogPosition) -> bool:
         """Whether nothing more is to come from the master of the term."""
         if self._left is None:

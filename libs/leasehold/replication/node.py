@@ -462,7 +462,10 @@ class Node:
             self._spared,
         )
         self._spared = []
-        effects.append(Became("master", after.epoch, "its Claim counts"))
+        why = "its Claim counts"
+        if self._election.was_left(after.epoch - 1):
+            why = "its predecessor has handed its term over"
+        effects.append(Became("master", after.epoch, why))
         effects += self.master.begin()
         return effects
 
