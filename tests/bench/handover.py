@@ -33,14 +33,14 @@ def measure(settings: BenchSettings) -> Iterator[Figure]:
             where.submit({"table": "t", "op": "insert", "key": [key], "values": {"n": 0}})
         writer = where.child("writer", "steady_writer", "t", ROWS, PER_SECOND)
         writer.wait_ready()
-        spans = [_span("steady", lambda: None)]
-        for _ in range(ROUNDS):
-            spans.append(_span("handover", lambda: _restart(where, _master(watch))))
-        for _ in range(ROUNDS):
-            spans.append(_span("master_killed", lambda: _kill(where, _master(watch))))
-        for _ in range(ROUNDS):
-            spans.append(_span("node_killed", lambda: _kill(where, nodes[0])))
-        spans.append(_span("rolling_restart", lambda: _roll(where, [*nodes, *MASTERS])))
+        acts: list[tuple[str, Callable[[], None]]] = [
+            ("steady", lambda: None),
+            *[("handover", lambda: _restart(where, _master(watch)))] * ROUNDS,
+            *[("master_killed", lambda: _kill(where, _master(watch)))] * ROUNDS,
+            *[("node_killed", lambda: _kill(where, nodes[0]))] * ROUNDS,
+            ("rolling_restart", lambda: _roll(where, [*nodes, *MASTERS])),
+        ]
+        spans = [_span(event, act) for event, act in acts]
         times = writer.answer(stop=True)
         yield from figures(times, spans)
 

@@ -33,6 +33,7 @@ class Seen(NamedTuple):
     incarnation: bytes
     applied: int
     asked_ns: int
+    ask_heard_ns: int
     wait_until_ns: int
 
 
@@ -167,13 +168,23 @@ class CoherencyPart:
         watch = CoherencyWatch(SETTINGS, 0, RunningLeases())
         for node in seen:
             watch._nodes[READER, node.incarnation] = _Node(
-                node.incarnation, node.applied, node.asked_ns, 0, node.wait_until_ns
+                node.incarnation,
+                node.applied,
+                node.asked_ns,
+                node.ask_heard_ns,
+                wait_until_ns=node.wait_until_ns,
             )
         return watch
 
     @staticmethod
     def _seen(watch: CoherencyWatch) -> tuple[Seen, ...]:
         return tuple(
-            Seen(incarnation, node.applied, node.asked_ns, node.wait_until_ns)
+            Seen(
+                incarnation,
+                node.applied,
+                node.asked_ns,
+                node.ask_heard_ns if node.asked_ns else 0,
+                node.wait_until_ns,
+            )
             for (_, incarnation), node in sorted(watch._nodes.items())
         )

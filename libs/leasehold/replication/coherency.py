@@ -116,6 +116,7 @@ class _Node:
     incarnation: bytes
     applied: int = 0
     asked_ns: int = 0
+    ask_heard_ns: int = 0
     heard_ns: int = 0
     wait_until_ns: int = 0
     slow_acks: int = 0
@@ -185,6 +186,7 @@ class CoherencyWatch:
             node.wait_until_ns = 0  # it has stopped serving before it said so
         elif ack.asked_ns:
             node.asked_ns = ack.asked_ns
+            node.ask_heard_ns = now_ns
         self._time(now_ns)
 
     def take_published(self, ack: Ack, now_ns: int) -> None:
@@ -282,7 +284,10 @@ class CoherencyWatch:
             duration = self._settings.duration_ms
             given.append(Grant(name, incarnation, node.asked_ns, duration))
             node.asked_ns = 0
-            node.wait_until_ns = now_ns + (duration + self._settings.defer_ms) * NS_PER_MS
+            # Its lease runs from when it sent the ask, and that was before it was heard.
+            node.wait_until_ns = (
+                node.ask_heard_ns + (duration + self._settings.defer_ms) * NS_PER_MS
+            )
         return tuple(given)
 
     def all_know(self, what: int, now_ns: int) -> bool:

@@ -52,7 +52,7 @@ class Channels:
             return failure
         return Advice(
             f"{failure}; give its user the channels &{self.pattern(database)} and the commands"
-            f" +publish +subscribe +ping, or set {self._setting}=off"
+            f" +publish +subscribe +unsubscribe +ping, or set {self._setting}=off"
         )
 
 
