@@ -15,7 +15,7 @@ from tests.models.mutants.replication import CoherencyRules, FastLogRules, LogRu
 from tests.models.summary import AddLine, ModelLine
 from tests.models.switches import switches_off
 
-STATES_MAX = 400_000
+STATES_MAX = 600_000
 ONE_MASTER = Bounds(ticks=4, records=3, commits=1, acks=2)
 TAKEOVER = Bounds(ticks=3, records=3, commits=1, acks=1, epochs=2)
 TOLD = Bounds(ticks=3, records=3, commits=1, acks=1, tells=2, strangers=1)
