@@ -1,4 +1,4 @@
-"""Who may hold a coherency lease, as a candidate knows it from the log (C6).
+"""Knows from the log who may hold a coherency lease, for a candidate (C6).
 
 A lease counts only if a record of the log that counts has granted it (C3, L1), and whoever claims
 the next term has read all of these (L1). So a candidate knows of every lease who may hold it; how
@@ -25,7 +25,7 @@ from leasehold.replication.coherency import (
 
 @dataclass(slots=True)
 class _Holder:
-    """`given_up`: it has stopped to serve, for good."""
+    """An incarnation of a node. `given_up`: it has stopped to serve, for good."""
 
     applied: int = 0
     until_ns: int = 0
@@ -33,7 +33,7 @@ class _Holder:
 
 
 class GrantedLeases:
-    """Of one process that reads the log; times are its host's CLOCK_BOOTTIME in ns."""
+    """Gathers what one process reads of leases; times are its host's CLOCK_BOOTTIME in ns."""
 
     def __init__(self, started_ns: int, longest_grant_ms: int, defer_ms: int) -> None:
         """Begin at a position of the log at which that is the longest duration ever granted, 0 if
