@@ -10,6 +10,7 @@ from tests.bench import (
     agents,
     bootstrap,
     commit,
+    handover,
     levels,
     lock,
     neighbours,
@@ -114,6 +115,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         *("embedded_point_read", "embedded_range_read"),
     ),
     "takeover": ("takeover",),
+    "handover": handover.METRICS,
     "tables": (
         *(
             f"{metric}_{size}"
@@ -159,6 +161,7 @@ _ALONE: Final = {
     "agents": agents.measure,
     "read": read.measure,
     "takeover": takeover.measure,
+    "handover": handover.measure,
     "stall_pg": stall_postgres.measure,
     "sessions": sessions.measure,
     "renewal": renewal.measure,

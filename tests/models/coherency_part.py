@@ -11,8 +11,10 @@ from leasehold.replication.coherency import (
     CoherencyLease,
     CoherencySettings,
     CoherencyWatch,
+    RunningLeases,
     _Node,
 )
+from leasehold.replication.granted_leases import GrantedLeases, _Holder
 
 READER: Final = "r"
 SETTINGS: Final = CoherencySettings(
@@ -31,6 +33,7 @@ class Seen(NamedTuple):
     incarnation: bytes
     applied: int
     asked_ns: int
+    ask_heard_ns: int
     wait_until_ns: int
 
 
@@ -40,6 +43,21 @@ class Sent(NamedTuple):
     incarnation: bytes
     applied: int
     asked_ns: int
+
+
+class Known(NamedTuple):
+    """A lease that may run, as a candidate knows it."""
+
+    incarnation: bytes
+    applied: int
+    until_ns: int
+
+
+class Leases(NamedTuple):
+    """All that a candidate knows of leases that may run."""
+
+    unknown_until_ns: int = 0
+    known: tuple[Known, ...] = ()
 
 
 def _record(ack: Sent) -> Ack:
@@ -63,9 +81,52 @@ class CoherencyPart:
     def __init__(self) -> None:
         self._granted: dict[Any, tuple[tuple[Grant, ...], tuple[Seen, ...]]] = {}
 
-    def serve_from_ns(self, now: int, longest_grant_ms: int) -> int:
-        """C4, of a master whose Claim is read back now."""
-        return CoherencyWatch(SETTINGS, now * NS_PER_MS, longest_grant_ms).serve_from_ns
+    def restarted(self, now: int, longest_grant_ms: int) -> Leases:
+        """C6: what a process that starts now knows."""
+        return self._leases(GrantedLeases(now * NS_PER_MS, longest_grant_ms, 0), now)
+
+    def grants_read(self, leases: Leases, grants: tuple[Grant, ...], now: int) -> Leases:
+        if not grants:
+            return leases
+        granted = self._granted_leases(leases)
+        granted.read_grants(grants, now * NS_PER_MS)
+        return self._leases(granted, now)
+
+    def acked_before_the_claim(self, leases: Leases, ack: Sent, now: int) -> Leases:
+        granted = self._granted_leases(leases)
+        granted.take_ack(_record(ack), now * NS_PER_MS)
+        return self._leases(granted, now)
+
+    @staticmethod
+    def running(leases: Leases, now: int) -> Leases:
+        """Without those that are over."""
+        now_ns = now * NS_PER_MS
+        unknown_until_ns = leases.unknown_until_ns if leases.unknown_until_ns > now_ns else 0
+        known = tuple(each for each in leases.known if each.until_ns > now_ns)
+        return Leases(unknown_until_ns, known)
+
+    def takes_over(self, leases: Leases, now: int) -> tuple[int, tuple[Seen, ...]]:
+        """C6: serve_from_ns of a master whose Claim is read back now, and whom it has to wait
+        for."""
+        running = self._granted_leases(leases).running()
+        watch = CoherencyWatch(SETTINGS, now * NS_PER_MS, running)
+        return watch.serve_from_ns, self._seen(watch)
+
+    @staticmethod
+    def _granted_leases(leases: Leases) -> GrantedLeases:
+        granted = GrantedLeases(0, 0, 0)
+        granted._unknown_until_ns = leases.unknown_until_ns
+        for known in leases.known:
+            holder = _Holder(known.applied, known.until_ns)
+            granted._holders[READER, known.incarnation] = holder
+        return granted
+
+    def _leases(self, granted: GrantedLeases, now: int) -> Leases:
+        known = tuple(
+            Known(incarnation, holder.applied, holder.until_ns)
+            for (_, incarnation), holder in granted._holders.items()
+        )
+        return self.running(Leases(granted._unknown_until_ns, tuple(sorted(known))), now)
 
     def grants(
         self, seen: tuple[Seen, ...], log_end: int, now: int
@@ -104,16 +165,26 @@ class CoherencyPart:
         return lease
 
     def _watch(self, seen: tuple[Seen, ...]) -> CoherencyWatch:
-        watch = CoherencyWatch(SETTINGS, 0, 0)
+        watch = CoherencyWatch(SETTINGS, 0, RunningLeases())
         for node in seen:
             watch._nodes[READER, node.incarnation] = _Node(
-                node.incarnation, node.applied, node.asked_ns, 0, node.wait_until_ns
+                node.incarnation,
+                node.applied,
+                node.asked_ns,
+                node.ask_heard_ns,
+                wait_until_ns=node.wait_until_ns,
             )
         return watch
 
     @staticmethod
     def _seen(watch: CoherencyWatch) -> tuple[Seen, ...]:
         return tuple(
-            Seen(incarnation, node.applied, node.asked_ns, node.wait_until_ns)
+            Seen(
+                incarnation,
+                node.applied,
+                node.asked_ns,
+                node.ask_heard_ns if node.asked_ns else 0,
+                node.wait_until_ns,
+            )
             for (_, incarnation), node in sorted(watch._nodes.items())
         )

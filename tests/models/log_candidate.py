@@ -57,7 +57,11 @@ class CandidateSteps:
             after = after._replace(master=False, flight=-1, pending=(), watch=())
             if self._is_own_claim(record, who, candidate):
                 after = self._takes_office(after, known, world)
-        elif known.verdict is Verdict.APPLY and candidate.master and number == candidate.flight:
+        if known.verdict is Verdict.APPLY and not known.stopped:
+            assert isinstance(record, Decisions)
+            leases = self._coherency.grants_read(after.leases, record.grants, world.now)
+            after = after._replace(leases=leases)
+        if known.verdict is Verdict.APPLY and candidate.master and number == candidate.flight:
             offset = candidate.read
             after = after._replace(flight=-1)
             if self._rules.own_record_read_back:
@@ -85,10 +89,12 @@ class CandidateSteps:
         return claim.incarnation == own or not self._rules.own_claim_by_incarnation
 
     def _takes_office(self, candidate: Candidate, known: Known, world: World) -> Candidate:
-        """L7: what may not have been answered is answered by it, under C4's wait."""
-        serve_from_ns = self._coherency.serve_from_ns(world.now, known.position.longest_grant_ms)
+        """L7: what may not have been answered is answered by it, as C6 lets it."""
+        serve_from_ns, watch = self._coherency.takes_over(candidate.leases, world.now)
         pending = (candidate.read - 1,) if known.requests else ()
-        return candidate._replace(master=True, pending=pending, serve_from_ns=serve_from_ns)
+        return candidate._replace(
+            master=True, pending=pending, serve_from_ns=serve_from_ns, watch=watch
+        )
 
     def _append(self, world: World, who: int) -> Iterator[tuple[str, World]]:
         """The next record: with a commit, or with grants alone."""
@@ -183,8 +189,9 @@ class CandidateSteps:
 
     def _crash(self, world: World, who: int) -> tuple[str, World]:
         candidate = world.candidates[who]
-        after = Candidate(candidate.read, candidate.incarnation + 1)
         known = self._records.known(world.log[: candidate.read])
+        leases = self._coherency.restarted(world.now, known.position.longest_grant_ms)
+        after = Candidate(candidate.read, candidate.incarnation + 1, leases=leases)
         words_after = "restarts"
         if not self._rules.own_claim_by_incarnation:
             # The process finds that the last Claim is its node's and goes on as master.
@@ -206,6 +213,8 @@ class CandidateSteps:
         if candidate.master:
             seen = self._coherency.acked(candidate.watch, ack, candidate.read, world.now)
             candidate = candidate._replace(watch=seen)
+        leases = self._coherency.acked_before_the_claim(candidate.leases, ack, world.now)
+        candidate = candidate._replace(leases=leases)
         return (
             f"candidate {who} hears that the replicant has applied below {ack.applied}",
             placed(world, who, candidate)._replace(acks=acks),

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Final, NamedTuple
 
 from leasehold.model.time_units import NS_PER_MS
-from tests.models.coherency_part import Seen, Sent
+from tests.models.coherency_part import Leases, Seen, Sent
 from tests.models.mutants.replication import CoherencyRules, FastLogRules, LogRules
 
 UPTIME: Final = 50  # ticks of the replicant's clock when the model begins
@@ -51,7 +51,8 @@ class Bounds:
 
 class Candidate(NamedTuple):
     """`read`: records read. `flight`: the record that it waits to read back, -1 = none.
-    `pending`: offsets whose answers wait. `watch`: serve_from_ns and the nodes it has seen."""
+    `pending`: offsets whose answers wait. `watch`: serve_from_ns and the nodes it has seen.
+    `leases`: those that it will have to wait for as the next master."""
 
     read: int
     incarnation: int
@@ -60,6 +61,7 @@ class Candidate(NamedTuple):
     pending: tuple[int, ...] = ()
     serve_from_ns: int = 0
     watch: tuple[Seen, ...] = ()
+    leases: Leases = Leases()
 
 
 class Told(NamedTuple):

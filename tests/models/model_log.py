@@ -28,7 +28,7 @@ from leasehold.model.time_units import NS_PER_MS
 from leasehold.replication.coherency import CoherencyLease
 from leasehold.replication.fast_path.log import FastLogSettings, LogPath
 from leasehold.replication.log.admission import Verdict
-from tests.models.coherency_part import CoherencyPart, Sent
+from tests.models.coherency_part import CoherencyPart, Leases, Sent
 from tests.models.log_candidate import CandidateSteps
 from tests.models.log_records import Records
 from tests.models.log_world import (
@@ -123,7 +123,18 @@ class Model:
             while not candidate.master and candidate.read < len(world.log):
                 _, world = self.candidates.reads(world, who)
                 candidate = world.candidates[who]
-        return world
+        return self._without_past(world)
+
+    def _without_past(self, world: World) -> World:
+        """Without leases that are over, and those known to who can claim no more."""
+        candidates = []
+        for candidate in world.candidates:
+            leases = self.coherency.running(candidate.leases, world.now)
+            epoch = self.records.known(world.log[: candidate.read]).position.epoch
+            if epoch >= self.bounds.epochs:
+                leases = Leases()
+            candidates.append(candidate._replace(leases=leases))
+        return world._replace(candidates=tuple(candidates))
 
     def _steps(self, world: World) -> Iterator[tuple[str, World]]:
         if world.now < self.bounds.ticks:

@@ -51,6 +51,7 @@ PROTOCOL: Final = (
             "repeats_wait_too",
             "lost_node_waits",
             "takeover_waits",
+            "earlier_grants_wait",
             "told_by_incarnation",
         ),
     ),

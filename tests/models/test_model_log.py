@@ -15,7 +15,7 @@ from tests.models.mutants.replication import CoherencyRules, FastLogRules, LogRu
 from tests.models.summary import AddLine, ModelLine
 from tests.models.switches import switches_off
 
-STATES_MAX = 400_000
+STATES_MAX = 600_000
 ONE_MASTER = Bounds(ticks=4, records=3, commits=1, acks=2)
 TAKEOVER = Bounds(ticks=3, records=3, commits=1, acks=1, epochs=2)
 TOLD = Bounds(ticks=3, records=3, commits=1, acks=1, tells=2, strangers=1)
@@ -24,6 +24,7 @@ RECORDS_TOLD_TAKEOVER = Bounds(records=4, commits=1, acks=1, telling=4, epochs=2
 TOLD_REBOOT = Bounds(ticks=3, records=2, commits=1, acks=1, tells=2, reboots=1)
 REBOOT = Bounds(ticks=3, records=2, commits=1, acks=1, reboots=1)
 ERRORS = Bounds(records=4, commits=2, epochs=2, errors=1)
+RESTART = Bounds(ticks=1, records=3, commits=1, acks=1, epochs=2, crashes=1)
 CRASH = Bounds(records=4, commits=2, epochs=2, crashes=1)
 
 
@@ -39,6 +40,7 @@ def explored(rules: Rules, bounds: Bounds) -> tuple[Model, Report[World]]:
     [
         pytest.param("L C: one master", ONE_MASTER, id="one_master"),
         pytest.param("L C: takeover", TAKEOVER, id="takeover"),
+        pytest.param("C6: restart, takeover", RESTART, id="restart"),
         pytest.param("C1: told by the fast way", TOLD, id="told"),
         pytest.param("C1 C3: told, reboot", TOLD_REBOOT, id="told_reboot"),
         pytest.param("L1 L2: records told", RECORDS_TOLD, id="records_told"),
@@ -85,10 +87,17 @@ BROKEN = [
         FIRST_MISSED,
     ),
     (
-        "C4",
-        "a new master answers at once",
+        "C6",
+        "a new master waits for nobody who has a lease",
         Rules(coherency=CoherencyRules(takeover_waits=False)),
         TAKEOVER,
+        FIRST_MISSED,
+    ),
+    (
+        "C6",
+        "a new master knows of no leases from before it started",
+        Rules(coherency=CoherencyRules(earlier_grants_wait=False)),
+        RESTART,
         FIRST_MISSED,
     ),
     ("L1", "an overtaken Claim is an error", Rules(claim_mismatch_skips=False), ERRORS, STOPS),

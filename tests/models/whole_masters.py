@@ -135,11 +135,16 @@ class Masters:
         master = Master(
             jobs=self.jobs.begin(who, schema.catalog, who + 1),
             pending=(len(world.log) - 1,) if known.requests else (),
-            serve_from_ns=self._coherency.serve_from_ns(world.now, known.position.longest_grant_ms),
+            serve_from_ns=self._serve_from_ns(world.now, known.position.longest_grant_ms),
         )
         current = self._objects.ledger(world.ledger).tables.get(TABLE, NOTHING).current
         ahead = current > schema.newest
         yield f"{who} claims epoch {who + 1}", placed(world, who, master)._replace(ahead=ahead)
+
+    def _serve_from_ns(self, now: int, longest_grant_ms: int) -> int:
+        """C6, of a process that has just started: it knows nobody who has a lease."""
+        leases = self._coherency.restarted(now, longest_grant_ms)
+        return self._coherency.takes_over(leases, now)[0]
 
     def _ledger(self, world: World, who: int, master: Master) -> Iterator[Step]:
         looked = self._steps_job(world, who, Tick())

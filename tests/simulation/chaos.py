@@ -108,6 +108,9 @@ class Chaos:
         self._on = False
         self._idled = False
         self.count = 0
+        # By a generator of its own: what seeds that are named somewhere draw stays what it is.
+        self._handing_over = random.Random(f"{simulation.seed}/handing over")
+        self.handed_over = 0
         self._faults: list[tuple[int, Callable[[], None]]] = [
             (10, self._crash_node),
             (8, self._pause_node),
@@ -130,6 +133,8 @@ class Chaos:
         self._on = True
         self._sim.weather.rough = True
         self._plan()
+        if self._handing_over.random() < 0.5:
+            self._hand_over_later()
 
     def stop(self) -> None:
         self._on = False
@@ -146,6 +151,25 @@ class Chaos:
         fault()
         self.count += 1
         self._plan()
+
+    def _hand_over_later(self) -> None:
+        delay_ms = self._handing_over.choice((300, 1_000, 3_000))
+        later_ms = self._handing_over.randrange(1, delay_ms)
+        self._sim.scheduler.later(later_ms * MS, self._hand_over)
+
+    def _hand_over(self) -> None:
+        """The master is told to stop, as in a rolling restart, whatever else goes on."""
+        if not self._on:
+            return
+        master = self._sim.cluster.master()
+        if master is not None and not master.stopping:
+            name = master.settings.name
+            self._sim.note(f"{name} is told to stop")
+            self.handed_over += 1
+            master.stop()
+            down_ms = self._handing_over.choice((100, 400, 1_500))
+            self._sim.scheduler.later(down_ms * MS, lambda: self._sim.restart(name))
+        self._hand_over_later()
 
     def _span_ns(self) -> int:
         return self._rng.choice((20, 150, 400, 700, 1_500, 3_500)) * self._rng.randrange(

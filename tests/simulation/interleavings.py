@@ -106,7 +106,7 @@ def a_copy_is_taken_while_the_log_is_deleted() -> None:
     acks_for_the_changefeed(stage)
     for name in names:
         node = stage.node(name)
-        node.stop()
+        node.crash()
         node.settings = replace(node.settings, serves=f"{name}:1")
         node.start()
     stage.until(lambda: len(stage.coherent()) == 2, "r1 and r2")

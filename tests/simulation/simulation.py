@@ -333,6 +333,9 @@ class Simulation:
 
     def restart(self, name: str) -> None:
         node = self.cluster.nodes[name]
+        if node.stopping:
+            self.note(f"{name} is killed while it stops")
+            node.crash()
         if not node.up:
             self.note(f"{name} starts")
             node.start()

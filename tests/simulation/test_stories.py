@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from leasehold.adapters.codec.request_bytes import pack_fields
 from leasehold.catalog.job import Phase, Status
 from leasehold.in_process.node import MemoryNode
 from leasehold.model.records.log import Barrier, Decisions
-from leasehold.replication.effects import Stop, Warn
+from leasehold.model.records.requests import ResultBatch
+from leasehold.replication.effects import RequestsReceived, Stop, Warn
+from leasehold.replication.fast_path.requests import FastRequestSettings
 from leasehold.replication.log.foreign import WAIT_MS
 from tests.simulation.harm import demand
 from tests.simulation.interleavings import arrive, validating
-from tests.simulation.simulation import MS
+from tests.simulation.simulation import MS, SHAPE
 from tests.simulation.stage import Stage
 
 
@@ -65,6 +68,54 @@ def test_l7_answers_are_given_again_after_both_candidates_died() -> None:
     stage.node("m2").start()
     for request_id in asked:
         assert stage.answer(request_id).lsn
+
+
+@pytest.mark.parametrize("how", ["told to stop", "killed", "killed beside a silent node"])
+def test_c6_a_term_goes_over_as_fast_as_can_be(how: str) -> None:
+    """Whoever is told to stop hands it over, in a few rounds. Who is killed is found out by time;
+    then nobody is waited for but nodes that may answer reads and have not got what they would have
+    to see (C1), and nobody waits twice."""
+    stage = Stage()
+    stage.passing(1_000)
+    asked, m1 = [], stage.node("m1")
+    for value in range(20):
+        asked.append(stage.ask(stage.update(1, value)))
+        stage.passing(3)
+        if value == 10:
+            if how == "told to stop":
+                m1.stop()
+            else:
+                m1.crash()
+            if "silent" in how:
+                stage.node("r2").crash()
+            begun_ns = stage.scheduler.now_ns
+    assert all(stage.answer(request_id).lsn for request_id in asked)
+    took_ms = (stage.scheduler.now_ns - begun_ns) // MS
+    assert not m1.up
+    assert stage.reference.position.epoch == 2
+    detected_ms = 0 if how == "told to stop" else SHAPE.election_timeout_ms + 300
+    assert took_ms < detected_ms + 80, took_ms
+
+
+def test_l7_what_was_told_to_a_master_that_stops_is_answered_by_it() -> None:
+    """No other master knows who waits for it."""
+    stage = Stage(fast_requests=FastRequestSettings())
+    stage.passing(100)
+    master = stage.master
+    assert master is not None
+    assert master.node is not None
+    told: list[ResultBatch] = []
+    stage.cluster.pubsub.subscribe_to_answers(b"requester", told.append)
+    number = stage.cluster.fresh_id()
+    body = pack_fields({"id": number, **stage.update(1, 77)})
+    said = RequestsReceived(b"requester", 1, 0, (body,))
+    assert stage.cluster.pubsub.publish_requests(master.node.term, said)
+    term = master.node.term
+    master.stop()
+    assert not stage.cluster.pubsub.publish_requests(term, said), "nobody is promised more"
+    stage.until(lambda: bool(told), "the answer")
+    stage.until(lambda: not master.up, "its end")
+    assert told[0].results[0].outcome.lsn == stage.reference.commits[number][0]
 
 
 def test_a_master_does_not_spin_while_its_record_is_overdue() -> None:

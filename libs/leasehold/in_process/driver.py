@@ -82,6 +82,7 @@ class MemoryDriver:
         self._followed: Term = NOBODY
         self._wake_ns = 0
         self._tick_due = False
+        self._requests_on_way = 0
         self.history: list[Became | ClockNotice | Stop | Warn] = []
         self.audited: deque[AuditEvent] = deque(maxlen=AUDITED_MAX)
         """What the audit log was told, in all its lives; the newest."""
@@ -90,6 +91,7 @@ class MemoryDriver:
 
     def begin(self) -> None:
         """Begin another life of the process."""
+        self._requests_on_way = 0
         self._wake_ns = 0
         self._tick_due = False
         self._followed = NOBODY
@@ -315,6 +317,13 @@ class MemoryDriver:
         if self._settings.fast_requests.on:
             self._pubsub.subscribe_to_requests(term, self._requests_published)
 
+    def end_requests(self) -> None:
+        self._pubsub.end_requests(self._term)
+
+    @property
+    def receives_requests(self) -> bool:
+        return self._requests_on_way > 0
+
     def end_term(self) -> None:
         if self._term != NOBODY:
             self._pubsub.end_term(self._term)
@@ -324,7 +333,13 @@ class MemoryDriver:
         self._receive_soon(lambda: self._runner.receive_ack(data, self._process.now()))
 
     def _requests_published(self, requests: RequestsReceived) -> None:
-        self._receive_soon(lambda: self._step(requests))
+        def receive() -> None:
+            self._requests_on_way -= 1
+            self._step(requests)
+
+        if not self._process.isolated:
+            self._requests_on_way += 1
+        self._receive_soon(receive)
 
     def _receive_soon(self, action: Callable[[], None]) -> None:
         """Do the action after a hop, in this term or never; who can't be reached never does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.adapters.http.copies import CopiesUnderWay
@@ -28,6 +29,10 @@ from leasehold.replication.effects import (
 )
 from leasehold.replication.node import Node
 from leasehold.replication.node_settings import NodeSettings
+
+LEAVE_NS_MAX: Final = 250_000_000
+FLUSH_NS: Final = 5_000_000
+"""What is said last gets on its way within that time."""
 
 
 class MemoryNode(MemoryProcess):
@@ -71,6 +76,7 @@ class MemoryNode(MemoryProcess):
         """How often it began to read the log's topic, or ended to."""
         self.copies = CopiesUnderWay()
         self.on_step: Callable[[MemoryNode], None] = lambda _: None
+        self._stops = self._ended = False
 
     @property
     def node(self) -> Node | None:
@@ -86,6 +92,7 @@ class MemoryNode(MemoryProcess):
     def start(self) -> None:
         self.begin()
         self.driver.begin()
+        self._stops = self._ended = False
         self.store = self._make_store()
         node = Node(
             self.settings,
@@ -112,10 +119,33 @@ class MemoryNode(MemoryProcess):
         self.driver.drop()
 
     def stop(self) -> None:
-        """Stop cleanly: give the coherency lease back first."""
-        if self.runner is not None:
+        """Begin to stop cleanly: a master decides and answers what it has, as
+        `KafkaNode` does it; then the coherency lease is given back."""
+        runner, node = self.runner, self.node
+        if runner is None or node is None or self._stops:
+            return
+        self._stops = True
+        runner.perform(node.leave(), self.now())
+        self.scheduler.later(LEAVE_NS_MAX, self.guarded(self._end))
+        self._end_if_left()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it is told to stop, and has not yet."""
+        return self.up and self._stops
+
+    def _end_if_left(self) -> None:
+        node = self.node
+        if not self._stops or node is None or not node.has_left:
+            return
+        if node.master is None or not self.driver.receives_requests:
+            self._end()
+
+    def _end(self) -> None:
+        if self.runner is not None and not self._ended:
+            self._ended = True
             self.runner.perform(self.runner.node.give_up_lease(self.now()), self.now())
-            self.crash()
+            self.scheduler.later(FLUSH_NS, self.guarded(self.crash))
 
     def users_left(self) -> None:
         """Tell the agent that a lease's last user of a version of the past has gone (D4)."""
@@ -150,3 +180,4 @@ class MemoryNode(MemoryProcess):
         due_ns = intake.due_ns()
         if due_ns is not None:
             self.driver.wake(due_ns)
+        self._end_if_left()

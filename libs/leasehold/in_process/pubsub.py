@@ -31,6 +31,9 @@ class MemoryPubSub:
         self._ack_receivers.pop(term, None)
         self._masters.pop(term, None)
 
+    def end_requests(self, term: Term) -> None:
+        self._masters.pop(term, None)
+
     def publish_ack(self, term: Term, data: bytes) -> bool:
         """Return whether somebody receives it."""
         receive = self._ack_receivers.get(term)

@@ -115,10 +115,14 @@ class ProcessKind:
             # The script is given the prefix itself as its key, and makes its keys from it.
             commands = (*SCRIPTS, *LEDGER_READS, *(LEDGER_WRITES if self.changes_ledger else ()))
             selectors.append((f"~{ledger}", f"~{ledger}:*", *(f"+{each}" for each in commands)))
-        for command, names in (("publish", self.publishes), ("subscribe", self.subscribes)):
+        # A master ends to receive requests while it goes on receiving acknowledgements.
+        subscribe = (
+            ("+subscribe", "+unsubscribe") if REQUESTS in self.subscribes else ("+subscribe",)
+        )
+        for commands, names in ((("+publish",), self.publishes), (subscribe, self.subscribes)):
             if names:
                 channels = (f"&{ledger}:{name}:*" for name in names)
-                selectors.append((f"+{command}", *channels))
+                selectors.append((*commands, *channels))
         if not selectors:
             return None
         return RedisRules(tuple(f"+{each}" for each in CONNECTION), tuple(selectors))

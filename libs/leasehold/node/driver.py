@@ -66,6 +66,13 @@ class NodeDriver(Protocol):
     def begin_term(self, term: Term) -> None:
         """Receive what the master of that term, this node, is told."""
 
+    def end_requests(self) -> None:
+        """Receive no requests of that which are published from now on."""
+
+    @property
+    def receives_requests(self) -> bool:
+        """Whether requests may still come that were published before `end_requests`."""
+
     def end_term(self) -> None:
         """Receive nothing more of that, and give no answers that still wait."""
 

@@ -192,6 +192,13 @@ class KafkaDriver:
         self._term = term
         self.listener.listen(term)
 
+    def end_requests(self) -> None:
+        self.listener.end_requests()
+
+    @property
+    def receives_requests(self) -> bool:
+        return self.listener.hears_requests
+
     def end_term(self) -> None:
         self.listener.listen(NOBODY)
         self.sends.end_term()

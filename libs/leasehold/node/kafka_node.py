@@ -63,6 +63,9 @@ ASKED_LATELY_NS: Final = 100_000_000
 SEND_AGAIN_NS: Final = 20_000_000
 """How long what Kafka's client has no room for waits for its next try, if nothing else comes."""
 GIVE_BACK_NS: Final = 2_000_000_000
+LEAVE_NS_MAX: Final = 250_000_000
+"""Longest that a master that is told to stop goes on: its answers may wait for a node that has
+died, and a next master has nothing to wait for but that node."""
 LOG: Final = logging.getLogger("leasehold.node")
 
 
@@ -145,6 +148,7 @@ class KafkaNode:
                 self._turn()
                 if not self.caught_up.is_set() and self.node.position.offset >= end:
                     self.caught_up.set()
+            self._leave()
             if self.error is None:
                 self._give_back()
         except LogStopped as error:
@@ -160,6 +164,17 @@ class KafkaNode:
             )
         self.error = error
         LOG.error("stopped: %s", error.message)
+
+    def _leave(self) -> None:
+        """Decide and answer what this node has as master, before a clean stop. Who has published a
+        request that it receives no more asks the next master, through Kafka."""
+        driver, node = self._driver, self.node
+        self._runner.perform(node.leave(), now())
+        give_up_ns = boottime_ns() + LEAVE_NS_MAX
+        while self.error is None and boottime_ns() < give_up_ns:
+            if node.master is None or (node.has_left and not driver.receives_requests):
+                return
+            self._turn()
 
     def _give_back(self) -> None:
         """Serve no more reads, and give back every lease that is not in use, before a clean stop.

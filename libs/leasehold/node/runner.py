@@ -33,6 +33,7 @@ from leasehold.replication.effects import (
     DeleteBelow,
     DeleteLogBelow,
     Effect,
+    EndRequests,
     Event,
     LogRead,
     PauseQueue,
@@ -191,6 +192,8 @@ class NodeRunner:
                 driver.pause(topics.of_queue[queue])
             case ResumeQueue(queue):
                 driver.resume(topics.of_queue[queue])
+            case EndRequests():
+                driver.end_requests()
             case StopQueues():
                 driver.end_term()
                 for topic in topics.queues:

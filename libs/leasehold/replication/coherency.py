@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from leasehold.model.ids import known_to
 from leasehold.model.records.acks import Ack
@@ -85,6 +85,26 @@ class CoherencyLease:
         return now_ns < self.until_ns
 
 
+class RunningLease(NamedTuple):
+    """A lease that is surely over (C4) at `until_ns`; its holder has applied what stands below
+    `applied`, and perhaps more."""
+
+    node: str
+    incarnation: bytes
+    applied: int
+    until_ns: int
+
+
+class RunningLeases(NamedTuple):
+    """All leases that may run: `known` ones, and until `unknown_until_ns` those of anybody."""
+
+    unknown_until_ns: int = 0
+    known: tuple[RunningLease, ...] = ()
+
+
+NO_LEASES: Final = RunningLeases()
+
+
 @dataclass(slots=True)
 class _Node:
     """A node's incarnation as the master sees it.
@@ -96,6 +116,7 @@ class _Node:
     incarnation: bytes
     applied: int = 0
     asked_ns: int = 0
+    ask_heard_ns: int = 0
     heard_ns: int = 0
     wait_until_ns: int = 0
     slow_acks: int = 0
@@ -123,15 +144,27 @@ class CoherencyWatch:
         self,
         settings: CoherencySettings,
         claimed_ns: int,
-        longest_grant_ms: int,
+        running: RunningLeases,
+        claimed_end: int = 0,
     ) -> None:
-        """Wait first for what a deposed master may have granted until this one's Claim was read
-        back (C4): `longest_grant_ms` is the longest duration ever granted in this log."""
+        """Take over the leases that may run when this master's Claim was read back, and the log
+        ended at `claimed_end`. ⚠ C6: who may hold one is waited for as if this master had granted
+        it (C1, C4), and everybody while it is not known who may."""
         self._settings = settings
-        self._nodes: dict[tuple[str, bytes], _Node] = {}
+        self._claimed_end = claimed_end
+        self._nodes: dict[tuple[str, bytes], _Node] = {
+            (lease.node, lease.incarnation): _Node(
+                lease.incarnation,
+                lease.applied,
+                heard_ns=claimed_ns,
+                wait_until_ns=lease.until_ns,
+            )
+            for lease in running.known
+        }
         self._timing: _Timing | None = None
-        wait_ms = longest_grant_ms + settings.defer_ms if longest_grant_ms else 0
-        self.serve_from_ns = claimed_ns + wait_ms * NS_PER_MS
+        self.serve_from_ns = max(claimed_ns, running.unknown_until_ns)
+        wait_ms = settings.duration_ms + settings.defer_ms
+        self._heard_all_ns = max(self.serve_from_ns, claimed_ns + wait_ms * NS_PER_MS)
 
     def take_ack(self, ack: Ack, log_end: int, now_ns: int) -> None:
         """Take an acknowledgement; `log_end` is the next offset of the log as the master knows."""
@@ -153,6 +186,7 @@ class CoherencyWatch:
             node.wait_until_ns = 0  # it has stopped serving before it said so
         elif ack.asked_ns:
             node.asked_ns = ack.asked_ns
+            node.ask_heard_ns = now_ns
         self._time(now_ns)
 
     def take_published(self, ack: Ack, now_ns: int) -> None:
@@ -250,14 +284,17 @@ class CoherencyWatch:
             duration = self._settings.duration_ms
             given.append(Grant(name, incarnation, node.asked_ns, duration))
             node.asked_ns = 0
-            node.wait_until_ns = now_ns + (duration + self._settings.defer_ms) * NS_PER_MS
+            # Its lease runs from when it sent the ask, and that was before it was heard.
+            node.wait_until_ns = (
+                node.ask_heard_ns + (duration + self._settings.defer_ms) * NS_PER_MS
+            )
         return tuple(given)
 
     def all_know(self, what: int, now_ns: int) -> bool:
         """Whether every process that is heard of knows this (`ids.known_to`), coherent or not.
-        Until a new master has heard those who may have a lease it says no."""
+        Until a new master has heard those who ask for leases it says no."""
         heard = (incarnation for _, incarnation in self._nodes)
-        return now_ns >= self.serve_from_ns and all(known_to(each) >= what for each in heard)
+        return now_ns >= self._heard_all_ns and all(known_to(each) >= what for each in heard)
 
     def has_asks(self) -> bool:
         return any(node.asked_ns for node in self._nodes.values())
@@ -276,9 +313,10 @@ class CoherencyWatch:
         return min(waited) if waited else None
 
     def records_behind(self, log_end: int, now_ns: int) -> int:
-        """Return how many records the slowest coherent node is behind, 0 when there is none."""
+        """Return how many records of this master's the slowest coherent node is behind, 0 when
+        there is none."""
         applied = self.applied_by_all(now_ns)
-        return 0 if applied is None else max(0, log_end - applied)
+        return 0 if applied is None else max(0, log_end - max(applied, self._claimed_end))
 
     def may_answer(self, offset: int, now_ns: int) -> bool:
         """Return whether results of the record at `offset` may be given now (C1, C4)."""

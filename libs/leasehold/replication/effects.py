@@ -210,6 +210,11 @@ class BeginTerm(NamedTuple):
     incarnation: bytes
 
 
+class EndRequests(NamedTuple):
+    """Receive no requests that are published from now on: who publishes one learns that nobody
+    does. What was published before is still delivered; acknowledgements are received as ever."""
+
+
 class StopQueues(NamedTuple):
     """Deliver no more of any queue, nor of what is published: this node is master no longer."""
 
@@ -323,6 +328,7 @@ Effect: TypeAlias = (
     | PauseQueue
     | ResumeQueue
     | BeginTerm
+    | EndRequests
     | StopQueues
     | Append
     | Send

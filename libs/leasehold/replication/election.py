@@ -2,6 +2,9 @@
 
 No record of the master's for the election time; *then* ask for the log's end, apply up to it (a
 node waking from a pause has an old impression of the log), append the Claim, read it back.
+
+A master that leaves says where its records end (`take_farewell`): who has read up to there bids at
+once. Nothing rests on its word: if anything else follows, the Claim is skipped (L1).
 """
 
 from __future__ import annotations
@@ -17,10 +20,12 @@ from leasehold.replication.log.identity import TO_DO
 
 @dataclass(frozen=True, slots=True)
 class ElectionSettings:
-    """A candidate bids after `timeout_ms` without a record of the master's; `stagger_ms` is added
-    per `rank` so that standbys don't bid at once; a bid not read back in `bid_ms` is given up."""
+    """A candidate bids after `timeout_ms` without a record of the master's, which are as many
+    heartbeats as it may miss and longer than a lease may run, so that nobody is waited for
+    afterwards; `stagger_ms` is added per `rank` so that standbys don't bid at once; a bid not read
+    back in `bid_ms` is given up."""
 
-    timeout_ms: int = 2_000
+    timeout_ms: int = 700
     stagger_ms: int = 300
     rank: int = 0
     bid_ms: int = 5_000
@@ -43,6 +48,7 @@ class Election:
         self._since_ns = now_ns
         self._end = 0
         self._read = 0  # what had been read when the end was asked for
+        self._left: tuple[int, int] | None = None  # the epoch that was left, the end of its records
 
     @property
     def stage(self) -> Stage:
@@ -59,8 +65,25 @@ class Election:
         self._heard_ns = now_ns
         self._stage = Stage.FOLLOWING
 
+    def take_farewell(self, epoch: int, end: int) -> None:
+        """Take it that the master of that epoch appends nothing at the offset `end` or behind."""
+        self._left = epoch, end
+
+    def was_left(self, epoch: int) -> bool:
+        """Whether the master of that epoch has said farewell."""
+        return self._left is not None and self._left[0] == epoch
+
+    def _is_left(self, position: LogPosition) -> bool:
+        """Whether nothing more is to come from the master of the term."""
+        if self._left is None:
+            return False
+        epoch, end = self._left
+        return epoch == position.epoch and position.offset >= end
+
     def tick(self, position: LogPosition, now_ns: int) -> str | None:
         if self._stage is Stage.FOLLOWING:
+            if self._is_left(position):
+                return self._enter(Stage.BID, now_ns, "claim")
             # In a log without any Claim there is nobody to wait for.
             nobody = position.epoch == 0 and self._settings.rank == 0
             if nobody or now_ns >= self.deadline_ns():
@@ -90,9 +113,14 @@ class Election:
         return self.tick(position, now_ns)
 
     def give_up_bid(self, now_ns: int) -> None:
-        """Follow, and try again after the time: the Claim was skipped or its fate is unknown."""
+        """Follow, and try again after the time: the Claim was skipped."""
         self._heard_ns = now_ns
         self._stage = Stage.FOLLOWING
+
+    def fail_bid(self, now_ns: int) -> None:
+        """Follow, and try again after the time, a farewell or not: the Claim's fate is unknown."""
+        self._left = None
+        self.give_up_bid(now_ns)
 
     def bid_again(self, position: LogPosition, now_ns: int) -> str:
         """Bid for the next epoch without waiting: this node gave its own up (L4)."""

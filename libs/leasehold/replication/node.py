@@ -17,9 +17,10 @@ from typing import Final
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.errors import LeaseholdError, LogStopped
 from leasehold.model.ports import Codec, Now, StoreWriter
+from leasehold.model.records.acks import Ack
 from leasehold.model.records.log import Barrier, Claim, Decisions, Grant, LogPosition
 from leasehold.replication.acknowledging import Acknowledger
-from leasehold.replication.coherency import CoherencyLease
+from leasehold.replication.coherency import GIVEN_UP, CoherencyLease
 from leasehold.replication.effects import (
     AckPublished,
     AckRead,
@@ -51,6 +52,7 @@ from leasehold.replication.effects import (
 )
 from leasehold.replication.election import Election
 from leasehold.replication.fast_path.log import NOBODY, Term
+from leasehold.replication.granted_leases import GrantedLeases
 from leasehold.replication.log.admission import Verdict, admit
 from leasehold.replication.log.apply import apply_record
 from leasehold.replication.log.foreign import ForeignRecords
@@ -121,6 +123,8 @@ class Node:
         self._pending_grants: list[Grant] = []
         self._catalog_changed = True
         self._unanswered = UnansweredRecords()  # of a candidate
+        defer_ms = settings.master.coherency.defer_ms
+        self._granted = GrantedLeases(now.mono_ns, self.position.longest_grant_ms, defer_ms)
         self._read: deque[LogRead] = deque()  # and waits for the master's store
         self.foreign = ForeignRecords()
         self.acknowledger = Acknowledger(settings, incarnation, self.lease, self.foreign)
@@ -187,7 +191,7 @@ class Node:
             case QueueRead():
                 return master.intake.queue_message(event) if master is not None else []
             case RequestsReceived() | AckRead() | AckReceived():
-                return self._take_told(event, now) if master is not None else []
+                return self._take_told(event, now)
             case AckPublished(number, heard):
                 self.acknowledger.confirm(number, now, received=heard)
                 return []
@@ -214,18 +218,19 @@ class Node:
                 return self._queue_changed(event, now)
 
     def _take_told(self, event: RequestsReceived | AckRead | AckReceived, now: Now) -> list[Effect]:
-        """Take what others tell the master. ⚠ Whatever it runs into is the teller's fault, who may
-        be anybody and tells it again to the next one: it is passed over."""
+        """Take what others tell the master, or a candidate. ⚠ Whatever it runs into is the teller's
+        fault, who may be anybody and tells it again to the next one: it is passed over."""
         master = self.master
-        assert master is not None, "nothing is told to others"
         try:
             match event:
-                case RequestsReceived():
+                case RequestsReceived() if master is not None:
                     master.intake.queue_published(event)
-                case AckReceived(record):
+                case AckReceived(record) if master is not None:
                     master.take_published_ack(record, now)
-                case AckRead(record):
+                case AckRead(record) if master is not None:
                     return master.take_acknowledgement(record, now)
+                case AckRead(Ack() as ack) if self._settings.candidate:
+                    self._take_ack(ack, now)
         except LeaseholdError:
             raise
         except Exception as error:  # noqa: BLE001 - see above
@@ -233,6 +238,13 @@ class Node:
                 kind, what = type(error).__name__, type(event.record).__name__
                 return [Warn(f"passed over an acknowledgement ({what}): {kind}: {error!s:.200}")]
         return []
+
+    def _take_ack(self, ack: Ack, now: Now) -> None:
+        """Take the acknowledgement of a node that a next master will have to wait for (C6); or the
+        last one of a master that leaves, whose records end there."""
+        self._granted.take_ack(ack, now.mono_ns)
+        if ack.asked_ns == GIVEN_UP and (ack.epoch, ack.incarnation) == self.term:
+            self._election.take_farewell(ack.epoch, ack.offset)
 
     def stop(self, error: LeaseholdError) -> list[Effect]:
         """Serve nothing more: the log, the store or this program contradicts itself."""
@@ -338,6 +350,8 @@ class Node:
         self, record: Decisions, offset: int, digest: bytes, after: LogPosition, now: Now
     ) -> list[Effect]:
         master = self.master
+        if self._settings.candidate:
+            self._granted.read_grants(record.grants, now.mono_ns)
         if master is not None and not master.flight.is_own(record, digest):
             # Whoever has made it knows the chain. Every other node applies it: so does this one,
             # and what it has sent itself counts no more (L2, L4).
@@ -441,13 +455,17 @@ class Node:
             self._codec,
             self._unanswered.hand_over(after.answered_through),
             changes,
+            self._granted.running(),
             now,
             self._secret,
             self._clock_ns,
             self._spared,
         )
         self._spared = []
-        effects.append(Became("master", after.epoch, "its Claim counts"))
+        why = "its Claim counts"
+        if self._election.was_left(after.epoch - 1):
+            why = "its predecessor has handed its term over"
+        effects.append(Became("master", after.epoch, why))
         effects += self.master.begin()
         return effects
 
@@ -461,7 +479,7 @@ class Node:
     def _append_failed(self, reason: str, now: Now) -> list[Effect]:
         """Give the epoch up: ⚠ after any produce error, since nothing is appended twice (L4)."""
         if self.master is None:
-            self._election.give_up_bid(now.mono_ns)
+            self._election.fail_bid(now.mono_ns)
             return []
         effects = self._step_down(f"an append failed: {reason}", self.position)
         return effects + self._bid(self._election.bid_again(self.position, now.mono_ns))
@@ -522,8 +540,19 @@ class Node:
         effects += self.acknowledger.acknowledge(self.position, self.role, now)
         return effects
 
+    def leave(self) -> list[Effect]:
+        """Begin to leave the term, if this node is master: before a clean stop. It decides what it
+        has, and begins nothing more."""
+        return self.master.leave() if self.master is not None else []
+
+    @property
+    def has_left(self) -> bool:
+        """Whether this node is no master, or one that has decided and answered all that it had."""
+        return self.master is None or self.master.has_left
+
     def give_up_lease(self, now: Now) -> list[Effect]:
-        """Serve no more reads, and let nobody wait for this node: before a clean stop."""
+        """Serve no more reads, and let nobody wait for this node: before a clean stop. Of a master
+        it is the farewell, for standbys: it appends nothing after that."""
         self.lease.give_up()
         effects: list[Effect] = [self.acknowledger.give_up(self.position, self.role, now)]
         if self.agent is not None:

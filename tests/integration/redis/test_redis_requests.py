@@ -163,6 +163,20 @@ def test_a_terms_channel_is_heard_by_its_master_alone(both: Both, server: RedisS
     other.close()
 
 
+def test_who_ends_to_hear_requests_hears_all_that_were_said_to_be_heard(both: Both) -> None:
+    """And its acknowledgements as before. The next one nobody is said to have heard."""
+    numbers = [both.ask(b"%d" % number) for number in range(50)]
+    both.master.end_requests()
+    numbers += [both.ask(b"%d" % number) for number in range(50, 60)]
+    both.until(lambda: not both.master.hears_requests, "the end")
+    both.until(lambda: numbers[-1] in both.told, "Redis's word for the last one")
+    heard = {told[1] for told in both.heard}
+    assert heard == {number for number in numbers if both.told[number]}
+    assert heard >= set(numbers[:50])
+    both.asks_in_vain()
+    assert both.master.up
+
+
 def test_an_askers_answers_are_heard_by_itself_alone(both: Both, server: RedisServer) -> None:
     other = Both(server.url, OTHER)
     other.is_answered()

@@ -18,12 +18,13 @@ from leasehold.model.records.log import Decisions, Grant, LogPosition, LogRecord
 from leasehold.model.records.requests import Result, ResultBatch
 from leasehold.replication import node
 from leasehold.replication.acknowledging import Acknowledger
-from leasehold.replication.coherency import CoherencyLease, CoherencyWatch
+from leasehold.replication.coherency import CoherencyLease, CoherencyWatch, RunningLeases
 from leasehold.replication.effects import Effect, Send, Topic
 from leasehold.replication.election import Election
 from leasehold.replication.fast_path.log import LogPath, Term
 from leasehold.replication.fast_path.own_appends import OwnAppends
 from leasehold.replication.fast_path.requests import ReceivedRequests, RequestPath
+from leasehold.replication.granted_leases import GrantedLeases
 from leasehold.replication.log import admission as log
 from leasehold.replication.log.admission import Verdict
 from leasehold.replication.master.answers import Answers
@@ -69,7 +70,8 @@ class OwnAppendsRules:
 @dataclass(frozen=True, slots=True)
 class CoherencyRules:
     grant_names_an_ask: bool = True  # C3
-    takeover_waits: bool = True  # C4
+    takeover_waits: bool = True  # C6
+    earlier_grants_wait: bool = True  # C6
     lost_node_waits: bool = True  # C4
     told_by_incarnation: bool = True  # C1, of what is received by the fast path
 
@@ -220,10 +222,16 @@ def _take_any_grant(_kept: Any, _lease: CoherencyLease, _grant: Grant) -> bool:
 
 @BREAKS("takeover_waits", CoherencyWatch, "__init__")
 def _serve_at_once(
-    kept: Any, watch: CoherencyWatch, settings: Any, claimed_ns: int, longest_grant_ms: int
+    kept: Any, watch: CoherencyWatch, settings: Any, claimed_ns: int, _running: Any, *more: Any
 ) -> None:
-    kept(watch, settings, claimed_ns, longest_grant_ms)
-    watch.serve_from_ns = claimed_ns
+    kept(watch, settings, claimed_ns, RunningLeases(), *more)
+
+
+@BREAKS("earlier_grants_wait", GrantedLeases, "__init__")
+def _forget_what_was_granted_before(
+    kept: Any, leases: GrantedLeases, started_ns: int, _longest_grant_ms: int, defer_ms: int
+) -> None:
+    kept(leases, started_ns, 0, defer_ms)
 
 
 @BREAKS("lost_node_waits", CoherencyWatch, "applied_by_all")

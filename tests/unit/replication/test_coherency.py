@@ -1,4 +1,4 @@
-"""Coherency leases: who may read, and whom an answer waits for (C1–C5).
+"""Coherency leases: who may read, and whom an answer waits for (C1–C6).
 
 Times are in ms here, made ns for the code; nothing waits for a real clock.
 """
@@ -15,6 +15,7 @@ from leasehold.replication.coherency import (
     CoherencySettings,
     CoherencyWatch,
 )
+from leasehold.replication.granted_leases import GrantedLeases
 from tests.models.mutants.replication import CoherencyRules, broken
 
 SETTINGS = CoherencySettings()
@@ -28,7 +29,9 @@ def ack(node: str, offset: int, asked_ms: int = 0, incarnation: bytes = ME) -> A
 
 
 def watch(longest_grant_ms: int = 0) -> CoherencyWatch:
-    return CoherencyWatch(SETTINGS, 0, longest_grant_ms)
+    """A master's that has just started, at the time 0, in a log with such a grant."""
+    leases = GrantedLeases(0, longest_grant_ms, SETTINGS.defer_ms)
+    return CoherencyWatch(SETTINGS, 0, leases.running())
 
 
 def test_c3_the_lease_runs_from_the_asks_own_send_time() -> None:
@@ -120,29 +123,31 @@ def test_what_all_processes_know_is_what_the_last_one_does() -> None:
 
 
 def test_c4_a_silent_node_is_waited_for_until_its_lease_is_surely_over() -> None:
+    """Counted from when its ask was heard, however late it was granted; news of it that ask for
+    nothing change nothing."""
     master = watch()
-    master.take_ack(ack("r1", 5, asked_ms=1), 5, 1 * MS)
+    master.take_ack(ack("r1", 4, asked_ms=1), 5, 2 * MS)
+    master.take_ack(ack("r1", 5), 5, 9 * MS)
     master.grants(5, 10 * MS)
-    over_ms = 10 + SETTINGS.duration_ms + SETTINGS.defer_ms
+    over_ms = 2 + SETTINGS.duration_ms + SETTINGS.defer_ms
     assert not master.may_answer(5, (over_ms - 1) * MS)
     assert master.may_answer(5, over_ms * MS)
     assert master.coherent(over_ms * MS) == frozenset()
 
 
-def test_c4_a_new_master_waits_out_the_longest_grant_of_the_log() -> None:
+def test_c6_a_new_process_waits_out_the_longest_grant_of_the_log() -> None:
     master = watch(longest_grant_ms=900)
     assert not master.may_answer(0, 999 * MS)
     assert master.may_answer(0, 1_000 * MS)
 
 
-def test_c4_a_log_without_a_grant_needs_no_wait() -> None:
+def test_c6_a_log_without_a_grant_needs_no_wait() -> None:
     assert watch().may_answer(0, 0)
 
 
-def test_c4_off_a_new_master_answers_while_old_leases_run() -> None:
+def test_c6_off_a_new_master_answers_while_old_leases_run() -> None:
     with broken(CoherencyRules(takeover_waits=False)):
-        watch = CoherencyWatch(SETTINGS, 0, 900)
-    assert watch.may_answer(0, 0)
+        assert watch(longest_grant_ms=900).may_answer(0, 0)
 
 
 def test_c4_a_restarted_node_does_not_shorten_the_wait_for_its_old_lease() -> None:

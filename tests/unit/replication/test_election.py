@@ -92,3 +92,32 @@ def test_an_end_may_be_behind_what_was_read_since_it_was_asked_for() -> None:
     election = Election(SETTINGS, 0)
     assert election.tick(LED, 1_000 * MS) == "ask"
     assert election.take_end(10, LED._replace(offset=12), 1_001 * MS) == "claim"
+
+
+def test_a_farewell_is_bid_upon_once_what_stands_before_its_end_is_read() -> None:
+    election = Election(SECOND_RANK, 0)
+    election.take_farewell(3, 12)
+    assert election.tick(LED, 1 * MS) is None
+    election.note_master(2 * MS)
+    assert election.tick(LED._replace(offset=12), 2 * MS) == "claim"
+    assert election.tick(LED._replace(offset=12), 3 * MS) is None, "it is on its way"
+
+
+def test_l1_a_bid_upon_a_farewell_that_is_overtaken_is_made_again() -> None:
+    """The last record of the master that left has landed after all; unless somebody else's Claim
+    has: then nobody has left."""
+    election = Election(SETTINGS, 0)
+    election.take_farewell(3, 10)
+    assert election.tick(LED, 1 * MS) == "claim"
+    election.give_up_bid(2 * MS)
+    assert election.tick(LED._replace(offset=11, epoch=4), 2 * MS) is None
+    assert election.tick(LED._replace(offset=11), 2 * MS) == "claim"
+
+
+def test_l4_a_bid_upon_a_farewell_whose_fate_is_unknown_is_made_again_after_the_time() -> None:
+    election = Election(SETTINGS, 0)
+    election.take_farewell(3, 10)
+    assert election.tick(LED, 1 * MS) == "claim"
+    election.fail_bid(2 * MS)
+    assert election.tick(LED, 1_001 * MS) is None
+    assert election.tick(LED, 1_002 * MS) == "ask"

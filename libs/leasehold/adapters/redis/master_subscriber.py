@@ -45,6 +45,11 @@ class MasterSubscriber(ChannelSubscriber):
         self._requests = REQUESTS.of(self._database, term)
         super().listen(term if self._is_used else NOBODY)
 
+    def end_requests(self) -> None:
+        """Receive no requests that are published from now on; until `hears_requests` is over some
+        that were published before may come."""
+        self.end(self._requests)
+
     def received(self) -> Received:
         """Return what was published since the last call, whoever did it. To be called again and
         again."""

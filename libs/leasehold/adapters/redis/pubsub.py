@@ -52,7 +52,7 @@ class Channels:
             return failure
         return Advice(
             f"{failure}; give its user the channels &{self.pattern(database)} and the commands"
-            f" +publish +subscribe +ping, or set {self._setting}=off"
+            f" +publish +subscribe +unsubscribe +ping, or set {self._setting}=off"
         )
 
 
@@ -157,6 +157,13 @@ class ChannelSubscriber:
             self._wanted = wanted
             self._line.close()
 
+    def end(self, channel: bytes) -> None:
+        """Subscribe to that channel no longer. What was published there before Redis confirms it
+        is received still; until then `listens_to` says so."""
+        self._wanted = tuple(each for each in self._wanted if each[0] != channel)
+        if channel in self._listens or any(asked == channel for asked, _ in self._asked):
+            self._line.send(pack_command(b"UNSUBSCRIBE", channel))
+
     def wait(self, timeout_s: float) -> None:
         """Wait until something may have come, at most `timeout_s`."""
         self._line.wait(timeout_s)
@@ -164,7 +171,7 @@ class ChannelSubscriber:
     def messages(self) -> list[tuple[bytes, bytes]]:
         """Return (channel, message) of what was published since the last call, whoever did it. To
         be called again and again: it also keeps the connection there."""
-        if not self._wanted:
+        if not self._wanted and not self._listens:
             return []
         if self._line.open():
             self._asked.clear()
@@ -194,6 +201,9 @@ class ChannelSubscriber:
             _, kind = self._asked.popleft()
             self._listens.add(channel)
             self._line.works(kind.what)
+            return None
+        if word == b"unsubscribe" and isinstance(channel, bytes):
+            self._listens.discard(channel)
             return None
         if word != b"message" or not isinstance(data, bytes):
             return None

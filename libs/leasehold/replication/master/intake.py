@@ -60,10 +60,13 @@ class Intake:
         self._received = ReceivedRequests()
         self._next = {queue: position.decided_through.get(queue, 0) for queue in Queue}
         self._paused: set[Queue] = set()
+        self._ends = False
 
     def find_queue(self, event: QueueFound) -> list[Effect]:
         """Read the queue from where the log says that it was decided through (L3), if it is the
         topic that the log means."""
+        if self._ends:
+            return []
         begin = self.topics.begin(event.queue, event.found)
         if begin is None:
             return []
@@ -123,10 +126,17 @@ class Intake:
             message = QueueRead(_REQUESTS, NOWHERE, content_type, body, published.requester)
             self._requests.append(message)
 
+    def end(self) -> list[Effect]:
+        """Read no more of the queues."""
+        self._ends = True
+        reads = [queue for queue in self.topics.found if queue not in self._paused]
+        self._paused.update(reads)
+        return [PauseQueue(queue) for queue in reads]
+
     def resume(self) -> list[Effect]:
         """Read on where a queue was paused and its queue has room again."""
         effects: list[Effect] = []
-        if not self._paused:
+        if not self._paused or self._ends:
             return effects
         for queue, waiting in ((_REQUESTS, self._requests), (Queue.BACKFILL, self._backfill)):
             few = len(waiting) < WAITING_MAX // RESUME_PART

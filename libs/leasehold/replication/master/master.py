@@ -17,8 +17,16 @@ from leasehold.model.records.acks import Ack, Acknowledgement, CheckReport, Leas
 from leasehold.model.records.log import Decisions, LogPosition
 from leasehold.model.records.requests import Queue
 from leasehold.model.time_units import NS_PER_MS
-from leasehold.replication.coherency import CoherencyWatch
-from leasehold.replication.effects import Append, AskQueue, Audit, BeginTerm, Effect, Wake
+from leasehold.replication.coherency import CoherencyWatch, RunningLeases
+from leasehold.replication.effects import (
+    Append,
+    AskQueue,
+    Audit,
+    BeginTerm,
+    Effect,
+    EndRequests,
+    Wake,
+)
 from leasehold.replication.log.apply import apply_catalog, keep_past
 from leasehold.replication.log.clock import LogClock, Reading
 from leasehold.replication.log.truncation import COPY_ROLE
@@ -61,14 +69,15 @@ class Master:
         codec: Codec,
         unanswered: Iterable[Answers],
         changes: SchemaChanges,
+        running: RunningLeases,
         now: Now,
         secret: bytes = b"",
         clock_ns: Callable[[], int] = lambda: 0,
         spared: Iterable[Spared] = (),
     ) -> None:
         """Begin at `position`, right after the Claim. `unanswered`: what records after
-        `answered_through` have to give (L7). `secret`: at most 32 bytes, and `clock_ns`: see
-        `Node`. `spared`: see `Attempts`."""
+        `answered_through` have to give (L7). `running`: the leases of its predecessors (C6).
+        `secret`: at most 32 bytes, and `clock_ns`: see `Node`. `spared`: see `Attempts`."""
         self._settings = settings
         self._catalog = catalog
         self._store = store
@@ -80,7 +89,8 @@ class Master:
         self._secret = secret + position.epoch.to_bytes(8, "big")
         self._log_end = position.offset
         self._appended_ns = 0
-        self.watch = CoherencyWatch(settings.coherency, now.mono_ns, position.longest_grant_ms)
+        self._leaves = False
+        self.watch = CoherencyWatch(settings.coherency, now.mono_ns, running, position.offset)
         self.changes = changes
         changes.all_know = self.watch.all_know
         self.attempts = Attempts(position, spared)
@@ -175,7 +185,8 @@ class Master:
         begun_ns = self._clock_ns()
         may_answer = self._may_answer(now)
         effects = self._release.release(may_answer)
-        effects += self.changes.tick(self.known_coherent(now), now)
+        if not self._leaves:
+            effects += self.changes.tick(self.known_coherent(now), now)
         self._pace.end_rounds(may_answer, now.mono_ns)
         if not self.in_flight:
             effects += self._start(position, now)
@@ -232,6 +243,8 @@ class Master:
 
     def _start(self, position: LogPosition, now: Now) -> list[Effect]:
         due = now.mono_ns - self._appended_ns >= self._settings.heartbeat_ms * NS_PER_MS
+        if self._leaves:
+            due = False  # the next record is its successor's
         large = self._requests.verify_large()
         if large is None and not (due or self._has_work(now)):
             return []
@@ -240,7 +253,8 @@ class Master:
             reading = reading._replace(wall_us=large.wall_us)
         batch = self._new_batch(position, reading)
         self._gather_batch(batch, large, now._replace(wall_us=reading.wall_us))
-        if batch.draft.is_empty and not due and not self._grants_due(now):
+        grants_due = not self._leaves and self._grants_due(now)
+        if batch.draft.is_empty and not (due or grants_due):
             self._store.rollback()
             return []
         return self._append(batch.draft, position, now)
@@ -272,6 +286,8 @@ class Master:
             raise
 
     def _has_work(self, now: Now) -> bool:
+        if self._leaves:
+            return bool(self._queue) and not self._requests.verifies_large
         if self._grants_due(now):
             return True
         if self._requests.verifies_large:
@@ -305,13 +321,15 @@ class Master:
         record; but a chunk that the log says is decided now comes alone."""
         draft = batch.draft
         try:
-            if self._backfill.is_said():
+            if self._backfill.is_said() and not self._leaves:
                 rows_max = self._rows_to_backfill(now)
                 if rows_max > 0:
                     self._backfill.take_alone(batch, rows_max, now)
                     return
             if self._release.answers.size <= ANSWERS_BYTES_MAX:
                 self._requests.take(batch, now)
+            if self._leaves:
+                return
             if not draft.closed:
                 self._backfill.take(batch, self._rows_to_backfill(now), now)
             if not draft.closed:
@@ -385,6 +403,18 @@ class Master:
         self._log_end = after.offset
 
     # ------------------------------------------------------------ the end
+
+    def leave(self) -> list[Effect]:
+        """Begin to end the term in order: what was read or published until now is decided here, all
+        else by the next master. ⚠ Answers to what was published are given before it goes: no other
+        master knows who waits for them (L7)."""
+        self._leaves = True
+        return [EndRequests(), *self.intake.end()]
+
+    @property
+    def has_left(self) -> bool:
+        """Whether it has begun to leave, and nothing is left to decide or to answer."""
+        return self._leaves and self.at_rest
 
     def close(self) -> list[Answers]:
         """End the term: what was decided and not read back never happened here. Return the answers
