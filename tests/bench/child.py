@@ -33,6 +33,10 @@ class Child:
             text=True,
         )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def wait_ready(self) -> None:
         """Raises ChildFailure when it ended instead; its error stands on standard error."""
         assert self._process.stdout is not None
