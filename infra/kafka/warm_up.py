@@ -13,8 +13,7 @@ import os
 import threading
 import time
 from contextlib import suppress
-from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
@@ -32,9 +31,10 @@ ROUND: Final = 500
 """Records between two looks at the compiler, each a request of its own and a fetch."""
 ROUNDS_MIN: Final = 8
 """What is called seldom is compiled late."""
-RESTS: Final = 0.1
-"""Of a processor; of a broker that has just started the compiler takes 0.4 and more."""
-LONGEST_S: Final = 20.0
+RESTS: Final = 0.2
+"""Of the broker's processor time; of one that has just started the compiler takes half and more.
+(Not of a processor: where those are short, a compiler that waits for one would seem to rest.)"""
+LONGEST_S: Final = 30.0
 COMPILER: Final = "C2 Compiler"
 """The first letters of its threads' names, of which Linux keeps fifteen."""
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
@@ -45,16 +45,23 @@ POLL_S: Final = 0.001
 
 def compiler_seconds(pid: int) -> float:
     """Return the processor time so far of a JVM's optimising compiler."""
-    ticks = 0
+    return _looked(pid).compiler_s
+
+
+class _Look(NamedTuple):
+    compiler_s: float
+    all_s: float
+
+
+def _looked(pid: int) -> _Look:
+    compiler = whole = 0
     for thread in (PROC / str(pid) / "task").glob("*"):
         with suppress(OSError):  # it ended
-            ticks += _compiler_ticks(thread)
-    return ticks / TICKS_PER_S
-
-
-def _compiler_ticks(thread: Path) -> int:
-    name, words = stat_of(thread)
-    return sum(map(int, words[11:13])) if COMPILER in name else 0
+            name, words = stat_of(thread)
+            ticks = sum(map(int, words[11:13]))
+            whole += ticks
+            compiler += ticks if COMPILER in name else 0
+    return _Look(compiler / TICKS_PER_S, whole / TICKS_PER_S)
 
 
 def warm_up(
@@ -92,8 +99,7 @@ def _send(kafka: KafkaSettings, pid: int, rounds_min: int, end_s: float) -> int:
             "fetch.wait.max.ms": 100,
         }
     )
-    sent = 0
-    begun_s, compiled_s = time.monotonic(), compiler_seconds(pid)
+    sent, before = 0, _looked(pid)
     try:
         consumer.assign([TopicPartition(TOPIC.name, 0, 0)])
         while time.monotonic() < end_s:
@@ -105,11 +111,12 @@ def _send(kafka: KafkaSettings, pid: int, rounds_min: int, end_s: float) -> int:
             consumer.consume(UNDER_WAY, 0)
             sent += 1
             if sent % ROUND == 0:
-                now_s, so_far_s = time.monotonic(), compiler_seconds(pid)
-                rests = so_far_s - compiled_s < RESTS * (now_s - begun_s)
+                after = _looked(pid)
+                compiled_s = after.compiler_s - before.compiler_s
+                rests = compiled_s <= RESTS * (after.all_s - before.all_s)
                 if rests and sent >= rounds_min * ROUND:
                     break
-                begun_s, compiled_s = now_s, so_far_s
+                before = after
         return sent
     finally:
         producer.purge()
