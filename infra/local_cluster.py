@@ -26,6 +26,7 @@ from infra.deployment import (
 )
 from infra.kafka.broker import Broker, wait_for_broker
 from infra.kafka.settings import HEAP_MB
+from infra.kafka.warm_up import WarmUp
 from infra.ports import LOOPBACK, Ports
 from infra.processes import STOP_DEADLINE_S, Processes, ProcessFailure
 from infra.redis.server import server_command, wait_for_redis
@@ -280,8 +281,22 @@ class LocalCluster:
         progress(f"topics: {len(report.created)} created, {len(report.existing)} were there")
         for sentence in report.drift:
             progress(f"topics: warning: {sentence}")
+        warm_up = self._warm_up() if KAFKA in started else None
         self._start_services(progress)
+        if warm_up is not None:
+            warm_up.join()
+            if warm_up.trouble:
+                progress(f"warning: {warm_up.trouble}; writes are slower for some minutes")
         return started
+
+    def _warm_up(self) -> WarmUp | None:
+        """Begin to warm the broker up, if it is one that stays."""
+        broker = self.processes.find(KAFKA)
+        if broker is None or not self._broker.lasting:
+            return None
+        work = WarmUp(self.kafka_settings, broker.identity.pid)
+        work.start()
+        return work
 
     def _start_services(self, progress: Progress) -> None:
         waiting = dict(self.services)

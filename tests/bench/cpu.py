@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import Final, TypeAlias
 
+from infra.kafka import warm_up
 from infra.local_cluster import LocalCluster
-from infra.process_table import PROC, Identity, ProcessEntry, all_entries, stat_of
+from infra.process_table import Identity, ProcessEntry, all_entries
 
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
-COMPILER: Final = "C2 Compiler"
-"""The first letters of its threads' names, of which Linux keeps fifteen."""
 
 Tree: TypeAlias = Mapping[Identity, ProcessEntry]
 """A process and all below it: Spark is a driver, a JVM and its Python workers."""
@@ -68,14 +66,7 @@ def spent_s(before: Tree, after: Tree) -> float:
 def compiler_seconds(cluster: LocalCluster) -> float:
     """Processor time so far of the broker's optimising compiler; 0 where no broker runs."""
     record = cluster.processes.find("kafka")
-    if record is None:
-        return 0.0
-    ticks = 0
-    for thread in (PROC / str(record.identity.pid) / "task").glob("*"):
-        with suppress(OSError):  # it ended
-            name, words = stat_of(thread)
-            ticks += sum(map(int, words[11:13])) if COMPILER in name else 0
-    return ticks / TICKS_PER_S
+    return 0.0 if record is None else warm_up.compiler_seconds(record.identity.pid)
 
 
 def per_unit(before: Mapping[str, Tree], after: Mapping[str, Tree], units: float) -> str:

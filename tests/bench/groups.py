@@ -11,6 +11,7 @@ from tests.bench import (
     bootstrap,
     commit,
     handover,
+    cost,
     levels,
     lock,
     neighbours,
@@ -57,6 +58,10 @@ def _beside(suffix: str) -> tuple[str, ...]:
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "commit": ("commit_p50_1r", "commit_p99_1r", "commit_p50", "commit_p99"),
     "rate": ("txn_rate_64", "txn_rate_1000"),
+    "cost": (
+        "write_cost_idle",
+        *(f"write_{what}_{per_second}" for per_second in cost.PACES for what in cost.FIGURES),
+    ),
     "step": (
         "step_p50_3",
         "step_p99_3",
@@ -92,14 +97,29 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "lock": ("lock_rate_shared", "lock_collisions_shared", "lock_rate_own", "lock_collisions_own"),
     "wire": tuple(
         f"wire_{each}{of}"
-        for many in (
-            ("read_p50",),
-            ("read_rate",),
-            ("select_only_rate",),
-            ("update_rate", "update_p50", "update_p99"),
-            ("tpcb_rate", "tpcb_p50", "tpcb_p99"),
+        for others, groups in (
+            (
+                "_pg",
+                (
+                    ("read_p50",),
+                    ("read_rate",),
+                    ("select_only_rate",),
+                    ("update_rate", "update_p50", "update_p99"),
+                    ("tpcb_rate", "tpcb_p50", "tpcb_p99"),
+                ),
+            ),
+            (
+                "_sync",
+                (
+                    ("one_p50", "one_p99"),
+                    ("paced_p50", "paced_p99"),
+                    (f"update_{wire.CLIENTS}_rate",),
+                    (f"update_{wire.MANY_CLIENTS}_rate",),
+                ),
+            ),
         )
-        for of in ("", "_pg")
+        for many in groups
+        for of in ("", others)
         for each in many
     ),
     "neighbours": tuple(
@@ -156,6 +176,7 @@ SUMMARIES: Final = {
 
 _ALONE: Final = {
     "commit": commit.measure,
+    "cost": cost.measure,
     "rate": rate.measure,
     "step": step.measure,
     "agents": agents.measure,

@@ -31,7 +31,7 @@ class Server(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Of one pgbench: transactions per second, each one's time."""
+    """Of one pgbench: transactions per second, each one's time from when it was sent."""
 
     rate: float
     took_us: list[int]
@@ -39,17 +39,21 @@ class Run(NamedTuple):
 
 class Stands(NamedTuple):
     """Where the scripts lie, our stand, and the servers that they run on: ours, and PostgreSQL's
-    where it is installed."""
+    where it is installed. `promising`: ours, and a PostgreSQL that promises what ours does, with as
+    many synchronous standbys as there are replicants."""
 
     folder: Path
     where: Stand
     servers: list[Server]
+    promising: list[Server]
 
 
 @contextmanager
-def both_servers(settings: BenchSettings, scripts: Mapping[str, str]) -> Iterator[Stands]:
-    """Start a stand of one node for SQL, with its neighbours, and a PostgreSQL beside it; write the
-    scripts by name. Raises BenchFailure without pgbench."""
+def both_servers(
+    settings: BenchSettings, scripts: Mapping[str, str], *, standbys: bool = False
+) -> Iterator[Stands]:
+    """Start a stand of one node for SQL, with its neighbours, and a PostgreSQL beside it, with
+    `standbys` one more; write the scripts by name. Raises BenchFailure without pgbench."""
     if shutil.which("pgbench") is None:
         raise BenchFailure("pgbench is not installed (apt install postgresql-client)")
     names = replicants(settings.replicants)
@@ -59,24 +63,36 @@ def both_servers(settings: BenchSettings, scripts: Mapping[str, str]) -> Iterato
             (folder / f"{name}.sql").write_text(text)
         where = stack.enter_context(stand(["m1", *names], settings.warm_up))
         database = where.settings.cluster.database
-        servers = [
-            Server("", where.cluster.ports.sql[0], database, "leasehold", ("kafka", "m1", *names))
-        ]
+        processes = ("kafka", "redis", "m1", *names)
+        servers = [Server("", where.cluster.ports.sql[0], database, "leasehold", processes)]
+        promising = list(servers)
         beside = stack.enter_context(postgres())
         if beside is not None:
             servers.append(Server("_pg", beside, "postgres", "postgres"))
-        yield Stands(folder, where, servers)
+        if standbys:
+            port = stack.enter_context(postgres(settings.replicants))
+            if port is not None:
+                promising.append(Server("_sync", port, "postgres", "postgres"))
+        yield Stands(folder, where, servers, promising)
 
 
 def run_script(
-    where: Stand, server: Server, folder: Path, script: str, clients: int, seconds: int
+    where: Stand,
+    server: Server,
+    folder: Path,
+    script: str,
+    clients: int,
+    seconds: int,
+    per_second: int = 0,
 ) -> Run:
-    """Return what clients of `script` did in so many seconds. Raises BenchFailure when one of their
-    transactions failed for good."""
-    say(f"{script}{server.suffix}: {clients} clients for {WARM_UP_S} + {seconds} s")
-    _pgbench(server, folder, script, clients, WARM_UP_S)
+    """Return what clients of `script` did in so many seconds, `per_second` times at random moments
+    or, with 0, as fast as they could. Raises BenchFailure when one of their transactions failed for
+    good."""
+    pace = f", {per_second}/s" if per_second else ""
+    say(f"{script}{server.suffix}: {clients} clients{pace} for {WARM_UP_S} + {seconds} s")
+    _pgbench(server, folder, script, clients, WARM_UP_S, per_second)
     before = cpu_times(where.cluster, server.processes)
-    took_us = _pgbench(server, folder, script, clients, seconds)
+    took_us = _pgbench(server, folder, script, clients, seconds, per_second)
     after = cpu_times(where.cluster, server.processes)
     if server.processes:
         spent = per_unit(before, after, len(took_us))
@@ -84,22 +100,24 @@ def run_script(
     return Run(len(took_us) / seconds, took_us)
 
 
-def _pgbench(server: Server, folder: Path, script: str, clients: int, seconds: int) -> list[int]:
-    """Each transaction's time in µs."""
+def _pgbench(
+    server: Server, folder: Path, script: str, clients: int, seconds: int, per_second: int
+) -> list[int]:
+    """Each transaction's time in µs, without what it was late."""
     with tempfile.TemporaryDirectory(dir=folder) as logs:
         command = ["pgbench", "-h", "127.0.0.1", "-p", str(server.port), "-U", server.user]
         command += ["-n", "-M", "prepared", "-f", str(folder / f"{script}.sql")]
         command += ["-c", str(clients), "-j", "1", "-T", str(seconds)]
+        command += ["-R", str(per_second)] if per_second else []
         command += ["--max-tries", str(TRIES_MAX), "-l", "--log-prefix", f"{logs}/of"]
         done = subprocess.run(
             [*command, server.database], capture_output=True, text=True, check=False
         )
-        took = [
-            line.split()[2]
-            for path in Path(logs).iterdir()
-            for line in path.read_text().splitlines()
+        lines = [
+            line.split() for path in Path(logs).iterdir() for line in path.read_text().splitlines()
         ]
-    failed = took.count("failed") + took.count("skipped")
-    if done.returncode or failed or not took:
+    failed = sum(words[2] in ("failed", "skipped") for words in lines)
+    if done.returncode or failed or not lines:
         raise BenchFailure(f"pgbench {script}: {failed} transactions failed; {done.stderr}")
-    return list(map(int, took))
+    # With -R the seventh is by how much it was sent late, which the third includes.
+    return [int(words[2]) - (int(words[6]) if per_second else 0) for words in lines]

@@ -8,18 +8,19 @@ from contextlib import contextmanager
 import psycopg
 
 from tests.bench.stand import say
-from tests.support.postgres.postgres_server import installed, running
+from tests.support.postgres.postgres_server import installed, replicated, running
 
 
 @contextmanager
-def postgres() -> Iterator[int | None]:
-    """Its port; None, said aloud, where none is installed."""
+def postgres(standbys: int = 0) -> Iterator[int | None]:
+    """Its port; None, said aloud, where none is installed. With `standbys` a commit is answered
+    once each of so many shows it to readers (`remote_apply`), as a replicant does."""
     programs = installed()
     if programs is None:
         say("NOT MEASURED beside PostgreSQL: it is not installed (apt install postgresql)")
         yield None
         return
-    with running(programs) as port:
+    with replicated(programs, standbys) if standbys else running(programs) as port:
         yield port
 
 

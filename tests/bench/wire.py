@@ -17,6 +17,8 @@ from tests.bench.postgres import connected
 from tests.bench.stand import Stand, say
 
 CLIENTS: Final = 16
+MANY_CLIENTS: Final = 64
+PACED_PER_S: Final = 100
 ROWS: Final = 10_000
 BRANCHES: Final = 16
 TELLERS: Final = 10 * BRANCHES
@@ -60,10 +62,11 @@ END;
 
 
 def measure(settings: BenchSettings) -> Iterator[Figure]:
-    with both_servers(settings, SCRIPTS) as made:
-        for server in made.servers:
+    with both_servers(settings, SCRIPTS, standbys=True) as made:
+        for server in (*made.servers, *made.promising[1:]):
             _backfill(server)
         yield from _figures(made.where, made.servers, made.folder, settings.seconds)
+        yield from _promised(made.where, made.promising, made.folder, settings.seconds)
 
 
 def _figures(where: Stand, servers: list[Server], folder: Path, seconds: int) -> Iterator[Figure]:
@@ -81,6 +84,21 @@ def _figures(where: Stand, servers: list[Server], folder: Path, seconds: int) ->
             for share in (50, 99):
                 ms = percentile(found.took_us, share / 100) / 1e3
                 yield Figure(f"{name}_p{share}{server.suffix}", ms, "ms")
+
+
+def _promised(where: Stand, servers: list[Server], folder: Path, seconds: int) -> Iterator[Figure]:
+    """What updates take beside a PostgreSQL with the same promise: one client as fast as it can,
+    then one that takes its time, then many."""
+    for name, per_second in (("one", 0), ("paced", PACED_PER_S)):
+        for server in servers:
+            took = run_script(where, server, folder, "update", 1, seconds, per_second).took_us
+            for share in (50, 99):
+                ms = percentile(took, share / 100) / 1e3
+                yield Figure(f"wire_{name}_p{share}{server.suffix}", ms, "ms")
+    for clients in (CLIENTS, MANY_CLIENTS):
+        for server in servers:
+            rate = run_script(where, server, folder, "update", clients, seconds).rate
+            yield Figure(f"wire_update_{clients}_rate{server.suffix}", rate, "txn/s")
 
 
 def _backfill(server: Server) -> None:

@@ -81,7 +81,7 @@ class RequestGroup:
             if not self._under_way:
                 self._wanted = len(self._gathered) + (self._users if self._users > 1 else 0)
                 self._wait(COME_AGAIN_S)
-                if not self._looks or self._are_all():
+                if self._gathered and (not self._looks or self._are_all()):
                     self._changed.notify()
 
     def close(self) -> None:

@@ -23,6 +23,7 @@ from leasehold.lease.commands import SESSION_ID_MAX
 from leasehold.model.audit import AuditLog, NotAudited
 from leasehold.model.errors import LeaseholdError, LogStopped
 from leasehold.model.ports import StoreWriter
+from leasehold.model.time_units import NS_PER_MS
 from leasehold.model.topics import Topics
 from leasehold.node.broker_wait import once_there
 from leasehold.node.kafka_driver import KafkaDriver
@@ -58,8 +59,6 @@ do while acknowledgements are: twice as long each time that none came, since the
 TURN_NS_MAX: Final = 50_000_000
 """Longest that applied records wait for their commit. A follower that is behind could otherwise be
 busy for seconds with what it has read, acknowledge nothing, and lose its coherency lease by it."""
-ASKED_LATELY_NS: Final = 100_000_000
-"""How long after a request was told the next one is awaited there rather than from Kafka."""
 SEND_AGAIN_NS: Final = 20_000_000
 """How long what Kafka's client has no room for waits for its next try, if nothing else comes."""
 GIVE_BACK_NS: Final = 2_000_000_000
@@ -131,7 +130,8 @@ class KafkaNode:
         )
         self._runner = NodeRunner(self.node, settings, self._topics, self._driver)
         self._intake = self._runner.intake
-        self._requests_ns = -ASKED_LATELY_NS
+        self._awaited_ns = settings.fast_requests.awaited_ms * NS_PER_MS
+        self._requests_ns = -self._awaited_ns
         self.error: LeaseholdError | None = None
         self.caught_up = Flag()
         self.on_tick: Callable[[], None] = lambda: None
@@ -353,7 +353,7 @@ class KafkaNode:
 
     def _asked_lately(self) -> bool:
         """Whether a request was told in the last moments: the next ones come that way, too."""
-        return boottime_ns() - self._requests_ns < ASKED_LATELY_NS
+        return boottime_ns() - self._requests_ns < self._awaited_ns
 
     def _receive_from_nodes(self) -> bool:
         """Take acknowledgements and requests; return whether there were any."""

@@ -19,6 +19,10 @@ from leasehold.replication.log.truncation import COPY_ROLE, copy_name
 from leasehold.replication.node_settings import NodeSettings
 
 ACCESS_TOLD_EVERY_S: Final = 5
+FOLLOWER_ACK_MS: Final = 500
+"""How often a node tells its position that asks for no lease: a master or a standby. Nobody waits
+for it, and each time costs the broker three requests; a new master hears of all of them before it
+says what everybody knows (`CoherencyWatch.all_know`)."""
 
 
 class Acknowledger:
@@ -35,7 +39,9 @@ class Acknowledger:
         self._settings = settings
         self._incarnation = incarnation
         self._lease = lease
-        self._renewal_ns = settings.master.coherency.renewal_ms * NS_PER_MS
+        renewal_ms = settings.master.coherency.renewal_ms
+        every_ms = renewal_ms if settings.serving else max(renewal_ms, FOLLOWER_ACK_MS)
+        self._renewal_ns = every_ms * NS_PER_MS
         self._fast = FastAcks(settings.fast_acks)
         self._acked_ns = 0
         self._acked_offset = -1

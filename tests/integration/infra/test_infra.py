@@ -16,10 +16,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from infra.deployment import Service
+from infra.kafka.warm_up import ROUND, TOPIC, warm_up
 from infra.local_cluster import ROOT, LocalCluster
 from infra.ports import Ports, can_bind
 from infra.process_table import is_running, wait_until_ended
 from infra.processes import Processes, ProcessFailure
+from leasehold.adapters.kafka.admin import TopicAdmin
 from leasehold.adapters.kafka.topic_creation import ensure_topics
 from leasehold.model.topics import Topics
 from leasehold.settings.environment import KafkaSettings, RedisSettings
@@ -50,6 +52,22 @@ def test_a_transaction_commits_at_once(kafka: KafkaSettings, topics: Topics) -> 
     producer.begin_transaction()
     producer.produce(topics.versions.name, key=b"1", value=b"v")
     producer.commit_transaction(DEADLINE_S)
+
+
+@pytest.mark.parametrize(("rounds", "longest_s"), [(2, DEADLINE_S), (10**6, 1.0)])
+def test_a_broker_is_warmed_up_and_keeps_nothing_of_it(
+    servers: LocalCluster, kafka: KafkaSettings, topics: Topics, rounds: int, longest_s: float
+) -> None:
+    """Goal: it ends when the compiler rests (this broker has none that doesn't), or in time."""
+    broker = servers.processes.find("kafka")
+    assert broker is not None
+    sent = warm_up(kafka, broker.identity.pid, longest_s, rounds)
+    assert sent == 2 * ROUND or (rounds > 2 and sent < rounds * ROUND)
+    admin = TopicAdmin(kafka, "test")
+    give_up = time.monotonic() + DEADLINE_S
+    while TOPIC.name in (names := admin.list_names(topics.log.name)):
+        assert time.monotonic() < give_up, "it is deleted a moment later"
+    assert topics.log.name in names
 
 
 def test_redis_answers_and_never_evicts(redis_settings: RedisSettings) -> None:

@@ -313,6 +313,21 @@ def test_who_comes_last_sends_for_all_if_that_waits_for_nothing(
         answered(road, group)
 
 
+def test_who_is_alone_after_others_wakes_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_group, "UNDER_WAY_S", SOON_S)
+    with producing() as (changes, road):
+        answered(road, group_of(changes, road, 2))
+        alone = changes.submit(UPDATE, together=True)  # waits for the other one, in vain
+        road.wait_sent(4)
+        answered(road, [alone])
+        woken: list[int] = []
+        monkeypatch.setattr(changes._group._changed, "notify", lambda: woken.append(1))
+        for _ in range(3):
+            answered(road, [changes.submit(UPDATE, together=True)])
+        assert not woken
+        monkeypatch.undo()
+
+
 @pytest.mark.parametrize("tells", [True, False])
 def test_for_those_who_wait_in_vain_for_others_the_thread_sends(
     monkeypatch: pytest.MonkeyPatch, *, tells: bool

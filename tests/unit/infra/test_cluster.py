@@ -12,11 +12,15 @@ import pytest
 
 from infra.cluster import cluster_from
 from infra.deployment import SERVICES, service_named
+from infra.kafka import warm_up
 from infra.kafka.settings import as_container_environment, as_properties, broker_settings
 from infra.local_cluster import ROOT, LocalCluster
 from infra.ports import Ports, can_bind
-from leasehold.model.errors import ConfigurationError
+from infra.process_table import entry_of
+from infra.processes import Record
+from leasehold.model.errors import BusUnavailable, ConfigurationError
 from leasehold.model.topics import MESSAGE_BYTES_MAX
+from leasehold.settings.environment import KafkaSettings
 
 
 def test_ports_and_folder_come_from_the_environment(tmp_path: Path) -> None:
@@ -110,6 +114,33 @@ def test_a_service_gets_its_place_and_not_the_shells_cluster(tmp_path: Path) -> 
     assert env["HOME"] == "/h"
     assert env["LEASEHOLD_READY_FILE"] == str(tmp_path / "run" / "r2.ready")
     assert "LEASEHOLD_KAFKA_SECURITY" not in env
+
+
+@pytest.mark.parametrize("lasting", [True, False])
+def test_only_a_broker_that_stays_compiles_for_good_and_is_warmed_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, lasting: bool
+) -> None:
+    cluster = LocalCluster(tmp_path, Ports(), {}, lasting=lasting)
+    command = cluster._broker.command()
+    assert (warm_up.COMPILED_EARLY in command) is lasting
+    assert ("-XX:TieredStopAtLevel=1" in command) is not lasting
+    asked: list[int] = []
+
+    def warms_up(kafka: KafkaSettings, pid: int) -> None:
+        assert kafka == cluster.kafka_settings
+        asked.append(pid)
+        raise BusUnavailable("it is away")
+
+    monkeypatch.setattr(warm_up, "warm_up", warms_up)
+    this = entry_of(os.getpid())
+    assert this is not None
+    record = Record("kafka", this.identity, (), "", 0)
+    monkeypatch.setattr(cluster.processes, "find", lambda name: record)
+    work = cluster._warm_up()
+    if work is not None:
+        work.join()
+        assert work.trouble == "it is away"
+    assert asked == ([os.getpid()] if lasting else [])
 
 
 def test_the_deployment_is_the_one_of_the_design() -> None:

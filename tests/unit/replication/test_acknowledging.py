@@ -1,5 +1,6 @@
 """Goal: a node that lets clients in without asking says so to those who look on, again and again,
-and one that asks says nothing.
+and one that asks says nothing. Who asks for leases says where it is as often as those are renewed,
+who asks for none more seldom, and so often that a new master hears of it in time.
 
 Method: acknowledgements at times that the test sets.
 """
@@ -8,9 +9,9 @@ from __future__ import annotations
 
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.model.ports import Now
-from leasehold.model.records.acks import AccessReport
+from leasehold.model.records.acks import AccessReport, Ack
 from leasehold.model.records.log import LogPosition
-from leasehold.model.time_units import NS_PER_S
+from leasehold.model.time_units import NS_PER_MS, NS_PER_S
 from leasehold.replication.acknowledging import Acknowledger
 from leasehold.replication.coherency import CoherencyLease
 from leasehold.replication.effects import Send
@@ -38,3 +39,26 @@ def told(open_to: str, seconds: int) -> list[int]:
 def test_an_open_node_says_so() -> None:
     assert told(WORDS, 15) == [1, 6, 11]
     assert told("", 15) == []
+
+
+def acks(settings: NodeSettings, seconds: int) -> list[Ack]:
+    """What it says on the topic without a word from anybody."""
+    made = Acknowledger(settings, b"", CoherencyLease(settings.name, b""), ForeignRecords())
+    times = (
+        Now(ms * NS_PER_MS + NS_PER_S, ms * 1_000) for ms in range(10, seconds * 1_000 + 1, 10)
+    )
+    sent = [effect for now in times for effect in made.acknowledge(LogPosition(4, lsn=6), "", now)]
+    records = [effect.record for effect in sent if isinstance(effect, Send)]
+    return [record for record in records if isinstance(record, Ack)]
+
+
+def test_who_asks_for_no_lease_says_where_it_is_more_seldom() -> None:
+    serving, standby = NodeSettings("r1"), NodeSettings("m2", candidate=True, serving=False)
+    coherency = serving.master.coherency
+    assert len(acks(serving, 10)) == 10_000 // coherency.renewal_ms
+    assert all(ack.asked_ns for ack in acks(serving, 1))
+    told = acks(standby, 10)
+    assert len(told) == 20
+    assert not any(ack.asked_ns for ack in told)
+    new_master_knows_ms = coherency.duration_ms + coherency.defer_ms
+    assert 10_000 // len(told) < new_master_knows_ms, "`all_know`: each was heard by then"

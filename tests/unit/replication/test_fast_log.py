@@ -17,8 +17,10 @@ from leasehold.replication.fast_path.log import (
     LogPath,
     LogPublisher,
 )
+from leasehold.replication.fast_path.own_appends import OwnAppendsSettings
 from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED
 from leasehold.replication.log.foreign import WAIT_MS
+from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.node import Node
 from leasehold.replication.node_settings import NodeSettings
 from tests.models.mutants.replication import FastLogRules, broken
@@ -174,6 +176,28 @@ def test_silence_sends_the_node_to_kafka_once(reader: Reader) -> None:
         reader.read(offset)
         reader.ms += 5
         assert not reader.tick()
+
+
+def test_by_default_a_master_without_users_keeps_the_fast_way_open() -> None:
+    """Its heartbeats and grants are no silence. Who is told nothing more, by a Redis that stands
+    still, has what Kafka has before its coherency lease is over."""
+    master, fast_log = MasterSettings(), FastLogSettings()
+    reader = Reader(fast_log)
+    for offset in range(40):
+        reader.ms += master.heartbeat_ms if offset % 2 else master.grants_gather_ms
+        assert reader.tick() or offset < fast_log.row_min + 1
+        if reader.fast():
+            reader.told(offset)
+        else:
+            reader.both(offset)
+    assert reader.fast()
+    assert OwnAppendsSettings().silence_ms > master.heartbeat_ms
+    coherency = master.coherency
+    # The last grant that was told echoes an ask of before the gathering of what was told with it.
+    renewed_ms = coherency.duration_ms - master.grants_gather_ms
+    assert fast_log.silence_ms < renewed_ms
+    reader.ms += fast_log.silence_ms
+    assert not reader.tick()
 
 
 def test_repeats_are_no_sign_of_life(reader: Reader) -> None:

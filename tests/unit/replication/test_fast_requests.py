@@ -162,6 +162,27 @@ def test_who_asks_now_and_then_uses_kafka() -> None:
         requester.ms += 51
 
 
+def test_by_default_who_asks_a_few_times_a_second_stays_on_it() -> None:
+    """Between two of its requests it does not leave the path, nor is the next awaited elsewhere."""
+    settings = FastRequestSettings()
+    requester = Asker(settings)
+    for number in range(settings.row_min):
+        requester.by_kafka(bytes([number]))
+        requester.ms += 300
+    requester.heard(requester.ask(b"trial"))
+    requester.told(b"trial")
+    requester.answered(b"trial")
+    for number in range(20):
+        requester.tick(300)
+        asked = requester.ask(bytes([100 + number]))
+        assert (asked.by_kafka, asked.held) == (False, False), number
+        requester.heard(asked)
+        requester.told(bytes([100 + number]))
+    assert settings.awaited_ms > settings.apart_ms
+    requester.tick(settings.apart_ms)
+    assert not requester.ways.listens
+
+
 def test_off_is_off() -> None:
     requester = Asker(FastRequestSettings(on=False))
     requester.by_kafka(*(bytes([number]) for number in range(20)))

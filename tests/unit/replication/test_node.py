@@ -7,6 +7,7 @@ import pytest
 from leasehold.model.records.acks import Ack
 from leasehold.model.records.jobs import JobEvent
 from leasehold.model.records.requests import Queue
+from leasehold.replication.acknowledging import FOLLOWER_ACK_MS
 from leasehold.replication.effects import (
     AckRead,
     Append,
@@ -224,7 +225,7 @@ def test_a_node_whose_store_is_copied_acknowledges_for_the_copy(world: World) ->
 
     def acks() -> list[Ack]:
         world.sent.clear()
-        world.ms += 200
+        world.ms += FOLLOWER_ACK_MS
         world.tick()
         return [send.record for send in world.sent if send.topic == Topic.ACKS]
 

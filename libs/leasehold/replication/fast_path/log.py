@@ -15,10 +15,11 @@ nothing:
 
 Kafka is the truth, and the fast path (`LogPath`, a node's side) is left for it at once: when a
 record is missing or too large to be published, when nothing was received for `silence_ms`, when a
-term begins or Redis has gone. A node that receives nothing has no way to know whether there was
-anything; so while nobody writes the log is read from Kafka, and who writes now and then is not
-slower than without all this. `LogPublisher` is the master's side: it publishes while somebody
-subscribes and Redis answers soon.
+term begins or Redis has gone. A master writes by itself where nobody asks for anything, some times
+a second; so a node that receives nothing for longer than that has missed something, and a cluster
+without users is told its log as one with many is: who writes now and then finds the path taken, and
+the broker answers no fetches for nothing. `LogPublisher` is the master's side: it publishes while
+somebody subscribes and Redis answers soon.
 """
 
 from __future__ import annotations
@@ -43,8 +44,10 @@ Term = tuple[int, bytes]
 @dataclass(frozen=True, slots=True)
 class FastLogSettings:
     """Times of the fast path of the log. `silence_ms`: how long a node waits for the next record
-    before it asks Kafka; also how close together records have to come for the fast path to be worth
-    it. It is taken after `row_min` of those, when the last was received at most `late_ms` after
+    before it asks Kafka: longer than a master lets pass (`heartbeat_ms`), and so short that what
+    stands in Kafka alone renews a coherency lease in time (its duration less a renewal, and what
+    grants are gathered for, are left for that). Also how close together records have to come for
+    the fast path to be worth it. It is taken after `row_min` of those, when the last was received at most `late_ms` after
     Kafka gave it. Having left it a node stays with Kafka for `pause_ms`, doubled up to
     `pause_ms_max` for each fault that comes before it was taken for `pause_ms_max`. Every
     `trust_ms` both ways are compared anew.
@@ -53,7 +56,7 @@ class FastLogSettings:
     is published for `pause_ms`, doubled up to `pause_ms_max`."""
 
     on: bool = True
-    silence_ms: int = 50
+    silence_ms: int = 250
     row_min: int = 4
     late_ms: int = 3
     trust_ms: int = 10_000

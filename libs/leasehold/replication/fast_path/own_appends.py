@@ -23,12 +23,13 @@ from leasehold.replication.fast_path.state_machine import FastPath, Pause
 @dataclass(frozen=True, slots=True)
 class OwnAppendsSettings:
     """Times of taking own appends for read back. After `row_min` records taken at most `silence_ms`
-    apart the log is not fetched; once that went wrong it is for `pause_ms`, doubled up to
+    apart (longer than a master lets pass between two, so that one without users has no need of
+    fetches either) the log is not fetched; once that went wrong it is for `pause_ms`, doubled up to
     `pause_ms_max` (who writes into the log, too, as a barrier does, makes the master wait for a
     fetch each time)."""
 
     on: bool = True
-    silence_ms: int = 50
+    silence_ms: int = 250
     row_min: int = 4
     pause_ms: int = 1_000
     pause_ms_max: int = 60_000

@@ -45,6 +45,8 @@ from leasehold.replication.fast_path.state_machine import NOT_PUBLISHED, FastPat
 REQUESTERS_MAX: Final = 10_000
 GIVEN_MAX: Final = 10_000
 ASK_ON_NS_MAX: Final = 10_000_000_000
+AWAITED_LONGER_MS: Final = 100
+"""A requester notices late that it has asked for nothing, and what it has sent takes its time."""
 FORGOTTEN_NS: Final = 10_000_000_000
 """How long a request without an answer keeps others from being published: it may never get one."""
 
@@ -52,15 +54,16 @@ FORGOTTEN_NS: Final = 10_000_000_000
 @dataclass(frozen=True, slots=True)
 class FastRequestSettings:
     """The fast path is worth it for `row_min` requests (or groups of them) in a row, each at most
-    `apart_ms` after the one before. Redis has `answer_ms` to say who subscribes. After a fault it
-    is left alone for `pause_ms`, doubled up to `pause_ms_max` for each that comes before it was
-    taken for `pause_ms_max`. Nothing is held back before a row has lasted `hold_after_ms`: who asks
-    many at once and then nothing would wait for two rounds of Kafka's instead of one. `hold_ms`
-    counts from the first that is held back."""
+    `apart_ms` after the one before, and left when none has come for as long: who asks a few times a
+    second is to be answered as soon as who asks without a pause. Redis has `answer_ms` to say who
+    subscribes. After a fault it is left alone for `pause_ms`, doubled up to `pause_ms_max` for each
+    that comes before it was taken for `pause_ms_max`. Nothing is held back before a row has lasted
+    `hold_after_ms`: who asks many at once and then nothing would wait for two rounds of Kafka's
+    instead of one. `hold_ms` counts from the first that is held back."""
 
     on: bool = True
     row_min: int = 4
-    apart_ms: int = 50
+    apart_ms: int = 1_000
     late_ms: int = 5
     answer_ms: int = 100
     patience_ms: int = 500
@@ -71,6 +74,12 @@ class FastRequestSettings:
     bytes_max: int = 48 * 1024
     pause_ms: int = 100
     pause_ms_max: int = 5_000
+
+    @property
+    def awaited_ms(self) -> int:
+        """How long after a request that was published its master awaits the next one there rather
+        than from Kafka: ⚠ longer than a requester goes on publishing."""
+        return self.apart_ms + AWAITED_LONGER_MS
 
 
 class Asking(NamedTuple):
