@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from leasehold.adapters.codec.records import MessagePackCodec
 from leasehold.catalog.job import Job
 from leasehold.model.records.jobs import Chunk, ChunksEnd
+from leasehold.pipeline.borders import Sample, cut_ranges, take_sample
 from leasehold.pipeline.chunks import Chunker, chunk_template, sorted_columns
 from leasehold.settings.environment import KafkaSettings
 from spark_streaming.chunk_producer import ChunkProducer
@@ -48,12 +49,17 @@ class Backfill(RunThread):
             # Images up to the fence were published before the job event that brought us here
             # (one transactional changefeed, in log order): no topic means no rows.
             there = self._source in topics_there(self._kafka)
-            ended = self._send_few(chunk_producer) if there else Totals()
+            by_range = self._job.by_range
+            send_few = self._count_few if by_range else partial(self._send_few, chunk_producer)
+            ended = send_few() if there else Totals()
             if ended is None:
-                self._query((self._source,), partial(self._send_batch, chunk_producer)).read()
+                send = self._sample_batch if by_range else partial(self._send_batch, chunk_producer)
+                self._query((self._source,), send).read()
                 ended = self._folder.totals()
             if self.gate.is_closed():
                 raise RunStopped
+            if by_range:
+                ended = self._send_borders(chunk_producer, ended)
         self._send_end(chunk_producer, ChunksEnd(*self.run, ended.rows, ended.chunks), ended)
         self._board.count(self.run, ended)
         self._board.phase(self.run, "ended")
@@ -98,8 +104,55 @@ class Backfill(RunThread):
         chunk_producer.flush()
         self._folder.count(batch_id, before, totals)
 
+    # ------------------------------------------------------------ by range
+
+    def _count_few(self) -> Totals | None:
+        """Return how many images there are, where they are few, so that they are one range; None
+        where a query has to read them."""
+        with FewImages(self._kafka, (self._source,), self.gate.is_closed) as images:
+            ranges = images.ranges(self._few_max())
+            if ranges is None:
+                return None
+            rows = sum(each.until - each.first for each in ranges)
+        return Totals(rows, 0)
+
+    def _sample_batch(self, batch_id: int) -> None:
+        """Read one micro-batch: count its rows, and keep some of their keys."""
+        before = totals = self._folder.totals_before(batch_id)
+        keys: list[bytes] = []
+        for samples in self._rounds(self._windows(batch_id), self._sampler):
+            for sample in samples:
+                self.gate.wait_turn(sample.rows)
+                keys += sample.keys
+                totals = Totals(totals.rows + sample.rows, 0)
+                self._board.count(self.run, totals)
+        self._folder.keep_sample(batch_id, keys)
+        self._folder.count(batch_id, before, totals)
+
+    def _send_borders(self, chunk_producer: ChunkProducer, totals: Totals) -> Totals:
+        """Send where to cut. After a failure they come again, and those that the log has are passed
+        over."""
+        borders = cut_ranges(self._job, self._folder.all_samples())
+        for border in borders:
+            chunk_producer.send(self._codec.encode(border))
+        return Totals(totals.rows, len(borders))
+
+    def _sampler(self) -> Convert[Range, Sample]:
+        return sampler(self._kafka)
+
     def _converter(self) -> Convert[Range, tuple[int, bytes]]:
         return converter(self._kafka, self._template, self._columns, self.gate.rows_per_chunk)
+
+
+def sampler(kafka: KafkaSettings) -> Convert[Range, Sample]:
+    """Return what turns ranges of the topic into samples."""
+
+    def convert(ranges: Iterable[Range]) -> Iterator[Sample]:
+        for wanted in ranges:
+            for each in records_of(kafka, wanted):
+                yield take_sample(each.keys, each.images)
+
+    return convert
 
 
 def converter(

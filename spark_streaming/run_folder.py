@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +21,8 @@ class Totals(NamedTuple):
 
 class RunFolder:
     """The folder of a run, `<root>/<job>-<run>/`: `checkpoint/` is Spark's, `totals.json` and
-    `ended.json` are ours; `facts/<micro-batch>/` is what a validation has read so far.
+    `ended.json` are ours; `facts/<micro-batch>/` is what a validation has read so far, `samples/`
+    what a backfill by range has.
 
     Nothing here decides what the store holds: a lost folder makes a run start from the beginning,
     and chunks that come twice are harmless.
@@ -44,6 +46,15 @@ class RunFolder:
 
     def all_facts(self) -> list[str]:
         return [str(folder.absolute()) for folder in sorted(self.path.glob("facts/*"))]
+
+    def keep_sample(self, batch_id: int, keys: Iterable[bytes]) -> None:
+        """Keep keys of one micro-batch that tell where to cut, in the place of those of an earlier
+        attempt."""
+        _write(self.path / "samples" / f"{batch_id}.json", [key.hex() for key in keys])
+
+    def all_samples(self) -> Iterator[bytes]:
+        for file in sorted(self.path.glob("samples/*.json")):
+            yield from map(bytes.fromhex, _read(file) or ())
 
     def totals_before(self, batch_id: int) -> Totals:
         """Return totals of all batches before this one; a batch that Spark replays counts once."""

@@ -131,7 +131,7 @@ class Catalog:
             case ChunkDecided():
                 job = self.jobs[write.job_id]
                 if job.run == write.run:
-                    self.jobs[write.job_id] = job.counted(write.rows, write.applied, write.end)
+                    self.jobs[write.job_id] = job.counted(*write[2:])
             case FindingsDecided():
                 job = self.jobs[write.job_id]
                 if job.run == write.run:

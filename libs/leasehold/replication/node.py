@@ -445,6 +445,7 @@ class Node:
             self._secret,
             self._clock_ns,
             self._spared,
+            self._settings.name,
         )
         self._spared = []
         effects.append(Became("master", after.epoch, "its Claim counts"))
@@ -518,7 +519,7 @@ class Node:
                 effects += self._take_read(now)
         if self.agent is not None:
             effects += self.agent.tick(now)
-        effects += self._upkeep.reports(self.incarnation)
+        effects += self._upkeep.reports(self.incarnation, self.position, now)
         effects += self.acknowledger.acknowledge(self.position, self.role, now)
         return effects
 

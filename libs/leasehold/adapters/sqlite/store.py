@@ -7,6 +7,7 @@ Readers have connections of their own (`snapshot.py`); a check reads beside the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,6 +38,7 @@ from leasehold.adapters.sqlite.layout import (
 )
 from leasehold.adapters.sqlite.outcomes import Outcomes
 from leasehold.adapters.sqlite.plan import WritePlan, entry_key
+from leasehold.adapters.sqlite.range_backfills import DIRECT_ROWS_MAX, WAITING, RangeBackfills
 from leasehold.adapters.sqlite.removal import Removal
 from leasehold.adapters.sqlite.row_history import RowHistory, kept_from, table_kept_from
 from leasehold.adapters.sqlite.snapshot import PLANS_KEPT_MAX, Readers, SqliteSnapshot
@@ -53,7 +55,7 @@ from leasehold.model.budget import Budget
 from leasehold.model.errors import ConfigurationError, StoreCorrupted
 from leasehold.model.ids import genid
 from leasehold.model.keys import Key
-from leasehold.model.ports import Row, StoredCatalog
+from leasehold.model.ports import Merged, RangeWaiting, Row, StoredCatalog
 from leasehold.model.records.acks import CheckReport
 from leasehold.model.records.events import Image
 from leasehold.model.records.log import (
@@ -77,7 +79,8 @@ class SqliteStore:
     """StoreWriter on the file `path`, which is created when it isn't there.
 
     `synchronous` "normal" may lose the last commits in a power cut, never half of one: the log
-    has them. "full" syncs at every commit. `memory` bounds the statements that read it. Raises
+    has them. "full" syncs at every commit. `memory` bounds the statements that read it. Ranges of
+    up to `direct_rows_max` rows are filled at their very position. Raises
     ConfigurationError when another writer has the file open, or when the file is not a store this
     program can read.
     """
@@ -89,6 +92,7 @@ class SqliteStore:
         synchronous: str = "normal",
         cache_mb: int = CACHE_MB,
         memory: StatementMemory | None = None,
+        direct_rows_max: int = DIRECT_ROWS_MAX,
     ) -> None:
         self.path = Path(path)
         if synchronous not in ("normal", "full"):
@@ -100,6 +104,7 @@ class SqliteStore:
             self._connection = connect(self.path, cache_mb=cache_mb, read_only=False)
             make_writer(self._connection, synchronous)
             make_history(self._connection)
+            self._connection.execute(WAITING)
             self.memory = memory or statement_memory(self.path.parent / TEMP_FOLDER)
             use_temp_folder(self._connection, self.memory.temp.folder)
             self._checkpoints = Checkpoints(self._connection, self.path)
@@ -121,10 +126,13 @@ class SqliteStore:
         self._checker = Checker(self._readers)
         self._removal = Removal(self._connection, self._tables)
         self._removal.look()
+        self._ranges = RangeBackfills(self._connection, self.path, direct_rows_max)
+        self._ranges_touched = False
 
     def close(self) -> None:
         """Give everything back; an open transaction is rolled back."""
         self._checker.close()
+        self._ranges.close()
         self._checkpoints.close()
         self._readers.close()
         self._connection.close()
@@ -149,7 +157,7 @@ class SqliteStore:
         self._open = False
         if self._schema_touched or self._look_again:
             self._removal.look()
-        self._schema_touched = self._look_again = False
+        self._schema_touched = self._look_again = self._ranges_touched = False
 
     def remove_dead(self, rows_max: int) -> bool:
         assert not self._open, "a transaction is open"
@@ -170,6 +178,7 @@ class SqliteStore:
         self._savepoints = 0
         self._forget_plans()
         self._schema_touched = False
+        self._forget_ranges()
 
     def savepoint(self) -> None:
         assert self._open, "no transaction is open"
@@ -194,10 +203,17 @@ class SqliteStore:
         self._past.rollback_to()
         self._savepoints -= 1
         self._forget_plans()
+        if self._ranges_touched:
+            self._ranges.look()
 
     def _forget_plans(self) -> None:
         if self._schema_touched:
             self._plans.clear()
+
+    def _forget_ranges(self) -> None:
+        if self._ranges_touched:
+            self._ranges.look()
+        self._ranges_touched = False
 
     # ------------------------------------------------------------ position and catalog
 
@@ -410,6 +426,9 @@ class SqliteStore:
         if backfill.images:
             self._backfill_images(plan, backfill)
             return len(backfill.keys)
+        if backfill.span is not None:
+            self._ranges_touched = True
+            return self._ranges.note(plan, plan.entries[element.element_id], backfill.span)
         if not isinstance(element, Column):
             return backfill_entries(
                 self._connection, plan, plan.entries[element.element_id], backfill.keys
@@ -432,6 +451,24 @@ class SqliteStore:
                 plan,
                 RowChange(_BACKFILL, backfill.table_id, backfill.version, other, None, genids, ()),
             )
+
+    def ranges_waiting(self) -> int:
+        return self._ranges.waits
+
+    def next_range(self) -> RangeWaiting | None:
+        return self._ranges.first
+
+    def merge_entries(self, descriptor: Descriptor) -> Merged:
+        assert not self._open, "a transaction is open"
+        return self._ranges.merge(self._plan(descriptor))
+
+    def end_ranges(self, descriptor: Descriptor, but: int, *, complete: bool) -> None:
+        assert self._open, "no transaction is open"
+        if not self._ranges.waits:
+            return
+        self._ranges_touched = True
+        plan_of = partial(self._plan, descriptor) if complete else None
+        self._ranges.end(descriptor.table_id, but, plan_of)
 
     # ------------------------------------------------------------ outcomes
 
@@ -516,6 +553,7 @@ class SqliteStore:
         self._checker.start(subject, table_ids, elements, repairs_max, part)
 
     def give_way(self, *, beside_users: bool) -> None:
+        self._ranges.give_way(beside_users=beside_users)
         self._checker.give_way(beside_users=beside_users)
 
     def tidy(self) -> None:

@@ -13,7 +13,13 @@ from collections.abc import Callable, Iterable
 from leasehold.catalog.catalog import Catalog
 from leasehold.model.audit import AuditEvent
 from leasehold.model.ports import Codec, Now
-from leasehold.model.records.acks import Ack, Acknowledgement, CheckReport, LeaseAck
+from leasehold.model.records.acks import (
+    Ack,
+    Acknowledgement,
+    CheckReport,
+    LeaseAck,
+    MergeReport,
+)
 from leasehold.model.records.log import Decisions, LogPosition
 from leasehold.model.records.requests import Queue
 from leasehold.model.time_units import NS_PER_MS
@@ -42,6 +48,7 @@ from leasehold.replication.master.schema_changes import SchemaChanges
 from leasehold.replication.master.settings import MasterSettings
 from leasehold.replication.master.write_behind import WriteBehind
 from leasehold.replication.queue_limits import ANSWERS_BYTES_MAX
+from leasehold.replication.range_merging import MergeReports
 
 
 class Master:
@@ -65,10 +72,11 @@ class Master:
         secret: bytes = b"",
         clock_ns: Callable[[], int] = lambda: 0,
         spared: Iterable[Spared] = (),
+        name: str = "master",
     ) -> None:
         """Begin at `position`, right after the Claim. `unanswered`: what records after
         `answered_through` have to give (L7). `secret`: at most 32 bytes, and `clock_ns`: see
-        `Node`. `spared`: see `Attempts`."""
+        `Node`. `spared`: see `Attempts`. `name`: this node's."""
         self._settings = settings
         self._catalog = catalog
         self._store = store
@@ -82,6 +90,8 @@ class Master:
         self._appended_ns = 0
         self.watch = CoherencyWatch(settings.coherency, now.mono_ns, position.longest_grant_ms)
         self.changes = changes
+        self._merges = MergeReports(name, self.watch, store, position.offset)
+        changes.coordinator.follow_ranges(self._merges)
         self.attempts = Attempts(position, spared)
         self._log_clock = LogClock(position, store, now, settings.outcomes)
         self._limits = CommitLimits(settings.batch, codec)
@@ -137,6 +147,9 @@ class Master:
             return self.changes.lease_acked(record, now)
         if isinstance(record, CheckReport):
             return self.changes.reported(record, now)
+        if isinstance(record, MergeReport):
+            self._merges.take(record)
+            return []
         # Other reports are for those who look on; the ledger alone decides who is in the way.
         # ⚠ Whatever else can be read stops no master, for each of them would come to it.
         return []
@@ -190,6 +203,7 @@ class Master:
         effects += self.intake.ask_missing(now.mono_ns)
         if self._cleanup.is_due(now.mono_ns):
             self.watch.sweep(now.mono_ns)
+            self._merges.sweep()
             effects += self.intake.ask_identities()
             effects += self._cleanup.truncate_log(position, now.mono_ns)
         effects.append(Wake(self._wake_ns(now)))
@@ -369,6 +383,7 @@ class Master:
         store.commit(after)
         self.watch.read_back(offset, now.mono_ns)
         self._pace.read_back(offset)
+        self._merges.read_back(record, offset)
         self._release.answers.add(answers_of(record, offset, draft.repeats, draft.requesters))
         effects = [*self._release.release(self._may_answer(now)), *notices, *map(Audit, audited)]
         if changed:

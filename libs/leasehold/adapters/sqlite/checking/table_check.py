@@ -53,7 +53,8 @@ class TableCheck:
 
     `versions` are the kept versions, oldest first; the newest is the schema S of the conditions.
     An element of an older version alone, or a `collected` one, is a known left-over; one of no
-    version is a finding.
+    version is a finding. `unmerged`: indexes that each node fills at its own pace, so that of their
+    entries nothing is summed that is to be equal on all.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class TableCheck:
         lsn: int,
         findings_max: int = FINDINGS_MAX,
         repairs_max: int = 0,
+        unmerged: frozenset[int] = frozenset(),
     ) -> None:
         assert versions, "a table has a version"
         self._connection = connection
@@ -77,6 +79,7 @@ class TableCheck:
         self._keys = tuple(column_name(e) for e in self._newest.primary_key)
         self._physical = physical_columns(connection, self._table)
         self._entry_tables = entries_tables(connection, self._newest.table_id)
+        self._unmerged = unmerged
         self._entries: dict[int, int] = {}
 
     def run(self, elements: Sequence[int] = ()) -> TableFindings:
@@ -92,6 +95,7 @@ class TableCheck:
             for index in self._newest.indexes:
                 if index.state in DELETED:
                     self._index(index, rows, complete=index.state in READABLE)
+            self._entries = {i: n for i, n in self._entries.items() if i not in self._unmerged}
         rows_sum, whole_sum = self._checksum(elements)
         return self._found.result(rows, self._entries, whole_sum, rows_sum)
 
@@ -421,7 +425,8 @@ class TableCheck:
         columns = sorted(
             e for e in element_ids(self._physical) if e in self._known and e not in self._dead
         )
-        indexes: Sequence[int] = [e for e in self._entry_tables if e in self._known - self._dead]
+        indexed = self._known - self._dead - self._unmerged
+        indexes: Sequence[int] = [e for e in self._entry_tables if e in indexed]
         shown = [column_name(e) for e in columns]
         shown += sorted(name for name in self._physical if name[0] == "g")
         if elements:

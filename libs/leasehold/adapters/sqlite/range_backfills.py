@@ -1,0 +1,362 @@
+"""Backfills by range: entries of an index for all rows between two keys, at the store's own pace.
+
+What stands in the log is the range alone. A connection of its own reads the rows in a snapshot
+behind that position and writes their entries, sorted, into a file beside the store: a *run*. The
+writer merges it in small commits between records. So an index is written from its first page to
+its last, once for each run, whatever order rows lie in.
+
+⚠ A run is old when it is merged. Its entry of a row is put only where the row's last write is the
+one that the run has read: who has written it since was at write-only or later, and has put the
+entry himself. So at any moment each entry is of a row as it is, and no row that a merge has passed
+lacks one. Nothing of a run is kept over a restart: the range is begun anew, and puts what is
+missing.
+"""
+
+# ruff: noqa: S608 - statement text comes from integer ids alone, values are bound
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Event, Thread
+from time import monotonic_ns, thread_time_ns
+from typing import Final, NamedTuple
+
+import apsw
+import msgpack
+
+from leasehold.adapters.os.scheduling import take_short_turns
+from leasehold.adapters.sqlite.checking.yielding import (
+    STEPS_BETWEEN_LOOKS,
+    GivesWay,
+    pause_ns,
+    processors_wanted,
+)
+from leasehold.adapters.sqlite.layout import BUSY_TIMEOUT_MS
+from leasehold.adapters.sqlite.plan import EntriesPlan, WritePlan
+from leasehold.model.keys import Key
+from leasehold.model.ports import Merged, RangeWaiting
+from leasehold.model.records.log import KeySpan
+from leasehold.settings.private_files import FILE_MODE
+
+WAITING: Final = """
+CREATE TABLE IF NOT EXISTS range_backfills (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, table_id INTEGER NOT NULL, version INTEGER NOT NULL,
+    element_id INTEGER NOT NULL, span BLOB NOT NULL)
+"""
+"""Ranges that stand in the log and are not merged, in the order of the log."""
+
+DIRECT_ROWS_MAX: Final = 2_000
+"""Of a range that is put at its very position: some ms, less than a run of its own takes."""
+PIECE_NS: Final = 15_000_000
+PIECE_BESIDE_NS: Final = 3_000_000
+"""Of a merge between two records, while users write: less than what each of them waits anyway."""
+PIECE_ROWS_FIRST: Final = 500
+PIECE_ROWS_MIN: Final = 100
+PIECE_ROWS_MAX: Final = 20_000
+SORT_PAUSE_NS: Final = 10_000_000
+"""Until it is looked again whether a run is sorted."""
+SORTER_CACHE_MB: Final = 64
+NOT_YET: Final = Merged(0, SORT_PAUSE_NS)
+
+
+class _Waiting(NamedTuple):
+    number: int
+    table_id: int
+    version: int
+    element_id: int
+    span: KeySpan
+
+
+class _Work(NamedTuple):
+    """What the sorter does for a range: statements that make the run, and what they are bound."""
+
+    of: _Waiting
+    path: Path
+    make: str
+    select: str
+    bindings: Key
+
+
+class RangeBackfills:
+    """The ranges that wait, as the writer drives them. Changed inside its transactions; `look`
+    after each that ended otherwise than by a commit."""
+
+    def __init__(self, connection: apsw.Connection, path: Path, direct_rows_max: int) -> None:
+        self._connection = connection
+        self._direct_rows_max = direct_rows_max
+        self._beside = Event()
+        self._sorter = _Sorter(path, self._beside)
+        self._rows = PIECE_ROWS_FIRST
+        self._attached: _Waiting | None = None  # whose run this connection has
+        self._merged = 0  # entries of that run
+        self._waiting: list[_Waiting] = []
+        self.look()
+
+    def close(self) -> None:
+        self._sorter.close()
+
+    def look(self) -> None:
+        """Read what waits."""
+        found = self._connection.execute(
+            "SELECT number, table_id, version, element_id, span FROM range_backfills"
+            " ORDER BY number"
+        ).fetchall()
+        self._waiting = [_Waiting(*row[:4], _span_from(row[4])) for row in found]
+        self._sorter.forget(set(self._waiting))
+
+    def give_way(self, *, beside_users: bool) -> None:
+        if beside_users:
+            self._beside.set()
+        else:
+            self._beside.clear()
+
+    # ------------------------------------------------------------ inside a transaction
+
+    def note(self, plan: WritePlan, entries: EntriesPlan, span: KeySpan) -> int:
+        """Put the entries of a range that has few rows; note any other. Return how many were
+        put."""
+        where, bindings = _between(plan, span)
+        counted = f"SELECT count(*) FROM (SELECT 1 FROM {plan.name} AS t{where} LIMIT ?)"
+        few = (*bindings, self._direct_rows_max + 1)
+        if self._connection.execute(counted, few).get <= self._direct_rows_max:
+            return self._put(plan, entries, span)
+        descriptor = plan.descriptor
+        self._connection.execute(
+            "INSERT INTO range_backfills (table_id, version, element_id, span) VALUES (?, ?, ?, ?)",
+            (
+                descriptor.table_id,
+                descriptor.version,
+                entries.index.element_id,
+                msgpack.packb([list(span.after), list(span.through)]),
+            ),
+        )
+        self.look()
+        return 0
+
+    def end(self, table_id: int, but: int, plan_of: Callable[[], WritePlan] | None) -> None:
+        """End what waits of a table, but for the element `but`: every entry that is missing is put
+        now, or, without `plan_of`, none."""
+        for each in [w for w in self._waiting if w.table_id == table_id and w.element_id != but]:
+            if plan_of is not None:
+                plan = plan_of()
+                entries = plan.entries[each.element_id]
+                if self._attached == each:
+                    self._put_of_run(plan, entries, self._last())
+                else:
+                    self._put(plan, entries, each.span)
+            self._forget(each)
+            self.look()
+
+    def _forget(self, ended: _Waiting) -> None:
+        self._connection.execute("DELETE FROM range_backfills WHERE number = ?", (ended.number,))
+
+    def _put(self, plan: WritePlan, entries: EntriesPlan, span: KeySpan) -> int:
+        where, bindings = _between(plan, span)
+        order = ", ".join(str(n + 1) for n in range(len(entries.columns)))
+        self._connection.execute(
+            f"INSERT OR IGNORE INTO {entries.name} SELECT {', '.join(_shown(entries))}"
+            f" FROM {plan.name} AS t{where} ORDER BY {order}",
+            bindings,
+        )
+        return self._connection.changes()
+
+    # ------------------------------------------------------------ outside a transaction
+
+    @property
+    def waits(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def first(self) -> RangeWaiting | None:
+        """The range that is merged next."""
+        if not self._waiting:
+            self._let_go()
+            return None
+        _, table_id, version, element_id, _ = self._waiting[0]
+        return RangeWaiting(table_id, version, element_id)
+
+    def merge(self, plan: WritePlan) -> Merged:
+        """Go on with the first range, in one commit of some ms."""
+        first = self._waiting[0]
+        entries = plan.entries[first.element_id]
+        if self._attached != first:
+            self._let_go()
+            path = self._sorter.take(first)
+            if path is None:
+                self._sorter.begin([self._work(plan, entries, first)])
+                return NOT_YET
+            self._connection.execute("ATTACH ? AS run", (str(path),))
+            self._attached, self._merged = first, 0
+            # The next one meanwhile.
+            then = [w for w in self._waiting[1:2] if w[1:4] == first[1:4]]
+            self._sorter.begin([self._work(plan, entries, each) for each in then])
+        beside = self._beside.is_set()
+        begun_ns, worked_ns, rows = monotonic_ns(), thread_time_ns(), self._rows
+        last = self._last()
+        until = min(last, self._merged + rows)
+        with self._connection:
+            self._put_of_run(plan, entries, until)
+            if until == last:
+                self._forget(first)
+        self._merged = until  # ⚠ only now: what is rolled back was never merged
+        took_ns, worked_ns = monotonic_ns() - begun_ns, thread_time_ns() - worked_ns
+        wanted_ns = PIECE_BESIDE_NS if beside else PIECE_NS
+        fit = rows * wanted_ns // max(1, took_ns)
+        self._rows = min(PIECE_ROWS_MAX, max(PIECE_ROWS_MIN, min(fit, 2 * rows)))
+        if until == last:
+            self.look()
+            self._let_go()
+        pause = pause_ns(worked_ns, took_ns, processors_wanted()) if beside else 0
+        return Merged(rows, pause)
+
+    def _last(self) -> int:
+        """Return how many entries the run has."""
+        last: int = self._connection.execute("SELECT ifnull(max(n), 0) FROM run.run").get
+        return last
+
+    def _put_of_run(self, plan: WritePlan, entries: EntriesPlan, until: int) -> None:
+        """Put the run's entries up to number `until`. ⚠ Only of rows that nobody has written
+        since."""
+        same = [f"t.{k} = r.{p}" for k, p in zip(plan.key_names, entries.primary, strict=True)]
+        shown = ", ".join(f"r.{column}" for column in _columns(entries))
+        self._connection.execute(
+            f"INSERT OR IGNORE INTO {entries.name} SELECT {shown} FROM run.run AS r"
+            f" CROSS JOIN {plan.name} AS t ON {' AND '.join(same)} AND t.lsn = r.lsn"
+            " WHERE r.n > ? AND r.n <= ? ORDER BY r.n",
+            (self._merged, until),
+        )
+
+    def _work(self, plan: WritePlan, entries: EntriesPlan, of: _Waiting) -> _Work:
+        where, bindings = _between(plan, of.span)
+        order = ", ".join(str(n + 2) for n in range(len(entries.columns)))
+        make = f"CREATE TABLE run (n INTEGER PRIMARY KEY, {', '.join(_columns(entries))}, lsn)"
+        select = (
+            f"INSERT INTO run SELECT NULL, {', '.join(_shown(entries))}, t.lsn"
+            f" FROM {plan.name} AS t{where} ORDER BY {order}"
+        )
+        return _Work(of, self._sorter.path_of(of.number), make, select, bindings)
+
+    def _let_go(self) -> None:
+        """Give the run back that this connection has."""
+        if self._attached is None:
+            return
+        self._connection.execute("DETACH run")
+        self._sorter.remove(self._attached)
+        self._attached = None
+
+
+class _Sorter:
+    """The thread that sorts runs aside, one after the other."""
+
+    def __init__(self, store: Path, beside: Event) -> None:
+        self._store = store
+        self._beside = beside
+        self._closing = Event()
+        self._asked: set[_Waiting] = set()
+        self._works: SimpleQueue[_Work | None] = SimpleQueue()
+        self._sorted: dict[_Waiting, Path | BaseException] = {}
+        self._thread: Thread | None = None
+        for left in store.parent.glob(f"{store.name}.run*"):  # of a process that is gone
+            left.unlink(missing_ok=True)
+
+    def path_of(self, number: int) -> Path:
+        return self._store.with_name(f"{self._store.name}.run{int(number)}")
+
+    def begin(self, works: list[_Work]) -> None:
+        """Sort these, unless they are asked for already."""
+        for work in works:
+            if work.of in self._asked:
+                continue
+            self._asked.add(work.of)
+            if self._thread is None:
+                self._thread = Thread(target=self._run, name="store-sort", daemon=True)
+                self._thread.start()
+            self._works.put(work)
+
+    def take(self, of: _Waiting) -> Path | None:
+        """Return the run of a range once it is sorted. Raises what sorting it has raised."""
+        found = self._sorted.pop(of, None)
+        if isinstance(found, BaseException):
+            self._asked.discard(of)
+            raise found
+        return found
+
+    def forget(self, waiting: set[_Waiting]) -> None:
+        """Remove runs of ranges that wait no more."""
+        for of in [of for of in self._sorted if of not in waiting]:
+            del self._sorted[of]
+            self.remove(of)
+
+    def remove(self, of: _Waiting) -> None:
+        self._asked.discard(of)
+        self.path_of(of.number).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        self._closing.set()
+        self._works.put(None)
+        if self._thread is not None:
+            self._thread.join()
+        for left in self._store.parent.glob(f"{self._store.name}.run*"):
+            left.unlink(missing_ok=True)
+
+    def _run(self) -> None:
+        take_short_turns()
+        while (work := self._works.get()) is not None and not self._closing.is_set():
+            try:
+                self._sort(work)
+            except BaseException as error:  # noqa: BLE001 - `take` raises it
+                self._sorted[work.of] = error
+            else:
+                self._sorted[work.of] = work.path
+
+    def _sort(self, work: _Work) -> None:
+        with suppress(FileNotFoundError):
+            work.path.unlink()
+        os.close(os.open(work.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
+        connection = apsw.Connection(str(work.path), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            # Of no use after a crash, so that nothing of it needs to be safe.
+            connection.execute("PRAGMA journal_mode = OFF")
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute(f"PRAGMA cache_size = -{SORTER_CACHE_MB * 1024}")
+            connection.execute("ATTACH ? AS store", (str(self._store),))
+            connection.set_progress_handler(
+                GivesWay(self._beside, self._closing), STEPS_BETWEEN_LOOKS
+            )
+            connection.execute(work.make)
+            connection.execute(work.select, work.bindings)
+        finally:
+            connection.close()
+
+
+def _columns(entries: EntriesPlan) -> tuple[str, ...]:
+    """Columns of an entry, as its table has them."""
+    return (*entries.columns, *entries.included)
+
+
+def _shown(entries: EntriesPlan) -> tuple[str, ...]:
+    """What they are of a row `t`."""
+    assert not entries.held, "a computed index is not filled by range"
+    return (*entries.from_row, *entries.primary_of_row, *entries.included_of_row)
+
+
+def _between(plan: WritePlan, span: KeySpan) -> tuple[str, Key]:
+    """Return the condition on a row `t` in the range, and what it is bound."""
+    keys = ", ".join(f"t.{name}" for name in plan.key_names)
+    holes = ", ".join("?" * len(plan.key_names))
+    parts = []
+    if span.after:
+        parts.append(f"({keys}) > ({holes})")
+    if span.through:
+        parts.append(f"({keys}) <= ({holes})")
+    return f" WHERE {' AND '.join(parts)}" if parts else "", (*span.after, *span.through)
+
+
+def _span_from(data: bytes) -> KeySpan:
+    after, through = msgpack.unpackb(data, use_list=False)
+    return KeySpan(after, through)
