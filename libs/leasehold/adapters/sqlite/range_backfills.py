@@ -23,7 +23,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Thread
 from time import monotonic_ns, thread_time_ns
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import apsw
 import msgpack
@@ -101,11 +101,14 @@ class RangeBackfills:
 
     def look(self) -> None:
         """Read what waits."""
-        found = self._connection.execute(
+        found: list[Any] = self._connection.execute(
             "SELECT number, table_id, version, element_id, span FROM range_backfills"
             " ORDER BY number"
         ).fetchall()
-        self._waiting = [_Waiting(*row[:4], _span_from(row[4])) for row in found]
+        self._waiting = [
+            _Waiting(number, table_id, version, element_id, _span_from(span))
+            for number, table_id, version, element_id, span in found
+        ]
         self._sorter.forget(set(self._waiting))
 
     def give_way(self, *, beside_users: bool) -> None:

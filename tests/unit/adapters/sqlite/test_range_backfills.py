@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import apsw
 import pytest
@@ -106,7 +106,7 @@ def entries(store: Store) -> set[tuple[Key, int]]:
     """(a, b) and id of each entry."""
     if isinstance(store, MemoryStore):
         return {(entry, key[0]) for _, _, entry, key in store.contents.entries}
-    found = store._connection.execute("SELECT k0, i0, p0 FROM x1_5").fetchall()
+    found: list[Any] = store._connection.execute("SELECT k0, i0, p0 FROM x1_5").fetchall()
     return {((None if a == b"" else a, b), key) for a, b, key in found}
 
 
