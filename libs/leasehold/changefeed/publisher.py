@@ -27,7 +27,7 @@ from leasehold.changefeed.gone_topics import GoneTopics
 from leasehold.events.public_schema import CONTENT_TYPE
 from leasehold.model.closing import Closing
 from leasehold.model.errors import BusUnavailable, LogStopped
-from leasehold.model.records.acks import Ack
+from leasehold.model.records.acks import Ack, MergeReport
 from leasehold.model.records.events import VersionEvent
 from leasehold.model.records.jobs import ChangefeedReport, JobEvent
 from leasehold.model.records.log import LogPosition
@@ -311,6 +311,10 @@ class Publisher(Closing):
         ack = Ack(
             CLIENT_ID, b"", CHANGEFEED_ROLE, at.offset, at.epoch, at.lsn, 0, False, "", unix_us()
         )
+        # It reads the log: a master that fills by range has to know that this release can.
+        knows = MergeReport(CLIENT_ID, b"", at.offset, 0)
         self._acks.deliveries()
         with suppress(BusUnavailable):
-            self._acks.send(self._topics.acks.name, 0, CLIENT_ID.encode(), self._codec.encode(ack))
+            for record in (ack, knows):
+                data = self._codec.encode(record)
+                self._acks.send(self._topics.acks.name, 0, CLIENT_ID.encode(), data)
