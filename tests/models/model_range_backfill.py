@@ -114,7 +114,8 @@ class Model:
             if world.faults < self.bounds.faults:
                 hurt = world._replace(faults=world.faults + 1)
                 if any(waiting.run is not None for waiting in store.waiting):
-                    yield f"node {number} is killed", self._with(hurt, number, self.restarted(store))
+                    found = self.restarted(store)
+                    yield f"node {number} is killed", self._with(hurt, number, found)
                 other = world.nodes[number - 1]
                 if other.at > store.at:
                     copied = self.restarted(other)
@@ -168,8 +169,8 @@ class Model:
         if store.waiting:
             first = store.waiting[0]
             if first.run is None:
-                run = self.run_of(world, store, first.keys)
-                yield "makes a run", store._replace(waiting=(Waiting(first.keys, run), *store.waiting[1:]))
+                made = Waiting(first.keys, self.run_of(world, store, first.keys))
+                yield "makes a run", store._replace(waiting=(made, *store.waiting[1:]))
             else:
                 yield from self.merge(store, first.run)
 
@@ -213,7 +214,8 @@ class Model:
 
     def leave(self, store: Store) -> Store:
         """End what waits: the entries of its rows as they are."""
-        put = {(value, key) for w in store.waiting for key, value, _ in entries_of(store.rows, w.keys)}
+        runs = [entries_of(store.rows, waiting.keys) for waiting in store.waiting]
+        put = {(value, key) for run in runs for key, value, _ in run}
         return store._replace(entries=store.entries | put, waiting=())
 
     def restarted(self, store: Store) -> Store:

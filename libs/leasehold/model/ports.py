@@ -61,7 +61,7 @@ class Schema(Protocol):
 
 
 class RangeWaiting(NamedTuple):
-    """Whose entries a store merges next, of the backfills by range that it has noted."""
+    """The index of the range that a store merges next, of those that it has noted."""
 
     table_id: int
     version: int

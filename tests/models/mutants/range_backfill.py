@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tests.models.model_range_backfill import (
-    Mark,
     Model,
     Range,
     Record,
@@ -89,7 +86,5 @@ class CopiesProgressWithoutItsRun(Model):
     """A store that begins in the middle of a merge goes on behind it, with a run of its own."""
 
     def restarted(self, store: Store) -> Store:
-        waiting = [
-            w if w.run is None else w._replace(run=w.run[1:]) for w in store.waiting
-        ]
+        waiting = [w if w.run is None else w._replace(run=w.run[1:]) for w in store.waiting]
         return store._replace(waiting=tuple(waiting))

@@ -86,9 +86,9 @@ def _keep(write: CatalogWrite, catalog: Catalog, store: StoreWriter) -> None:
 
 
 def _end_ranges(job: Job, catalog: Catalog, store: StoreWriter) -> None:
-    """⚠ From the record on by which a job leaves a run, nothing of that may wait: stores at equal
-    positions are equal again, and whoever looks there sees every entry. One that turns back wants
-    no more of them."""
+    """End what waits of backfills by range that the job is no more at. ⚠ From the record on by
+    which it leaves a run stores at equal positions are equal again, and whoever looks there sees
+    every entry. One that turns back wants no more of them."""
     if store.ranges_waiting():
         descriptor = catalog.newest(job.table_id)
         now_filled = job.element_id if job.by_range else 0
