@@ -8,7 +8,8 @@ its last, once for each run, whatever order rows lie in.
 ⚠ A run is old when it is merged. Its entry of a row is put only where the row's last write is the
 one that the run has read: who has written it since was at write-only or later, and has put the
 entry himself. So at any moment each entry is of a row as it is, and no row that a merge has passed
-lacks one. Nothing of a run is kept over a restart: the range is begun anew, and puts what is
+lacks one. Which rows may have been written since, the writer knows: only those are looked at, since
+to find a row takes longer than to put its entry. Nothing of a run is kept over a restart: the range is begun anew, and puts what is
 missing.
 """
 
@@ -57,6 +58,8 @@ PIECE_BESIDE_NS: Final = 3_000_000
 PIECE_ROWS_FIRST: Final = 500
 PIECE_ROWS_MIN: Final = 100
 PIECE_ROWS_MAX: Final = 20_000
+WRITTEN_MAX: Final = 100_000
+"""Keys that are remembered; with more, every row is looked at."""
 SORT_PAUSE_NS: Final = 10_000_000
 """Until it is looked again whether a run is sorted."""
 SORTER_CACHE_MB: Final = 64
@@ -93,6 +96,10 @@ class RangeBackfills:
         self._rows = PIECE_ROWS_FIRST
         self._attached: _Waiting | None = None  # whose run this connection has
         self._merged = 0  # entries of that run
+        self._since = 0  # from that one of `_written` on keys are not in the table of them
+        self._written: dict[int, list[Key] | None] = {}
+        """Of tables of which a run is made or merged: keys that were written since it was begun,
+        or more than those; None: any may have been."""
         self._waiting: list[_Waiting] = []
         self.look()
 
@@ -118,6 +125,19 @@ class RangeBackfills:
             self._beside.clear()
 
     # ------------------------------------------------------------ inside a transaction
+
+    def written(self, table_id: int, key: Key) -> None:
+        """Take that a row is written, whatever becomes of the transaction."""
+        keys = self._written.get(table_id)
+        if keys is not None:
+            keys.append(key)
+            if len(keys) > WRITTEN_MAX:
+                self._written[table_id] = None
+
+    def truncated(self, table_id: int) -> None:
+        """Take that all rows are written."""
+        if table_id in self._written:
+            self._written[table_id] = None
 
     def note(self, plan: WritePlan, entries: EntriesPlan, span: KeySpan) -> int:
         """Put the entries of a range that has few rows; note any other. Return how many were
@@ -148,6 +168,7 @@ class RangeBackfills:
                 plan = plan_of()
                 entries = plan.entries[each.element_id]
                 if self._attached == each:
+                    self._keep_written(table_id, entries)
                     self._put_of_run(plan, entries, self._last())
                 else:
                     self._put(plan, entries, each.span)
@@ -188,12 +209,14 @@ class RangeBackfills:
         entries = plan.entries[first.element_id]
         if self._attached != first:
             self._let_go()
+            self._written.setdefault(first.table_id, [])  # ⚠ before any snapshot of a run
             path = self._sorter.take(first)
             if path is None:
                 self._sorter.begin([self._work(plan, entries, first)])
                 return NOT_YET
             self._connection.execute("ATTACH ? AS run", (str(path),))
             self._attached, self._merged = first, 0
+            self._make_written(plan)
             # The next one meanwhile.
             then = [w for w in self._waiting[1:2] if w[1:4] == first[1:4]]
             self._sorter.begin([self._work(plan, entries, each) for each in then])
@@ -201,6 +224,7 @@ class RangeBackfills:
         begun_ns, worked_ns, rows = monotonic_ns(), thread_time_ns(), self._rows
         last = self._last()
         until = min(last, self._merged + rows)
+        self._keep_written(first.table_id, entries)
         with self._connection:
             self._put_of_run(plan, entries, until)
             if until == last:
@@ -221,17 +245,40 @@ class RangeBackfills:
         last: int = self._connection.execute("SELECT ifnull(max(n), 0) FROM run.run").get
         return last
 
+    def _make_written(self, plan: WritePlan) -> None:
+        """Begin a table of the keys that were written."""
+        keys = ", ".join(f"p{n}" for n in range(len(plan.key_names)))
+        self._connection.execute("DROP TABLE IF EXISTS temp.written")
+        self._connection.execute(
+            f"CREATE TABLE temp.written ({keys}, PRIMARY KEY ({keys})) WITHOUT ROWID"
+        )
+        self._since = 0
+
+    def _keep_written(self, table_id: int, entries: EntriesPlan) -> None:
+        keys = self._written[table_id]
+        if keys is not None and len(keys) > self._since:
+            holes = ", ".join("?" * len(entries.primary))
+            self._connection.executemany(
+                f"INSERT OR IGNORE INTO temp.written VALUES ({holes})", keys[self._since :]
+            )
+            self._since = len(keys)
+
     def _put_of_run(self, plan: WritePlan, entries: EntriesPlan, until: int) -> None:
-        """Put the run's entries up to number `until`. ⚠ Only of rows that nobody has written
-        since."""
+        """Put the run's entries up to number `until`. ⚠ Of rows that may have been written since,
+        only where they were not."""
         same = [f"t.{k} = r.{p}" for k, p in zip(plan.key_names, entries.primary, strict=True)]
         shown = ", ".join(f"r.{column}" for column in _columns(entries))
-        self._connection.execute(
-            f"INSERT OR IGNORE INTO {entries.name} SELECT {shown} FROM run.run AS r"
-            f" CROSS JOIN {plan.name} AS t ON {' AND '.join(same)} AND t.lsn = r.lsn"
-            " WHERE r.n > ? AND r.n <= ? ORDER BY r.n",
-            (self._merged, until),
-        )
+        put = f"INSERT OR IGNORE INTO {entries.name} SELECT {shown} FROM run.run AS r"
+        these = " WHERE r.n > ? AND r.n <= ?"
+        as_read = f" CROSS JOIN {plan.name} AS t ON {' AND '.join(same)} AND t.lsn = r.lsn"
+        bound = (self._merged, until)
+        if self._written[plan.descriptor.table_id] is None:
+            self._connection.execute(f"{put}{as_read}{these} ORDER BY r.n", bound)
+            return
+        listed = f"({', '.join(f'r.{p}' for p in entries.primary)}) {{}}IN temp.written"
+        others = f"{put}{these} AND {listed.format('NOT ')} ORDER BY r.n"
+        self._connection.execute(others, bound)
+        self._connection.execute(f"{put}{as_read}{these} AND {listed.format('')}", bound)
 
     def _work(self, plan: WritePlan, entries: EntriesPlan, of: _Waiting) -> _Work:
         where, bindings = _between(plan, of.span)
@@ -244,7 +291,10 @@ class RangeBackfills:
         return _Work(of, self._sorter.path_of(of.number), make, select, bindings)
 
     def _let_go(self) -> None:
-        """Give the run back that this connection has."""
+        """Give the run back that this connection has. ⚠ Only here, where no transaction may bring
+        a range back, is it forgotten which keys were written."""
+        tables = {waiting.table_id for waiting in self._waiting}
+        self._written = {of: keys for of, keys in self._written.items() if of in tables}
         if self._attached is None:
             return
         self._connection.execute("DETACH run")

@@ -319,6 +319,8 @@ class SqliteStore:
     ) -> None:
         plan = self._plan(descriptor)
         kind, table_id, _, key, image, verified, locks, carried = change
+        if self._ranges.waits:
+            self._ranges.written(table_id, key)
         stamp = genid(lsn, position)
         old = self._image_before(plan, change, before) if plan.entries else None
         if self._past.keeps:
@@ -413,6 +415,7 @@ class SqliteStore:
 
     def truncate(self, table_id: int, lsn: int) -> None:
         self._touch_schema()
+        self._ranges.truncated(table_id)
         set_aside(self._connection, table_id, lsn)
         self._counts.add(table_id, -self._counts.rows(table_id))
         for descriptor in self._tables.versions_in_use(table_id):

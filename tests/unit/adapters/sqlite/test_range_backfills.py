@@ -26,6 +26,7 @@ from leasehold.catalog.elements import Column, Index
 from leasehold.catalog.states import State
 from leasehold.model.keys import Key
 from leasehold.model.records.log import Backfill, KeySpan, LogPosition
+from leasehold.model.records.requests import Operation
 from leasehold.values.types import Type
 from tests.support.memory_store.store import MemoryStore
 from tests.support.sqlite.lockstep import reports_of
@@ -115,6 +116,14 @@ def rows(table: WrittenTable, keys: int = ROWS + 10) -> set[tuple[Key, int]]:
     return {((row.get(A), row.get(B)), key) for key, row in found if row is not None}
 
 
+def send_and_undo(table: WrittenTable, *operations: Operation) -> None:
+    """Write rows as a master does whose record is lost."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(table, "_commit", table.store.rollback)
+        table.send(*operations)
+    table.lsn -= 1
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_every_entry_is_of_a_row_as_it_is_and_no_row_lacks_one_at_the_end(
     store: Store, seed: int
@@ -127,6 +136,8 @@ def test_every_entry_is_of_a_row_as_it_is_and_no_row_lacks_one_at_the_end(
     for _ in merge_all(table):
         steps += 1
         there = {key for _, key in rows(table)}
+        if there and rng.random() < 0.3:
+            send_and_undo(table, update("t", min(there), a=5), delete("t", max(there)))
         for _ in range(rng.randrange(3)):
             key = rng.randrange(ROWS + 10)
             if key not in there:
