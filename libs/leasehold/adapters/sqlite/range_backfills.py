@@ -9,8 +9,8 @@ its last, once for each run, whatever order rows lie in.
 one that the run has read: who has written it since was at write-only or later, and has put the
 entry himself. So at any moment each entry is of a row as it is, and no row that a merge has passed
 lacks one. Which rows may have been written since, the writer knows: only those are looked at, since
-to find a row takes longer than to put its entry. Nothing of a run is kept over a restart: the range is begun anew, and puts what is
-missing.
+to find a row takes longer than to put its entry. Nothing of a run is kept over a restart: the range
+is begun anew, and puts what is missing.
 """
 
 # ruff: noqa: S608 - statement text comes from integer ids alone, values are bound
