@@ -210,8 +210,8 @@ def a_standby_that_lags_behind() -> None:
 
 
 def a_backfill_that_skips_rows() -> None:
-    """An element goes public only after it was compared with the rows: of an index that is filled by
-    key, since ranges leave none out."""
+    """An element goes public only after it was compared with the rows: here an index that is filled
+    by key, since ranges leave none out."""
     stage = Stage()
     stage.cluster.backfill.crash()
     stage.settle({"sql": "create index i on t ((a + 1))"})
